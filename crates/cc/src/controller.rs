@@ -1,0 +1,357 @@
+//! What a transport tells a congestion controller, and what it asks of it.
+//!
+//! A controller is a pure state machine: it is told events and asked for [`Limits`]. It reads no clock, sets no timer,
+//! allocates nothing and draws no random numbers: time and randomness come with the events.
+//!
+//! **Counts are in segments**, as in Linux, where one unit is one packet of [`Config::mss`] payload bytes. A transport
+//! that counts bytes (QUIC) converts at its edge.
+//!
+//! Order of events, which is Linux's (`tcp_ack()` in `net/ipv4/tcp_input.c`):
+//!
+//! 1. [`Controller::on_transmit_start`] when data leaves and nothing was in flight, before the send itself.
+//! 2. [`Controller::on_sent`] once a burst, after it left.
+//! 3. For an arriving ACK, in this order: [`Controller::on_state`] if it left or entered a recovery state (and
+//!    [`Controller::on_undo`] if that recovery proved spurious), [`Controller::on_lost`] once for each run of segments
+//!    newly marked lost, [`Controller::on_ce`] if it echoed congestion marks, and last [`Controller::on_ack`], once.
+//! 4. A retransmission timeout: [`Controller::on_state`] to [`CaState::Loss`], without an ACK.
+//!
+//! No method has an empty default: a controller that has no use for an event says so in its own code.
+
+use fullpipe_units::{Duration, Rate, Time};
+
+/// What does not change while a connection lives, or changes only by an event of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload bytes of a full-sized segment (Linux: `mss_cache`).
+    pub mss: u32,
+    /// Initial window in segments (Linux: `TCP_INIT_CWND`, 10; RFC 6928).
+    pub initial_cwnd: u32,
+    /// The window never exceeds this many segments (Linux: `snd_cwnd_clamp`).
+    pub cwnd_clamp: u32,
+    /// The pacing rate never exceeds this (Linux: `sk_max_pacing_rate`).
+    pub max_pacing_rate: Rate,
+    /// The largest burst the sender hands to the network at once, in payload bytes (Linux: `sk_gso_max_size` less headers).
+    pub gso_max: u32,
+    /// Whether the transport paces. BBR needs it; the loss-based algorithms are unpaced in Linux unless the host asks.
+    pub paced: bool,
+    /// Ticks a second of the coarse clock [`Ack::jiffies`] (Linux: `CONFIG_HZ`).
+    pub hz: u32,
+}
+
+/// The sender's recovery state (Linux: `enum tcp_ca_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum CaState {
+    /// Nothing suspicious.
+    #[default]
+    Open = 0,
+    /// SACKs or duplicate ACKs arrived; nothing is marked lost yet.
+    Disorder = 1,
+    /// The window is being reduced for a congestion mark.
+    Cwr = 2,
+    /// Fast recovery: lost segments are being retransmitted.
+    Recovery = 3,
+    /// A retransmission timeout happened.
+    Loss = 4,
+}
+
+/// The state the controller reads besides the event itself: the connection's counters after the event's bookkeeping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Now.
+    pub now: Time,
+    /// The coarse clock, in ticks of 1/[`Config::hz`] s; wraps (Linux: `tcp_jiffies32`).
+    pub jiffies: u32,
+    /// Segments delivered so far, each counted once (Linux: `tp->delivered`).
+    pub delivered: u64,
+    /// When `delivered` last grew (Linux: `tp->delivered_mstamp`).
+    pub delivered_time: Time,
+    /// Segments marked lost so far (Linux: `tp->lost`).
+    pub lost: u64,
+    /// Segments sent and not cumulatively acknowledged, `SND.NXT - SND.UNA` (Linux: `tp->packets_out`).
+    pub packets_out: u32,
+    /// Segments believed in the network: out, less SACKed and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
+    pub in_flight: u32,
+    /// Smoothed RTT, zero before the first sample (Linux: `tp->srtt_us >> 3`).
+    pub srtt: Duration,
+    /// Windowed minimum RTT of the transport (Linux: `tcp_min_rtt`), [`Duration::MAX`] before the first sample.
+    pub min_rtt: Duration,
+    /// Earliest departure time of the next paced burst (Linux: `tp->tcp_wstamp_ns`).
+    pub departure: Time,
+    /// Current recovery state.
+    pub state: CaState,
+    /// The connection's delivery-rate sampler is marked application-limited (Linux: `tp->app_limited != 0`).
+    pub app_limited: bool,
+}
+
+/// Data is about to leave and nothing is in flight (Linux: `CA_EVENT_TX_START`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmitStart {
+    /// The connection before the send.
+    pub connection: Connection,
+    /// When data last left (Linux: `tp->lsndtime`); its distance from now is how long the connection was idle.
+    pub last_sent: Time,
+    /// The retransmission timeout (Linux: `icsk_rto`); a loss-based window restarts after an idle time above it.
+    pub rto: Duration,
+}
+
+/// The application has left the window unfilled for a retransmission timeout (Linux: `tcp_cwnd_application_limited`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowUnused {
+    /// The connection.
+    pub connection: Connection,
+    /// The most segments that were out in that time (Linux: `snd_cwnd_used`).
+    pub used: u32,
+}
+
+/// A burst left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Departure time of the burst.
+    pub departure: Time,
+    /// Segments in it.
+    pub segments: u32,
+    /// Segments in flight before it.
+    pub prior_in_flight: u32,
+    /// Segments not cumulatively acknowledged before it. Zero means that the sender restarts from idle.
+    pub prior_packets_out: u32,
+    /// Whether it is a retransmission.
+    pub retransmission: bool,
+}
+
+/// What became of a delivery-rate sample at the end of an ACK (Linux: `struct rate_sample`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Segments delivered over the sampling interval; `None` when no segment was newly delivered (Linux: -1).
+    pub delivered: Option<u32>,
+    /// Length of the interval; `None` when there is no sample or it is shorter than the minimum RTT (Linux: -1).
+    pub interval: Option<Duration>,
+    /// [`Connection::delivered`] when the sampled segment was sent.
+    pub prior_delivered: u64,
+    /// [`Connection::delivered_time`] when the sampled segment was sent.
+    pub prior_delivered_time: Time,
+    /// The sampled segment was sent while the application limited the sender.
+    pub app_limited: bool,
+    /// The sampled segment was a retransmission.
+    pub retransmitted: bool,
+    /// Segments in flight when the sampled segment was sent, itself included (for BBRv3).
+    pub tx_in_flight: u32,
+    /// Segments marked lost since the sampled segment was sent (for BBRv3).
+    pub lost_since_sent: u32,
+}
+
+impl RateSample {
+    /// No sample at all.
+    pub const NONE: RateSample = RateSample {
+        delivered: None,
+        interval: None,
+        prior_delivered: 0,
+        prior_delivered_time: Time::ZERO,
+        app_limited: false,
+        retransmitted: false,
+        tx_in_flight: 0,
+        lost_since_sent: 0,
+    };
+}
+
+/// An ACK was processed. The counters in `connection` are those after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The connection after the ACK.
+    pub connection: Connection,
+    /// Segments in flight before the ACK was processed (Linux: `rs->prior_in_flight`).
+    pub prior_in_flight: u32,
+    /// Segments newly acknowledged or SACKed (Linux: `rs->acked_sacked`).
+    pub newly_delivered: u32,
+    /// Segments newly marked lost by this ACK (Linux: `rs->losses`).
+    pub newly_lost: u32,
+    /// Segments newly acknowledged cumulatively (Linux: `pkts_acked` of the `pkts_acked` hook).
+    pub newly_acked: u32,
+    /// RTT of the last newly (S)ACKed segment that was never retransmitted; `None` if ambiguous (Linux: `rs->rtt_us`).
+    pub rtt: Option<Duration>,
+    /// The ACK is a lone one of less than two segments and may have been delayed (Linux: `rs->is_ack_delayed`).
+    pub maybe_delayed: bool,
+    /// `SND.UNA` advanced.
+    pub una_advanced: bool,
+    /// `SND.UNA` after this ACK, in segments. HyStart's rounds end when it passes the `snd_nxt` they began with.
+    pub snd_una: u64,
+    /// `SND.NXT`, in segments.
+    pub snd_nxt: u64,
+    /// The delivery-rate sample.
+    pub sample: RateSample,
+    /// The window limited the sender in the last round (Linux: `tp->is_cwnd_limited`).
+    pub cwnd_limited: bool,
+    /// The most segments out since the last round began (Linux: `tp->max_packets_out`).
+    pub max_packets_out: u32,
+    /// Whether the window may grow on this ACK: it brought new data, and if segments arrive out of order, it advanced
+    /// (Linux: `tcp_may_raise_cwnd`).
+    pub may_raise_cwnd: bool,
+    /// Segments acknowledged with a congestion mark (ECE) by this ACK.
+    pub newly_ce: u32,
+    /// A random number; the transport's own stream.
+    pub random: u32,
+}
+
+/// A run of segments that left together was marked lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Segments in the run.
+    pub segments: u32,
+    /// The run does not touch the one marked before it: a new hole in the sequence space.
+    pub new_range: bool,
+    /// Segments in flight when the run was sent, itself included.
+    pub tx_in_flight: u32,
+    /// [`Connection::lost`] when the run was sent.
+    pub tx_lost: u64,
+    /// [`Connection::lost`] with this run counted.
+    pub lost: u64,
+    /// The run was sent while the application limited the sender.
+    pub app_limited: bool,
+}
+
+/// Congestion marks were echoed (RFC 3168 ECE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CeMarks {
+    /// Segments marked since the last report.
+    pub segments: u32,
+}
+
+/// The recovery state changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    /// The connection; `connection.state` is the state before the change.
+    pub connection: Connection,
+    /// The state after it.
+    pub to: CaState,
+    /// A new reduction begins: compute the slow-start threshold (Linux: the core calls `ssthresh()`). False when a
+    /// timeout follows another one without progress, and when leaving a state.
+    pub reduce: bool,
+}
+
+/// The reduction last begun was spurious: nothing was lost (Linux: `tcp_undo_cwnd_reduction`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// The connection.
+    pub connection: Connection,
+}
+
+/// What the controller allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Segments that may be in flight.
+    pub cwnd: u32,
+    /// The slow-start threshold in segments, [`Limits::INFINITE`] before the first reduction.
+    pub ssthresh: u32,
+    /// Payload bytes per time that may leave; `None` leaves pacing to the host.
+    pub pacing_rate: Option<Rate>,
+    /// The fewest segments a burst should hold (Linux: `min_tso_segs`).
+    pub min_burst: u32,
+    /// The transport must mark its delivery-rate sampler application-limited, because the controller itself holds the
+    /// sender back (BBR in ProbeRTT).
+    pub mark_app_limited: bool,
+}
+
+impl Limits {
+    /// The slow-start threshold before it is known (Linux: `TCP_INFINITE_SSTHRESH`).
+    pub const INFINITE: u32 = 0x7fff_ffff;
+}
+
+/// What a controller is doing, in the field's own words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// Loss-based: window below the threshold.
+    #[default]
+    SlowStart = 0,
+    /// Loss-based: window above the threshold.
+    CongestionAvoidance = 1,
+    /// Loss-based: fast recovery or CWR.
+    Recovery = 2,
+    /// Loss-based: after a timeout.
+    Loss = 3,
+    /// BBR: searching for the bandwidth.
+    Startup = 4,
+    /// BBR: emptying the queue that Startup built.
+    Drain = 5,
+    /// BBRv1 ProbeBW, gain above one.
+    ProbeBwUp = 6,
+    /// BBRv1 ProbeBW, gain below one.
+    ProbeBwDown = 7,
+    /// BBRv1 ProbeBW, gain one.
+    ProbeBwCruise = 8,
+    /// BBR: measuring the minimum RTT.
+    ProbeRtt = 9,
+    /// BBRv3 ProbeBW_REFILL.
+    ProbeBwRefill = 10,
+}
+
+impl Phase {
+    /// Every phase, in the order of its code.
+    pub const ALL: [Phase; 11] = [
+        Phase::SlowStart,
+        Phase::CongestionAvoidance,
+        Phase::Recovery,
+        Phase::Loss,
+        Phase::Startup,
+        Phase::Drain,
+        Phase::ProbeBwUp,
+        Phase::ProbeBwDown,
+        Phase::ProbeBwCruise,
+        Phase::ProbeRtt,
+        Phase::ProbeBwRefill,
+    ];
+
+    /// The name that records and figures use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::SlowStart => "slow_start",
+            Phase::CongestionAvoidance => "congestion_avoidance",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+            Phase::Startup => "startup",
+            Phase::Drain => "drain",
+            Phase::ProbeBwUp => "probe_bw_up",
+            Phase::ProbeBwDown => "probe_bw_down",
+            Phase::ProbeBwCruise => "probe_bw_cruise",
+            Phase::ProbeRtt => "probe_rtt",
+            Phase::ProbeBwRefill => "probe_bw_refill",
+        }
+    }
+}
+
+/// What a controller believes, for records and logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Its bandwidth estimate, if it has one (payload).
+    pub bandwidth: Option<Rate>,
+    /// Its minimum-RTT estimate, if it has one.
+    pub min_rtt: Option<Duration>,
+}
+
+/// A congestion controller. See the module documentation for the order of events.
+pub trait Controller {
+    /// Data is about to leave and nothing is in flight.
+    fn on_transmit_start(&mut self, start: &TransmitStart);
+    /// The application left the window unfilled.
+    fn on_window_unused(&mut self, unused: &WindowUnused);
+    /// A burst left.
+    fn on_sent(&mut self, sent: &Sent);
+    /// A run of segments was marked lost.
+    fn on_lost(&mut self, lost: &Lost);
+    /// Congestion marks were echoed.
+    fn on_ce(&mut self, marks: &CeMarks);
+    /// The recovery state changes.
+    fn on_state(&mut self, change: &StateChange);
+    /// The last reduction proved spurious.
+    fn on_undo(&mut self, undo: &Undo);
+    /// An ACK was processed.
+    fn on_ack(&mut self, ack: &Ack);
+    /// The segment size changed (path MTU discovery).
+    fn on_mss(&mut self, mss: u32);
+    /// What it allows now; pure.
+    fn limits(&self) -> Limits;
+    /// What it believes now; pure.
+    fn snapshot(&self) -> Snapshot;
+}

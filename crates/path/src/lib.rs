@@ -1,0 +1,3 @@
+//! What a network path does to packets.
+
+pub mod config;

@@ -1,0 +1,168 @@
+//! The record of one run. `sim`, `emu` and `quic` fill it; measures are computed here, once, for all of them.
+
+use fullpipe_cc::Phase;
+use serde::{Deserialize, Serialize};
+
+/// Which world ran a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum World {
+    /// The simulator.
+    Sim,
+    /// Linux TCP over the emulated path.
+    Kernel,
+}
+
+/// One run: a scenario, a seed, a world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// One a flow, in the scenario's order.
+    pub flows: Vec<FlowRecord>,
+    /// One a queue of the path (links, token buckets, traces, policers), forward direction first.
+    pub links: Vec<LinkRecord>,
+}
+
+/// What is needed to repeat a run and to judge whether it can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The world.
+    pub world: World,
+    /// The seed (kernel: of the path's random elements; repetition number otherwise).
+    pub seed: u64,
+    /// The resolved scenario as JSON.
+    pub spec_json: String,
+    /// Version of Fullpipe.
+    pub version: String,
+    /// Host name, empty in the simulator so that its bytes do not depend on the machine.
+    pub host: String,
+    /// `uname -r`, empty in the simulator.
+    pub kernel: String,
+    /// Settings in force in the sender's and receiver's namespaces, name and value.
+    pub sysctls: Vec<(String, String)>,
+    /// How late the emulator was, kernel world only.
+    pub lateness: Option<Lateness>,
+    /// Why this run cannot be trusted; empty when it can.
+    pub untrustworthy: Vec<String>,
+}
+
+/// How late the emulator released packets, in nanoseconds after they were due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Packets released.
+    pub packets: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// The worst.
+    pub max_ns: u64,
+}
+
+/// What one flow did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// Its label in the scenario.
+    pub label: String,
+    /// The controller as the scenario names it.
+    pub controller: String,
+    /// Totals.
+    pub totals: FlowTotals,
+    /// Samples over time; empty when the scenario records none.
+    pub series: FlowSeries,
+}
+
+/// Totals of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTotals {
+    /// When the application began to connect, after jitter.
+    pub start_ns: u64,
+    /// End of the measured interval: completion of a finite flow, its stop, or the end of the run.
+    pub end_ns: u64,
+    /// Whether a finite flow delivered everything before the end of the run.
+    pub completed: bool,
+    /// Application bytes that the receiver delivered in order by `end_ns`.
+    pub delivered_bytes: u64,
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Of these, retransmissions.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions that were undone as spurious.
+    pub undos: u64,
+}
+
+/// Samples of a flow over time, in columns of equal length. Absent values are `u64::MAX` / `u32::MAX`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowSeries {
+    /// When.
+    pub time_ns: Vec<u64>,
+    /// Congestion window, segments.
+    pub cwnd: Vec<u32>,
+    /// Slow-start threshold, segments; `u32::MAX` while infinite.
+    pub ssthresh: Vec<u32>,
+    /// Pacing rate, payload bits per second; `u64::MAX` when unpaced.
+    pub pacing_bps: Vec<u64>,
+    /// Segments in flight.
+    pub inflight: Vec<u32>,
+    /// Smoothed RTT; `u64::MAX` before the first sample.
+    pub srtt_ns: Vec<u64>,
+    /// Windowed minimum RTT of the transport.
+    pub min_rtt_ns: Vec<u64>,
+    /// Last delivery-rate sample (Linux: `tcpi_delivery_rate`), payload bits per second.
+    pub delivery_bps: Vec<u64>,
+    /// The controller's bandwidth estimate; `u64::MAX` when it has none.
+    pub bandwidth_bps: Vec<u64>,
+    /// Application bytes delivered in order so far.
+    pub delivered_bytes: Vec<u64>,
+    /// Retransmissions so far.
+    pub retransmits: Vec<u64>,
+    /// Code of the controller's [`Phase`].
+    pub phase: Vec<u8>,
+    /// Code of the recovery state (`fullpipe_cc::CaState`).
+    pub ca_state: Vec<u8>,
+}
+
+/// What one queue of the path did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRecord {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Packets and bytes through it.
+    pub totals: LinkTotals,
+    /// Samples over time; empty when the scenario records none.
+    pub series: LinkSeries,
+}
+
+/// Totals of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkTotals {
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Packets dropped because the queue was full (or no tokens were left).
+    pub dropped_packets: u64,
+    /// IP bytes that left or wait to leave.
+    pub accepted_bytes: u64,
+}
+
+/// Samples of a link over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSeries {
+    /// When.
+    pub time_ns: Vec<u64>,
+    /// Bytes waiting.
+    pub queue_bytes: Vec<u64>,
+    /// How long a packet that arrived now would wait.
+    pub queue_delay_ns: Vec<u64>,
+    /// Drops so far.
+    pub dropped_packets: Vec<u64>,
+}
+
+/// Names of the phases by code.
+pub fn phase_names() -> [&'static str; Phase::ALL.len()] {
+    Phase::ALL.map(Phase::name)
+}

@@ -1,0 +1,90 @@
+//! The resolved scenario: numbers only, in base units. Every world runs exactly this.
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_units::{Bytes, Duration, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::controller::ControllerChoice;
+
+/// A scenario in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Name in records and reports.
+    pub name: String,
+    /// When the run ends.
+    pub duration_ns: Duration,
+    /// The largest IP packet on the path. The segment size follows: MTU less 52 bytes of IP, TCP and timestamps.
+    pub mtu_bytes: u32,
+    /// The path from senders to receivers, shared by all flows.
+    pub forward: Vec<ElementConfig>,
+    /// The path back.
+    pub reverse: Vec<ElementConfig>,
+    /// The end hosts.
+    pub hosts: HostSpec,
+    /// The flows, in the order of their numbers.
+    pub flows: Vec<FlowSpec>,
+    /// Time between two samples of the time series; `None` records no series.
+    pub sample_interval_ns: Option<Duration>,
+    /// Seed of every random stream of the run.
+    pub seed: u64,
+}
+
+impl Spec {
+    /// IP and TCP headers with timestamps, bytes (20 + 20 + 12).
+    pub const HEADER_BYTES: u32 = 52;
+
+    /// Payload bytes of a full-sized segment.
+    pub fn mss(&self) -> u32 {
+        self.mtu_bytes - Self::HEADER_BYTES
+    }
+}
+
+/// What the end hosts are set to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Linux `net.ipv4.tcp_rmem`: minimum, default, maximum receive buffer.
+    pub tcp_rmem_bytes: [Bytes; 3],
+    /// Linux `net.ipv4.tcp_wmem`: minimum, default, maximum send buffer.
+    pub tcp_wmem_bytes: [Bytes; 3],
+    /// Whether loss-based controllers are paced too (fq or SO_MAX_PACING_RATE). Off by default, as in Linux.
+    pub pacing: bool,
+    /// The receiver merges data packets that arrive within this time of each other's first before TCP sees them (GRO and
+    /// interrupt coalescing). Zero merges only what arrives at the same instant.
+    pub gro_ns: Duration,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    /// Name in records and reports, unique.
+    pub label: String,
+    /// Its congestion controller.
+    pub controller: ControllerChoice,
+    /// When it starts to connect.
+    pub start_ns: Time,
+    /// The start moves later by a random time below this, from the run's seed (so that seeds differ).
+    pub start_jitter_ns: Duration,
+    /// When the application stops writing; `None` for the end of the run.
+    pub stop_ns: Option<Time>,
+    /// What the application sends.
+    pub workload: Workload,
+    /// One-way delay of this flow alone, added behind the shared forward path.
+    pub extra_forward_ns: Duration,
+    /// One-way delay of this flow alone, added behind the shared reverse path.
+    pub extra_reverse_ns: Duration,
+    /// A fixed cap on the window in segments; `None` for none.
+    pub max_cwnd: Option<u32>,
+}
+
+/// What an application sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Workload {
+    /// As much as it can.
+    Bulk,
+    /// This many bytes, then it closes.
+    Finite {
+        /// How many.
+        size_bytes: Bytes,
+    },
+}

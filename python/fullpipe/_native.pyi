@@ -1,0 +1,45 @@
+"""The native half of Fullpipe. Private: use the names in `fullpipe`."""
+
+class ScenarioError(ValueError):
+    """What a user said cannot be run. `str()` is one sentence: field, what was given, what is expected, how to mend it."""
+
+    field: str
+    given: str
+    expected: str
+    mend: str
+
+class WorldError(RuntimeError):
+    """A world could not run, e.g. no permission for the kernel world. `str()` says what was attempted and the mend."""
+
+    mend: str
+
+class Cancelled(Exception):
+    """The run was cancelled through its `Cancel`."""
+
+class Cancel:
+    """Stops runs that were given it, soon after `set()`."""
+
+    def __init__(self) -> None: ...
+    def set(self) -> None: ...
+
+def version() -> str: ...
+def schema() -> str:
+    """JSON Schema of a scenario document."""
+
+def controllers() -> str:
+    """JSON list of controllers: name, summary, source, kernel (name in Linux or null), parameters."""
+
+def resolve(document: str, format: str, base_dir: str | None) -> str:
+    """A scenario document ("toml" or "json") as a resolved spec in JSON. Trace paths are relative to base_dir."""
+
+def simulate(spec_json: str, seed: int, cancel: Cancel | None = None) -> tuple[str, bytes, bytes]:
+    """Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet."""
+
+def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
+    """Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces."""
+
+def kernel_doctor() -> str:
+    """JSON list of what the kernel world needs: name, ok, found, mend."""
+
+def shell(spec_json: str, command: list[str], server: list[str] | None) -> int:
+    """Runs a command behind the spec's path; returns its exit code. Only in a process of its own."""
