@@ -1,7 +1,24 @@
 """The native half of Fullpipe. Private: use the names in `fullpipe`."""
 
+from typing import final
+
+__all__ = [
+    "Cancel",
+    "Cancelled",
+    "ScenarioError",
+    "WorldError",
+    "controllers",
+    "kernel_doctor",
+    "kernel_run",
+    "resolve",
+    "schema",
+    "shell",
+    "simulate",
+    "version",
+]
+
 class ScenarioError(ValueError):
-    """What a user said cannot be run. `str()` is one sentence: field, what was given, what is expected, how to mend it."""
+    """What a user said cannot be run. `str()` is one sentence: field, given, expected, how to mend it."""
 
     field: str
     given: str
@@ -9,13 +26,14 @@ class ScenarioError(ValueError):
     mend: str
 
 class WorldError(RuntimeError):
-    """A world could not run, e.g. no permission for the kernel world. `str()` says what was attempted and the mend."""
+    """A world could not run, e.g. for want of permission. `str()` says what was attempted and the mend."""
 
     mend: str
 
 class Cancelled(Exception):
     """The run was cancelled through its `Cancel`."""
 
+@final
 class Cancel:
     """Stops runs that were given it, soon after `set()`."""
 
@@ -29,14 +47,17 @@ def schema() -> str:
 def controllers() -> str:
     """JSON list of controllers: name, summary, source, kernel (name in Linux or null), parameters."""
 
-def resolve(document: str, format: str, base_dir: str | None) -> str:
-    """A scenario document ("toml" or "json") as a resolved spec in JSON. Trace paths are relative to base_dir."""
+def resolve(document: str, format: str, base_dir: str | None) -> list[tuple[str, str]]:
+    """The alternatives of a document ("toml" or "json"): label and resolved spec in JSON of each, in order.
+
+    A scenario that compares nothing has one. Trace paths are relative to base_dir.
+    """
 
 def simulate(spec_json: str, seed: int, cancel: Cancel | None = None) -> tuple[str, bytes, bytes]:
     """Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet."""
 
 def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
-    """Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces."""
+    """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, mend."""

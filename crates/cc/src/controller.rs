@@ -34,7 +34,7 @@ pub struct Config {
     pub gso_max: u32,
     /// Whether the transport paces. BBR needs it; the loss-based algorithms are unpaced in Linux unless the host asks.
     pub paced: bool,
-    /// Ticks a second of the coarse clock [`Ack::jiffies`] (Linux: `CONFIG_HZ`).
+    /// Ticks a second of the coarse clock [`Connection::jiffies`] (Linux: `CONFIG_HZ`).
     pub hz: u32,
 }
 

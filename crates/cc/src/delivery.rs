@@ -2,6 +2,9 @@
 //!
 //! The transport keeps one [`TxState`] a transmitted segment and shows it again when that segment is delivered.
 
+use crate::controller::RateSample;
+use fullpipe_units::{Duration, Time};
+
 /// What a sender notes when a segment leaves. Times are wrapping microseconds and counters wrap too: differences are
 /// taken modulo 2^32, which is exact while a segment is outstanding for less than 35 minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,4 +21,320 @@ pub struct TxState {
     pub lost: u32,
     /// Segments in flight when it left, itself included, and in the top bit whether the application limited the sender.
     pub in_flight_and_app_limited: u32,
+}
+
+/// The top bit of [`TxState::in_flight_and_app_limited`].
+const APP_LIMITED: u32 = 1 << 31;
+
+impl TxState {
+    /// Segments in flight when it left, itself included.
+    #[inline]
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight_and_app_limited & !APP_LIMITED
+    }
+
+    /// Whether the application limited the sender when it left.
+    #[inline]
+    pub const fn app_limited(&self) -> bool {
+        self.in_flight_and_app_limited & APP_LIMITED != 0
+    }
+}
+
+/// The connection's side of the sampler.
+///
+/// Order of calls: [`Sampler::on_sent`] for each burst; for each ACK [`Sampler::begin_ack`], then
+/// [`Sampler::on_delivered`] and [`Sampler::count_delivered`] for what it newly delivered, then [`Sampler::end_ack`].
+///
+/// ```
+/// use fullpipe_cc::delivery::Sampler;
+/// use fullpipe_units::{Duration, Time};
+///
+/// let mut sampler = Sampler::new(Time::ZERO);
+/// let first = sampler.on_sent(Time::ZERO, 0, 1, 0);
+/// sampler.begin_ack();
+/// sampler.on_delivered(&first, 1, false);
+/// sampler.count_delivered(Time::from_micros(10_000), 1);
+/// let sample = sampler.end_ack(Time::from_micros(10_000), 1, Duration::from_millis(10), 0);
+/// assert_eq!((sample.delivered, sample.interval), (Some(1), Some(Duration::from_millis(10))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampler {
+    delivered: u64,
+    delivered_time: Time,
+    /// `delivered_time` in wrapping microseconds (Linux: `tp->delivered_mstamp`).
+    delivered_us: u32,
+    /// When the newest delivered segment was sent, or the first after idle (Linux: `tp->first_tx_mstamp`).
+    first_sent_us: u32,
+    /// `delivered` that ends the application-limited phase, zero outside one (Linux: `tp->app_limited`).
+    app_limited_until: u64,
+    /// The newest segment that the present ACK delivered; the other fields of the basis count only if this is set.
+    has_basis: bool,
+    basis_retransmitted: bool,
+    basis: TxState,
+    basis_end_seq: u64,
+}
+
+impl Sampler {
+    /// A connection that has delivered nothing.
+    pub const fn new(now: Time) -> Sampler {
+        Sampler::resume(now, 0)
+    }
+
+    /// A connection that has delivered `delivered` segments. Linux counts the SYN, so there data starts at one.
+    pub const fn resume(now: Time, delivered: u64) -> Sampler {
+        let now_us = now.as_micros() as u32;
+        Sampler {
+            delivered,
+            delivered_time: now,
+            delivered_us: now_us,
+            first_sent_us: now_us,
+            app_limited_until: 0,
+            has_basis: false,
+            basis_retransmitted: false,
+            basis: TxState {
+                sent_us: 0,
+                first_sent_us: 0,
+                delivered_us: 0,
+                delivered: 0,
+                lost: 0,
+                in_flight_and_app_limited: 0,
+            },
+            basis_end_seq: 0,
+        }
+    }
+
+    /// Segments delivered so far.
+    #[inline]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// When that last grew, or when sending restarted from idle if that is later.
+    #[inline]
+    pub const fn delivered_time(&self) -> Time {
+        self.delivered_time
+    }
+
+    /// Whether samples are marked application-limited.
+    #[inline]
+    pub const fn app_limited(&self) -> bool {
+        self.app_limited_until != 0
+    }
+
+    /// Notes that a burst leaves at `departure` (Linux: `tcp_rate_skb_sent`). `packets_out` is what was sent and not
+    /// cumulatively acknowledged before it: the flight would be a guess that losses distort. `in_flight_after` counts
+    /// the burst itself; `lost` is the connection's count.
+    #[inline]
+    pub fn on_sent(&mut self, departure: Time, packets_out: u32, in_flight_after: u32, lost: u64) -> TxState {
+        let departure_us = departure.as_micros() as u32;
+        if packets_out == 0 {
+            self.first_sent_us = departure_us;
+            self.delivered_us = departure_us;
+            self.delivered_time = departure;
+        }
+        TxState {
+            sent_us: departure_us,
+            first_sent_us: self.first_sent_us,
+            delivered_us: self.delivered_us,
+            delivered: self.delivered as u32,
+            lost: lost as u32,
+            in_flight_and_app_limited: in_flight_after | if self.app_limited() { APP_LIMITED } else { 0 },
+        }
+    }
+
+    /// An ACK arrives.
+    #[inline]
+    pub fn begin_ack(&mut self) {
+        self.has_basis = false;
+    }
+
+    /// Offers a newly delivered segment as the basis of the sample (Linux: `tcp_rate_skb_delivered`): the one sent last
+    /// wins, and of those sent at one instant the one that ends highest. `end_seq` may count anything that orders them.
+    #[inline]
+    pub fn on_delivered(&mut self, tx: &TxState, end_seq: u64, retransmitted: bool) {
+        let later = tx.sent_us.wrapping_sub(self.first_sent_us) as i32;
+        if self.has_basis && !(later > 0 || later == 0 && end_seq > self.basis_end_seq) {
+            return;
+        }
+        self.has_basis = true;
+        self.basis = *tx;
+        self.basis_end_seq = end_seq;
+        self.basis_retransmitted = retransmitted;
+        self.first_sent_us = tx.sent_us;
+    }
+
+    /// Counts newly delivered segments. `now` is the ACK's time; the stamp follows in [`Sampler::end_ack`], as in Linux.
+    #[inline]
+    pub fn count_delivered(&mut self, _now: Time, segments: u32) {
+        self.delivered += segments as u64;
+    }
+
+    /// Ends the ACK and returns its sample (Linux: `tcp_rate_gen`). `newly_delivered` is what this ACK counted, `lost`
+    /// the connection's count after marking losses.
+    #[inline]
+    pub fn end_ack(&mut self, now: Time, newly_delivered: u32, min_rtt: Duration, lost: u64) -> RateSample {
+        if self.app_limited() && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let now_us = now.as_micros();
+        if newly_delivered > 0 {
+            self.delivered_time = now;
+            self.delivered_us = now_us as u32;
+        }
+        if !self.has_basis {
+            return RateSample::NONE;
+        }
+        let basis = &self.basis;
+        let delivered = (self.delivered as u32).wrapping_sub(basis.delivered);
+        // Sending and acknowledging are two stages of a pipeline; the slower one shows the bottleneck.
+        let send_us = (basis.sent_us.wrapping_sub(basis.first_sent_us) as i32).max(0) as u32;
+        let since_prior_us = (now_us as u32).wrapping_sub(basis.delivered_us) as i32;
+        let interval_us = send_us.max(since_prior_us.max(0) as u32) as u64;
+        RateSample {
+            delivered: Some(delivered),
+            // Shorter than the path's round trip: the sample cannot be trusted.
+            interval: (interval_us >= min_rtt.as_micros()).then(|| Duration::from_micros(interval_us)),
+            prior_delivered: self.delivered - delivered as u64,
+            prior_delivered_time: Time::from_micros(now_us.saturating_add_signed(-(since_prior_us as i64))),
+            app_limited: basis.app_limited(),
+            retransmitted: self.basis_retransmitted,
+            tx_in_flight: basis.in_flight(),
+            lost_since_sent: (lost as u32).wrapping_sub(basis.lost),
+        }
+    }
+
+    /// Marks the samples of everything in flight, and of what is sent before that is delivered, application-limited.
+    #[inline]
+    pub fn mark_app_limited(&mut self, in_flight: u32) {
+        self.app_limited_until = (self.delivered + in_flight as u64).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000;
+
+    fn at(us: u64) -> Time {
+        Time::from_micros(us)
+    }
+
+    /// One ACK that delivers one segment.
+    fn ack(sampler: &mut Sampler, now: Time, tx: &TxState, end_seq: u64) -> RateSample {
+        sampler.begin_ack();
+        sampler.on_delivered(tx, end_seq, false);
+        sampler.count_delivered(now, 1);
+        sampler.end_ack(now, 1, Duration::ZERO, 0)
+    }
+
+    #[test]
+    fn the_send_interval_counts_when_acks_are_compressed() {
+        let mut sampler = Sampler::new(at(0));
+        let tx: [TxState; 3] =
+            core::array::from_fn(|i| sampler.on_sent(at(i as u64 * 10 * MS), i as u32, i as u32 + 1, 0));
+        // All three ACKs arrive at once, 1 ms before the first could: the send phase of 20 ms is the honest interval.
+        sampler.begin_ack();
+        for (i, tx) in tx.iter().enumerate() {
+            sampler.on_delivered(tx, i as u64 + 1, false);
+        }
+        sampler.count_delivered(at(20 * MS), 3);
+        let sample = sampler.end_ack(at(20 * MS), 3, Duration::ZERO, 0);
+        assert_eq!(sample.delivered, Some(3));
+        assert_eq!(sample.interval, Some(Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn a_send_with_nothing_out_restarts_both_stamps_but_a_spurious_empty_flight_does_not() {
+        let mut sampler = Sampler::new(at(0));
+        let first = sampler.on_sent(at(0), 0, 1, 0);
+        assert_eq!(ack(&mut sampler, at(10 * MS), &first, 1).interval, Some(Duration::from_millis(10)));
+        // Everything out is marked lost, so nothing is in flight, but two segments are still out.
+        let retransmitted = sampler.on_sent(at(500 * MS), 2, 1, 2);
+        assert_eq!(retransmitted.delivered_us, 10_000);
+        // Truly idle.
+        let restarted = sampler.on_sent(at(900 * MS), 0, 1, 2);
+        assert_eq!((restarted.first_sent_us, restarted.delivered_us), (900_000, 900_000));
+        assert_eq!(sampler.delivered_time(), at(900 * MS));
+    }
+
+    #[test]
+    fn the_newest_by_send_time_is_the_basis_whatever_the_order_of_sequence() {
+        let mut sampler = Sampler::new(at(0));
+        let old = sampler.on_sent(at(0), 0, 1, 0);
+        let retransmission = sampler.on_sent(at(30 * MS), 5, 3, 2);
+        sampler.begin_ack();
+        sampler.on_delivered(&retransmission, 1, true);
+        sampler.on_delivered(&old, 6, false);
+        sampler.count_delivered(at(40 * MS), 2);
+        let sample = sampler.end_ack(at(40 * MS), 2, Duration::ZERO, 2);
+        assert!(sample.retransmitted);
+        assert_eq!(sample.tx_in_flight, 3);
+        // Of a burst, the one that ends highest.
+        let burst = sampler.on_sent(at(50 * MS), 5, 3, 2);
+        sampler.begin_ack();
+        sampler.on_delivered(&burst, 8, false);
+        sampler.on_delivered(&burst, 9, true);
+        sampler.on_delivered(&burst, 7, false);
+        assert_eq!(sampler.basis_end_seq, 9);
+        assert!(sampler.basis_retransmitted);
+    }
+
+    #[test]
+    fn app_limited_ends_only_after_what_was_in_flight_is_passed() {
+        let mut sampler = Sampler::new(at(0));
+        let tx = sampler.on_sent(at(0), 0, 2, 0);
+        sampler.mark_app_limited(2);
+        ack(&mut sampler, at(10 * MS), &tx, 1);
+        ack(&mut sampler, at(10 * MS), &tx, 2);
+        assert!(sampler.app_limited(), "delivered equals the mark; the kernel's test is strict");
+        let next = sampler.on_sent(at(11 * MS), 0, 1, 0);
+        assert!(next.app_limited());
+        assert_eq!(next.in_flight(), 1);
+        assert!(ack(&mut sampler, at(21 * MS), &next, 3).app_limited);
+        assert!(!sampler.app_limited());
+    }
+
+    #[test]
+    fn an_idle_connection_can_be_marked_before_anything_was_delivered() {
+        let mut sampler = Sampler::new(at(0));
+        sampler.mark_app_limited(0);
+        assert!(sampler.app_limited());
+    }
+
+    #[test]
+    fn an_interval_below_the_minimum_rtt_is_no_interval_but_still_counts_delivery() {
+        let mut sampler = Sampler::new(at(0));
+        let tx = sampler.on_sent(at(0), 0, 1, 0);
+        sampler.begin_ack();
+        sampler.on_delivered(&tx, 1, false);
+        sampler.count_delivered(at(9 * MS), 1);
+        let sample = sampler.end_ack(at(9 * MS), 1, Duration::from_millis(10), 0);
+        assert_eq!((sample.delivered, sample.interval), (Some(1), None));
+    }
+
+    #[test]
+    fn an_ack_of_nothing_new_gives_no_sample_and_keeps_the_stamp() {
+        let mut sampler = Sampler::new(at(0));
+        sampler.on_sent(at(5 * MS), 0, 1, 0);
+        sampler.begin_ack();
+        assert_eq!(sampler.end_ack(at(9 * MS), 0, Duration::ZERO, 0), RateSample::NONE);
+        assert_eq!(sampler.delivered_time(), at(5 * MS));
+    }
+
+    #[test]
+    fn clock_and_counters_wrap_together() {
+        let wrap = 1u64 << 32;
+        let mut near = Sampler::resume(at(wrap - 5 * MS), wrap - 1);
+        let mut far = Sampler::resume(at(0), 0);
+        for (sampler, base) in [(&mut near, wrap - 5 * MS), (&mut far, 0)] {
+            let first = sampler.on_sent(at(base), 0, 2, 0);
+            let second = sampler.on_sent(at(base + MS), 1, 2, 0);
+            ack(sampler, at(base + 8 * MS), &first, 1);
+            let sample = ack(sampler, at(base + 12 * MS), &second, 2);
+            assert_eq!(sample.delivered, Some(2));
+            assert_eq!(sample.interval, Some(Duration::from_micros(12 * MS)));
+            assert_eq!(sample.prior_delivered_time, at(base));
+        }
+    }
 }

@@ -1,7 +1,54 @@
-//! Congestion controllers.
+//! Congestion controllers as state machines: events in, limits out. Exact to Linux, and fit for any transport.
+//!
+//! In reading order:
+//!
+//! 1. [`controller`]: what a transport tells a controller and what it asks of it; start here.
+//! 2. [`params`]: controllers and their parameters by name. [`any`]: all of them behind one type.
+//! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
+//! 4. [`reno`], then [`cubic`] with [`hystart`]: the increase algorithms; [`loss_based`]: the window they share.
+//! 5. [`bbr1`]: BBR version 1, one file for each noun of its specification.
+//! 6. [`conformance`]: the laws that every controller obeys, for yours as well.
+//!
+//! What is not here: no clock, no timer, no allocation, no random numbers, no floating point in a decision, no packet.
+//! The crate needs neither `std` nor `alloc`; `tests/no_std` proves it.
+//!
+//! ```
+//! use fullpipe_cc::{Any, Config, Connection, Controller, Params};
+//! use fullpipe_units::{Duration, Rate};
+//!
+//! let config = Config {
+//!     mss: 1448,
+//!     initial_cwnd: 10,
+//!     cwnd_clamp: u32::MAX,
+//!     max_pacing_rate: Rate::MAX,
+//!     gso_max: 65_215,
+//!     paced: true,
+//!     hz: 1000,
+//! };
+//! let connection = Connection { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20), ..Connection::default() };
+//! let controller = Any::new(&Params::by_name("bbr").unwrap(), &config, &connection);
+//! assert_eq!(controller.limits().cwnd, 10);
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod any;
+pub mod bbr1;
+pub mod conformance;
 pub mod controller;
+pub mod cubic;
+mod decimal;
 pub mod delivery;
+pub mod hystart;
+pub mod loss_based;
+pub mod params;
+mod recovery;
+pub mod reno;
+#[cfg(test)]
+mod testing;
+pub mod windowed;
+
+pub use any::Any;
 pub use controller::*;
+pub use delivery::{Sampler, TxState};
+pub use params::{CATALOGUE, ControllerInfo, Decimal, ParamError, ParameterInfo, Params};

@@ -1,1 +1,45 @@
-//! Under construction.
+//! Real Linux TCP over an emulated path.
+//!
+//! [`run`] takes a resolved scenario and gives the record of one run. Two network namespaces are the end hosts; the
+//! packets between them pass a TUN device on either side, and a ferry carries each through the very path elements that
+//! the simulator uses, driven by the monotonic clock. [`shell`] puts any command behind such a path, [`doctor`] says
+//! what this machine can do.
+//!
+//! In reading order:
+//!
+//! * [`run`](mod@run): one run from preparation to record, and what makes it untrustworthy.
+//! * [`namespace`]: rights, network namespaces that belong to threads, settings, dying with the parent.
+//! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again.
+//! * `ferry`: carries packets from one device through the path to the other and records how late it was.
+//! * [`host`]: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
+//! * [`tcp_info`]: what a kernel socket tells about itself.
+//! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
+//! * `histogram` and `rates`: arithmetic.
+//! * [`clock`]: the only clock of the workspace. `sys`: thin wrappers around system calls.
+//!
+//! Nothing is left behind, however the process ends: namespaces have no names and belong to threads, devices belong to
+//! descriptors, and nothing is written to disk.
+#![cfg(target_os = "linux")]
+
+mod address;
+pub mod clock;
+pub mod doctor;
+mod error;
+mod ferry;
+mod frame;
+pub mod histogram;
+pub mod host;
+mod merge;
+pub mod namespace;
+mod rates;
+pub mod run;
+pub mod shell;
+mod sys;
+pub mod tcp_info;
+pub mod tun;
+
+pub use doctor::{Check, doctor};
+pub use error::EmuError;
+pub use namespace::die_with_parent;
+pub use run::run;
+pub use shell::shell;

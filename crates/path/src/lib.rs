@@ -1,3 +1,80 @@
-//! What a network path does to packets.
+//! What a network path does to packets, as one body of code for virtual and for real time.
+//!
+//! The path never reads a clock: whoever drives it says what time it is. The simulator does so with virtual time, the
+//! emulator with the monotonic clock and real packets, and both get the same departures to the nanosecond.
+//!
+//! ```
+//! use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+//! use fullpipe_path::{Admission, Chain, Packet};
+//! use fullpipe_units::{Bytes, Duration, Rate, Time};
+//!
+//! let link = ElementConfig::Link {
+//!     name: "bottleneck".into(),
+//!     rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
+//!     queue: QueueLimit { bytes: Bytes::new(3_000), packets: None },
+//! };
+//! let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(20)) };
+//! let mut chain = Chain::new(&[link, delay], &[], 1)?;
+//!
+//! let packet = Packet { bytes: 1_500, class: 0 };
+//! assert_eq!(chain.push(Time::ZERO, packet, "first"), Admission::Queued);
+//! assert_eq!(chain.push(Time::ZERO, packet, "second"), Admission::Queued);
+//! assert!(matches!(chain.push(Time::ZERO, packet, "third"), Admission::Dropped(_)));
+//!
+//! assert_eq!(chain.next(), Time::from_micros(20_120)); // 120 us on the wire, and the delay
+//! let now = Time::from_micros(30_000); // a late caller
+//! assert_eq!(chain.pop(now), Some((Time::from_micros(20_120), packet, "first")));
+//! assert_eq!(chain.pop(now), Some((Time::from_micros(20_240), packet, "second")));
+//! assert_eq!(chain.pop(now), None);
+//! # Ok::<(), fullpipe_path::ConfigError>(())
+//! ```
+//!
+//! # In reading order
+//! * [`config`]: what a path is made of, in numbers; [`ConfigError`] when they make no sense (checked in `build.rs`)
+//! * `element.rs`: [`Packet`], [`Cause`], [`Admission`], and the closed set of elements
+//! * `chain.rs`: [`Chain`], which composes elements into stages; `hold.rs`, where packets wait for their time
+//! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers, each a file:
+//!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `token_bucket.rs` (tc-tbf), `policer.rs`
+//! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `duplicate.rs`, `reorder.rs`
+//! * [`trace`]: the text form of Mahimahi traces, in and out
+//! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream an element
+//!
+//! # What holds
+//! * Packets and bytes: `entered + duplicated == left + dropped + inside`, always ([`Counts`]).
+//! * Same configuration, seed and arrivals: same departures and drops, on every machine and for ever. How often the
+//!   caller asks, and how late, changes neither.
+//! * Only jitter with `reorder` and [`config::ElementConfig::Reorder`] reorder, and unequal class delays between classes.
+//! * All times and rates are integers; fractions of a nanosecond are carried, not dropped.
+//! * Nothing here allocates for a packet once its queues have grown to their size.
+//!
+//! # What is not here
+//! Queues that decide when a packet *leaves* (CoDel, PIE, fair queueing). They cannot be composed into a transit
+//! function; they will be another kind of stage, between two holding queues, and the chain's interface allows for it: a
+//! packet that was [`Admission::Queued`] may still be dropped, and [`Chain::next`] may name a time at which one only
+//! moves on inside.
 
+mod build;
+mod chain;
 pub mod config;
+mod delay;
+mod delivery_trace;
+mod duplicate;
+mod element;
+mod error;
+mod hold;
+mod jitter;
+mod link;
+mod loss;
+mod policer;
+mod queue;
+mod reorder;
+mod rng;
+mod schedule;
+mod token_bucket;
+pub mod trace;
+
+pub use chain::{Chain, Counts};
+pub use delivery_trace::OPPORTUNITY_BYTES;
+pub use element::{Admission, Cause, Packet, Tally};
+pub use error::ConfigError;
+pub use queue::{QueueView, Totals};

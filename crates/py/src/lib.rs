@@ -1,1 +1,159 @@
-//! Under construction.
+//! The Python module `fullpipe._native`: what Python calls, and nothing that decides anything.
+//!
+//! `python/fullpipe/_native.pyi` is the interface, and `make lint` holds this module to it. Structured values cross as
+//! JSON and Parquet, so that Python, files and other programs read the same bytes.
+
+mod catalogue;
+mod errors;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fullpipe_record::{Run, parquet, table::Table};
+use fullpipe_scenario::{Format, Spec};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{scenario_error, sim_error, world_error};
+
+/// Stops runs that were given it, soon after `set()`.
+#[pyclass(frozen, module = "fullpipe._native")]
+struct Cancel {
+    flag: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Cancel {
+        Cancel { flag: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Stops the runs.
+    fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a run leaves: summary as JSON, flow series and link series as Parquet.
+struct Answer {
+    summary_json: String,
+    flows_parquet: Vec<u8>,
+    links_parquet: Vec<u8>,
+}
+
+/// The same to Python.
+type PyAnswer<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+impl Answer {
+    fn of(run: &Run) -> Answer {
+        Answer {
+            summary_json: run.summary_json(),
+            flows_parquet: parquet::to_bytes(run, Table::Flows),
+            links_parquet: parquet::to_bytes(run, Table::Links),
+        }
+    }
+
+    fn into_python(self, py: Python<'_>) -> PyAnswer<'_> {
+        (self.summary_json, PyBytes::new(py, &self.flows_parquet), PyBytes::new(py, &self.links_parquet))
+    }
+}
+
+/// Version of Fullpipe.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// JSON Schema of a scenario document.
+#[pyfunction]
+fn schema() -> String {
+    fullpipe_scenario::schema()
+}
+
+/// JSON list of controllers: name, summary, source, kernel (name in Linux or null), parameters.
+#[pyfunction]
+fn controllers() -> String {
+    catalogue::controllers_json()
+}
+
+/// The alternatives of a scenario document: label and resolved spec in JSON of each, in order.
+#[pyfunction]
+fn resolve(
+    py: Python<'_>,
+    document: &str,
+    format: &str,
+    base_dir: Option<&str>,
+) -> PyResult<Vec<(String, String)>> {
+    let format = match format {
+        "toml" => Format::Toml,
+        "json" => Format::Json,
+        other => return Err(errors::unknown_format(py, other)),
+    };
+    let alternatives = fullpipe_scenario::resolve_all(document, format, base_dir.map(Path::new))
+        .map_err(|error| scenario_error(py, &error))?;
+    Ok(alternatives.into_iter().map(|(label, spec)| (label, spec.to_json())).collect())
+}
+
+/// Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet.
+#[pyfunction]
+#[pyo3(signature = (spec_json, seed, cancel=None))]
+fn simulate<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    cancel: Option<Bound<'py, Cancel>>,
+) -> PyResult<PyAnswer<'py>> {
+    let spec = read_spec(py, spec_json)?;
+    let flag = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.get().flag));
+    let answer = py.detach(move || fullpipe_sim::run(&spec, seed, &flag).map(|run| Answer::of(&run)));
+    Ok(answer.map_err(|error| sim_error(py, &error))?.into_python(py))
+}
+
+/// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces.
+#[pyfunction]
+fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
+    let spec = read_spec(py, spec_json)?;
+    let answer = py.detach(move || fullpipe_emu::run(&spec, seed).map(|run| Answer::of(&run)));
+    Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
+}
+
+/// JSON list of what the kernel world needs: name, ok, found, mend.
+#[pyfunction]
+fn kernel_doctor(py: Python<'_>) -> String {
+    catalogue::checks_json(&py.detach(fullpipe_emu::doctor))
+}
+
+/// Runs a command behind the spec's path; returns its exit code. Only in a process of its own.
+#[pyfunction]
+fn shell(
+    py: Python<'_>,
+    spec_json: &str,
+    command: Vec<String>,
+    server: Option<Vec<String>>,
+) -> PyResult<i32> {
+    let spec = read_spec(py, spec_json)?;
+    let code = py.detach(move || fullpipe_emu::shell(&spec, &command, server.as_deref()));
+    code.map_err(|error| world_error(py, &error))
+}
+
+fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
+    Spec::from_json(spec_json).map_err(|error| scenario_error(py, &error))
+}
+
+/// The native half of Fullpipe. Private: use the names in `fullpipe`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{Cancel, controllers, kernel_doctor, kernel_run, resolve, schema, shell, simulate, version};
+    #[pymodule_export]
+    use crate::errors::{Cancelled, ScenarioError, WorldError};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::errors::give_attributes(module.py())
+    }
+}

@@ -1,6 +1,6 @@
 //! The record of one run. `sim`, `emu` and `quic` fill it; measures are computed here, once, for all of them.
 
-use fullpipe_cc::Phase;
+use fullpipe_cc::{Limits, Phase};
 use serde::{Deserialize, Serialize};
 
 /// Which world ran a scenario.
@@ -96,14 +96,14 @@ pub struct FlowTotals {
     pub undos: u64,
 }
 
-/// Samples of a flow over time, in columns of equal length. Absent values are `u64::MAX` / `u32::MAX`.
+/// Samples of a flow over time, in columns of equal length. Absent values are `u64::MAX`, `u32::MAX` or `u8::MAX`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSeries {
     /// When.
     pub time_ns: Vec<u64>,
     /// Congestion window, segments.
     pub cwnd: Vec<u32>,
-    /// Slow-start threshold, segments; `u32::MAX` while infinite.
+    /// Slow-start threshold, segments; [`Limits::INFINITE`] or anything above it while infinite.
     pub ssthresh: Vec<u32>,
     /// Pacing rate, payload bits per second; `u64::MAX` when unpaced.
     pub pacing_bps: Vec<u64>,
@@ -147,6 +147,11 @@ pub struct LinkTotals {
     pub dropped_packets: u64,
     /// IP bytes that left or wait to leave.
     pub accepted_bytes: u64,
+    /// IP bytes that left by the end of the run.
+    pub departed_bytes: u64,
+    /// IP bytes that could have left in the run at the link's rate; `None` where that has no meaning (a policer) or is
+    /// not known.
+    pub capacity_bytes: Option<u64>,
 }
 
 /// Samples of a link over time.
@@ -162,7 +167,154 @@ pub struct LinkSeries {
     pub dropped_packets: Vec<u64>,
 }
 
+impl FlowSeries {
+    /// Number of samples.
+    ///
+    /// # Panics
+    /// If the columns differ in length.
+    pub fn len(&self) -> usize {
+        let len = self.time_ns.len();
+        let columns = [
+            self.cwnd.len(),
+            self.ssthresh.len(),
+            self.pacing_bps.len(),
+            self.inflight.len(),
+            self.srtt_ns.len(),
+            self.min_rtt_ns.len(),
+            self.delivery_bps.len(),
+            self.bandwidth_bps.len(),
+            self.delivered_bytes.len(),
+            self.retransmits.len(),
+            self.phase.len(),
+            self.ca_state.len(),
+        ];
+        assert!(columns.iter().all(|&other| other == len), "columns of a flow's series differ in length");
+        len
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl LinkSeries {
+    /// Number of samples.
+    ///
+    /// # Panics
+    /// If the columns differ in length.
+    pub fn len(&self) -> usize {
+        let len = self.time_ns.len();
+        let columns = [self.queue_bytes.len(), self.queue_delay_ns.len(), self.dropped_packets.len()];
+        assert!(columns.iter().all(|&other| other == len), "columns of a link's series differ in length");
+        len
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A sample, or `None` where it is absent (`u64::MAX`).
+pub(crate) fn present(value: u64) -> Option<u64> {
+    (value != u64::MAX).then_some(value)
+}
+
+/// A slow-start threshold in segments, or `None` while it is infinite.
+pub(crate) fn finite_ssthresh(segments: u32) -> Option<u32> {
+    (segments < Limits::INFINITE).then_some(segments)
+}
+
+/// Names of the recovery states by code (`fullpipe_cc::CaState`).
+pub const CA_STATE_NAMES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+
 /// Names of the phases by code.
 pub fn phase_names() -> [&'static str; Phase::ALL.len()] {
     Phase::ALL.map(Phase::name)
+}
+
+/// A small record with every kind of absent value, for tests of this crate.
+#[cfg(test)]
+pub(crate) fn example() -> Run {
+    let ms = 1_000_000;
+    let a = FlowRecord {
+        label: "a".into(),
+        controller: "bbr1".into(),
+        totals: FlowTotals {
+            end_ns: 1_000 * ms,
+            completed: true,
+            delivered_bytes: 75_000,
+            segments_sent: 100,
+            retransmits: 5,
+            timeouts: 1,
+            ..FlowTotals::default()
+        },
+        series: FlowSeries {
+            time_ns: vec![0, 500 * ms],
+            cwnd: vec![10, 30],
+            ssthresh: vec![u32::MAX, 20],
+            pacing_bps: vec![1_000_000, 2_000_000],
+            inflight: vec![0, 25],
+            srtt_ns: vec![u64::MAX, 40_500_000],
+            min_rtt_ns: vec![u64::MAX, 40 * ms],
+            delivery_bps: vec![0, 900_000],
+            bandwidth_bps: vec![0, 950_000],
+            delivered_bytes: vec![0, 50_000],
+            retransmits: vec![0, 5],
+            phase: vec![Phase::Startup as u8, Phase::Drain as u8],
+            ca_state: vec![0, 3],
+        },
+    };
+    let b = FlowRecord {
+        label: "b".into(),
+        controller: "reno".into(),
+        totals: FlowTotals { end_ns: 1_000 * ms, delivered_bytes: 25_000, ..FlowTotals::default() },
+        series: FlowSeries {
+            time_ns: vec![500 * ms],
+            cwnd: vec![4],
+            ssthresh: vec![Limits::INFINITE],
+            pacing_bps: vec![u64::MAX],
+            inflight: vec![4],
+            srtt_ns: vec![50 * ms],
+            min_rtt_ns: vec![50 * ms],
+            delivery_bps: vec![100_000],
+            bandwidth_bps: vec![u64::MAX],
+            delivered_bytes: vec![12_500],
+            retransmits: vec![0],
+            phase: vec![u8::MAX],
+            ca_state: vec![0],
+        },
+    };
+    let bottleneck = LinkRecord {
+        name: "bottleneck".into(),
+        totals: LinkTotals {
+            arrived_packets: 10,
+            dropped_packets: 3,
+            accepted_bytes: 10_500,
+            departed_bytes: 9_000,
+            capacity_bytes: Some(12_000),
+        },
+        series: LinkSeries {
+            time_ns: vec![0, 500 * ms],
+            queue_bytes: vec![0, 1_500],
+            queue_delay_ns: vec![0, 1_200_000],
+            dropped_packets: vec![0, 3],
+        },
+    };
+    Run {
+        provenance: Provenance {
+            world: World::Sim,
+            seed: 7,
+            spec_json: r#"{"name":"example"}"#.into(),
+            version: "0.1.0".into(),
+            host: String::new(),
+            kernel: String::new(),
+            sysctls: Vec::new(),
+            lateness: None,
+            untrustworthy: Vec::new(),
+        },
+        flows: vec![a, b],
+        links: vec![bottleneck],
+    }
 }

@@ -1,10 +1,254 @@
-//! A controller chosen by name, with parameters overridden by name: `bbr1:probe_gain=1.5`.
+//! A controller chosen by name, with parameters overridden by name: `bbr1:probe_gain=1.5,cwnd_gain=2`.
+//!
+//! Names and parameters are those of [`fullpipe_cc::params::CATALOGUE`]; Linux's own names are understood too.
 
+use std::fmt;
+use std::str::FromStr;
+
+use fullpipe_cc::params::{self, CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params};
 use serde::{Deserialize, Serialize};
 
-/// A controller and its parameters. Serialises as the text that chose it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+use crate::decimal::Decimal;
+use crate::error::{ScenarioError, one_of};
+
+/// A controller and its parameters. Serialises as the text that chooses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ControllerChoice {
+    params: Params,
     text: String,
+}
+
+impl ControllerChoice {
+    /// Reads `name` or `name:parameter=value,...`. Errors have the field `controller`.
+    pub fn parse(text: &str) -> Result<ControllerChoice, ScenarioError> {
+        Self::parse_field("controller", text)
+    }
+
+    /// The same; errors name `field`.
+    pub(crate) fn parse_field(field: &str, text: &str) -> Result<ControllerChoice, ScenarioError> {
+        let (name, overrides) = match text.split_once(':') {
+            None => (text, None),
+            Some((name, overrides)) => (name, Some(overrides)),
+        };
+        let name = name.trim().to_ascii_lowercase();
+        let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
+        let mut canonical = params.name().to_string();
+        let mut seen: Vec<&str> = Vec::new();
+        for assignment in overrides.into_iter().flat_map(|overrides| overrides.split(',')) {
+            let (parameter, value) = split_assignment(field, text, assignment)?;
+            let (name, number) = set(field, &mut params, parameter, value)?;
+            if seen.contains(&name) {
+                return Err(ScenarioError::new(field, text, format!("sets {name} twice"))
+                    .expected("each parameter once")
+                    .mend("remove one of the two"));
+            }
+            let separator = if seen.is_empty() { ':' } else { ',' };
+            canonical.push_str(&format!("{separator}{name}={number}"));
+            seen.push(name);
+        }
+        Ok(ControllerChoice { params, text: canonical })
+    }
+
+    /// What the controller runs with.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The text that chooses it, in its plainest form: lower case, our name, no spaces.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The controller's name without its parameters.
+    pub fn name(&self) -> &'static str {
+        self.params.name()
+    }
+
+    /// What Linux calls this very algorithm; `None` if Linux has none, or has it with other parameters.
+    pub fn linux_name(&self) -> Option<&'static str> {
+        let unchanged = Params::by_name(self.name()) == Some(self.params);
+        self.params.info().linux_name.filter(|_| unchanged)
+    }
+}
+
+impl fmt::Display for ControllerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for ControllerChoice {
+    type Err = ScenarioError;
+
+    fn from_str(text: &str) -> Result<ControllerChoice, ScenarioError> {
+        ControllerChoice::parse(text)
+    }
+}
+
+impl TryFrom<String> for ControllerChoice {
+    type Error = ScenarioError;
+
+    fn try_from(text: String) -> Result<ControllerChoice, ScenarioError> {
+        ControllerChoice::parse(&text)
+    }
+}
+
+impl From<ControllerChoice> for String {
+    fn from(choice: ControllerChoice) -> String {
+        choice.text
+    }
+}
+
+/// The names of all controllers, in the order in which they should be listed.
+pub fn controller_names() -> Vec<&'static str> {
+    CATALOGUE.iter().map(|info| info.name).collect()
+}
+
+fn unknown_controller(field: &str, name: &str) -> ScenarioError {
+    let ours = controller_names();
+    let linux = CATALOGUE.iter().filter_map(|info: &ControllerInfo| info.linux_name);
+    let error = ScenarioError::new(field, name, "is not a controller").expected(one_of(&ours));
+    let known: Vec<&str> = ours.iter().copied().chain(linux).collect();
+    error.nearest(name, &known, "choose one of these (`fullpipe controllers` describes them)")
+}
+
+fn split_assignment<'a>(
+    field: &str,
+    text: &str,
+    assignment: &'a str,
+) -> Result<(&'a str, &'a str), ScenarioError> {
+    let (parameter, value) = assignment.split_once('=').ok_or_else(|| {
+        ScenarioError::new(field, text, format!("sets a parameter without a value ({assignment:?})"))
+            .expected("name:parameter=value,parameter=value")
+            .mend("write for example \"bbr1:probe_gain=1.5\"")
+    })?;
+    Ok((parameter.trim(), value.trim()))
+}
+
+/// Sets one parameter and returns its name and number.
+fn set(
+    field: &str,
+    params: &mut Params,
+    parameter: &str,
+    value: &str,
+) -> Result<(&'static str, Decimal), ScenarioError> {
+    let info = params.info();
+    let lower = parameter.to_ascii_lowercase();
+    let Some(known) = info.parameters.iter().find(|known| known.name == lower) else {
+        return Err(unknown_parameter(field, info, parameter));
+    };
+    let written = format!("{parameter}={value}");
+    let wrong = |problem: String| {
+        let error = ScenarioError::new(field, &written, problem).expected(range(known));
+        error.mend(format!("write for example {}={}", known.name, known.default))
+    };
+    let (number, unit) = Decimal::split(value).map_err(&wrong)?;
+    if !unit.is_empty() {
+        return Err(wrong(format!("has a unit or a stray character ({unit:?})")));
+    }
+    let millionths = number.times_exactly(1_000_000).and_then(|millionths| i64::try_from(millionths).ok());
+    let millionths =
+        millionths.ok_or_else(|| wrong("is too large or has more than six decimals".to_string()))?;
+    params.set(known.name, params::Decimal::from_millionths(millionths)).map_err(|error| match error {
+        ParamError::NotWhole { .. } => wrong("is not whole".to_string()),
+        ParamError::OutOfRange { .. } => wrong("is out of range".to_string()),
+        ParamError::Unknown { .. } => unknown_parameter(field, info, parameter),
+    })?;
+    Ok((known.name, number))
+}
+
+fn unknown_parameter(field: &str, info: &ControllerInfo, parameter: &str) -> ScenarioError {
+    let names: Vec<&str> = info.parameters.iter().map(|known| known.name).collect();
+    let error = ScenarioError::new(field, parameter, format!("is not a parameter of {}", info.name));
+    error.expected(one_of(&names)).nearest(parameter, &names, "choose one of these, or remove it")
+}
+
+fn range(parameter: &ParameterInfo) -> String {
+    let whole = match parameter.kind {
+        params::Kind::Whole => "a whole number ",
+        params::Kind::Switch => "0 or 1, ",
+        params::Kind::Fraction { .. } => "a number ",
+    };
+    let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
+    format!("{whole}from {} to {}{unit}", parameter.min, parameter.max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(text: &str) -> String {
+        ControllerChoice::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_name_alone_is_the_default_and_what_linux_has() {
+        let choice = ControllerChoice::parse("bbr1").unwrap();
+        assert_eq!((choice.text(), choice.linux_name()), ("bbr1", Some("bbr")));
+        assert_eq!(Some(*choice.params()), Params::by_name("bbr1"));
+    }
+
+    #[test]
+    fn linux_names_and_capitals_choose_the_same_controller() {
+        for text in ["bbr", "BBR1", " bbr1 "] {
+            assert_eq!(ControllerChoice::parse(text), ControllerChoice::parse("bbr1"), "{text}");
+        }
+    }
+
+    #[test]
+    fn overridden_parameters_are_not_linux_any_more() {
+        let choice = ControllerChoice::parse("bbr1:probe_gain=1.50, cwnd_gain = 2.25").unwrap();
+        assert_eq!(choice.text(), "bbr1:probe_gain=1.5,cwnd_gain=2.25");
+        assert_eq!(choice.linux_name(), None);
+        assert_eq!(choice.params().get("probe_gain").unwrap().to_string(), "1.5");
+        let json = serde_json::to_string(&choice).unwrap();
+        assert_eq!(serde_json::from_str::<ControllerChoice>(&json).unwrap(), choice);
+    }
+
+    #[test]
+    fn an_unknown_controller_names_the_nearest_and_the_list() {
+        let error = message("bbr2");
+        assert!(
+            error.starts_with("controller: \"bbr2\" is not a controller; expected one of reno, cubic, bbr1"),
+            "{error}"
+        );
+        assert!(error.contains("did you mean bbr"), "{error}");
+        assert!(message("elephant").contains("fullpipe controllers"));
+        assert!(message("").contains("is not a controller"));
+    }
+
+    #[test]
+    fn an_unknown_parameter_names_the_nearest_and_the_list() {
+        let error = message("bbr1:prob_gain=1.5");
+        assert!(error.contains("\"prob_gain\" is not a parameter of bbr1; expected one of "), "{error}");
+        assert!(error.ends_with("did you mean probe_gain?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_range_was_expected() {
+        for (text, problem) in [
+            ("bbr1:probe_gain=9", "is out of range; expected a number from 1 to "),
+            ("bbr1:probe_gain=-1", "is negative"),
+            ("bbr1:probe_gain=nan", "is not a finite number"),
+            ("bbr1:probe_gain=", "is empty"),
+            ("bbr1:probe_gain=fast", "does not begin with a number"),
+            ("bbr1:probe_gain=1.5x", "stray character"),
+            ("bbr1:probe_gain=1.12345678", "more than six decimals"),
+            ("bbr1:probe_gain=1.5,probe_gain=2", "sets probe_gain twice"),
+            ("bbr1:probe_gain", "without a value"),
+            ("bbr1:", "without a value"),
+        ] {
+            assert!(message(text).contains(problem), "{}", message(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(text in any::<String>(), tail in "[a-z_=,.0-9 -]{0,40}") {
+            let _ = ControllerChoice::parse(&text);
+            let _ = ControllerChoice::parse(&format!("bbr1:{tail}"));
+        }
+    }
 }

@@ -5,6 +5,7 @@ use fullpipe_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::controller::ControllerChoice;
+use crate::error::ScenarioError;
 
 /// A scenario in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,23 @@ impl Spec {
     /// Payload bytes of a full-sized segment.
     pub fn mss(&self) -> u32 {
         self.mtu_bytes - Self::HEADER_BYTES
+    }
+
+    /// As JSON, for records and for other languages.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self)
+            .expect("a spec is plain JSON: no map keys but strings, no failing serialiser")
+    }
+
+    /// From JSON, held against every limit: what this returns can be run.
+    pub fn from_json(json: &str) -> Result<Spec, ScenarioError> {
+        let spec: Spec = serde_json::from_str(json).map_err(|error| {
+            ScenarioError::new("spec", json, format!("is not a spec: {error}"))
+                .expected("the JSON that to_json writes")
+                .mend("resolve the scenario again")
+        })?;
+        spec.validate()?;
+        Ok(spec)
     }
 }
 
@@ -74,6 +92,24 @@ pub struct FlowSpec {
     pub extra_reverse_ns: Duration,
     /// A fixed cap on the window in segments; `None` for none.
     pub max_cwnd: Option<u32>,
+}
+
+impl FlowSpec {
+    /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world asks
+    /// here, so that a seed starts flows alike in all of them. `index` is the number of the flow.
+    pub fn start_time(&self, index: usize, seed: u64) -> Time {
+        let draw = mix(seed ^ mix(index as u64 + 1));
+        let jitter = (draw as u128 * self.start_jitter_ns.as_nanos() as u128) >> 64;
+        self.start_ns + Duration::from_nanos(jitter as u64)
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): each input bit changes half of the output's.
+pub fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// What an application sends.

@@ -295,7 +295,7 @@ fn scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt:
         return write!(f, "{whole} {name}");
     }
     let mut digits = 3;
-    while thousandths % 10 == 0 {
+    while thousandths.is_multiple_of(10) {
         thousandths /= 10;
         digits -= 1;
     }

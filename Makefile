@@ -1,0 +1,94 @@
+# Fullpipe from a checkout. Needs Python 3.11 or newer, stable Rust and make; all else is installed into .venv.
+#
+#   make demo    BBR and CUBIC on one path, simulated and over this machine's own TCP, with a report in out/demo
+#   make test    everything that must hold: formats, lints, types, tests of both languages
+#   make lint    formats, lints and types alone
+#   make bench   benchmarks
+#   make clean   removes what the others made
+
+PYTHON ?= python3
+DEMO_DURATION ?= 10 s
+
+VENV := .venv
+BIN := $(VENV)/bin
+CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+
+# Each stamp is newer than all that went into it, so that a second call does nothing.
+TOOLS := $(VENV)/.stamp-tools
+PACKAGE := $(VENV)/.stamp-package
+DEV := $(VENV)/.stamp-dev
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) \
+	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
+
+# cargo and pip then build for the same interpreter, and maturin is found.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python bench clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(PACKAGE)
+	$(BIN)/fullpipe compare bbr1 cubic --rate "100 Mbit/s" --rtt "40 ms" --buffer "1 bdp" \
+		--duration "$(DEMO_DURATION)" --world all --out out/demo
+	@echo "The report: $(CURDIR)/out/demo/report.html"
+
+test: lint test-rust test-no-std test-python
+
+lint: lint-rust lint-python
+
+lint-rust: $(TOOLS)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# The last line holds the hand-written stubs of the native module to what it has.
+lint-python: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest fullpipe._native
+
+# In the dev profile, for its checks of overflow and its debug assertions.
+test-rust: $(TOOLS)
+	cargo test --workspace --locked
+
+# The controllers build where there is no std and no allocator.
+test-no-std: $(TOOLS)
+	cargo build --manifest-path crates/cc/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
+
+test-python: $(DEV)
+	$(BIN)/python -m pytest
+
+bench: $(TOOLS)
+	cargo bench --workspace --locked
+
+clean:
+	rm -rf $(VENV) out
+	cargo clean
+
+$(TOOLS):
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$$($(PYTHON) --version) is too old: install Python 3.11 or newer, and name it if it is not" \
+			"python3: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian, Ubuntu: apt install" \
+			"python3-venv)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { \
+		echo "cargo is missing: install stable Rust 1.88 or newer (https://rustup.rs), and open a new shell so" \
+			"that it is found" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP_INSTALL) 'maturin>=1.9,<2'
+	@touch $@
+
+$(PACKAGE): $(TOOLS) $(SOURCES)
+	$(PIP_INSTALL) --no-build-isolation .
+	@touch $@
+
+# The same and the tools that check it.
+$(DEV): $(TOOLS) $(SOURCES)
+	$(PIP_INSTALL) --no-build-isolation '.[dev]'
+	@touch $(PACKAGE) $@

@@ -1,0 +1,406 @@
+//! The laws that every congestion controller obeys, and a bottleneck to try them on.
+//!
+//! [`check_all`] runs a controller, anyone's, over a small deterministic path with the real events in their real order
+//! (see [`controller`](crate::controller)) and returns the first law that it broke. The path allocates nothing, so the
+//! check runs wherever the controller does. It is a judge, not a simulator: one flow, one drop-tail queue, whole segments,
+//! an ACK for each, losses found by three later deliveries or by a timeout.
+//!
+//! ```
+//! use fullpipe_cc::conformance::{check_all, Path};
+//! use fullpipe_cc::{Any, Params};
+//!
+//! let params = Params::by_name("cubic").unwrap();
+//! check_all(&Path::default(), |config, connection| Any::new(&params, config, connection)).unwrap();
+//! ```
+
+mod bench;
+
+use crate::controller::*;
+use bench::Bench;
+use core::fmt;
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+/// A law, and how it was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which law.
+    pub law: Law,
+    /// When, on the path's clock.
+    pub at: Time,
+    /// What was seen.
+    pub seen: u64,
+    /// What the law allows.
+    pub bound: u64,
+}
+
+/// The laws (digest of BBR, RFC 5681 and of what other implementations got wrong).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// The window is at least one segment, always: a sender that may not send cannot learn that it may.
+    WindowIsPositive,
+    /// The window never exceeds [`Config::cwnd_clamp`].
+    WindowIsClamped,
+    /// The pacing rate is positive and never exceeds [`Config::max_pacing_rate`].
+    RateIsPositiveAndCapped,
+    /// A burst is at least one segment.
+    BurstIsPositive,
+    /// [`Controller::limits`] and [`Controller::snapshot`] are pure: asked twice, they answer the same.
+    AskingChangesNothing,
+    /// A timeout leaves a window of one segment above the flight at most (RFC 5681 section 3.1; Linux `tcp_enter_loss`).
+    TimeoutCollapsesTheWindow,
+    /// While the controller says that it measures the RTT, the window is at most a few segments.
+    ProbeRttIsSmall,
+    /// ProbeRTT ends: no more than two seconds and eight round trips.
+    ProbeRttEnds,
+    /// The bandwidth estimate never exceeds the fastest rate at which the path can deliver by more than its rounding.
+    EstimateIsAtMostThePath,
+    /// The minimum RTT never falls below the path's.
+    MinRttIsAtLeastThePath,
+    /// Everything is delivered in the end: the flow does not stall.
+    DeliversEverything,
+    /// Half the path's rate is used at least, where nothing is lost and the queue holds a bandwidth-delay product.
+    FillsTheLosslessPipe,
+    /// The same events give the same answers, whenever the connection began (but for the coarse clock's ticks).
+    StartTimeDoesNotMatter,
+    /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than twice.
+    IdleDoesNotGrow,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}: {} where the bound is {}", self.law, self.at, self.seen, self.bound)
+    }
+}
+
+impl core::error::Error for Broken {}
+
+/// The path of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Its rate, of payload.
+    pub rate: Rate,
+    /// Its round trip without a queue.
+    pub rtt: Duration,
+    /// Segments that its queue holds beside the one in service; at most [`Path::MAX_QUEUE`].
+    pub queue: u32,
+    /// Segments lost at random, of a thousand.
+    pub loss_per_mille: u32,
+    /// The seed of the losses and of the controller's draws.
+    pub seed: u64,
+    /// Segments to deliver.
+    pub segments: u32,
+    /// When the connection begins; also where its counters and coarse clock begin to count.
+    pub start: Time,
+    /// The controller's configuration.
+    pub config: Config,
+}
+
+impl Path {
+    /// The most a queue holds.
+    pub const MAX_QUEUE: u32 = 1024;
+}
+
+impl Default for Path {
+    /// 20 Mbit/s, 40 ms, and a queue of one bandwidth-delay product.
+    fn default() -> Path {
+        Path {
+            rate: Rate::from_bits_per_sec(20_000_000),
+            rtt: Duration::from_millis(40),
+            queue: 70,
+            loss_per_mille: 0,
+            seed: 1,
+            segments: 20_000,
+            start: Time::from_micros(1_000_000),
+            config: Config {
+                mss: 1448,
+                initial_cwnd: 10,
+                cwnd_clamp: 10_000,
+                max_pacing_rate: Rate::from_bits_per_sec(1_000_000_000),
+                gso_max: 65_215,
+                paced: true,
+                hz: 1000,
+            },
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How long it took.
+    pub took: Duration,
+    /// Transmissions, retransmissions included.
+    pub sent: u64,
+    /// Segments marked lost.
+    pub lost: u64,
+    /// A hash of every answer of the controller.
+    pub fingerprint: u64,
+}
+
+/// Runs every check over `path`; `new` makes a controller.
+pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
+    check_run(path, &new)?;
+    check_start_time(path, &new)?;
+    check_full_pipe(path, &new)?;
+    check_timeout(path, &new)?;
+    check_idle(path, &new)
+}
+
+/// Delivers [`Path::segments`] under the laws that hold at every moment.
+pub fn check_run<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<Outcome, Broken> {
+    Bench::new(path, new).run()
+}
+
+/// Runs once now and once two hours later, when 32-bit microseconds have wrapped; both runs must be the same.
+pub fn check_start_time<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let now = check_run(path, &new)?;
+    let start = path.start + Duration::from_secs(7_200);
+    let later = check_run(&Path { start, ..*path }, &new)?;
+    broken_unless(
+        now.fingerprint == later.fingerprint,
+        Law::StartTimeDoesNotMatter,
+        start,
+        later.fingerprint,
+        now.fingerprint,
+    )
+}
+
+/// Without loss and with a queue of a bandwidth-delay product, half the path must be used.
+pub fn check_full_pipe<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let bdp = path.rate.bytes_in(path.rtt).as_u64() / path.config.mss as u64 + 1;
+    let queue = (bdp as u32).clamp(16, Path::MAX_QUEUE);
+    let path = Path { loss_per_mille: 0, queue, segments: path.segments.max(bdp as u32 * 60), ..*path };
+    let outcome = check_run(&path, new)?;
+    let least = path.rate.time_for(Bytes::new(path.segments as u64 * path.config.mss as u64));
+    let most = least.saturating_mul(2);
+    broken_unless(
+        outcome.took <= most,
+        Law::FillsTheLosslessPipe,
+        path.start,
+        outcome.took.as_micros(),
+        most.as_micros(),
+    )
+}
+
+/// A timeout with `flight` segments in the network leaves a window of one more at most.
+pub fn check_timeout<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    for flight in [0, 1, 5] {
+        let connection = Connection { in_flight: flight, packets_out: 10, ..at_start(path) };
+        let mut controller = new(&path.config, &at_start(path));
+        controller.on_state(&StateChange { connection, to: CaState::Loss, reduce: true });
+        let cwnd = controller.limits().cwnd;
+        let law = Law::TimeoutCollapsesTheWindow;
+        broken_unless(cwnd <= flight + 1, law, connection.now, cwnd as u64, flight as u64 + 1)?;
+    }
+    Ok(())
+}
+
+/// A flow that keeps four segments in flight and says so must not end with a large window.
+pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
+    let mut controller = new(&path.config, &at_start(path));
+    let mut connection = at_start(path);
+    let initial = controller.limits().cwnd;
+    for round in 1..200u64 {
+        connection.now += path.rtt;
+        connection.jiffies = jiffies(path, connection.now);
+        connection.delivered += 4;
+        connection.delivered_time = connection.now;
+        connection.srtt = path.rtt;
+        connection.min_rtt = path.rtt;
+        controller.on_ack(&Ack {
+            connection,
+            prior_in_flight: 4,
+            newly_delivered: 4,
+            newly_lost: 0,
+            newly_acked: 4,
+            rtt: Some(path.rtt),
+            maybe_delayed: false,
+            una_advanced: true,
+            snd_una: round * 4,
+            snd_nxt: round * 4,
+            sample: RateSample {
+                delivered: Some(4),
+                interval: Some(path.rtt),
+                prior_delivered: connection.delivered - 4,
+                prior_delivered_time: connection.now - path.rtt,
+                app_limited: true,
+                tx_in_flight: 4,
+                ..RateSample::NONE
+            },
+            cwnd_limited: false,
+            max_packets_out: 4,
+            may_raise_cwnd: true,
+            newly_ce: 0,
+            random: round as u32,
+        });
+    }
+    // Startup's gain of 2.89 on four segments, and bursts.
+    let (cwnd, bound) = (controller.limits().cwnd, initial.max(8) * 3);
+    broken_unless(cwnd <= bound, Law::IdleDoesNotGrow, connection.now, cwnd as u64, bound as u64)
+}
+
+fn broken_unless(holds: bool, law: Law, at: Time, seen: u64, bound: u64) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(Broken { law, at, seen, bound }) }
+}
+
+/// The coarse clock. It begins just below its wrap wherever the connection begins.
+fn jiffies(path: &Path, now: Time) -> u32 {
+    let ticks = now.saturating_since(path.start).as_nanos() as u128 * path.config.hz as u128 / 1_000_000_000;
+    (u32::MAX - 500).wrapping_add(ticks as u32)
+}
+
+fn at_start(path: &Path) -> Connection {
+    Connection {
+        now: path.start,
+        jiffies: jiffies(path, path.start),
+        // Just below the wrap of 32 bits, as is the coarse clock.
+        delivered: u32::MAX as u64 - 1_000,
+        delivered_time: path.start,
+        lost: u32::MAX as u64 - 20,
+        srtt: path.rtt,
+        min_rtt: path.rtt,
+        departure: path.start,
+        ..Connection::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::any::Any;
+    use crate::params::{CATALOGUE, Params};
+    use proptest::prelude::*;
+
+    fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
+        let params = Params::by_name(name).unwrap();
+        move |config, connection| Any::new(&params, config, connection)
+    }
+
+    #[test]
+    fn every_controller_obeys_the_laws_on_a_clean_path() {
+        for info in CATALOGUE {
+            for hz in [100, 250, 1000] {
+                let mut path = Path::default();
+                path.config.hz = hz;
+                check_all(&path, controller(info.name))
+                    .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+            }
+        }
+    }
+
+    #[test]
+    fn every_controller_obeys_the_laws_unpaced() {
+        for info in CATALOGUE {
+            let mut path = Path::default();
+            path.config.paced = false;
+            check_all(&path, controller(info.name))
+                .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn every_controller_obeys_the_laws_under_random_loss(
+            seed in 1u64..u64::MAX,
+            loss_per_mille in 0u32..300,
+            queue in 1u32..200,
+            megabits in 1u64..200,
+            rtt_ms in 1u64..200,
+        ) {
+            for info in CATALOGUE {
+                let path = Path {
+                    seed,
+                    loss_per_mille,
+                    queue,
+                    rate: Rate::from_bits_per_sec(megabits * 1_000_000),
+                    rtt: Duration::from_millis(rtt_ms),
+                    segments: 2_000,
+                    ..Path::default()
+                };
+                let run = check_run(&path, controller(info.name));
+                prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
+            }
+        }
+    }
+
+    /// A controller spoilt in one respect.
+    struct Spoilt<F>(Any, F);
+
+    impl<F: Fn(Limits) -> Limits> Controller for Spoilt<F> {
+        fn on_transmit_start(&mut self, start: &TransmitStart) {
+            self.0.on_transmit_start(start)
+        }
+        fn on_window_unused(&mut self, unused: &WindowUnused) {
+            self.0.on_window_unused(unused)
+        }
+        fn on_sent(&mut self, sent: &Sent) {
+            self.0.on_sent(sent)
+        }
+        fn on_lost(&mut self, lost: &Lost) {
+            self.0.on_lost(lost)
+        }
+        fn on_ce(&mut self, marks: &CeMarks) {
+            self.0.on_ce(marks)
+        }
+        fn on_state(&mut self, change: &StateChange) {
+            self.0.on_state(change)
+        }
+        fn on_undo(&mut self, undo: &Undo) {
+            self.0.on_undo(undo)
+        }
+        fn on_ack(&mut self, ack: &Ack) {
+            self.0.on_ack(ack)
+        }
+        fn on_mss(&mut self, mss: u32) {
+            self.0.on_mss(mss)
+        }
+        fn limits(&self) -> Limits {
+            (self.1)(self.0.limits())
+        }
+        fn snapshot(&self) -> Snapshot {
+            self.0.snapshot()
+        }
+    }
+
+    type Spoil = fn(Limits) -> Limits;
+
+    fn law_broken_by(name: &str, path: &Path, spoil: impl Fn(Limits) -> Limits + Copy) -> Law {
+        let new = controller(name);
+        check_all(path, |config, connection| Spoilt(new(config, connection), spoil)).unwrap_err().law
+    }
+
+    #[test]
+    fn spoilt_controllers_are_caught() {
+        let path = Path::default();
+        let cases: [(&str, Spoil, Law); 6] = [
+            ("reno", |limits| Limits { cwnd: 0, ..limits }, Law::WindowIsPositive),
+            ("reno", |limits| Limits { cwnd: 10_001, ..limits }, Law::WindowIsClamped),
+            ("reno", |limits| Limits { cwnd: 20, ..limits }, Law::FillsTheLosslessPipe),
+            (
+                "bbr1",
+                |limits| Limits { pacing_rate: Some(Rate::ZERO), ..limits },
+                Law::RateIsPositiveAndCapped,
+            ),
+            ("cubic", |limits| Limits { min_burst: 0, ..limits }, Law::BurstIsPositive),
+            ("bbr1", |limits| Limits { cwnd: limits.cwnd.max(100), ..limits }, Law::ProbeRttIsSmall),
+        ];
+        for (name, spoil, law) in cases {
+            let segments = if law == Law::ProbeRttIsSmall { 40_000 } else { path.segments };
+            assert_eq!(law_broken_by(name, &Path { segments, ..path }, spoil), law);
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! The bench of the checks: a sender, a bottleneck and the judge of the laws that hold at every moment.
+
+use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
+use crate::controller::*;
+use crate::delivery::{Sampler, TxState};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+/// Segments that may be out.
+const WINDOW: usize = 4096;
+/// Segments later than a missing one that make it lost (RFC 5681: three duplicate ACKs).
+const REORDERING: u64 = 3;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fate {
+    /// Not sent, or cumulatively acknowledged.
+    #[default]
+    Free,
+    Out,
+    Sacked,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Segment {
+    fate: Fate,
+    tx: TxState,
+    retransmitted: bool,
+    /// Order of its last transmission.
+    order: u64,
+    /// Marked lost, and the controller does not know yet.
+    unreported: bool,
+}
+
+/// A delivery on its way back to the sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivery {
+    at: Time,
+    sequence: u64,
+    order: u64,
+}
+
+/// The sender, the path and the judge.
+pub(super) struct Bench<'a, C> {
+    path: &'a Path,
+    controller: C,
+    sampler: Sampler,
+    connection: Connection,
+    segments: [Segment; WINDOW],
+    una: u64,
+    nxt: u64,
+    next_order: u64,
+    /// The receiver has everything below this.
+    high_seq: u64,
+    /// Deliveries in order of time, a ring.
+    deliveries: [Delivery; WINDOW],
+    first_delivery: usize,
+    deliveries_len: usize,
+    /// When the link has served what it holds.
+    link_free: Time,
+    random: u64,
+    sent: u64,
+    max_packets_out: u32,
+    cwnd_limited: bool,
+    usage_end: u64,
+    last_sent: Time,
+    last_progress: Time,
+    backoff: u32,
+    probe_rtt_since: Option<Time>,
+    fingerprint: u64,
+}
+
+impl<'a, C: Controller> Bench<'a, C> {
+    pub(super) fn new(path: &'a Path, new: impl Fn(&Config, &Connection) -> C) -> Bench<'a, C> {
+        let connection = at_start(path);
+        Bench {
+            path,
+            controller: new(&path.config, &connection),
+            sampler: Sampler::resume(path.start, connection.delivered),
+            connection,
+            segments: [Segment::default(); WINDOW],
+            una: 0,
+            nxt: 0,
+            next_order: 0,
+            high_seq: 0,
+            deliveries: [Delivery::default(); WINDOW],
+            first_delivery: 0,
+            deliveries_len: 0,
+            link_free: path.start,
+            random: path.seed | 1,
+            sent: 0,
+            max_packets_out: 0,
+            cwnd_limited: false,
+            usage_end: 0,
+            last_sent: path.start,
+            last_progress: path.start,
+            backoff: 0,
+            probe_rtt_since: None,
+            fingerprint: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Outcome, Broken> {
+        let deadline = self.deadline();
+        while self.una < self.path.segments as u64 {
+            let now = self.connection.now;
+            broken_unless(now < deadline, Law::DeliversEverything, now, self.una, self.path.segments as u64)?;
+            self.send()?;
+            match self.next_event() {
+                Event::Send(at) => self.advance(at),
+                Event::Delivery => self.receive()?,
+                Event::Timeout(at) => {
+                    self.advance(at);
+                    self.time_out()?;
+                }
+            }
+        }
+        Ok(Outcome {
+            took: self.connection.now.saturating_since(self.path.start),
+            sent: self.sent,
+            lost: self.connection.lost - at_start(self.path).lost,
+            fingerprint: self.fingerprint,
+        })
+    }
+
+    /// A minute and a thousand times what the path needs.
+    fn deadline(&self) -> Time {
+        let bytes = Bytes::new(self.path.segments as u64 * self.path.config.mss as u64);
+        self.path.start + Duration::from_secs(600) + self.path.rate.time_for(bytes).saturating_mul(1_000)
+    }
+
+    fn random(&mut self) -> u32 {
+        // xorshift64*
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+
+    fn advance(&mut self, to: Time) {
+        self.connection.now = self.connection.now.max(to);
+        self.connection.jiffies = jiffies(self.path, self.connection.now);
+    }
+
+    fn segment(&mut self, sequence: u64) -> &mut Segment {
+        &mut self.segments[sequence as usize % WINDOW]
+    }
+
+    fn rto(&self) -> Duration {
+        let srtt = self.connection.srtt;
+        (srtt.saturating_mul(2) + Duration::from_millis(200)).saturating_mul(1 << self.backoff.min(6))
+    }
+
+    fn next_event(&self) -> Event {
+        let timeout = self.last_progress.max(self.last_sent) + self.rto();
+        let send =
+            self.has_something_to_send().then_some(self.connection.departure).filter(|_| self.has_room());
+        let delivery = (self.deliveries_len > 0).then(|| self.deliveries[self.first_delivery].at);
+        match (send, delivery) {
+            (Some(send), delivery) if delivery.is_none_or(|delivery| send <= delivery) && send < timeout => {
+                Event::Send(send)
+            }
+            (_, Some(delivery)) if delivery <= timeout => Event::Delivery,
+            _ => Event::Timeout(timeout),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.connection.in_flight < self.controller.limits().cwnd
+    }
+
+    fn has_something_to_send(&self) -> bool {
+        let new = self.nxt < self.path.segments as u64 && self.nxt - self.una < WINDOW as u64 - 1;
+        new || (self.una..self.nxt)
+            .any(|sequence| self.segments[sequence as usize % WINDOW].fate == Fate::Lost)
+    }
+
+    /// Sends what the window allows, each burst at its departure time.
+    fn send(&mut self) -> Result<(), Broken> {
+        loop {
+            let limits = self.judge()?;
+            let now = self.connection.now;
+            let room = limits.cwnd.saturating_sub(self.connection.in_flight);
+            self.note_usage(room == 0);
+            if room == 0 || self.connection.departure > now || !self.has_something_to_send() {
+                return Ok(());
+            }
+            let lost = (self.una..self.nxt)
+                .find(|&sequence| self.segments[sequence as usize % WINDOW].fate == Fate::Lost);
+            let sequence = lost.unwrap_or(self.nxt);
+            if self.connection.in_flight == 0 {
+                let (connection, last_sent, rto) = (self.connection, self.last_sent, self.rto());
+                self.controller.on_transmit_start(&TransmitStart { connection, last_sent, rto });
+            }
+            self.transmit(sequence, lost.is_some());
+            if let Some(rate) = limits.pacing_rate {
+                let gap = rate.time_for(Bytes::new(self.path.config.mss as u64));
+                self.connection.departure = self.connection.departure.max(now).saturating_add(gap);
+            }
+        }
+    }
+
+    /// Linux: `tcp_cwnd_validate`.
+    fn note_usage(&mut self, limited: bool) {
+        let out = self.connection.packets_out;
+        if self.una >= self.usage_end || limited || (!self.cwnd_limited && out > self.max_packets_out) {
+            self.cwnd_limited = limited;
+            self.max_packets_out = out;
+            self.usage_end = self.nxt;
+        }
+    }
+
+    fn transmit(&mut self, sequence: u64, retransmission: bool) {
+        let now = self.connection.now;
+        let (prior_in_flight, prior_packets_out) = (self.connection.in_flight, self.connection.packets_out);
+        let tx = self.sampler.on_sent(now, prior_packets_out, prior_in_flight + 1, self.connection.lost);
+        let order = self.next_order;
+        self.next_order += 1;
+        *self.segment(sequence) =
+            Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false };
+        self.connection.in_flight += 1;
+        if !retransmission {
+            self.nxt += 1;
+            self.connection.packets_out += 1;
+        }
+        self.sent += 1;
+        self.last_sent = now;
+        self.connection.delivered_time = self.sampler.delivered_time();
+        self.controller.on_sent(&Sent {
+            departure: now,
+            segments: 1,
+            prior_in_flight,
+            prior_packets_out,
+            retransmission,
+        });
+        // The link.
+        let service = self.path.rate.time_for(Bytes::new(self.path.config.mss as u64));
+        let waiting = self.link_free.saturating_since(now).as_nanos() / service.as_nanos().max(1);
+        let unlucky = self.random() % 1_000 < self.path.loss_per_mille;
+        if waiting > self.path.queue as u64 || unlucky {
+            return;
+        }
+        self.link_free = self.link_free.max(now) + service;
+        let slot = (self.first_delivery + self.deliveries_len) % WINDOW;
+        self.deliveries[slot] = Delivery { at: self.link_free + self.path.rtt, sequence, order };
+        self.deliveries_len += 1;
+    }
+
+    /// Processes the ACK of one delivered segment.
+    fn receive(&mut self) -> Result<(), Broken> {
+        let Delivery { at, sequence, order } = self.deliveries[self.first_delivery];
+        self.first_delivery = (self.first_delivery + 1) % WINDOW;
+        self.deliveries_len -= 1;
+        self.advance(at);
+        let segment = *self.segment(sequence);
+        if sequence < self.una || matches!(segment.fate, Fate::Free | Fate::Sacked) {
+            return Ok(());
+        }
+        let now = self.connection.now;
+        let (prior_in_flight, prior_una) = (self.connection.in_flight, self.una);
+        self.sampler.begin_ack();
+        self.sampler.on_delivered(&segment.tx, sequence + 1, segment.retransmitted);
+        self.sampler.count_delivered(now, 1);
+        if segment.fate == Fate::Out {
+            self.connection.in_flight -= 1;
+        }
+        self.segment(sequence).fate = Fate::Sacked;
+        while self.una < self.nxt && self.segment(self.una).fate == Fate::Sacked {
+            let una = self.una;
+            self.segment(una).fate = Fate::Free;
+            self.una += 1;
+            self.connection.packets_out -= 1;
+        }
+        self.last_progress = now;
+        self.backoff = 0;
+        let newly_lost = self.mark_lost(sequence, order);
+        self.change_state(newly_lost);
+        self.report_lost(newly_lost);
+        let rtt = (!segment.retransmitted).then(|| {
+            let sent = (now.as_micros() as u32).wrapping_sub(segment.tx.sent_us);
+            Duration::from_micros(sent as u64)
+        });
+        if let Some(rtt) = rtt {
+            let eighth = Duration::from_nanos((self.connection.srtt.as_nanos() * 7 + rtt.as_nanos()) / 8);
+            self.connection.srtt = eighth;
+            self.connection.min_rtt = self.connection.min_rtt.min(rtt);
+        }
+        let sample = self.sampler.end_ack(now, 1, self.connection.min_rtt, self.connection.lost);
+        self.connection.delivered = self.sampler.delivered();
+        self.connection.delivered_time = self.sampler.delivered_time();
+        self.connection.app_limited = self.sampler.app_limited();
+        let random = self.random();
+        self.controller.on_ack(&Ack {
+            connection: self.connection,
+            prior_in_flight,
+            newly_delivered: 1,
+            newly_lost,
+            newly_acked: (self.una - prior_una) as u32,
+            rtt,
+            maybe_delayed: false,
+            una_advanced: self.una > prior_una,
+            snd_una: self.una,
+            snd_nxt: self.nxt,
+            sample,
+            cwnd_limited: self.cwnd_limited,
+            max_packets_out: self.max_packets_out,
+            may_raise_cwnd: self.una > prior_una,
+            newly_ce: 0,
+            random,
+        });
+        if self.controller.limits().mark_app_limited {
+            self.sampler.mark_app_limited(self.connection.in_flight);
+            self.connection.app_limited = true;
+        }
+        Ok(())
+    }
+
+    /// Marks what was sent three transmissions before a delivered one, and is still out.
+    fn mark_lost(&mut self, delivered: u64, order: u64) -> u32 {
+        let mut marked = 0;
+        for sequence in self.una..self.nxt {
+            let segment = *self.segment(sequence);
+            if sequence != delivered && segment.fate == Fate::Out && segment.order + REORDERING <= order {
+                self.mark(sequence);
+                marked += 1;
+            }
+        }
+        marked
+    }
+
+    fn mark(&mut self, sequence: u64) {
+        let segment = self.segment(sequence);
+        segment.fate = Fate::Lost;
+        segment.unreported = true;
+        self.connection.in_flight -= 1;
+        self.connection.lost += 1;
+    }
+
+    /// Tells the controller what was marked, after it learnt of the recovery state.
+    fn report_lost(&mut self, newly_lost: u32) {
+        let mut lost = self.connection.lost - newly_lost as u64;
+        let mut previous = None;
+        for sequence in self.una..self.nxt {
+            if lost == self.connection.lost {
+                return;
+            }
+            let segment = *self.segment(sequence);
+            if !segment.unreported {
+                continue;
+            }
+            self.segment(sequence).unreported = false;
+            lost += 1;
+            self.controller.on_lost(&Lost {
+                segments: 1,
+                new_range: previous.is_none_or(|previous| previous + 1 != sequence),
+                tx_in_flight: segment.tx.in_flight(),
+                tx_lost: lost - (lost as u32).wrapping_sub(segment.tx.lost) as u64,
+                lost,
+                app_limited: segment.tx.app_limited(),
+            });
+            previous = Some(sequence);
+        }
+    }
+
+    /// Enters recovery on loss and leaves it when what was out then is acknowledged.
+    fn change_state(&mut self, newly_lost: u32) {
+        let from = self.connection.state;
+        if from >= CaState::Recovery && self.una >= self.high_seq {
+            self.change(CaState::Open, false);
+        }
+        if newly_lost > 0 && self.connection.state < CaState::Recovery {
+            self.high_seq = self.nxt;
+            self.change(CaState::Recovery, true);
+        }
+    }
+
+    fn change(&mut self, to: CaState, reduce: bool) {
+        self.controller.on_state(&StateChange { connection: self.connection, to, reduce });
+        self.connection.state = to;
+    }
+
+    fn time_out(&mut self) -> Result<(), Broken> {
+        let lost_before = self.connection.lost;
+        for sequence in self.una..self.nxt {
+            if self.segment(sequence).fate == Fate::Out {
+                self.mark(sequence);
+            }
+        }
+        self.high_seq = self.nxt;
+        let reduce = self.connection.state != CaState::Loss || self.backoff == 0;
+        self.change(CaState::Loss, reduce);
+        self.report_lost((self.connection.lost - lost_before) as u32);
+        self.backoff += 1;
+        self.last_progress = self.connection.now;
+        self.connection.departure = self.connection.now;
+        let cwnd = self.controller.limits().cwnd;
+        broken_unless(cwnd <= 1, Law::TimeoutCollapsesTheWindow, self.connection.now, cwnd as u64, 1)
+    }
+
+    /// The laws that hold at every moment.
+    fn judge(&mut self) -> Result<Limits, Broken> {
+        let (limits, snapshot) = (self.controller.limits(), self.controller.snapshot());
+        let (now, config) = (self.connection.now, &self.path.config);
+        let law = |holds, law, seen: u64, bound: u64| broken_unless(holds, law, now, seen, bound);
+        let same = limits == self.controller.limits() && snapshot == self.controller.snapshot();
+        law(same, Law::AskingChangesNothing, 0, 0)?;
+        law(limits.cwnd >= 1, Law::WindowIsPositive, limits.cwnd as u64, 1)?;
+        law(
+            limits.cwnd <= config.cwnd_clamp,
+            Law::WindowIsClamped,
+            limits.cwnd as u64,
+            config.cwnd_clamp as u64,
+        )?;
+        law(limits.min_burst >= 1, Law::BurstIsPositive, limits.min_burst as u64, 1)?;
+        if let Some(rate) = limits.pacing_rate {
+            let (rate, most) = (rate.as_bits_per_sec(), config.max_pacing_rate.as_bits_per_sec());
+            law(rate > 0 && rate <= most, Law::RateIsPositiveAndCapped, rate, most)?;
+        }
+        if let Some(bandwidth) = snapshot.bandwidth {
+            // A sample's interval may be short by a microsecond at both ends, of an RTT at least.
+            let rtt_us = self.path.rtt.as_micros().max(3);
+            let most = self.path.rate.as_bits_per_sec() * rtt_us / (rtt_us - 2) + 1_000;
+            let service = self.path.rate.time_for(Bytes::new(config.mss as u64)).as_micros();
+            // One segment more than the path's rate fits an interval that begins with a delivery.
+            let most = most + most * (service + 2) / rtt_us;
+            let seen = bandwidth.as_bits_per_sec();
+            law(seen <= most, Law::EstimateIsAtMostThePath, seen, most)?;
+        }
+        if let Some(min_rtt) = snapshot.min_rtt {
+            let (seen, least) = (min_rtt.as_micros() + 1, self.path.rtt.as_micros());
+            law(seen >= least, Law::MinRttIsAtLeastThePath, seen, least)?;
+        }
+        if snapshot.phase == Phase::ProbeRtt {
+            let since = *self.probe_rtt_since.get_or_insert(now);
+            // Half a bandwidth-delay product, or the four segments of BBRv1.
+            let bdp = self.path.rate.bytes_in(self.path.rtt).as_u64() / config.mss as u64;
+            law(
+                limits.cwnd as u64 <= (bdp / 2).max(4) + 4,
+                Law::ProbeRttIsSmall,
+                limits.cwnd as u64,
+                (bdp / 2).max(4) + 4,
+            )?;
+            let (spent, most) = (
+                now.saturating_since(since),
+                Duration::from_secs(2) + self.connection.srtt.saturating_mul(8),
+            );
+            law(spent <= most + self.rto(), Law::ProbeRttEnds, spent.as_micros(), most.as_micros())?;
+        } else {
+            self.probe_rtt_since = None;
+        }
+        let rate = limits.pacing_rate.map_or(0, Rate::as_bits_per_sec);
+        for word in [limits.cwnd as u64, limits.ssthresh as u64, rate, snapshot.phase as u64] {
+            self.fingerprint = (self.fingerprint.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        Ok(limits)
+    }
+}
+
+/// What comes next on the bench.
+enum Event {
+    Send(Time),
+    Delivery,
+    Timeout(Time),
+}

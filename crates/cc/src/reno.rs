@@ -1,0 +1,75 @@
+//! Reno: double each round until loss; then one segment a round, halving on loss.
+//!
+//! Specification: RFC 5681 section 3.1-3.2, as Linux 6.12 `net/ipv4/tcp_cong.c` implements it. Deviations:
+//! docs/deviations.md#loss-based.
+
+use crate::controller::{Config, Connection, Limits};
+use crate::loss_based::{Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::params::{ControllerInfo, Slot};
+
+/// Reno's parameters: those of the core, for it has none of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// The core's.
+    pub core: CoreParams,
+}
+
+impl Params {
+    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
+        self.core.slot(name)
+    }
+}
+
+pub(crate) const INFO: ControllerInfo = ControllerInfo {
+    name: "reno",
+    summary: "one segment more a round, half the window on loss",
+    source: "RFC 5681; Linux 6.12 net/ipv4/tcp_cong.c",
+    linux_name: Some("reno"),
+    parameters: &CoreParams::INFO,
+};
+
+/// The increase algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenoIncrease;
+
+impl Algorithm for RenoIncrease {
+    /// Linux's Reno has no such hook.
+    fn pkts_acked(&mut self, _: &mut Window, _: Clocks, _: &Sampled) {}
+
+    #[inline]
+    fn cong_avoid(&mut self, window: &mut Window, _: Clocks, acked: u32) {
+        let mut acked = acked;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        window.additive_increase(window.cwnd, acked);
+    }
+
+    /// Half the window, at least two segments (RFC 5681 section 3.1, equation 4; from the window, not the flight).
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        (window.cwnd >> 1).max(2)
+    }
+
+    /// Linux's Reno keeps no state to reset.
+    fn on_timeout(&mut self, _: Clocks, _: u64) {}
+
+    /// Nor any that idleness would shift.
+    fn on_transmit_start(&mut self, _: Clocks, _: u32) {}
+
+    fn min_rtt_us(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// Reno.
+pub type Reno = LossBased<RenoIncrease>;
+
+impl Reno {
+    /// A connection whose handshake is done.
+    pub fn new(params: &Params, config: &Config, connection: &Connection) -> Reno {
+        LossBased::with(RenoIncrease, Limits::INFINITE, &params.core, config, connection)
+    }
+}

@@ -1,0 +1,167 @@
+//! What this machine can do for the kernel world, and how to mend what is missing.
+
+use std::thread;
+
+use fullpipe_units::{Duration, Time};
+
+use crate::clock::Clock;
+use crate::histogram::Histogram;
+use crate::namespace::{Privilege, become_capable, effective_capabilities, enter_new_network, sysctl};
+use crate::sys;
+use crate::tun::{Address, Tun};
+use crate::{EmuError, host};
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// Whether the kernel world can work with it.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do if it is not well; empty if it is.
+    pub mend: String,
+}
+
+/// Wakes of the lateness measurement, and the time between two.
+const WAKES: u64 = 400;
+const WAKE_INTERVAL: Duration = Duration::from_micros(500);
+/// Lateness that a run at 100 Mbit/s does not notice.
+const GOOD_LATENESS: Duration = Duration::from_millis(1);
+/// Timers coarser than this cannot place packets.
+const GOOD_RESOLUTION_NS: u64 = 1_000;
+
+/// Looks at everything the kernel world needs. Call it in a process of its own that has only one thread: without root it
+/// enters a user namespace.
+pub fn doctor() -> Vec<Check> {
+    let mut checks = vec![kernel(), cores(), tun_device(), rights(), network(), realtime_and_lateness()];
+    checks.extend(["bbr", "cubic", "reno"].map(algorithm));
+    checks.extend([default_algorithm(), clock_resolution(), timer_frequency()]);
+    checks
+}
+
+fn well(name: &str, found: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), ok: true, found: found.into(), mend: String::new() }
+}
+
+fn ill(name: &str, found: impl Into<String>, mend: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), ok: false, found: found.into(), mend: mend.into() }
+}
+
+fn of_result(name: &str, result: Result<String, EmuError>) -> Check {
+    match result {
+        Ok(found) => well(name, found),
+        Err(error) => ill(name, error.to_string(), error.mend()),
+    }
+}
+
+fn kernel() -> Check {
+    well("kernel", sys::host_and_kernel().1)
+}
+
+fn cores() -> Check {
+    const WANTED: usize = 2;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if cores >= WANTED {
+        return well("cores", cores.to_string());
+    }
+    ill("cores", cores.to_string(), "give the machine two cores: one for the path, one for the end hosts")
+}
+
+fn tun_device() -> Check {
+    let opened = sys::open_nonblocking(c"/dev/net/tun").map_err(EmuError::NoTun);
+    of_result("/dev/net/tun", opened.map(|_| "can be opened".to_owned()))
+}
+
+fn rights() -> Check {
+    let before = effective_capabilities();
+    let privilege = become_capable().map(|privilege| match privilege {
+        Privilege::Root => "root".to_owned(),
+        Privilege::UserNamespace => format!("user namespace (own capabilities {before:#x})"),
+    });
+    of_result("rights", privilege)
+}
+
+/// Makes what a run makes, on a thread of its own so that it is gone afterwards.
+fn network() -> Check {
+    let attempt = || {
+        enter_new_network()?;
+        let device = Tun::create(Address { own: host::SENDER, prefix: 30, mtu: 1500 })?;
+        Ok(format!("a namespace with the device {}", device.name()))
+    };
+    let result = thread::spawn(attempt).join().unwrap_or(Err(EmuError::Stopped("trial")));
+    of_result("network namespace", result)
+}
+
+/// Tries for real-time priority, and measures how late a thread wakes with what it got.
+fn realtime_and_lateness() -> Check {
+    let measure = || {
+        let realtime = sys::become_realtime();
+        let clock = Clock::start();
+        let mut histogram = Histogram::default();
+        let mut due = Time::ZERO;
+        for _ in 0..WAKES {
+            due += WAKE_INTERVAL;
+            clock.sleep_until(due);
+            histogram.record(clock.now().saturating_since(due));
+        }
+        (realtime.err(), histogram.lateness())
+    };
+    let name = "real-time priority and lateness";
+    let Ok((refused, lateness)) = thread::spawn(measure).join() else {
+        return ill(name, "the measurement failed", "report this as a bug");
+    };
+    let late = format!(
+        "wakes {} late (median), {} (99 %)",
+        Duration::from_nanos(lateness.p50_ns),
+        Duration::from_nanos(lateness.p99_ns)
+    );
+    match refused {
+        Some(error) => ill(
+            name,
+            format!("SCHED_FIFO refused ({error}); {late}"),
+            "run as root, or allow it: `ulimit -r 10`, or `LimitRTPRIO=10` in a systemd unit; without it, leave the \
+             machine alone while it measures",
+        ),
+        None if lateness.p99_ns > GOOD_LATENESS.as_nanos() => ill(
+            name,
+            format!("SCHED_FIFO; {late}"),
+            "stop other real-time work, or use a machine whose processors are not shared",
+        ),
+        None => well(name, format!("SCHED_FIFO; {late}")),
+    }
+}
+
+fn algorithm(name: &str) -> Check {
+    let label = format!("congestion control {name}");
+    let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    if available.split_whitespace().any(|known| known == name) {
+        return well(&label, "available");
+    }
+    ill(&label, format!("not among: {available}"), format!("as root: `modprobe tcp_{name}`"))
+}
+
+fn default_algorithm() -> Check {
+    let name = "default congestion control";
+    let found = sysctl("net.ipv4.tcp_congestion_control").unwrap_or_else(|| "unknown".to_owned());
+    // No harm: runs set the namespace's default to reno and each socket's own before it connects.
+    well(name, found)
+}
+
+fn clock_resolution() -> Check {
+    let name = "monotonic clock";
+    let resolution_ns = sys::monotonic_resolution_ns();
+    let found = format!("resolution {resolution_ns} ns");
+    if resolution_ns <= GOOD_RESOLUTION_NS {
+        return well(name, found);
+    }
+    ill(name, found, "boot with high-resolution timers (`highres=on`) and a better clock source")
+}
+
+/// TCP's own timers tick at this rate, which is the resolution of the coarse clock.
+fn timer_frequency() -> Check {
+    const NANOS_PER_SEC: u64 = 1_000_000_000;
+    let tick_ns = sys::coarse_resolution_ns().max(1);
+    well("timer frequency", format!("{} Hz", (NANOS_PER_SEC + tick_ns / 2) / tick_ns))
+}

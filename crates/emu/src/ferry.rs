@@ -1,0 +1,347 @@
+//! Carries packets between two TUN devices through the elements of the path.
+//!
+//! Frames are split into the packets that would be on a wire, each packet goes through the path on its own, and packets
+//! that leave together are merged again. Time comes from the monotonic clock; every rate, delay, drop and loss is
+//! the path's decision and depends on arrival times only, so a late wake-up delays packets but never changes a rate.
+//! How late each packet left is recorded.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_path::{Chain, Packet};
+use fullpipe_record::{LinkRecord, LinkSeries, LinkTotals};
+use fullpipe_units::{Duration, Rate, Time};
+
+use crate::EmuError;
+use crate::clock::Clock;
+use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
+use crate::histogram::Histogram;
+use crate::merge::Batch;
+use crate::rates;
+use crate::sys;
+use crate::tun::Tun;
+
+/// Above this rate a wake-up a packet would saturate the thread; the ferry then wakes at fixed intervals.
+const TICK_ABOVE: Rate = Rate::from_bits_per_sec(500_000_000);
+/// That interval.
+const TICK: Duration = Duration::from_micros(50);
+/// Frames read from one device before the path is looked at again.
+const READS_AT_ONCE: usize = 64;
+/// A pass that begins this late counts as an overrun.
+const OVERRUN: Duration = Duration::from_millis(1);
+/// Longest wait without looking around.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// Which packets belong to which class of the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Classes {
+    /// Port of flow 0 on both ends; flow `i` uses `first_port + i`.
+    pub(crate) first_port: u16,
+    /// Number of flows. Packets of other ports are in class 0.
+    pub(crate) flows: u32,
+}
+
+impl Classes {
+    fn of(&self, frame: &Frame) -> u32 {
+        let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(self.first_port)));
+        flow.filter(|flow| *flow < self.flows).unwrap_or(0)
+    }
+}
+
+/// One direction of the path.
+pub(crate) struct DirectionPlan<'a> {
+    /// What it is made of.
+    pub(crate) elements: &'a [ElementConfig],
+    /// Extra delay of each class.
+    pub(crate) class_delays: &'a [Duration],
+    /// Seed of its random elements.
+    pub(crate) seed: u64,
+    /// Packets of one flow that arrive within this time of the first are merged.
+    pub(crate) gro: Duration,
+}
+
+/// What the ferry found out about itself and its path.
+#[derive(Debug)]
+pub(crate) struct FerryReport {
+    /// Forward direction first.
+    pub(crate) links: Vec<LinkRecord>,
+    /// How late packets left.
+    pub(crate) lateness: Histogram,
+    /// Frames that the kernel did not take.
+    pub(crate) failed_writes: u64,
+    /// Passes, and how many of them began [`OVERRUN`] too late.
+    pub(crate) passes: u64,
+    pub(crate) overruns: u64,
+    /// Why the thread has no real-time priority.
+    pub(crate) no_realtime: Option<String>,
+}
+
+/// Carries packets both ways.
+pub(crate) struct Ferry {
+    clock: Clock,
+    forward: Direction,
+    reverse: Direction,
+    tick: Option<Duration>,
+    sampling: Option<Sampling>,
+    buffer: Vec<u8>,
+}
+
+/// When the queues are looked at next.
+struct Sampling {
+    interval: Duration,
+    next: Time,
+}
+
+impl Ferry {
+    /// A ferry between `near` (the senders' side) and `far`.
+    pub(crate) fn new(
+        ends: (Arc<Tun>, Arc<Tun>),
+        plans: (DirectionPlan<'_>, DirectionPlan<'_>),
+        classes: Classes,
+    ) -> Result<Ferry, EmuError> {
+        let (near, far) = ends;
+        let tick = (rates::highest(plans.0.elements) > TICK_ABOVE).then_some(TICK);
+        let forward = Direction::new(&near, &far, plans.0, classes)?;
+        let reverse = Direction::new(&far, &near, plans.1, classes)?;
+        let buffer = vec![0; VNET_BYTES + MAX_FRAME_BYTES];
+        Ok(Ferry { clock: Clock::start(), forward, reverse, tick, sampling: None, buffer })
+    }
+
+    /// Records the queues at this interval.
+    pub(crate) fn sample_every(&mut self, interval: Option<Duration>) {
+        self.sampling = interval.map(|interval| Sampling { interval, next: Time::ZERO });
+    }
+
+    /// Carries packets until `end` or until `stop` is signalled.
+    pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &OwnedFd) -> Result<FerryReport, EmuError> {
+        self.clock = clock;
+        let no_realtime = sys::become_realtime().err().map(|error| error.to_string());
+        let _ = sys::lock_memory();
+        let (mut passes, mut overruns) = (0, 0);
+        let mut back_by = self.clock.now();
+        loop {
+            let now = self.clock.now();
+            passes += 1;
+            overruns += u64::from(now.saturating_since(back_by) > OVERRUN);
+            if now >= end {
+                break;
+            }
+            self.sample(now);
+            let more = self.pass().map_err(|error| EmuError::system("read from the TUN device", error))?;
+            let planned = if more { Time::ZERO } else { self.next_wake(end) };
+            match self.wait(planned, stop)? {
+                Some(time) => back_by = time,
+                None => break,
+            }
+        }
+        let mut lateness = self.forward.lateness.clone();
+        lateness.merge(&self.reverse.lateness);
+        let now = self.clock.now();
+        Ok(FerryReport {
+            lateness,
+            failed_writes: self.forward.failed_writes + self.reverse.failed_writes,
+            passes,
+            overruns,
+            no_realtime,
+            links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),
+        })
+    }
+
+    /// Releases what is due and fetches what has come; returns whether more is waiting.
+    fn pass(&mut self) -> io::Result<bool> {
+        self.forward.release(&self.clock);
+        self.reverse.release(&self.clock);
+        let more_forward = self.forward.fetch(&self.clock, &mut self.buffer)?;
+        let more_reverse = self.reverse.fetch(&self.clock, &mut self.buffer)?;
+        Ok(more_forward || more_reverse)
+    }
+
+    fn next_wake(&self, end: Time) -> Time {
+        let sample = self.sampling.as_ref().map_or(Time::NEVER, |sampling| sampling.next);
+        let release = self.forward.next().min(self.reverse.next());
+        release.min(sample).min(end).min(self.clock.now() + IDLE)
+    }
+
+    /// Waits until `planned` or until a packet comes. Returns when it should be back at the latest; `None` to stop.
+    fn wait(&mut self, planned: Time, stop: &OwnedFd) -> Result<Option<Time>, EmuError> {
+        let now = self.clock.now();
+        // poll ignores negative descriptors: packets do not end the wait for a tick.
+        let (from, timeout) = match self.tick {
+            None => {
+                ([self.forward.from.raw_fd(), self.reverse.from.raw_fd()], planned.saturating_since(now))
+            }
+            Some(_) => ([-1, -1], Duration::ZERO),
+        };
+        let ready = sys::poll([stop.as_raw_fd(), from[0], from[1]], libc::POLLIN, Some(timeout))
+            .map_err(|error| EmuError::system("wait for packets", error))?;
+        if ready[0] != 0 {
+            return Ok(None);
+        }
+        let back_by = match self.tick {
+            Some(tick) if planned > now => now + tick,
+            _ => planned.max(now),
+        };
+        if self.tick.is_some() {
+            self.clock.sleep_until(back_by);
+        }
+        Ok(Some(back_by))
+    }
+
+    fn sample(&mut self, now: Time) {
+        let Some(sampling) = &mut self.sampling else { return };
+        if now < sampling.next {
+            return;
+        }
+        // Missed samples are left out, not made up.
+        while sampling.next <= now {
+            sampling.next += sampling.interval;
+        }
+        self.forward.sample(now);
+        self.reverse.sample(now);
+    }
+}
+
+/// Packets of one direction: from a device, through the path, to the other device.
+struct Direction {
+    from: Arc<Tun>,
+    to: Arc<Tun>,
+    elements: Vec<ElementConfig>,
+    chain: Chain<Unit>,
+    classes: Classes,
+    gro: Duration,
+    /// Frames in the making, one a class.
+    batches: Vec<Batch>,
+    /// Classes with something in their batch.
+    open: Vec<u32>,
+    links: Vec<LinkRecord>,
+    lateness: Histogram,
+    failed_writes: u64,
+}
+
+impl Direction {
+    fn new(
+        from: &Arc<Tun>,
+        to: &Arc<Tun>,
+        plan: DirectionPlan<'_>,
+        classes: Classes,
+    ) -> Result<Direction, EmuError> {
+        let chain: Chain<Unit> = Chain::new(plan.elements, plan.class_delays, plan.seed)
+            .map_err(|error| EmuError::Path(error.to_string()))?;
+        let links = (0..chain.queues()).map(|index| LinkRecord {
+            name: chain.queue(index).name().to_owned(),
+            totals: LinkTotals::default(),
+            series: LinkSeries::default(),
+        });
+        let links = links.collect();
+        Ok(Direction {
+            from: Arc::clone(from),
+            to: Arc::clone(to),
+            elements: plan.elements.to_vec(),
+            chain,
+            classes,
+            gro: plan.gro,
+            batches: (0..classes.flows.max(1)).map(|_| Batch::default()).collect(),
+            open: Vec::new(),
+            links,
+            lateness: Histogram::default(),
+            failed_writes: 0,
+        })
+    }
+
+    /// When there is something to do next.
+    fn next(&self) -> Time {
+        let held = self.open.iter().filter_map(|class| self.batches[*class as usize].first_due());
+        let held = held.min().map_or(Time::NEVER, |due| due + self.gro);
+        held.min(self.chain.next())
+    }
+
+    fn link_records(self, now: Time) -> Vec<LinkRecord> {
+        let mut links = self.links;
+        let capacities = rates::capacities(&self.elements, now);
+        for (index, (link, capacity_bytes)) in links.iter_mut().zip(capacities).enumerate() {
+            let queue = self.chain.queue(index);
+            let totals = queue.totals(now);
+            link.totals = LinkTotals {
+                arrived_packets: totals.arrived.packets,
+                dropped_packets: totals.dropped.packets,
+                accepted_bytes: totals.accepted.bytes.as_u64(),
+                departed_bytes: totals.accepted.bytes.saturating_sub(queue.backlog(now)).as_u64(),
+                capacity_bytes,
+            };
+        }
+        links
+    }
+
+    /// Writes everything that is due.
+    fn release(&mut self, clock: &Clock) {
+        let now = clock.now();
+        while let Some((due, packet, unit)) = self.chain.pop(now) {
+            let class = packet.class as usize;
+            if let Err(unit) = self.batches[class].add(unit, due) {
+                self.flush(class, clock);
+                let added = self.batches[class].add(unit, due);
+                assert!(added.is_ok(), "an empty batch takes anything");
+            }
+            if self.batches[class].is_closed() {
+                self.flush(class, clock);
+            } else if !self.open.contains(&packet.class) {
+                self.open.push(packet.class);
+            }
+        }
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|class| {
+            let class = *class as usize;
+            let due = self.batches[class].first_due();
+            if due.is_some_and(|due| due + self.gro <= now) {
+                self.flush(class, clock);
+            }
+            !self.batches[class].is_empty()
+        });
+        self.open = open;
+    }
+
+    /// Writes the frame of a class. Packets held back to be merged are due when the holding ends.
+    fn flush(&mut self, class: usize, clock: &Clock) {
+        let batch = &mut self.batches[class];
+        let now = clock.now();
+        let held_until = match batch.first_due() {
+            Some(first) if !batch.is_closed() => (first + self.gro).min(now),
+            _ => Time::ZERO,
+        };
+        for due in batch.due() {
+            self.lateness.record(now.saturating_since((*due).max(held_until)));
+        }
+        let to = &self.to;
+        if batch.flush(|slices: &[IoSlice<'_>]| to.write(slices)).is_err() {
+            self.failed_writes += 1;
+        }
+    }
+
+    /// Reads waiting frames into the path; returns whether more may wait.
+    fn fetch(&mut self, clock: &Clock, buffer: &mut [u8]) -> io::Result<bool> {
+        for _ in 0..READS_AT_ONCE {
+            let Some(length) = self.from.read(buffer)? else { return Ok(false) };
+            let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
+            let class = self.classes.of(&frame);
+            let now = clock.now();
+            for unit in frame::units(Rc::new(frame)) {
+                // The path counts what it drops.
+                let _ = self.chain.push(now, Packet { bytes: unit.ip_bytes(), class }, unit);
+            }
+        }
+        Ok(true)
+    }
+
+    fn sample(&mut self, now: Time) {
+        for (index, link) in self.links.iter_mut().enumerate() {
+            let queue = self.chain.queue(index);
+            link.series.time_ns.push(now.as_nanos());
+            link.series.queue_bytes.push(queue.backlog(now).as_u64());
+            link.series.queue_delay_ns.push(queue.delay(now).as_nanos());
+            link.series.dropped_packets.push(queue.totals(now).dropped.packets);
+        }
+    }
+}

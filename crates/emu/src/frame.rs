@@ -1,0 +1,485 @@
+//! What comes out of a TUN device: a virtio header and an IP packet, which may be a GSO frame of many segments.
+//!
+//! [`Frame::parse`] reads one; [`units`] splits it into the packets that would be on a wire. A [`Unit`] refers to its
+//! frame and copies nothing. [`crate::merge`] puts units that leave together back into one frame.
+//!
+//! Anything that is not plain TCP over IPv4 (other protocols, IPv6, fragments, malformed or hostile frames) is one
+//! unit that passes unchanged. Header layout: virtio 1.2 section 5.1.6, RFC 791, RFC 9293.
+
+use std::rc::Rc;
+
+/// Size of the virtio header in front of every frame (the legacy form, without `num_buffers`).
+pub(crate) const VNET_BYTES: usize = 10;
+/// The largest frame: an IPv4 packet.
+pub(crate) const MAX_FRAME_BYTES: usize = 65_535;
+
+/// VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum field holds only the sum of the pseudo header.
+const NEEDS_CHECKSUM: u8 = 1;
+/// VIRTIO_NET_HDR_GSO_NONE.
+const GSO_NONE: u8 = 0;
+/// VIRTIO_NET_HDR_GSO_TCPV4.
+const GSO_TCPV4: u8 = 1;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Offset of the checksum in a TCP header.
+const TCP_CHECKSUM: usize = 16;
+/// The largest IPv4 and TCP header together.
+pub(crate) const MAX_HEADER_BYTES: usize = 120;
+
+/// TCP flags.
+pub(crate) mod flag {
+    pub(crate) const FIN: u8 = 0x01;
+    pub(crate) const SYN: u8 = 0x02;
+    pub(crate) const RST: u8 = 0x04;
+    pub(crate) const PSH: u8 = 0x08;
+    pub(crate) const URG: u8 = 0x20;
+    pub(crate) const CWR: u8 = 0x80;
+}
+
+/// One frame as read from a TUN device.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The virtio header and the packet.
+    bytes: Box<[u8]>,
+    /// Set if it can be split and merged.
+    tcp: Option<TcpFrame>,
+    /// Source and destination port of TCP and UDP.
+    pub(crate) ports: Option<(u16, u16)>,
+}
+
+/// Where things are in a splittable frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpFrame {
+    ip_header: usize,
+    /// IP and TCP header.
+    header: usize,
+    sequence: u32,
+    flags: u8,
+    /// Payload bytes of a segment.
+    segment: usize,
+}
+
+impl Frame {
+    /// Reads a frame. `None` if it is too short to be anything.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Frame> {
+        let ip = bytes.get(VNET_BYTES..).filter(|ip| !ip.is_empty())?;
+        let (tcp, ports) = match Ipv4::parse(ip) {
+            Some(ipv4) => (TcpFrame::parse(bytes, ip, &ipv4), ipv4.ports(ip)),
+            None => (None, None),
+        };
+        Some(Frame { bytes: bytes.into(), tcp, ports })
+    }
+
+    /// The IP packet.
+    fn ip(&self) -> &[u8] {
+        &self.bytes[VNET_BYTES..]
+    }
+}
+
+/// The part of an IPv4 header that matters here, checked against the length of the frame.
+struct Ipv4 {
+    header: usize,
+    protocol: u8,
+    fragment: bool,
+    /// The frame is exactly as long as the header says.
+    exact: bool,
+}
+
+impl Ipv4 {
+    fn parse(ip: &[u8]) -> Option<Ipv4> {
+        let header = usize::from(ip[0] & 0x0f) * 4;
+        if ip[0] >> 4 != 4 || header < 20 || ip.len() < header {
+            return None;
+        }
+        let more_fragments_or_offset = be16(ip, 6) & 0x3fff;
+        Some(Ipv4 {
+            header,
+            protocol: ip[9],
+            fragment: more_fragments_or_offset != 0,
+            exact: usize::from(be16(ip, 2)) == ip.len(),
+        })
+    }
+
+    fn ports(&self, ip: &[u8]) -> Option<(u16, u16)> {
+        let has_ports = matches!(self.protocol, TCP | UDP) && !self.fragment && ip.len() >= self.header + 4;
+        has_ports.then(|| (be16(ip, self.header), be16(ip, self.header + 2)))
+    }
+}
+
+impl TcpFrame {
+    fn parse(bytes: &[u8], ip: &[u8], ipv4: &Ipv4) -> Option<TcpFrame> {
+        let (vnet_flags, gso_type) = (bytes[0], bytes[1]);
+        let gso_size = usize::from(u16::from_ne_bytes([bytes[4], bytes[5]]));
+        // Without NEEDS_CSUM the checksum is the sender's own, and must arrive as it is, right or wrong.
+        let plain = vnet_flags & NEEDS_CHECKSUM != 0 && matches!(gso_type, GSO_NONE | GSO_TCPV4);
+        if !plain || !ipv4.exact || ipv4.protocol != TCP || ipv4.fragment || ip.len() < ipv4.header + 20 {
+            return None;
+        }
+        let tcp = &ip[ipv4.header..];
+        let tcp_header = usize::from(tcp[12] >> 4) * 4;
+        let header = ipv4.header + tcp_header;
+        if tcp_header < 20 || ip.len() < header {
+            return None;
+        }
+        let payload = ip.len() - header;
+        let segment = if gso_type == GSO_TCPV4 { gso_size } else { payload };
+        if gso_type == GSO_TCPV4 && gso_size == 0 {
+            return None;
+        }
+        Some(TcpFrame {
+            ip_header: ipv4.header,
+            header,
+            sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
+            flags: tcp[13],
+            segment,
+        })
+    }
+}
+
+/// One packet as it would be on a wire: a range of a frame's payload, or the whole frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    frame: Rc<Frame>,
+    /// Range of the payload; of the packet if it is not splittable.
+    start: u32,
+    end: u32,
+}
+
+/// The packets of a frame in order.
+pub(crate) fn units(frame: Rc<Frame>) -> impl Iterator<Item = Unit> {
+    let (length, step) = match &frame.tcp {
+        Some(tcp) => (frame.ip().len() - tcp.header, tcp.segment.max(1)),
+        None => (frame.ip().len(), frame.ip().len()),
+    };
+    let count = length.div_ceil(step).max(1);
+    (0..count).map(move |index| Unit {
+        frame: Rc::clone(&frame),
+        start: (index * step) as u32,
+        end: ((index + 1) * step).min(length) as u32,
+    })
+}
+
+impl Unit {
+    /// Bytes of the IP packet.
+    pub(crate) fn ip_bytes(&self) -> u32 {
+        self.end - self.start + self.frame.tcp.map_or(0, |tcp| tcp.header as u32)
+    }
+
+    /// Bytes of payload, if it is TCP that can be merged.
+    pub(crate) fn payload_bytes(&self) -> Option<usize> {
+        self.frame.tcp.map(|_| (self.end - self.start) as usize)
+    }
+
+    /// Payload bytes of a full segment of its frame; 0 if it cannot be merged.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        self.frame.tcp.map_or(0, |tcp| tcp.segment)
+    }
+
+    /// Bytes of the IP and TCP headers; 0 if it cannot be merged.
+    pub(crate) fn header_bytes(&self) -> usize {
+        self.frame.tcp.map_or(0, |tcp| tcp.header)
+    }
+
+    /// First sequence number; 0 if it cannot be merged.
+    pub(crate) fn sequence(&self) -> u32 {
+        self.frame.tcp.map_or(0, |tcp| tcp.sequence.wrapping_add(self.start))
+    }
+
+    /// TCP flags of this segment: as the kernel splits a frame, CWR is on the first segment only, FIN and PSH on the
+    /// last only.
+    pub(crate) fn flags(&self) -> u8 {
+        let Some(tcp) = self.frame.tcp else { return 0 };
+        let last = self.end as usize == self.frame.ip().len() - tcp.header;
+        let mut flags = tcp.flags;
+        if !last {
+            flags &= !(flag::FIN | flag::PSH);
+        }
+        if self.start != 0 {
+            flags &= !flag::CWR;
+        }
+        flags
+    }
+
+    /// Whether the headers of both say the same, but for sequence number, flags, lengths, checksums and the
+    /// identification (which means nothing on a packet that must not be fragmented).
+    pub(crate) fn same_headers(&self, other: &Unit) -> bool {
+        if Rc::ptr_eq(&self.frame, &other.frame) {
+            return true;
+        }
+        let (Some(a), Some(b)) = (&self.frame.tcp, &other.frame.tcp) else { return false };
+        if a.ip_header != b.ip_header || a.header != b.header {
+            return false;
+        }
+        let (ip_a, ip_b) = (self.frame.ip(), other.frame.ip());
+        let (tcp_a, tcp_b) = (&ip_a[a.ip_header..a.header], &ip_b[a.ip_header..a.header]);
+        ip_a[..2] == ip_b[..2]
+            && ip_a[6..10] == ip_b[6..10]
+            && ip_a[12..a.ip_header] == ip_b[12..a.ip_header]
+            && tcp_a[..4] == tcp_b[..4]
+            && tcp_a[8..13] == tcp_b[8..13]
+            && tcp_a[14..16] == tcp_b[14..16]
+            && tcp_a[18..] == tcp_b[18..]
+    }
+
+    /// The range of the frame's payload, to be written out.
+    pub(crate) fn payload(&self) -> &[u8] {
+        let header = self.header_bytes();
+        &self.frame.ip()[header + self.start as usize..header + self.end as usize]
+    }
+
+    /// `Some` payload of both, if `next` follows this one in the same frame.
+    pub(crate) fn joined_payload(&self, next_end: &Unit) -> Option<&[u8]> {
+        let header = self.header_bytes();
+        Rc::ptr_eq(&self.frame, &next_end.frame)
+            .then(|| &self.frame.ip()[header + self.start as usize..header + next_end.end as usize])
+    }
+
+    /// The frame as it was read, if it is not splittable.
+    pub(crate) fn opaque(&self) -> Option<&[u8]> {
+        self.frame.tcp.is_none().then_some(&*self.frame.bytes)
+    }
+}
+
+/// The virtio, IP and TCP headers of a frame that is to be written.
+pub(crate) struct Header {
+    bytes: [u8; VNET_BYTES + MAX_HEADER_BYTES],
+    length: usize,
+}
+
+impl Header {
+    /// Headers for `payload` bytes from `first` on, ending with `last`. Both must be mergeable.
+    pub(crate) fn merged(first: &Unit, last: &Unit, payload: usize) -> Header {
+        let tcp = first.frame.tcp.expect("only TCP is merged");
+        let mut bytes = [0; VNET_BYTES + MAX_HEADER_BYTES];
+        let length = VNET_BYTES + tcp.header;
+        let (vnet, packet) = bytes.split_at_mut(VNET_BYTES);
+        let packet = &mut packet[..tcp.header];
+        packet.copy_from_slice(&first.frame.ip()[..tcp.header]);
+
+        let gso = payload > tcp.segment;
+        vnet[0] = NEEDS_CHECKSUM;
+        vnet[1] = if gso { GSO_TCPV4 } else { GSO_NONE };
+        vnet[2..4].copy_from_slice(&(tcp.header as u16).to_ne_bytes());
+        vnet[4..6].copy_from_slice(&(if gso { tcp.segment as u16 } else { 0 }).to_ne_bytes());
+        vnet[6..8].copy_from_slice(&(tcp.ip_header as u16).to_ne_bytes());
+        vnet[8..10].copy_from_slice(&(TCP_CHECKSUM as u16).to_ne_bytes());
+
+        let index = first.start as usize / tcp.segment.max(1);
+        let identification = be16(packet, 4).wrapping_add(index as u16);
+        put16(packet, 2, (tcp.header + payload) as u16);
+        put16(packet, 4, identification);
+        put16(packet, 10, 0);
+        let ip_checksum = !fold(sum(&packet[..tcp.ip_header]));
+        put16(packet, 10, ip_checksum);
+
+        // The pseudo header: addresses, protocol, length (RFC 9293 section 3.1). The kernel adds the rest.
+        let tcp_bytes = (tcp.header - tcp.ip_header + payload) as u32;
+        let pseudo = fold(sum(&packet[12..20]) + u32::from(TCP) + tcp_bytes);
+        let segment = &mut packet[tcp.ip_header..];
+        segment[4..8].copy_from_slice(&first.sequence().to_be_bytes());
+        segment[13] = first.flags() | last.flags() & (flag::FIN | flag::PSH);
+        put16(segment, TCP_CHECKSUM, pseudo);
+        Header { bytes, length }
+    }
+
+    /// The bytes to write in front of the payload.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn put16(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Sum of 16-bit words (RFC 1071). At most 120 bytes are summed, so it cannot overflow.
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Frames to test with, and a checksum that shares no code with the one above.
+
+    use super::*;
+
+    /// What a test frame says.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Sample {
+        pub(crate) sequence: u32,
+        pub(crate) flags: u8,
+        pub(crate) payload: usize,
+        pub(crate) gso: u16,
+        pub(crate) timestamp: u32,
+    }
+
+    impl Sample {
+        /// A frame of `payload` bytes in segments of 1448.
+        pub(crate) fn data(sequence: u32, payload: usize) -> Sample {
+            Sample { sequence, flags: 0x10, payload, gso: 1448, timestamp: 7 }
+        }
+
+        /// The bytes as a TUN device gives them. Payload byte `i` of the stream is `i % 251`.
+        pub(crate) fn bytes(self) -> Vec<u8> {
+            let mut bytes = vec![0; VNET_BYTES];
+            bytes[0] = NEEDS_CHECKSUM;
+            bytes[1] = if self.payload > self.gso.into() { GSO_TCPV4 } else { GSO_NONE };
+            bytes[4..6].copy_from_slice(&self.gso.to_ne_bytes());
+            let total = (52 + self.payload) as u16;
+            let mut ip = vec![0x45, 0, 0, 0, 0x12, 0x34, 0x40, 0, 64, TCP, 0, 0, 100, 64, 0, 1, 100, 64, 0, 2];
+            ip[2..4].copy_from_slice(&total.to_be_bytes());
+            bytes.extend(ip);
+            bytes.extend([0x27, 0x10, 0x27, 0x11]);
+            bytes.extend(self.sequence.to_be_bytes());
+            bytes.extend([0, 0, 0, 9, 0x80, self.flags, 1, 0, 0xde, 0xad, 0, 0, 1, 1, 8, 10]);
+            bytes.extend(self.timestamp.to_be_bytes());
+            bytes.extend([0, 0, 0, 3]);
+            bytes.extend((0..self.payload).map(|i| ((self.sequence as usize + i) % 251) as u8));
+            bytes
+        }
+
+        pub(crate) fn units(self) -> Vec<Unit> {
+            units(Rc::new(Frame::parse(&self.bytes()).unwrap())).collect()
+        }
+    }
+
+    /// RFC 1071 in its plainest form: end-around carry, one word at a time.
+    pub(crate) fn plain_checksum(bytes: &[u8]) -> u16 {
+        let mut sum: u16 = 0;
+        for at in (0..bytes.len()).step_by(2) {
+            let low = if at + 1 < bytes.len() { bytes[at + 1] } else { 0 };
+            let (added, carry) = sum.overflowing_add(u16::from_be_bytes([bytes[at], low]));
+            sum = added + u16::from(carry);
+        }
+        !sum
+    }
+
+    /// Does what the kernel does with a frame that needs its checksum, and checks both checksums of the result.
+    pub(crate) fn assert_checksums(frame: &[u8]) {
+        let ip = &frame[VNET_BYTES..];
+        assert_eq!(plain_checksum(&ip[..20]), 0, "IP header checksum");
+        let start = u16::from_ne_bytes([frame[6], frame[7]]) as usize;
+        let offset = u16::from_ne_bytes([frame[8], frame[9]]) as usize;
+        assert_eq!((frame[0], start, offset), (1, 20, 16));
+        let mut segment = ip[start..].to_vec();
+        let checksum = plain_checksum(&segment);
+        segment[offset..offset + 2].copy_from_slice(&checksum.to_be_bytes());
+        // The receiver's check: pseudo header and segment sum up to all ones.
+        let mut covered = ip[12..20].to_vec();
+        covered.extend([0, TCP]);
+        covered.extend((segment.len() as u16).to_be_bytes());
+        covered.extend(segment);
+        assert_eq!(plain_checksum(&covered), 0, "TCP checksum");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Sample;
+    use super::*;
+
+    #[test]
+    fn a_gso_frame_splits_into_segments_as_the_kernel_would_split_it() {
+        let flags = 0x10 | flag::PSH | flag::CWR;
+        let units = Sample { flags, ..Sample::data(1000, 3000) }.units();
+        let seen: Vec<_> = units.iter().map(|unit| (unit.sequence(), unit.ip_bytes(), unit.flags())).collect();
+        assert_eq!(
+            seen,
+            [(1000, 1500, 0x10 | flag::CWR), (2448, 1500, 0x10), (3896, 52 + 104, 0x10 | flag::PSH)]
+        );
+    }
+
+    #[test]
+    fn a_bare_ack_is_one_unit() {
+        let units = Sample::data(5, 0).units();
+        assert_eq!(units.len(), 1);
+        assert_eq!((units[0].ip_bytes(), units[0].payload_bytes()), (52, Some(0)));
+    }
+
+    /// Everything odd passes as it is, in one piece.
+    #[test]
+    fn hostile_frames_pass_unchanged_or_are_ignored() {
+        assert!(Frame::parse(&[]).is_none());
+        assert!(Frame::parse(&[0; VNET_BYTES]).is_none());
+        let good = Sample::data(1, 3000).bytes();
+        let with = |at: usize, value: u8| {
+            let mut bytes = good.clone();
+            bytes[VNET_BYTES + at] = value;
+            bytes
+        };
+        let mut not_offloaded = good.clone();
+        not_offloaded[0] = 0;
+        let mut no_size = good.clone();
+        no_size[4..6].fill(0);
+        let mut unknown_gso = good.clone();
+        unknown_gso[1] = 3;
+        let odd = [
+            with(0, 0x65),           // IPv6
+            with(0, 0x05),           // no version
+            with(0, 0x44),           // header too short
+            with(0, 0x4f),           // header longer than it is; what is taken for TCP is not
+            with(2, 0x01),           // total length wrong
+            with(6, 0x20),           // more fragments
+            with(7, 0x01),           // a later fragment
+            with(9, 17),             // UDP
+            with(9, 1),              // ICMP
+            with(20 + 12, 0x40),     // TCP header too short
+            good[..VNET_BYTES + 1].to_vec(),
+            good[..VNET_BYTES + 19].to_vec(),
+            good[..VNET_BYTES + 30].to_vec(),
+            not_offloaded,
+            no_size,
+            unknown_gso,
+        ];
+        for (number, bytes) in odd.iter().enumerate() {
+            let units: Vec<Unit> = units(Rc::new(Frame::parse(bytes).unwrap())).collect();
+            assert_eq!(units.len(), 1, "case {number}");
+            assert_eq!(units[0].opaque(), Some(&bytes[..]), "case {number}");
+            assert_eq!(units[0].ip_bytes() as usize, bytes.len() - VNET_BYTES, "case {number}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic() {
+        let mut state = 1;
+        for length in 0..400 {
+            let bytes: Vec<u8> = (0..length)
+                .map(|at| {
+                    state = crate::host::splitmix64(state);
+                    // Often enough something like IPv4, TCP, with offload.
+                    match (at, state % 4) {
+                        (0 | 1, 1..) => 1,
+                        (VNET_BYTES, 1..) => 0x45,
+                        (19, 1..) => TCP,
+                        _ => (state >> 32) as u8,
+                    }
+                })
+                .collect();
+            if let Some(frame) = Frame::parse(&bytes) {
+                let total: u32 = units(Rc::new(frame)).map(|unit| unit.ip_bytes()).sum();
+                assert!(total as usize >= length - VNET_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn ports_are_read_from_tcp_and_udp_only() {
+        let bytes = Sample::data(1, 10).bytes();
+        assert_eq!(Frame::parse(&bytes).unwrap().ports, Some((10_000, 10_001)));
+        let mut icmp = bytes.clone();
+        icmp[VNET_BYTES + 9] = 1;
+        assert_eq!(Frame::parse(&icmp).unwrap().ports, None);
+    }
+}

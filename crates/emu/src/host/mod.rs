@@ -1,0 +1,205 @@
+//! The two end hosts: the machine's own TCP in two network namespaces, driven by our own traffic generator.
+//!
+//! [`sender`] opens the connections, writes zeros and samples `TCP_INFO`; [`receiver`] discards and counts.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
+use fullpipe_units::{Bytes, Time};
+
+use crate::EmuError;
+use crate::namespace::{set_sysctl, sysctl};
+
+pub(crate) mod receiver;
+pub(crate) mod sender;
+
+/// Port of flow 0, on both ends; flow `i` uses `FIRST_PORT + i`.
+pub(crate) const FIRST_PORT: u16 = 10_000;
+/// The most flows a run can have.
+pub(crate) const MAX_FLOWS: usize = 50_000;
+/// Address of the senders' host.
+pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
+/// Address of the receivers' host.
+pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 2);
+
+/// When a flow begins to connect: its start plus a random time below its jitter, the same for the same seed and flow.
+///
+/// The draw is splitmix64 of (seed, flow number), scaled to the jitter by the high half of a 128-bit product.
+pub fn start_time(flow: &FlowSpec, number: usize, seed: u64) -> Time {
+    let draw = splitmix64(splitmix64(seed) ^ number as u64);
+    let jitter = ((u128::from(draw) * u128::from(flow.start_jitter_ns.as_nanos())) >> 64) as u64;
+    Time::from_nanos(flow.start_ns.as_nanos().saturating_add(jitter))
+}
+
+/// One step of splitmix64 (Steele, Lea and Flood 2014).
+pub(crate) fn splitmix64(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The port of a flow.
+pub(crate) fn port(flow: usize) -> u16 {
+    FIRST_PORT + flow as u16
+}
+
+/// What a receiver has got so far; written by it, read by the sampler.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bytes: AtomicU64,
+    completed_ns: AtomicU64,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress { bytes: AtomicU64::new(0), completed_ns: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Progress {
+    /// Counters for every flow.
+    pub(crate) fn of(spec: &Spec) -> Vec<Progress> {
+        spec.flows.iter().map(|_| Progress::default()).collect()
+    }
+
+    /// Counts bytes that the application read; returns the new total.
+    fn add(&self, bytes: u64) -> u64 {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    fn complete(&self, at: Time) {
+        self.completed_ns.store(at.as_nanos(), Ordering::Release);
+    }
+
+    /// Bytes that the application read.
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// When the last byte of a finite flow was read.
+    fn completed(&self) -> Option<Time> {
+        let at = self.completed_ns.load(Ordering::Acquire);
+        (at != u64::MAX).then_some(Time::from_nanos(at))
+    }
+}
+
+/// Settings that decide results; read back and recorded.
+const RECORDED: [&str; 24] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_reordering",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_pacing_ca_ratio",
+    "net.ipv4.tcp_min_tso_segs",
+    "net.ipv4.tcp_tso_rtt_log",
+    "net.ipv4.tcp_autocorking",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+];
+
+/// Sets the calling thread's namespace as the scenario asks. Returns a reason for every setting that is not as asked.
+pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
+    let triple = |sizes: &[Bytes; 3]| {
+        // The kernel's limit is a signed 32-bit integer.
+        sizes.map(|size| size.as_u64().min(i32::MAX as u64).to_string()).join(" ")
+    };
+    let wanted = [
+        ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
+        ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
+        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
+        // A socket that was ever bbr stays paced, so nothing begins as bbr.
+        ("net.ipv4.tcp_congestion_control", "reno".to_owned()),
+    ];
+    let mut reasons = Vec::new();
+    for (name, value) in wanted {
+        let outcome = set_sysctl(name, &value);
+        let found = sysctl(name);
+        if found.as_deref() != Some(&value) {
+            let why = outcome.err().map_or(String::new(), |error| format!(" ({error})"));
+            reasons.push(format!("{name} is {found:?} instead of {value:?}{why}"));
+        }
+    }
+    reasons
+}
+
+/// Reads the settings in force in the calling thread's namespace; names are prefixed with the host.
+pub(crate) fn recorded_settings(host: &str) -> Vec<(String, String)> {
+    RECORDED
+        .iter()
+        .filter_map(|name| sysctl(name).map(|value| (format!("{host}:{name}"), value)))
+        .collect()
+}
+
+/// Reductions that TCP undid as spurious, of all sockets of the calling thread's namespace.
+fn undone_reductions() -> u64 {
+    let counters = std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default();
+    parse_undone_reductions(&counters)
+}
+
+/// `netstat` has pairs of lines: names, then values.
+fn parse_undone_reductions(counters: &str) -> u64 {
+    const UNDONE: [&str; 4] = ["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"];
+    let mut rows = counters.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (Some(names), Some(values)) = (rows.next(), rows.next()) else { return 0 };
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    pairs.filter(|(name, _)| UNDONE.contains(name)).filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
+}
+
+/// An error of a host thread.
+fn failed(attempted: impl Into<String>) -> impl FnOnce(std::io::Error) -> EmuError {
+    let attempted = attempted.into();
+    move |error| EmuError::system(attempted, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undone_reductions_are_summed_by_name() {
+        let counters = "TcpExt: TCPFullUndo Other TCPLossUndo\nTcpExt: 3 100 4\nIpExt: TCPFullUndo\nIpExt: 9\n";
+        assert_eq!(parse_undone_reductions(counters), 7);
+        assert_eq!(parse_undone_reductions(""), 0);
+    }
+
+    #[test]
+    fn jitter_depends_on_seed_and_flow_and_stays_below_its_limit() {
+        use fullpipe_scenario::controller::ControllerChoice;
+        use fullpipe_scenario::spec::Workload;
+        use fullpipe_units::Duration;
+        let flow = FlowSpec {
+            label: "a".to_owned(),
+            controller: ControllerChoice::parse("reno").unwrap(),
+            start_ns: Time::from_micros(10),
+            start_jitter_ns: Duration::from_micros(1000),
+            stop_ns: None,
+            workload: Workload::Bulk,
+            extra_forward_ns: Duration::ZERO,
+            extra_reverse_ns: Duration::ZERO,
+            max_cwnd: None,
+        };
+        let starts: Vec<Time> = (0..100).map(|seed| start_time(&flow, 0, seed)).collect();
+        assert!(starts.iter().all(|start| (10..1010).contains(&start.as_micros())));
+        assert!(starts.iter().max() > starts.iter().min());
+        assert_eq!(start_time(&flow, 3, 5), start_time(&flow, 3, 5));
+        assert_ne!(start_time(&flow, 3, 5), start_time(&flow, 4, 5));
+        let fixed = FlowSpec { start_jitter_ns: Duration::ZERO, ..flow };
+        assert_eq!(start_time(&fixed, 1, 2), Time::from_micros(10));
+    }
+}

@@ -1,0 +1,303 @@
+//! The sending host: opens each flow at its time, writes zeros, and samples what the kernel tells of its sockets.
+
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals};
+use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
+use fullpipe_units::{Duration, Time};
+
+use super::{Progress, RECEIVER, SENDER, failed, port, start_time};
+use crate::EmuError;
+use crate::clock::Clock;
+use crate::sys::{self, Epoll};
+use crate::tcp_info::{BbrInfo, TcpInfo};
+
+/// At most this much is written at once; what iperf3 writes.
+const WRITE_BYTES: usize = 128 * 1024;
+/// How often completion of finite flows is looked for, at least.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
+/// Linux reports an unlimited delivery rate or minimum RTT as all ones.
+const UNKNOWN_US: u32 = u32::MAX;
+
+/// Everything the sending host does in a run.
+pub(crate) struct Sender<'a> {
+    clock: Clock,
+    epoll: Epoll,
+    flows: Vec<Flow<'a>>,
+    sampling: Option<Duration>,
+    zeros: Vec<u8>,
+    end: Time,
+}
+
+/// What became of the flows.
+pub(crate) struct SenderReport {
+    pub(crate) flows: Vec<FlowRecord>,
+    /// What went wrong with single flows.
+    pub(crate) failures: Vec<String>,
+}
+
+/// One flow.
+struct Flow<'a> {
+    spec: &'a FlowSpec,
+    number: usize,
+    name: String,
+    progress: &'a Progress,
+    start: Time,
+    paced: bool,
+    is_bbr: bool,
+    state: State,
+    socket: Option<OwnedFd>,
+    /// Bytes that the application has still to write; `None` for no end.
+    unwritten: Option<u64>,
+    totals: FlowTotals,
+    series: FlowSeries,
+    failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not yet started.
+    Waiting,
+    /// Connecting or writing; in the epoll set.
+    Writing,
+    /// Everything is written.
+    Written,
+    /// Its measured interval is over.
+    Over,
+}
+
+impl<'a> Sender<'a> {
+    /// Prepares the flows. `spec` has been checked: every controller has a name in Linux.
+    pub(crate) fn new(
+        spec: &'a Spec,
+        seed: u64,
+        clock: Clock,
+        progress: &'a [Progress],
+    ) -> Result<Sender<'a>, EmuError> {
+        let epoll = Epoll::new().map_err(failed("create an epoll set"))?;
+        let end = Time::ZERO.saturating_add(spec.duration_ns);
+        let flow = |(number, flow): (usize, &'a FlowSpec)| {
+            let name = flow.controller.linux_name().unwrap_or_default().to_owned();
+            let is_bbr = name == "bbr";
+            Flow {
+                spec: flow,
+                number,
+                progress: &progress[number],
+                start: start_time(flow, number, seed),
+                paced: is_bbr || spec.hosts.pacing,
+                is_bbr,
+                name,
+                state: State::Waiting,
+                socket: None,
+                unwritten: match flow.workload {
+                    Workload::Bulk => None,
+                    Workload::Finite { size_bytes } => Some(size_bytes.as_u64()),
+                },
+                totals: FlowTotals::default(),
+                series: FlowSeries::default(),
+                failure: None,
+            }
+        };
+        let flows = spec.flows.iter().enumerate().map(flow).collect();
+        Ok(Sender { clock, epoll, flows, sampling: spec.sample_interval_ns, zeros: vec![0; WRITE_BYTES], end })
+    }
+
+    /// Sends until the end of the run, until every flow is over, or until `abort` is set.
+    pub(crate) fn run(mut self, abort: &AtomicBool) -> Result<SenderReport, EmuError> {
+        let mut ready = Vec::new();
+        let mut next_sample = if self.sampling.is_some() { Time::ZERO } else { Time::NEVER };
+        loop {
+            let now = self.clock.now();
+            for flow in &mut self.flows {
+                flow.advance(now, self.end, &self.epoll)?;
+            }
+            if now >= next_sample {
+                let interval = self.sampling.unwrap_or(Duration::MAX);
+                while next_sample <= now {
+                    next_sample += interval;
+                }
+                for flow in &mut self.flows {
+                    flow.sample(now);
+                }
+            }
+            let over = self.flows.iter().all(|flow| flow.state == State::Over);
+            if over || abort.load(Ordering::Acquire) {
+                break;
+            }
+            let events = self.flows.iter().filter_map(|flow| flow.next_event());
+            let wake = events.fold(next_sample.min(self.end).min(now + LOOK_AROUND), Time::min);
+            self.write_until(wake, &mut ready)?;
+        }
+        if let [flow] = &mut self.flows[..] {
+            // Linux counts these a host, not a socket.
+            flow.totals.undos = super::undone_reductions();
+        }
+        let failures = self.flows.iter_mut().filter_map(|flow| flow.failure.take()).collect();
+        Ok(SenderReport { flows: self.flows.into_iter().map(Flow::into_record).collect(), failures })
+    }
+
+    /// Writes to whoever can take it until `wake`.
+    fn write_until(&mut self, wake: Time, ready: &mut Vec<(u64, u32)>) -> Result<(), EmuError> {
+        loop {
+            let now = self.clock.now();
+            self.epoll.wait(ready, wake.saturating_since(now)).map_err(failed("wait for room to write"))?;
+            for (number, _) in ready.iter() {
+                let flow = &mut self.flows[*number as usize];
+                flow.write(&self.zeros, &self.epoll)?;
+            }
+            if now >= wake {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Flow<'_> {
+    /// When it wants to be looked at next, beyond the regular times.
+    fn next_event(&self) -> Option<Time> {
+        match self.state {
+            State::Waiting => Some(self.start),
+            State::Writing | State::Written => self.spec.stop_ns,
+            State::Over => None,
+        }
+    }
+
+    /// Starts, stops or completes it, if it is time.
+    fn advance(&mut self, now: Time, end: Time, epoll: &Epoll) -> Result<(), EmuError> {
+        let stop = self.spec.stop_ns.map_or(end, |stop| stop.min(end));
+        match self.state {
+            State::Waiting if now >= stop => {
+                self.totals.start_ns = stop.as_nanos();
+                self.finish(stop, epoll)
+            }
+            State::Waiting if now >= self.start => self.start(now, epoll),
+            State::Writing | State::Written => match self.progress.completed() {
+                Some(at) => {
+                    self.totals.completed = true;
+                    self.finish(at, epoll)
+                }
+                None if now >= stop => self.finish(now, epoll),
+                None => Ok(()),
+            },
+            State::Waiting | State::Over => Ok(()),
+        }
+    }
+
+    /// Begins to connect. The algorithm is set first: a socket that was bbr stays paced.
+    fn start(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
+        let label = &self.spec.label;
+        let from = SocketAddrV4::new(SENDER, port(self.number));
+        let to = SocketAddrV4::new(RECEIVER, port(self.number));
+        let socket = sys::socket(libc::SOCK_STREAM).map_err(failed(format!("open a socket for {label}")))?;
+        set_algorithm(&socket, &self.name)
+            .map_err(failed(format!("set the congestion control of {label} to {}", self.name)))?;
+        if self.paced && !self.is_bbr {
+            enable_pacing(&socket).map_err(failed(format!("enable pacing of {label}")))?;
+        }
+        sys::bind(&socket, from).map_err(failed(format!("bind {label} to {from}")))?;
+        sys::connect(&socket, to).map_err(failed(format!("connect {label} to {to}")))?;
+        epoll
+            .add(&socket, libc::EPOLLOUT, self.number as u64)
+            .map_err(failed(format!("watch the socket of {label}")))?;
+        self.totals.start_ns = now.as_nanos();
+        self.socket = Some(socket);
+        self.state = State::Writing;
+        Ok(())
+    }
+
+    fn write(&mut self, zeros: &[u8], epoll: &Epoll) -> Result<(), EmuError> {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) else {
+            return Ok(());
+        };
+        let most = self.unwritten.map_or(zeros.len(), |left| zeros.len().min(left as usize));
+        match sys::send(socket, &zeros[..most]) {
+            Ok(sent) => {
+                let sent = sent.unwrap_or(0) as u64;
+                self.unwritten = self.unwritten.map(|left| left - sent);
+                if self.unwritten == Some(0) {
+                    self.end_writing(epoll)?;
+                }
+            }
+            Err(error) => {
+                let error = sys::socket_error(socket).ok().flatten().unwrap_or(error);
+                self.failure = Some(format!("flow {}: {error}", self.spec.label));
+                self.end_writing(epoll)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_writing(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) {
+            epoll.remove(socket).map_err(failed("stop watching a socket"))?;
+            // Fails if the connection is gone, which has been noted.
+            let _ = sys::shutdown_write(socket);
+            self.state = State::Written;
+        }
+        Ok(())
+    }
+
+    /// Ends the measured interval and takes the totals.
+    fn finish(&mut self, at: Time, epoll: &Epoll) -> Result<(), EmuError> {
+        self.totals.end_ns = at.as_nanos();
+        self.totals.delivered_bytes = self.progress.bytes();
+        if let Some(socket) = &self.socket {
+            let info = TcpInfo::of(socket).map_err(failed("read TCP_INFO"))?;
+            self.totals.segments_sent = u64::from(info.data_segs_out);
+            self.totals.retransmits = u64::from(info.total_retrans);
+            self.totals.timeouts = u64::from(info.total_rto);
+        }
+        self.end_writing(epoll)?;
+        self.state = State::Over;
+        Ok(())
+    }
+
+    fn sample(&mut self, now: Time) {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.state != State::Over) else { return };
+        let Ok(info) = TcpInfo::of(socket) else { return };
+        if !info.is_connected() {
+            return;
+        }
+        let bbr = if self.is_bbr { BbrInfo::of(socket).ok().flatten() } else { None };
+        let micros = |us: u32| if us == UNKNOWN_US || us == 0 { u64::MAX } else { u64::from(us) * 1_000 };
+        let bits = |bytes: u64| bytes.saturating_mul(8);
+        let series = &mut self.series;
+        series.time_ns.push(now.as_nanos());
+        series.cwnd.push(info.snd_cwnd);
+        let infinite = info.snd_ssthresh >= fullpipe_cc::Limits::INFINITE;
+        series.ssthresh.push(if infinite { u32::MAX } else { info.snd_ssthresh });
+        series.pacing_bps.push(if self.paced { bits(info.pacing_rate) } else { u64::MAX });
+        series.inflight.push(info.in_flight());
+        series.srtt_ns.push(micros(info.rtt_us));
+        series.min_rtt_ns.push(micros(info.min_rtt_us));
+        series.delivery_bps.push(bits(info.delivery_rate));
+        series.bandwidth_bps.push(bbr.map_or(u64::MAX, |bbr| bits(bbr.bandwidth)));
+        series.delivered_bytes.push(self.progress.bytes());
+        series.retransmits.push(u64::from(info.total_retrans));
+        series.phase.push(bbr.map_or(info.loss_based_phase(), |bbr| bbr.phase()) as u8);
+        series.ca_state.push(info.ca_state as u8);
+    }
+
+    fn into_record(self) -> FlowRecord {
+        FlowRecord {
+            label: self.spec.label.clone(),
+            controller: self.spec.controller.text().to_owned(),
+            totals: self.totals,
+            series: self.series,
+        }
+    }
+}
+
+/// Sets a socket's congestion control.
+pub(crate) fn set_algorithm(socket: &OwnedFd, name: &str) -> std::io::Result<()> {
+    sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+}
+
+/// Makes TCP pace a socket whose algorithm does not ask for it. The limit itself is out of reach; the largest value
+/// of all would mean "no pacing" (Linux `sk_setsockopt`, SO_MAX_PACING_RATE).
+fn enable_pacing(socket: &OwnedFd) -> std::io::Result<()> {
+    let rate = u64::MAX - 1;
+    sys::set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate.to_ne_bytes())
+}

@@ -1,0 +1,121 @@
+//! Network namespaces without names: each belongs to a thread and ends with it, so nothing has to be cleaned up.
+//!
+//! Order: [`become_capable`] while the process has one thread; then [`enter_new_network`] on each thread that is to
+//! be an end host. `/proc/sys/net` shows the namespace of the thread that reads it.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::EmuError;
+use crate::sys;
+
+/// How the process came by the right to make network namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// It had it: root, or CAP_SYS_ADMIN and CAP_NET_ADMIN.
+    Root,
+    /// Through a user namespace of its own, in which it is root.
+    UserNamespace,
+}
+
+/// Makes sure that this process may create network namespaces, through a user namespace if need be.
+/// The process must have only one thread.
+pub fn become_capable() -> Result<Privilege, EmuError> {
+    const NEEDED: u64 = 1 << 12 | 1 << 21; // CAP_NET_ADMIN, CAP_SYS_ADMIN
+    if effective_capabilities() & NEEDED == NEEDED {
+        return Ok(Privilege::Root);
+    }
+    let (uid, gid) = sys::effective_ids();
+    sys::unshare(libc::CLONE_NEWUSER).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EUSERS) => EmuError::NotPermitted {
+            attempted: "create a user namespace (user.max_user_namespaces is reached)".to_owned(),
+            source: error,
+        },
+        Some(libc::EINVAL) => EmuError::System {
+            attempted: "create a user namespace: the process has several threads".to_owned(),
+            source: error,
+        },
+        _ => EmuError::system("create a user namespace", error),
+    })?;
+    write_proc("/proc/self/setgroups", "deny")?;
+    write_proc("/proc/self/uid_map", &format!("0 {uid} 1"))?;
+    write_proc("/proc/self/gid_map", &format!("0 {gid} 1"))?;
+    Ok(Privilege::UserNamespace)
+}
+
+/// The calling thread's effective capabilities; none if unreadable.
+pub(crate) fn effective_capabilities() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Moves the calling thread into a new, empty network namespace and brings its loopback up.
+pub fn enter_new_network() -> Result<(), EmuError> {
+    sys::unshare(libc::CLONE_NEWNET).map_err(|error| EmuError::system("create a network namespace", error))?;
+    // Neighbour discovery and multicast reports would be foreign traffic on the path.
+    let _ = set_sysctl("net.ipv6.conf.all.disable_ipv6", "1");
+    let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
+    crate::tun::bring_up("lo")
+}
+
+fn sysctl_path(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
+}
+
+/// Reads a setting of the calling thread's namespace; tabs become spaces.
+pub(crate) fn sysctl(name: &str) -> Option<String> {
+    fs::read_to_string(sysctl_path(name)).ok().map(|text| text.trim().replace('\t', " "))
+}
+
+/// Writes a setting of the calling thread's namespace.
+pub(crate) fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
+    fs::write(sysctl_path(name), value)
+        .map_err(|error| EmuError::system(format!("set {name} to {value:?}"), error))
+}
+
+fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
+    fs::write(path, value).map_err(|error| EmuError::system(format!("write {value:?} to {path}"), error))
+}
+
+static DIES_WITH_PARENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process ends when the process that started it does: the kernel kills it when the starting
+/// *thread* ends, and [`crate::run`] ends it when standard input, if that is a pipe, is closed at the other end.
+/// Call it first in the child process that is to run the kernel world.
+pub fn die_with_parent() {
+    DIES_WITH_PARENT.store(true, Ordering::Relaxed);
+    renew_parent_watch();
+}
+
+/// Entering a user namespace may clear the request, so it is made again afterwards.
+pub(crate) fn renew_parent_watch() {
+    if DIES_WITH_PARENT.load(Ordering::Relaxed) {
+        let _ = sys::die_with_parent_thread();
+    }
+}
+
+/// Waits until `done` is signalled. If the parent closes our standard input first, ends the process: its threads'
+/// namespaces and devices end with it.
+pub(crate) fn wait_for(done: &OwnedFd) -> Result<(), EmuError> {
+    use std::os::fd::AsRawFd;
+    let watched = DIES_WITH_PARENT.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0);
+    // poll ignores negative descriptors.
+    let mut parent = if watched { 0 } else { -1 };
+    loop {
+        let ready = sys::poll([done.as_raw_fd(), parent], libc::POLLIN, None)
+            .map_err(|error| EmuError::system("wait for the run", error))?;
+        if ready[0] != 0 {
+            return Ok(());
+        }
+        if ready[1] != 0 {
+            use std::io::Read;
+            match std::io::stdin().read(&mut [0; 64]) {
+                Ok(0) => std::process::exit(1),
+                Ok(_) => {}
+                Err(_) => parent = -1,
+            }
+        }
+    }
+}

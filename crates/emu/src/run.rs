@@ -1,0 +1,347 @@
+//! One run of a scenario over the machine's own TCP.
+//!
+//! Three threads: the sending host and the receiving host, each in a network namespace of its own, and the ferry that
+//! carries packets between their TUN devices. The calling thread waits. Everything belongs to the process, so
+//! however it ends, nothing remains.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
+use std::thread;
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_record::{Provenance, Run, World};
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::{Duration, Time};
+
+use crate::EmuError;
+use crate::clock::Clock;
+use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
+use crate::host::receiver::Receiver;
+use crate::host::sender::{Sender, SenderReport, set_algorithm};
+use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress, splitmix64};
+use crate::namespace::{become_capable, enter_new_network, renew_parent_watch, sysctl, wait_for};
+use crate::sys;
+use crate::tun::{Address, Tun, transmit_drops};
+
+/// Between the last preparation and the start of the run, so that every thread stands ready.
+const GET_READY: Duration = Duration::from_millis(5);
+/// A run is untrustworthy if more than one packet in a hundred left later than this, or than
+/// [`LATENESS_SHARE`] of the base RTT if that is more.
+const LATENESS_LIMIT: Duration = Duration::from_millis(1);
+/// 5 %: one in so many.
+const LATENESS_SHARE: u64 = 20;
+/// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
+const OVERRUN_SHARE: u64 = 100;
+
+/// Runs `spec` over the kernel's TCP. Call it in a process of its own that has only one thread: without root it
+/// enters a user namespace, which the kernel refuses to several threads.
+///
+/// `seed` drives the path's random elements and the flows' start jitter. Takes the scenario's duration, less if all
+/// flows end earlier.
+pub fn run(spec: &Spec, seed: u64) -> Result<Run, EmuError> {
+    check(spec)?;
+    become_capable()?;
+    renew_parent_watch();
+    let shared = Shared {
+        spec,
+        seed,
+        progress: Progress::of(spec),
+        stop: AtomicBool::new(false),
+        abort: AtomicBool::new(false),
+        stop_ferry: event_fd()?,
+        done: event_fd()?,
+    };
+    let (sent, received, ferried) = thread::scope(|scope| {
+        let (sender_up, sender_ready) = mpsc::channel();
+        let (receiver_up, receiver_ready) = mpsc::channel();
+        let (ferry_up, ferry_ready) = mpsc::channel();
+        let (sender_go, sender_start) = mpsc::channel();
+        let (receiver_go, receiver_start) = mpsc::channel();
+        let (ferry_go, ferry_start) = mpsc::channel();
+        let shared = &shared;
+        let sender = scope.spawn(move || shared.sending_host(sender_up, sender_start));
+        let receiver = scope.spawn(move || shared.receiving_host(receiver_up, receiver_start));
+        // A thread that fails to prepare drops its end of the channel; joining it tells why.
+        let (Ok(near), Ok(far)) = (sender_ready.recv(), receiver_ready.recv()) else {
+            drop((sender_go, receiver_go));
+            return (sender.join(), receiver.join(), Ok(Err(EmuError::Stopped("ferry"))));
+        };
+        let ferry = scope.spawn(move || shared.ferry((near, far), ferry_up, ferry_start));
+        if ferry_ready.recv().is_ok() {
+            let clock = Clock::start_in(GET_READY);
+            // A thread that is gone by now has an error to tell.
+            let _ = (ferry_go.send(clock), receiver_go.send(clock), sender_go.send(clock));
+            wait_for(&shared.done).unwrap_or(());
+        }
+        drop((sender_go, receiver_go, ferry_go));
+        let sent = sender.join();
+        shared.stop.store(true, Ordering::Release);
+        sys::signal_event(&shared.stop_ferry);
+        (sent, receiver.join(), ferry.join())
+    });
+    let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
+    let (sent, near) = sent.map_err(|_| EmuError::Stopped("sending host"))??;
+    let far = received.map_err(|_| EmuError::Stopped("receiving host"))??;
+    Ok(record(spec, seed, sent, [near, far], ferried?))
+}
+
+fn event_fd() -> Result<OwnedFd, EmuError> {
+    sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))
+}
+
+/// What the threads of a run share.
+struct Shared<'a> {
+    spec: &'a Spec,
+    seed: u64,
+    progress: Vec<Progress>,
+    /// The receiver may go.
+    stop: AtomicBool,
+    /// The ferry failed, so the sender should not go on.
+    abort: AtomicBool,
+    stop_ferry: OwnedFd,
+    /// Some thread has ended.
+    done: OwnedFd,
+}
+
+/// What a host says about itself after a run.
+struct HostReport {
+    settings: Vec<(String, String)>,
+    untrustworthy: Vec<String>,
+}
+
+impl Shared<'_> {
+    fn sending_host(
+        &self,
+        ready: Outbox<Arc<Tun>>,
+        start: Inbox<Clock>,
+    ) -> Result<(SenderReport, HostReport), EmuError> {
+        let _signal = SignalOnDrop(&self.done);
+        let (tun, mut report) = self.prepare_host("sender", host::SENDER)?;
+        check_algorithms(self.spec)?;
+        let _ = ready.send(Arc::clone(&tun));
+        drop(ready);
+        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        let sent = Sender::new(self.spec, self.seed, clock, &self.progress)?.run(&self.abort)?;
+        report.note_drops(&tun, "sender");
+        Ok((sent, report))
+    }
+
+    fn receiving_host(&self, ready: Outbox<Arc<Tun>>, start: Inbox<Clock>) -> Result<HostReport, EmuError> {
+        let (tun, mut report) = self.prepare_host("receiver", host::RECEIVER)?;
+        let receiver = Receiver::listen(self.spec)?;
+        let _ = ready.send(Arc::clone(&tun));
+        drop(ready);
+        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        receiver.run(self.spec, clock, &self.progress, &self.stop)?;
+        report.note_drops(&tun, "receiver");
+        Ok(report)
+    }
+
+    /// Makes a namespace of the calling thread's own, sets it up, and connects it to the path.
+    fn prepare_host(
+        &self,
+        name: &str,
+        address: std::net::Ipv4Addr,
+    ) -> Result<(Arc<Tun>, HostReport), EmuError> {
+        enter_new_network()?;
+        let untrustworthy = host::tune(&self.spec.hosts);
+        let tun = Tun::create(Address { own: address, prefix: 30, mtu: self.spec.mtu_bytes })?;
+        let settings = host::recorded_settings(name);
+        Ok((Arc::new(tun), HostReport { settings, untrustworthy }))
+    }
+
+    fn ferry(
+        &self,
+        ends: (Arc<Tun>, Arc<Tun>),
+        ready: Outbox<()>,
+        start: Inbox<Clock>,
+    ) -> Result<FerryReport, EmuError> {
+        let _signal = SignalOnDrop(&self.done);
+        let spec = self.spec;
+        let delays = |delay: fn(&fullpipe_scenario::spec::FlowSpec) -> Duration| -> Vec<Duration> {
+            spec.flows.iter().map(delay).collect()
+        };
+        let (forward, reverse) = (delays(|flow| flow.extra_forward_ns), delays(|flow| flow.extra_reverse_ns));
+        let classes = Classes { first_port: FIRST_PORT, flows: spec.flows.len() as u32 };
+        let plans = (
+            DirectionPlan {
+                elements: &spec.forward,
+                class_delays: &forward,
+                seed: self.seed,
+                gro: spec.hosts.gro_ns,
+            },
+            // A stream of its own, so that loss on the way back does not repeat loss on the way out.
+            DirectionPlan {
+                elements: &spec.reverse,
+                class_delays: &reverse,
+                seed: splitmix64(self.seed),
+                gro: Duration::ZERO,
+            },
+        );
+        let mut ferry = Ferry::new(ends, plans, classes)?;
+        ferry.sample_every(spec.sample_interval_ns);
+        let _ = ready.send(());
+        drop(ready);
+        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        let outcome = ferry.run(clock, Time::ZERO.saturating_add(spec.duration_ns), &self.stop_ferry);
+        if outcome.is_err() {
+            self.abort.store(true, Ordering::Release);
+        }
+        outcome
+    }
+}
+
+impl HostReport {
+    /// A frame that the kernel dropped before the ferry saw it was a loss that the path did not decide.
+    fn note_drops(&mut self, tun: &Tun, host: &str) {
+        let drops = transmit_drops(tun.name());
+        if drops > 0 {
+            self.untrustworthy.push(format!(
+                "the {host}'s kernel dropped {drops} frames because the emulator did not fetch them in time"
+            ));
+        }
+    }
+}
+
+/// Tells the waiting thread that this one has ended, also by a panic.
+struct SignalOnDrop<'a>(&'a OwnedFd);
+
+impl Drop for SignalOnDrop<'_> {
+    fn drop(&mut self) {
+        sys::signal_event(self.0);
+    }
+}
+
+/// Refuses what the kernel world cannot do, before anything is set up.
+fn check(spec: &Spec) -> Result<(), EmuError> {
+    let unsupported = |field: String, reason: String, mend: &str| {
+        Err(EmuError::Unsupported { field, reason, mend: mend.to_owned() })
+    };
+    if spec.flows.is_empty() || spec.flows.len() > MAX_FLOWS {
+        return unsupported(
+            "flows".to_owned(),
+            format!("the kernel world runs 1 to {MAX_FLOWS} flows, the scenario has {}", spec.flows.len()),
+            "change the number of flows",
+        );
+    }
+    if !(68..=65_535).contains(&spec.mtu_bytes) {
+        return unsupported(
+            "mtu_bytes".to_owned(),
+            format!("an IPv4 device takes 68 to 65535, not {}", spec.mtu_bytes),
+            "choose an MTU in that range",
+        );
+    }
+    for (number, flow) in spec.flows.iter().enumerate() {
+        if flow.controller.linux_name().is_none() {
+            return unsupported(
+                format!("flows[{number}].controller"),
+                format!("Linux has no {:?}", flow.controller.text()),
+                "use a controller of Linux without changed parameters (`fullpipe controllers` lists them), or the \
+                 simulator (--world sim)",
+            );
+        }
+        if flow.max_cwnd.is_some() {
+            return unsupported(
+                format!("flows[{number}].max_cwnd"),
+                "the kernel world cannot cap cwnd".to_owned(),
+                "leave max_cwnd out, limit the window by tcp_wmem or tcp_rmem, or use the simulator (--world sim)",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether the kernel has every algorithm, in the calling thread's namespace. As root, asking loads the module.
+fn check_algorithms(spec: &Spec) -> Result<(), EmuError> {
+    let socket = sys::socket(libc::SOCK_STREAM).map_err(|error| EmuError::system("open a socket", error))?;
+    let mut names: Vec<&str> = spec.flows.iter().filter_map(|flow| flow.controller.linux_name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        match set_algorithm(&socket, name) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+                let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+                let available = available.split_whitespace().map(str::to_owned).collect();
+                return Err(EmuError::NoAlgorithm { name: name.to_owned(), available });
+            }
+            Err(error) => return Err(EmuError::system(format!("use congestion control {name}"), error)),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the threads' reports together.
+fn record(spec: &Spec, seed: u64, sent: SenderReport, hosts: [HostReport; 2], ferried: FerryReport) -> Run {
+    let lateness = ferried.lateness.lateness();
+    let mut untrustworthy = sent.failures;
+    let mut sysctls = Vec::new();
+    for host in hosts {
+        untrustworthy.extend(host.untrustworthy);
+        sysctls.extend(host.settings);
+    }
+    untrustworthy.extend(judge_ferry(spec, &ferried));
+    let (host, kernel) = sys::host_and_kernel();
+    Run {
+        provenance: Provenance {
+            world: World::Kernel,
+            seed,
+            spec_json: serde_json::to_string(spec).expect("a spec is plain data"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host,
+            kernel,
+            sysctls,
+            lateness: Some(lateness),
+            untrustworthy,
+        },
+        flows: sent.flows,
+        links: ferried.links,
+    }
+}
+
+/// Why the emulator cannot vouch for a run.
+pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let lateness = ferried.lateness.lateness();
+    let limit = LATENESS_LIMIT.as_nanos().max(base_rtt(spec).as_nanos() / LATENESS_SHARE);
+    if lateness.p99_ns > limit {
+        reasons.push(format!(
+            "1 % of packets left more than {} late; the limit is {}",
+            Duration::from_nanos(lateness.p99_ns),
+            Duration::from_nanos(limit)
+        ));
+    }
+    if let Some(why) = &ferried.no_realtime {
+        reasons.push(format!(
+            "the emulator could not get real-time priority ({why}), so other load on the machine can delay packets; \
+             run as root or raise `ulimit -r`"
+        ));
+    }
+    if ferried.failed_writes > 0 {
+        reasons.push(format!("the kernel refused {} frames at the end of the path", ferried.failed_writes));
+    }
+    if ferried.overruns * OVERRUN_SHARE > ferried.passes {
+        reasons.push(format!(
+            "the emulator woke more than 1 ms late {} times out of {}",
+            ferried.overruns, ferried.passes
+        ));
+    }
+    reasons
+}
+
+/// The RTT of an empty path, of the flow that has the least.
+fn base_rtt(spec: &Spec) -> Duration {
+    let delay = |elements: &[ElementConfig]| {
+        let delays = elements.iter().map(|element| match element {
+            ElementConfig::Delay { delay_ns } => {
+                delay_ns.changes.iter().map(|(_, delay)| *delay).fold(delay_ns.initial, Duration::min)
+            }
+            _ => Duration::ZERO,
+        });
+        delays.fold(Duration::ZERO, |sum, delay| sum + delay)
+    };
+    let extra = spec.flows.iter().map(|flow| flow.extra_forward_ns + flow.extra_reverse_ns).min();
+    delay(&spec.forward) + delay(&spec.reverse) + extra.unwrap_or(Duration::ZERO)
+}

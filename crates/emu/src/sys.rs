@@ -1,0 +1,381 @@
+//! Thin wrappers around the system calls that the standard library lacks. Nearly all `unsafe` of the
+//! crate is here.
+
+use std::io;
+use std::mem;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use fullpipe_units::Duration;
+
+pub(crate) mod process;
+
+/// Turns the C convention (-1 and errno) into a `Result`.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec to write to, and the call cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Resolution of CLOCK_MONOTONIC in nanoseconds.
+pub(crate) fn monotonic_resolution_ns() -> u64 {
+    resolution_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Resolution of CLOCK_MONOTONIC_COARSE in nanoseconds: one tick of the kernel's timer.
+pub(crate) fn coarse_resolution_ns() -> u64 {
+    resolution_ns(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn resolution_ns(id: libc::clockid_t) -> u64 {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `resolution` is a valid timespec to write to, and the call cannot fail for a clock that exists.
+    unsafe { libc::clock_getres(id, &mut resolution) };
+    resolution.tv_sec as u64 * 1_000_000_000 + resolution.tv_nsec as u64
+}
+
+/// Sleeps until CLOCK_MONOTONIC reads `at_ns`.
+pub(crate) fn sleep_until_ns(at_ns: u64) {
+    let at = timespec(at_ns);
+    loop {
+        // SAFETY: `at` is a valid timespec; no remainder is asked for with TIMER_ABSTIME.
+        let error = unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut())
+        };
+        if error != libc::EINTR {
+            return;
+        }
+    }
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    let ns = ns.min(i64::MAX as u64);
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Waits until one of `fds` has an event of `events` or `timeout` has passed (`None`: for ever); returns the events of
+/// each. An interruption counts as no event.
+pub(crate) fn poll<const N: usize>(
+    fds: [RawFd; N],
+    events: i16,
+    timeout: Option<Duration>,
+) -> io::Result<[i16; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd { fd, events, revents: 0 });
+    let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `polled` holds N valid entries; the timeout is null or points to a live timespec; no signal mask.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, timeout, std::ptr::null()) };
+    match check(result) {
+        Ok(_) => Ok(polled.map(|entry| entry.revents)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([0; N]),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads into `buffer`.
+pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length describe `buffer`, which is writable for the call.
+    let result = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
+}
+
+/// Writes the slices as one packet.
+pub(crate) fn writev(fd: &OwnedFd, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: IoSlice is ABI-compatible with iovec (guaranteed on Unix), and every slice lives through the call.
+    let result =
+        unsafe { libc::writev(fd.as_raw_fd(), slices.as_ptr().cast(), slices.len() as libc::c_int) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
+}
+
+/// Opens a file for reading and writing without blocking.
+pub(crate) fn open_nonblocking(path: &std::ffi::CStr) -> io::Result<OwnedFd> {
+    // SAFETY: `path` is NUL-terminated. On success the descriptor is new and owned by nobody else.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Issues an ioctl whose argument is `value`, read and written in place.
+///
+/// # Safety
+/// `T` must be the type that the kernel expects for `request`.
+pub(crate) unsafe fn ioctl<T>(fd: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Result<()> {
+    // SAFETY: the caller vouches for the type; `value` is valid for reads and writes.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request, std::ptr::from_mut(value)) }).map(drop)
+}
+
+/// Issues an ioctl whose argument is a number.
+pub(crate) fn ioctl_number(fd: &OwnedFd, request: libc::Ioctl, value: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: a plain number is passed; the kernel dereferences nothing for the requests used with this function.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request, value) }).map(drop)
+}
+
+/// A non-blocking IPv4 socket of the calling thread's network namespace.
+pub(crate) fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
+    unsafe {
+        let fd = check(libc::socket(libc::AF_INET, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// An IPv4 address in the kernel's form.
+pub(crate) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
+        sin_zero: [0; 8],
+    }
+}
+
+const SOCKADDR_BYTES: libc::socklen_t = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+
+/// Binds a socket.
+pub(crate) fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
+    let address = sockaddr(address);
+    // SAFETY: the pointer and length describe `address`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) }).map(drop)
+}
+
+/// Listens for one connection.
+pub(crate) fn listen(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::listen(fd.as_raw_fd(), 1) }).map(drop)
+}
+
+/// Accepts a connection; `None` when there is none yet.
+pub(crate) fn accept(fd: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: null pointers ask for no address. On success the descriptor is new and owned by nobody else.
+    let result =
+        unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    match check(result) {
+        // SAFETY: see above.
+        Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Begins to connect; does not wait.
+pub(crate) fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
+    let address = sockaddr(address);
+    // SAFETY: the pointer and length describe `address`.
+    let result = unsafe { libc::connect(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) };
+    match check(result) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Sends without raising SIGPIPE; `None` when the socket buffer is full.
+pub(crate) fn send(fd: &OwnedFd, data: &[u8]) -> io::Result<Option<usize>> {
+    // SAFETY: the pointer and length describe `data`.
+    let sent = unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL) };
+    would_block(sent)
+}
+
+/// Takes up to `buffer.len()` bytes off a TCP socket without copying them; `None` when there are none.
+pub(crate) fn discard(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    // SAFETY: the pointer and length describe `buffer`, writable for the call (MSG_TRUNC leaves it untouched).
+    let taken =
+        unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_TRUNC) };
+    would_block(taken)
+}
+
+fn would_block(result: isize) -> io::Result<Option<usize>> {
+    if result >= 0 {
+        return Ok(Some(result as usize));
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// Ends the sending direction of a connection.
+pub(crate) fn shutdown_write(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) }).map(drop)
+}
+
+/// Sets a socket option to the bytes of `value`.
+pub(crate) fn set_option(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: the pointer and length describe `value`.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) }).map(drop)
+}
+
+/// Reads a socket option into `buffer`; returns how many bytes the kernel wrote.
+pub(crate) fn get_option(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = buffer.len() as libc::socklen_t;
+    // SAFETY: the pointer and length describe `buffer`; the kernel writes at most that many bytes.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), &mut length) })?;
+    Ok(length as usize)
+}
+
+/// The pending error of a socket.
+pub(crate) fn socket_error(fd: &OwnedFd) -> io::Result<Option<io::Error>> {
+    let mut code = [0u8; 4];
+    get_option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
+    Ok(match i32::from_ne_bytes(code) {
+        0 => None,
+        code => Some(io::Error::from_raw_os_error(code)),
+    })
+}
+
+/// An epoll set whose entries carry a number.
+#[derive(Debug)]
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// An empty set.
+    pub(crate) fn new() -> io::Result<Epoll> {
+        // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
+        unsafe { Ok(Epoll(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?))) }
+    }
+
+    /// Watches `fd` for `events` (level-triggered).
+    pub(crate) fn add(&self, fd: &OwnedFd, events: libc::c_int, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        // SAFETY: `event` is valid for the call; both descriptors are open.
+        check(unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
+        })
+        .map(drop)
+    }
+
+    /// Stops watching `fd`.
+    pub(crate) fn remove(&self, fd: &OwnedFd) -> io::Result<()> {
+        // SAFETY: EPOLL_CTL_DEL ignores the event pointer.
+        check(unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd.as_raw_fd(), std::ptr::null_mut())
+        })
+        .map(drop)
+    }
+
+    /// Waits for events or the timeout and appends (token, events) to `ready`, which is cleared first.
+    pub(crate) fn wait(&self, ready: &mut Vec<(u64, u32)>, timeout: Duration) -> io::Result<()> {
+        const AT_ONCE: usize = 64;
+        ready.clear();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
+        let timeout = timespec(timeout.as_nanos());
+        // SAFETY: `events` holds AT_ONCE entries, `timeout` is valid, the null signal mask changes nothing.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                AT_ONCE as libc::c_int,
+                std::ptr::from_ref(&timeout),
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        match check(result as libc::c_int) {
+            Ok(count) => {
+                ready.extend(events[..count as usize].iter().map(|event| (event.u64, event.events)));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// An eventfd: written once to wake whoever polls it.
+pub(crate) fn event_fd() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?))
+    }
+}
+
+/// Wakes the poller of an eventfd.
+pub(crate) fn signal_event(fd: &OwnedFd) {
+    let _ = writev(fd, &[io::IoSlice::new(&1u64.to_ne_bytes())]);
+}
+
+/// Gives the calling thread real-time priority and the finest timers. Children do not inherit the priority.
+pub(crate) fn become_realtime() -> io::Result<()> {
+    /// Low among real-time priorities, so that the kernel's own threads (at 50 and above) win.
+    const PRIORITY: libc::c_int = 10;
+    // SAFETY: no pointers. The finest timer slack matters where real-time priority is refused; it cannot fail.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    // SAFETY: all-zero is a valid sched_param.
+    let mut parameter: libc::sched_param = unsafe { mem::zeroed() };
+    parameter.sched_priority = PRIORITY;
+    // SAFETY: `parameter` is valid; 0 names the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter) })
+        .map(drop)
+}
+
+/// Keeps touched memory in RAM. Best effort: without the right, swapping shows in the lateness record.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }).map(drop)
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends.
+pub(crate) fn die_with_parent_thread() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+}
+
+/// Leaves the namespaces named in `flags` (CLONE_NEW...) for new ones. Network namespaces change for the calling
+/// thread only.
+pub(crate) fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: no pointers; no flag in use here shares memory or descriptors differently.
+    check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// The effective user and group.
+pub(crate) fn effective_ids() -> (u32, u32) {
+    // SAFETY: these calls cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// `uname`: host name and kernel release.
+pub(crate) fn host_and_kernel() -> (String, String) {
+    // SAFETY: all-zero is a valid utsname, and uname fills it with NUL-terminated strings.
+    let names = unsafe {
+        let mut names: libc::utsname = mem::zeroed();
+        libc::uname(&mut names);
+        names
+    };
+    (c_text(&names.nodename), c_text(&names.release))
+}
+
+fn c_text(chars: &[libc::c_char]) -> String {
+    let bytes: Vec<u8> = chars.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether a descriptor is a pipe or a socket, whose end-of-file tells that the other side is gone.
+pub(crate) fn is_pipe_or_socket(fd: RawFd) -> bool {
+    // SAFETY: all-zero is a valid stat, and `status` is valid to write to.
+    unsafe {
+        let mut status: libc::stat = mem::zeroed();
+        libc::fstat(fd, &mut status) == 0
+            && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
+    }
+}

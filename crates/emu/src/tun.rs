@@ -1,0 +1,185 @@
+//! TUN devices with virtio headers and offloads: whole GSO frames, no Ethernet, no checksums to compute.
+//!
+//! A device belongs to the network namespace of the thread that opens it and vanishes with its descriptor.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::EmuError;
+use crate::frame::VNET_BYTES;
+use crate::sys;
+
+/// Devices are called this and a number.
+pub(crate) const DEVICE_PREFIX: &str = "fullpipe";
+/// Length of the device's queue towards the ferry, in frames. The kernel drops silently when it is full, so it is
+/// large, and drops are looked for at the end of a run.
+const QUEUE_FRAMES: i32 = 20_000;
+
+/// One end of the emulated path.
+#[derive(Debug)]
+pub struct Tun {
+    fd: OwnedFd,
+    name: String,
+}
+
+/// Address and size of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Address {
+    /// The device's own address.
+    pub own: Ipv4Addr,
+    /// Bits of the network prefix.
+    pub prefix: u8,
+    /// The largest IP packet.
+    pub mtu: u32,
+}
+
+impl Tun {
+    /// Creates a device in the calling thread's network namespace, gives it an address and brings it up.
+    pub fn create(address: Address) -> Result<Tun, EmuError> {
+        let fd = sys::open_nonblocking(c"/dev/net/tun").map_err(EmuError::NoTun)?;
+        let mut request = Request::new(&format!("{DEVICE_PREFIX}%d"));
+        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        request.0.ifr_ifru.ifru_flags = flags as libc::c_short;
+        // SAFETY: TUNSETIFF takes an ifreq.
+        unsafe { sys::ioctl(&fd, libc::TUNSETIFF, &mut request.0) }
+            .map_err(|error| EmuError::system("create a TUN device", error))?;
+        let tun = Tun { fd, name: request.name() };
+        let mut header_bytes = VNET_BYTES as libc::c_int;
+        // SAFETY: TUNSETVNETHDRSZ takes an int.
+        unsafe { sys::ioctl(&tun.fd, libc::TUNSETVNETHDRSZ, &mut header_bytes) }
+            .map_err(|error| EmuError::system("set the size of the TUN header", error))?;
+        // IPv6 is not split by the ferry, so the kernel is not offered TSO6.
+        let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4;
+        sys::ioctl_number(&tun.fd, libc::TUNSETOFFLOAD, offloads.into())
+            .map_err(|error| EmuError::system("enable offloads of the TUN device", error))?;
+        tun.configure(address)?;
+        Ok(tun)
+    }
+
+    fn configure(&self, address: Address) -> Result<(), EmuError> {
+        let control = control_socket()?;
+        let set = |what: &str, request: libc::Ioctl, fill: &dyn Fn(&mut libc::ifreq)| {
+            let mut value = Request::new(&self.name);
+            fill(&mut value.0);
+            // SAFETY: every SIOCSIF* request takes an ifreq.
+            unsafe { sys::ioctl(&control, request, &mut value.0) }
+                .map_err(|error| EmuError::system(format!("set the {what} of {}", self.name), error))
+        };
+        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(address.prefix)).unwrap_or(0));
+        set("queue length", libc::SIOCSIFTXQLEN as libc::Ioctl, &|r| r.ifr_ifru.ifru_metric = QUEUE_FRAMES)?;
+        set("MTU", libc::SIOCSIFMTU as libc::Ioctl, &|r| r.ifr_ifru.ifru_mtu = address.mtu as i32)?;
+        set("address", libc::SIOCSIFADDR as libc::Ioctl, &|r| r.ifr_ifru.ifru_addr = generic(address.own))?;
+        set("network mask", libc::SIOCSIFNETMASK as libc::Ioctl, &|r| r.ifr_ifru.ifru_netmask = generic(mask))?;
+        bring_up(&self.name)
+    }
+
+    /// Sends everything that has no other route through this device.
+    pub fn add_default_route(&self, gateway: Ipv4Addr) -> Result<(), EmuError> {
+        let control = control_socket()?;
+        // SAFETY: all-zero is a valid rtentry.
+        let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+        route.rt_dst = generic(Ipv4Addr::UNSPECIFIED);
+        route.rt_genmask = generic(Ipv4Addr::UNSPECIFIED);
+        route.rt_gateway = generic(gateway);
+        route.rt_flags = libc::RTF_UP | libc::RTF_GATEWAY;
+        // SAFETY: SIOCADDRT takes an rtentry.
+        unsafe { sys::ioctl(&control, libc::SIOCADDRT as libc::Ioctl, &mut route) }
+            .map_err(|error| EmuError::system("add a default route", error))
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads one frame with its virtio header; `None` when none waits.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match sys::read(&self.fd, buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes one frame with its virtio header.
+    pub(crate) fn write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<()> {
+        sys::writev(&self.fd, slices).map(drop)
+    }
+
+    /// For `poll`.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Brings a device of the calling thread's namespace up.
+pub(crate) fn bring_up(name: &str) -> Result<(), EmuError> {
+    let control = control_socket()?;
+    let mut request = Request::new(name);
+    request.0.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS takes an ifreq.
+    unsafe { sys::ioctl(&control, libc::SIOCSIFFLAGS as libc::Ioctl, &mut request.0) }
+        .map_err(|error| EmuError::system(format!("bring {name} up"), error))
+}
+
+/// Frames that the kernel dropped on their way out of `device`, because the ferry did not fetch them in time.
+/// Looks in the calling thread's namespace.
+pub(crate) fn transmit_drops(device: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    parse_transmit_drops(&table, device).unwrap_or(0)
+}
+
+fn parse_transmit_drops(table: &str, device: &str) -> Option<u64> {
+    /// Column of `drop` under `Transmit`: eight columns of `Receive`, then bytes, packets, errs, drop.
+    const DROP: usize = 11;
+    let row = table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
+    row.split_whitespace().nth(DROP)?.parse().ok()
+}
+
+fn control_socket() -> Result<OwnedFd, EmuError> {
+    sys::socket(libc::SOCK_DGRAM).map_err(|error| EmuError::system("open a control socket", error))
+}
+
+fn generic(address: Ipv4Addr) -> libc::sockaddr {
+    let address = sys::sockaddr(std::net::SocketAddrV4::new(address, 0));
+    // SAFETY: sockaddr_in and sockaddr have the same size and any bytes are valid in either.
+    unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) }
+}
+
+/// An `ifreq` with a name in it.
+struct Request(libc::ifreq);
+
+impl Request {
+    fn new(name: &str) -> Request {
+        // SAFETY: all-zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        assert!(name.len() < request.ifr_name.len(), "device name {name:?} is too long");
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        Request(request)
+    }
+
+    fn name(&self) -> String {
+        let bytes = self.0.ifr_name.iter().take_while(|c| **c != 0).map(|c| *c as u8);
+        String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_found_in_the_right_column() {
+        let table = "Inter-|   Receive                            |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo\n    \
+            lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+            fullpipe0: 1 2 3 4 5 6 7 8 9 10 11 77 13 14 15 16\n";
+        assert_eq!(parse_transmit_drops(table, "fullpipe0"), Some(77));
+        assert_eq!(parse_transmit_drops(table, "fullpipe1"), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! From configuration to elements: every check that a number alone can fail.
+
+use crate::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use crate::delay::Delay;
+use crate::delivery_trace::Opportunities;
+use crate::duplicate::Duplicate;
+use crate::element::Element;
+use crate::error::ConfigError;
+use crate::jitter::Jitter;
+use crate::link::{ConstantRate, ScheduledRate};
+use crate::loss::{GilbertElliott, Loss, State};
+use crate::policer::Policer;
+use crate::queue::Queue;
+use crate::reorder::Reorder;
+use crate::rng::Stream;
+use crate::token_bucket::Tokens;
+use fullpipe_units::{Bytes, Rate};
+use std::fmt::Display;
+
+impl Element {
+    /// Builds the element at `index`. `announced`: an element before it in its stage takes time, so packets are told
+    /// of before they arrive.
+    pub(crate) fn new(
+        config: &ElementConfig,
+        index: usize,
+        seed: u64,
+        announced: bool,
+    ) -> Result<Element, ConfigError> {
+        let check = Check { index, kind: kind(config) };
+        let random = Stream::new(seed, index);
+        Ok(match config {
+            ElementConfig::Link { name, rate_bps, queue } => {
+                check.queue(queue)?;
+                check.link_rate(rate_bps)?;
+                if rate_bps.changes.is_empty() {
+                    let server = ConstantRate::new(rate_bps.initial, queue.bytes);
+                    Element::Link(Queue::new(name, *queue, server, announced))
+                } else {
+                    let server = ScheduledRate::new(rate_bps);
+                    Element::ScheduledLink(Queue::new(name, *queue, server, announced))
+                }
+            }
+            ElementConfig::DeliveryTrace { name, opportunities_ms, queue } => {
+                check.queue(queue)?;
+                check.trace(opportunities_ms)?;
+                let server = Opportunities::new(opportunities_ms.clone());
+                Element::DeliveryTrace(Queue::new(name, *queue, server, announced))
+            }
+            ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
+                check.queue(queue)?;
+                check.tokens(*rate_bps, *burst_bytes)?;
+                let server = Tokens::new(*rate_bps, *burst_bytes);
+                Element::TokenBucket(Queue::new(name, *queue, server, announced))
+            }
+            ElementConfig::Policer { name, rate_bps, burst_bytes } => {
+                check.tokens(*rate_bps, *burst_bytes)?;
+                let unlimited = QueueLimit { bytes: Bytes::MAX, packets: None };
+                let server = Policer::new(*rate_bps, *burst_bytes);
+                Element::Policer(Queue::new(name, unlimited, server, announced))
+            }
+            ElementConfig::Delay { delay_ns } => {
+                check.increasing("delay_ns", delay_ns)?;
+                Element::Delay(Delay::new(delay_ns))
+            }
+            ElementConfig::Loss { probability } => {
+                check.increasing("probability", probability)?;
+                check.probability("probability", probability.initial)?;
+                for change in &probability.changes {
+                    check.probability("probability", change.1)?;
+                }
+                Element::Loss(Loss::new(probability, random))
+            }
+            &ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                check.probability("good_to_bad", good_to_bad)?;
+                check.probability("bad_to_good", bad_to_good)?;
+                check.probability("loss_good", loss_good)?;
+                check.probability("loss_bad", loss_bad)?;
+                let good = State { leave: good_to_bad, lose: loss_good };
+                let bad = State { leave: bad_to_good, lose: loss_bad };
+                Element::GilbertElliott(GilbertElliott::new(good, bad, random))
+            }
+            &ElementConfig::Jitter { amplitude_ns, reorder } => {
+                Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
+            }
+            &ElementConfig::Duplicate { probability } => {
+                check.probability("probability", probability)?;
+                Element::Duplicate(Duplicate::new(probability, random))
+            }
+            &ElementConfig::Reorder { probability, delay_ns } => {
+                check.probability("probability", probability)?;
+                Element::Reorder(Reorder::new(probability, delay_ns, random))
+            }
+        })
+    }
+}
+
+/// The kind of an element as a scenario spells it.
+const fn kind(config: &ElementConfig) -> &'static str {
+    match config {
+        ElementConfig::Link { .. } => "link",
+        ElementConfig::DeliveryTrace { .. } => "delivery_trace",
+        ElementConfig::TokenBucket { .. } => "token_bucket",
+        ElementConfig::Policer { .. } => "policer",
+        ElementConfig::Delay { .. } => "delay",
+        ElementConfig::Loss { .. } => "loss",
+        ElementConfig::GilbertElliott { .. } => "gilbert_elliott",
+        ElementConfig::Jitter { .. } => "jitter",
+        ElementConfig::Duplicate { .. } => "duplicate",
+        ElementConfig::Reorder { .. } => "reorder",
+    }
+}
+
+/// Checks the fields of one element.
+struct Check {
+    index: usize,
+    kind: &'static str,
+}
+
+impl Check {
+    fn that(
+        &self,
+        right: bool,
+        field: &'static str,
+        given: impl Display,
+        expected: &'static str,
+    ) -> Result<(), ConfigError> {
+        if right {
+            return Ok(());
+        }
+        Err(ConfigError { index: self.index, kind: self.kind, field, given: given.to_string(), expected })
+    }
+
+    fn queue(&self, limit: &QueueLimit) -> Result<(), ConfigError> {
+        self.that(limit.bytes > Bytes::ZERO, "queue.bytes", limit.bytes, "room for at least one packet")?;
+        self.that(limit.packets != Some(0), "queue.packets", 0, "at least 1, or no packet limit")
+    }
+
+    fn link_rate(&self, rate: &Schedule<Rate>) -> Result<(), ConfigError> {
+        self.increasing("rate_bps", rate)?;
+        let moves = rate.initial > Rate::ZERO || rate.changes.iter().any(|change| change.1 > Rate::ZERO);
+        self.that(moves, "rate_bps", "0 bit/s at all times", "a rate above 0 at some time")
+    }
+
+    fn tokens(&self, rate: Rate, burst: Bytes) -> Result<(), ConfigError> {
+        self.that(rate > Rate::ZERO, "rate_bps", rate, "a rate above 0")?;
+        self.that(burst > Bytes::ZERO, "burst_bytes", burst, "room for at least one packet")
+    }
+
+    fn trace(&self, millis: &[u64]) -> Result<(), ConfigError> {
+        let field = "opportunities_ms";
+        self.that(!millis.is_empty(), field, "empty", "at least one time")?;
+        for pair in millis.windows(2) {
+            let given = format_args!("{} after {}", pair[1], pair[0]);
+            self.that(pair[0] <= pair[1], field, given, "times that do not decrease")?;
+        }
+        self.that(millis.last() != Some(&0), field, "0 ms long", "a last time above 0")
+    }
+
+    fn increasing<T>(&self, field: &'static str, schedule: &Schedule<T>) -> Result<(), ConfigError> {
+        for pair in schedule.changes.windows(2) {
+            let given = format_args!("changed at {} after {}", pair[1].0, pair[0].0);
+            self.that(pair[0].0 < pair[1].0, field, given, "changes at strictly increasing times")?;
+        }
+        Ok(())
+    }
+
+    fn probability(&self, field: &'static str, probability: Probability) -> Result<(), ConfigError> {
+        // A probability that was read, not computed, may be out of range.
+        self.that(probability.as_f64() <= 1.0, field, probability.as_f64(), "a probability from 0 to 1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::Chain;
+    use fullpipe_units::{Duration, Time};
+    use std::sync::Arc;
+
+    const QUEUE: QueueLimit = QueueLimit { bytes: Bytes::new(3000), packets: None };
+
+    fn link(rate_bps: Schedule<Rate>, queue: QueueLimit) -> ElementConfig {
+        ElementConfig::Link { name: "l".into(), rate_bps, queue }
+    }
+
+    fn trace(times: &[u64]) -> ElementConfig {
+        let opportunities_ms = Arc::new(times.to_vec());
+        ElementConfig::DeliveryTrace { name: "t".into(), opportunities_ms, queue: QUEUE }
+    }
+
+    fn probability(json: &str) -> Probability {
+        // As serde reads it: parts of 2^32.
+        let deserializer =
+            serde::de::value::U64Deserializer::<serde::de::value::Error>::new(json.parse().unwrap());
+        serde::Deserialize::deserialize(deserializer).unwrap()
+    }
+
+    #[test]
+    fn errors_name_the_element_the_field_what_was_given_and_what_is_expected() {
+        let rate = Rate::from_bits_per_sec(8_000_000);
+        let t = Time::from_micros;
+        let zero = Schedule { initial: Rate::ZERO, changes: vec![(t(1), Rate::ZERO)] };
+        let back = Schedule { initial: rate, changes: vec![(t(2), rate), (t(2), rate)] };
+        let no_bytes = QueueLimit { bytes: Bytes::ZERO, packets: None };
+        let no_packets = QueueLimit { bytes: Bytes::new(1), packets: Some(0) };
+        let burst =
+            |rate_bps, burst_bytes| ElementConfig::Policer { name: "p".into(), rate_bps, burst_bytes };
+        let one = Bytes::new(1);
+        let table = [
+            (
+                link(Schedule::constant(Rate::ZERO), QUEUE),
+                "(link): rate_bps is 0 bit/s at all times, expected a rate above 0 at some time",
+            ),
+            (
+                link(zero, QUEUE),
+                "(link): rate_bps is 0 bit/s at all times, expected a rate above 0 at some time",
+            ),
+            (
+                link(back, QUEUE),
+                "(link): rate_bps is changed at 2 us after 2 us, expected changes at strictly increasing times",
+            ),
+            (
+                link(Schedule::constant(rate), no_bytes),
+                "(link): queue.bytes is 0 B, expected room for at least one packet",
+            ),
+            (
+                link(Schedule::constant(rate), no_packets),
+                "(link): queue.packets is 0, expected at least 1, or no packet limit",
+            ),
+            (burst(Rate::ZERO, one), "(policer): rate_bps is 0 bit/s, expected a rate above 0"),
+            (
+                burst(rate, Bytes::ZERO),
+                "(policer): burst_bytes is 0 B, expected room for at least one packet",
+            ),
+            (trace(&[]), "(delivery_trace): opportunities_ms is empty, expected at least one time"),
+            (trace(&[0, 0]), "(delivery_trace): opportunities_ms is 0 ms long, expected a last time above 0"),
+            (
+                trace(&[3, 2]),
+                "(delivery_trace): opportunities_ms is 2 after 3, expected times that do not decrease",
+            ),
+            (
+                ElementConfig::Duplicate { probability: probability("6442450944") },
+                "(duplicate): probability is 1.5, expected a probability from 0 to 1",
+            ),
+        ];
+        let fine = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::ZERO) };
+        for (wrong, message) in table {
+            let error = Chain::<()>::new(&[fine.clone(), wrong], &[], 0).unwrap_err();
+            assert_eq!(error.to_string(), format!("element 1 {message}"));
+        }
+    }
+}

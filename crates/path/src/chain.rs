@@ -1,0 +1,246 @@
+//! The chain: elements in order, and the packets between its two ends.
+//!
+//! Most elements are transit functions: given a packet's arrival they know its departure. A *stage* is a run of them,
+//! composed when the packet is offered; the packet is then stored once, with the time it leaves the last of them. So a
+//! hop costs no event, however many elements it has. A new stage begins behind an element that reorders, because an
+//! element that keeps order must see arrivals in order; between stages a packet waits in a heap.
+
+use crate::config::ElementConfig;
+use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
+use crate::error::ConfigError;
+use crate::hold::{Held, Hold};
+use crate::queue::QueueView;
+use fullpipe_units::{Duration, Time};
+
+/// What a path does to the packets of one direction. `P` is the caller's own token for a packet, handed back when it
+/// leaves (and cloned where the path duplicates).
+#[derive(Debug)]
+pub struct Chain<P> {
+    /// The stages before the last; most chains have none.
+    inner: Vec<Stage<P>>,
+    last: Stage<P>,
+    /// When something happens next: the earliest head of any stage.
+    next: Time,
+    /// The latest time the caller told.
+    clock: Time,
+    counts: Counts,
+    /// Where the queues are: (stage, element).
+    queues: Vec<(usize, usize)>,
+}
+
+/// Packets and bytes, by what became of them. Always `entered + duplicated == left + dropped_total() + inside`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Offered by the caller.
+    pub entered: Tally,
+    /// Copies made on the way.
+    pub duplicated: Tally,
+    /// Handed back to the caller.
+    pub left: Tally,
+    /// Neither dropped nor handed back yet.
+    pub inside: Tally,
+    dropped: [Tally; Cause::ALL.len()],
+}
+
+impl Counts {
+    /// Dropped for this cause.
+    pub fn dropped(&self, cause: Cause) -> Tally {
+        self.dropped[cause as usize]
+    }
+
+    /// Dropped for any cause.
+    pub fn dropped_total(&self) -> Tally {
+        self.dropped.iter().fold(Tally::default(), |sum, &tally| sum + tally)
+    }
+}
+
+impl<P: Clone> Chain<P> {
+    /// Builds a chain. A packet of class `c` is delayed by a further `class_delays[c]` at the end; no class at all means
+    /// that no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
+    pub fn new(
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+    ) -> Result<Chain<P>, ConfigError> {
+        let mut inner = Vec::new();
+        let mut queues = Vec::new();
+        let mut run: Vec<Element> = Vec::new();
+        for (index, config) in elements.iter().enumerate() {
+            if run.last().is_some_and(Element::reorders) {
+                inner.push(Stage { elements: run.into(), hold: Hold::inner() });
+                run = Vec::new();
+            }
+            let announced = run.iter().any(Element::takes_time);
+            let element = Element::new(config, index, seed, announced)?;
+            if element.queue().is_some() {
+                queues.push((inner.len(), run.len()));
+            }
+            run.push(element);
+        }
+        let reorders = run.last().is_some_and(Element::reorders);
+        let last = Stage { elements: run.into(), hold: Hold::last(reorders, class_delays) };
+        Ok(Chain { inner, last, next: Time::NEVER, clock: Time::ZERO, counts: Counts::default(), queues })
+    }
+
+    /// Offers a packet at `now`. Times never go back, over `push` and `pop` together.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier call's, the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is
+    /// unknown.
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: Packet, payload: P) -> Admission {
+        assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
+        self.advance(now);
+        self.counts.entered.add(packet.bytes);
+        let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
+        let first = self.inner.first_mut().unwrap_or(&mut self.last);
+        let (admission, due) = first.pass(&mut self.counts, entry, payload);
+        self.next = self.next.min(due);
+        admission
+    }
+
+    /// When to call [`Chain::pop`] next: when the next packet leaves, or, in a chain with an element that reorders and
+    /// further ones behind it, when one moves on inside. [`Time::NEVER`] if there is nothing to wait for.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// The next packet that is due at or before `now`, with its exact due time. Packets leave in order of due time,
+    /// equal times in order of insertion. How often and how late this is called changes no due time and no drop.
+    #[inline]
+    pub fn pop(&mut self, now: Time) -> Option<(Time, Packet, P)> {
+        self.advance(now);
+        if now < self.next || self.next == Time::NEVER {
+            return None;
+        }
+        if !self.inner.is_empty() && !self.settle(now) {
+            return None;
+        }
+        // The clock has reached `next`, and nothing inside is due before it: so a packet is.
+        let Held { due, packet, payload } = self.last.hold.pop()?;
+        self.next = self.last.hold.next();
+        if !self.inner.is_empty() {
+            self.look_inside();
+        }
+        self.counts.left.add(packet.bytes);
+        Some((due, packet, payload))
+    }
+
+    /// Moves what is due by `now` from stage to stage. Returns whether a packet is due at the end.
+    #[inline(never)]
+    fn settle(&mut self, now: Time) -> bool {
+        for index in 0..self.inner.len() {
+            let (before, after) = self.inner.split_at_mut(index + 1);
+            let (from, to) = (&mut before[index].hold, after.first_mut().unwrap_or(&mut self.last));
+            while from.next() <= now
+                && from.next() != Time::NEVER
+                && let Some(Held { due, packet, payload }) = from.pop()
+            {
+                let entry = Entry { from: 0, moment: Moment { arrival: due, clock: due }, packet };
+                to.pass(&mut self.counts, entry, payload);
+            }
+        }
+        self.next = self.last.hold.next();
+        self.look_inside();
+        self.last.hold.next() <= now
+    }
+
+    /// Takes the inner stages into `next`.
+    #[inline(never)]
+    fn look_inside(&mut self) {
+        self.next = self.inner.iter().fold(self.next, |next, stage| next.min(stage.hold.next()));
+    }
+
+    fn stages(&self) -> impl Iterator<Item = &Stage<P>> {
+        self.inner.iter().chain([&self.last])
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        assert!(now >= self.clock, "time goes back from {} to {now}", self.clock);
+        self.clock = now;
+    }
+
+    /// What became of all packets so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.counts;
+        counts.inside = counts.entered + counts.duplicated - counts.left - counts.dropped_total();
+        debug_assert_eq!(counts.inside, self.held(), "packets are not conserved");
+        counts
+    }
+
+    /// The packets inside, counted one by one.
+    fn held(&self) -> Tally {
+        let mut held = Tally::default();
+        self.stages().flat_map(|stage| stage.hold.packets()).for_each(|packet| held.add(packet.bytes));
+        held
+    }
+
+    /// How many queues (links, delivery traces, token buckets and policers) the chain has.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// A queue, in order along the path.
+    ///
+    /// # Panics
+    /// If there is none of this `index`.
+    pub fn queue(&self, index: usize) -> QueueView<'_> {
+        let (stage, element) = self.queues[index];
+        self.inner.get(stage).unwrap_or(&self.last).elements[element]
+            .queue()
+            .expect("the list names queues only")
+    }
+}
+
+/// A run of elements, and the packets that have passed it and wait for their time.
+#[derive(Debug)]
+struct Stage<P> {
+    elements: Box<[Element]>,
+    hold: Hold<P>,
+}
+
+/// A packet that enters a stage at one of its elements.
+#[derive(Clone, Copy)]
+struct Entry {
+    from: usize,
+    moment: Moment,
+    packet: Packet,
+}
+
+impl<P: Clone> Stage<P> {
+    /// Runs a packet through the stage. Returns what became of it, and when it is due; [`Time::NEVER`] if dropped.
+    #[inline]
+    fn pass(&mut self, counts: &mut Counts, entry: Entry, payload: P) -> (Admission, Time) {
+        let Entry { from, mut moment, packet } = entry;
+        for (index, element) in self.elements.iter_mut().enumerate().skip(from) {
+            match element.admit(moment, &packet) {
+                Fate::Leaves(departure) => {
+                    debug_assert!(departure >= moment.arrival, "a packet leaves before it comes");
+                    moment.arrival = departure;
+                }
+                Fate::Twice(departure) => {
+                    moment.arrival = departure;
+                    return self.pass_twice(counts, Entry { from: index + 1, moment, packet }, payload);
+                }
+                Fate::Dropped(cause) => {
+                    counts.dropped[cause as usize].add(packet.bytes);
+                    return (Admission::Dropped(cause), Time::NEVER);
+                }
+            }
+        }
+        (Admission::Queued, self.hold.push(moment.arrival, packet, payload))
+    }
+
+    /// Runs a packet and its copy through the rest of the stage. The packet counts as queued if either is.
+    #[cold]
+    #[inline(never)]
+    fn pass_twice(&mut self, counts: &mut Counts, entry: Entry, payload: P) -> (Admission, Time) {
+        counts.duplicated.add(entry.packet.bytes);
+        let (first, due) = self.pass(counts, entry, payload.clone());
+        let (second, copy_due) = self.pass(counts, entry, payload);
+        let admission = if second == Admission::Queued { second } else { first };
+        (admission, due.min(copy_due))
+    }
+}

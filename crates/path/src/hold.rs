@@ -1,0 +1,253 @@
+//! Where packets wait whose time of departure is known: the end of a stage.
+
+use crate::element::Packet;
+use fullpipe_units::{Duration, Time};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A packet that waits for its time.
+#[derive(Clone, Debug)]
+pub(crate) struct Held<P> {
+    pub(crate) due: Time,
+    pub(crate) packet: Packet,
+    pub(crate) payload: P,
+}
+
+/// A holding queue. Packets leave in order of (due time, insertion).
+#[derive(Debug)]
+pub(crate) enum Hold<P> {
+    /// Packets come in order of time, and all get the same extra delay.
+    Fifo { extra: Duration, latest: Time, ring: VecDeque<Held<P>> },
+    /// Packets come in order of time; classes get different extra delays.
+    Lanes(Lanes<P>),
+    /// Packets come in any order. `extra` by class; empty for none.
+    Heap { extra: Box<[Duration]>, inserted: u64, heap: BinaryHeap<Numbered<P>> },
+}
+
+impl<P> Hold<P> {
+    /// A holding queue inside a chain, behind an element that reorders.
+    pub(crate) fn inner() -> Hold<P> {
+        Hold::Heap { extra: Box::new([]), inserted: 0, heap: BinaryHeap::new() }
+    }
+
+    /// The holding queue at the end of a chain, which adds each class's delay. No class means one without delay.
+    pub(crate) fn last(reorders: bool, class_delays: &[Duration]) -> Hold<P> {
+        let first = class_delays.first().copied().unwrap_or(Duration::ZERO);
+        let same = class_delays.iter().all(|&delay| delay == first);
+        if reorders {
+            let extra = if same && first == Duration::ZERO { [].into() } else { class_delays.into() };
+            Hold::Heap { extra, inserted: 0, heap: BinaryHeap::new() }
+        } else if same {
+            Hold::Fifo { extra: first, latest: Time::ZERO, ring: VecDeque::new() }
+        } else {
+            Hold::Lanes(Lanes::new(class_delays))
+        }
+    }
+
+    /// Takes a packet that leaves its stage at `due`, and returns when it leaves the holding queue.
+    #[inline]
+    pub(crate) fn push(&mut self, due: Time, packet: Packet, payload: P) -> Time {
+        match self {
+            Hold::Fifo { extra, latest, ring } => {
+                let due = due.saturating_add(*extra);
+                assert!(due >= *latest, "an element that must not reorder did");
+                *latest = due;
+                ring.push_back(Held { due, packet, payload });
+                due
+            }
+            _ => self.push_sorted(due, packet, payload),
+        }
+    }
+
+    #[inline(never)]
+    fn push_sorted(&mut self, due: Time, packet: Packet, payload: P) -> Time {
+        match self {
+            Hold::Fifo { .. } => unreachable!("see `push`"),
+            Hold::Lanes(lanes) => lanes.push(due, packet, payload),
+            Hold::Heap { extra, inserted, heap } => {
+                let due =
+                    if extra.is_empty() { due } else { due.saturating_add(extra[packet.class as usize]) };
+                *inserted += 1;
+                heap.push(Numbered { number: *inserted, held: Held { due, packet, payload } });
+                due
+            }
+        }
+    }
+
+    /// When the first packet is due; [`Time::NEVER`] if there is none.
+    #[inline]
+    pub(crate) fn next(&self) -> Time {
+        match self {
+            Hold::Fifo { ring, .. } => ring.front().map_or(Time::NEVER, |held| held.due),
+            Hold::Lanes(lanes) => lanes.next(),
+            Hold::Heap { heap, .. } => heap.peek().map_or(Time::NEVER, |numbered| numbered.held.due),
+        }
+    }
+
+    /// Takes out the first packet.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Held<P>> {
+        match self {
+            Hold::Fifo { ring, .. } => ring.pop_front(),
+            _ => self.pop_sorted(),
+        }
+    }
+
+    #[inline(never)]
+    fn pop_sorted(&mut self) -> Option<Held<P>> {
+        match self {
+            Hold::Fifo { .. } => unreachable!("see `pop`"),
+            Hold::Lanes(lanes) => lanes.pop(),
+            Hold::Heap { heap, .. } => heap.pop().map(|numbered| numbered.held),
+        }
+    }
+
+    /// Every packet, in no order.
+    pub(crate) fn packets(&self) -> Box<dyn Iterator<Item = &Packet> + '_> {
+        match self {
+            Hold::Fifo { ring, .. } => Box::new(ring.iter().map(|held| &held.packet)),
+            Hold::Lanes(lanes) => {
+                Box::new(lanes.lanes.iter().flat_map(|lane| lane.ring.iter().map(|one| &one.held.packet)))
+            }
+            Hold::Heap { heap, .. } => Box::new(heap.iter().map(|numbered| &numbered.held.packet)),
+        }
+    }
+}
+
+/// A packet and the number of its insertion. The greatest is the one that leaves first, as `BinaryHeap` wants it.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbered<P> {
+    number: u64,
+    held: Held<P>,
+}
+
+impl<P> Ord for Numbered<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.held.due, other.number).cmp(&(self.held.due, self.number))
+    }
+}
+
+impl<P> PartialOrd for Numbered<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Numbered<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<P> Eq for Numbered<P> {}
+
+/// One FIFO for each distinct extra delay. Within it packets stay in order, so only the heads compete.
+#[derive(Debug)]
+pub(crate) struct Lanes<P> {
+    lane_of_class: Box<[u32]>,
+    lanes: Box<[Lane<P>]>,
+    inserted: u64,
+    heads: Heads,
+}
+
+#[derive(Debug)]
+struct Lane<P> {
+    extra: Duration,
+    latest: Time,
+    ring: VecDeque<Numbered<P>>,
+}
+
+/// The first packet of a lane: (due, insertion, lane).
+type Head = (Time, u64, u32);
+
+/// A lane without packets.
+const NO_HEAD: Head = (Time::NEVER, u64::MAX, u32::MAX);
+
+/// How the first head is found.
+#[derive(Debug)]
+enum Heads {
+    /// Few lanes: a look at each. The first head of all, and each lane's.
+    Scanned { first: Head, all: Box<[Head]> },
+    /// Many lanes: a heap of the heads of lanes that are not empty.
+    Sorted(BinaryHeap<std::cmp::Reverse<Head>>),
+}
+
+/// Up to this many lanes are scanned.
+const SCANNED: usize = 8;
+
+impl<P> Lanes<P> {
+    fn new(class_delays: &[Duration]) -> Lanes<P> {
+        let mut distinct = class_delays.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let lane_of = |delay| distinct.partition_point(|&other| other < delay) as u32;
+        let lane = |&extra| Lane { extra, latest: Time::ZERO, ring: VecDeque::new() };
+        let heads = if distinct.len() <= SCANNED {
+            Heads::Scanned { first: NO_HEAD, all: vec![NO_HEAD; distinct.len()].into() }
+        } else {
+            Heads::Sorted(BinaryHeap::with_capacity(distinct.len()))
+        };
+        Lanes {
+            lane_of_class: class_delays.iter().map(|&delay| lane_of(delay)).collect(),
+            lanes: distinct.iter().map(lane).collect(),
+            inserted: 0,
+            heads,
+        }
+    }
+
+    fn push(&mut self, due: Time, packet: Packet, payload: P) -> Time {
+        let index = self.lane_of_class[packet.class as usize];
+        let lane = &mut self.lanes[index as usize];
+        let due = due.saturating_add(lane.extra);
+        assert!(due >= lane.latest, "an element that must not reorder did");
+        lane.latest = due;
+        self.inserted += 1;
+        if lane.ring.is_empty() {
+            self.heads.put((due, self.inserted, index));
+        }
+        lane.ring.push_back(Numbered { number: self.inserted, held: Held { due, packet, payload } });
+        due
+    }
+
+    fn next(&self) -> Time {
+        match &self.heads {
+            Heads::Scanned { first, .. } => first.0,
+            Heads::Sorted(heap) => heap.peek().map_or(Time::NEVER, |head| head.0.0),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Held<P>> {
+        let index = self.heads.take()?;
+        let ring = &mut self.lanes[index as usize].ring;
+        let taken = ring.pop_front();
+        if let Some(head) = ring.front() {
+            self.heads.put((head.held.due, head.number, index));
+        }
+        taken.map(|numbered| numbered.held)
+    }
+}
+
+impl Heads {
+    fn put(&mut self, head: Head) {
+        match self {
+            Heads::Scanned { first, all } => {
+                all[head.2 as usize] = head;
+                *first = head.min(*first);
+            }
+            Heads::Sorted(heap) => heap.push(std::cmp::Reverse(head)),
+        }
+    }
+
+    /// Takes out the first head and names its lane.
+    fn take(&mut self) -> Option<u32> {
+        match self {
+            Heads::Scanned { first, all } => {
+                let lane = first.2;
+                *all.get_mut(lane as usize)? = NO_HEAD;
+                *first = all.iter().copied().fold(NO_HEAD, Head::min);
+                Some(lane)
+            }
+            Heads::Sorted(heap) => heap.pop().map(|head| head.0.2),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The drop-tail queue in front of a server: what it lets in, what it counts, and what it looked like at any time that
+//! can still be asked about.
+//!
+//! A [`Server`] knows when a packet leaves as soon as it is let in, so nothing waits here: the packet itself is in the
+//! holding queue at the end of its stage. A queue management that decides when a packet leaves (CoDel, PIE) cannot be a
+//! [`Server`]; it will be another kind of stage.
+//!
+//! A queue behind an element that takes time is told of packets before they reach it. It keeps one [`Snapshot`] an
+//! arrival until the clock has passed the next, and answers questions from the snapshot of the time asked about.
+
+use crate::config::QueueLimit;
+use crate::element::{Cause, Fate, Moment, Packet, Tally};
+use fullpipe_units::{Bytes, Duration, Time};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// What a queue has seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets that came: `accepted` and `dropped`.
+    pub arrived: Tally,
+    /// Packets let in.
+    pub accepted: Tally,
+    /// Packets turned away.
+    pub dropped: Tally,
+}
+
+/// What empties a queue, first in, first out.
+pub(crate) trait Server: fmt::Debug {
+    /// All that [`Server::unsent`] has to know of the state after an arrival.
+    type Mark: Copy + fmt::Debug;
+
+    /// Whether the byte limit counts a packet in full until it leaves; the queue then does the counting, and `offer`
+    /// need not.
+    const WHOLE_PACKETS: bool = false;
+
+    /// Whether a packet of this size can pass at all.
+    fn can_pass(&self, bytes: u32) -> bool;
+
+    /// Lets a packet in and says when it leaves (not before `now`, and not before its predecessor), or why it cannot
+    /// be let in.
+    fn offer(&mut self, now: Time, bytes: u32, limit: Bytes) -> Result<Time, Cause>;
+
+    /// The state after the latest arrival.
+    fn mark(&self) -> Self::Mark;
+
+    /// Bytes not yet sent at `now`, given the state after the latest arrival by then.
+    fn unsent(&self, mark: Self::Mark, now: Time) -> Bytes;
+}
+
+/// A queue and its server.
+#[derive(Debug)]
+pub(crate) struct Queue<S: Server> {
+    name: String,
+    limit: QueueLimit,
+    server: S,
+    accepted: Tally,
+    dropped: Tally,
+    /// When the latest packet leaves.
+    clear: Time,
+    /// Only kept where something has to count packets that wait.
+    departures: Option<Departures>,
+    /// Only kept where packets are announced before they arrive. Never empty.
+    history: Option<VecDeque<Snapshot<S::Mark>>>,
+}
+
+/// A queue right after an arrival.
+#[derive(Clone, Copy, Debug)]
+struct Snapshot<M> {
+    at: Time,
+    accepted: Tally,
+    dropped: Tally,
+    clear: Time,
+    mark: M,
+}
+
+impl<S: Server> Queue<S> {
+    /// A queue in front of `server`. `announced` says that packets are told of before they arrive.
+    pub(crate) fn new(name: &str, limit: QueueLimit, server: S, announced: bool) -> Queue<S> {
+        let departures = S::WHOLE_PACKETS || limit.packets.is_some();
+        let mut queue = Queue {
+            name: name.to_owned(),
+            limit,
+            server,
+            accepted: Tally::default(),
+            dropped: Tally::default(),
+            clear: Time::ZERO,
+            departures: departures.then(Departures::default),
+            history: None,
+        };
+        queue.history = announced.then(|| VecDeque::from([queue.snapshot(Time::ZERO)]));
+        queue
+    }
+
+    #[inline]
+    pub(crate) fn admit(&mut self, moment: Moment, packet: &Packet) -> Fate {
+        let now = moment.arrival;
+        let decided = match self.refuses(moment, packet.bytes) {
+            Some(cause) => Err(cause),
+            None => self.server.offer(now, packet.bytes, self.limit.bytes),
+        };
+        let fate = match decided {
+            Err(cause) => {
+                self.dropped.add(packet.bytes);
+                Fate::Dropped(cause)
+            }
+            Ok(departure) => {
+                debug_assert!(departure >= now && departure >= self.clear, "a queue reorders");
+                self.clear = departure;
+                self.accepted.add(packet.bytes);
+                if let Some(departures) = &mut self.departures {
+                    departures.push(departure, packet.bytes);
+                }
+                Fate::Leaves(departure)
+            }
+        };
+        if self.history.is_some() {
+            self.remember(moment);
+        }
+        fate
+    }
+
+    /// Why a packet is turned away before the server is asked.
+    #[inline]
+    fn refuses(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
+        if !self.server.can_pass(bytes) {
+            return Some(Cause::Oversize);
+        }
+        if self.departures.is_some() { self.overflows(moment, bytes) } else { None }
+    }
+
+    /// The limits for which the packets are counted that have not left.
+    #[inline(never)]
+    fn overflows(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
+        let departures = self.departures.as_mut()?;
+        departures.forget(moment.clock);
+        let waiting = self.accepted - departures.at_arrival(moment.arrival);
+        let too_many = self.limit.packets.is_some_and(|most| waiting.packets >= most as u64);
+        let too_large = S::WHOLE_PACKETS && waiting.bytes.as_u64() + bytes as u64 > self.limit.bytes.as_u64();
+        (too_many || too_large).then_some(Cause::QueueFull)
+    }
+
+    fn snapshot(&self, at: Time) -> Snapshot<S::Mark> {
+        let Queue { accepted, dropped, clear, .. } = *self;
+        Snapshot { at, accepted, dropped, clear, mark: self.server.mark() }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, moment: Moment) {
+        let latest = self.snapshot(moment.arrival);
+        if let Some(history) = &mut self.history {
+            history.push_back(latest);
+            while history.len() > 1 && history[1].at <= moment.clock {
+                history.pop_front();
+            }
+        }
+    }
+
+    /// The state after the latest arrival at or before `now`.
+    fn as_of(&self, now: Time) -> Snapshot<S::Mark> {
+        match &self.history {
+            None => self.snapshot(now),
+            Some(history) => {
+                history[history.partition_point(|snapshot| snapshot.at <= now).saturating_sub(1)]
+            }
+        }
+    }
+}
+
+/// A queue seen from outside. Ask about times from the chain's latest `push` or `pop` on; in a chain that reorders
+/// somewhere, first `pop` until nothing more is due.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueView<'a>(&'a dyn Observable);
+
+impl<'a> QueueView<'a> {
+    pub(crate) fn new(queue: &'a dyn Observable) -> QueueView<'a> {
+        QueueView(queue)
+    }
+
+    /// Its name in records and reports.
+    pub fn name(&self) -> &'a str {
+        self.0.name()
+    }
+
+    /// What it has seen by `now`.
+    pub fn totals(&self, now: Time) -> Totals {
+        self.0.totals(now)
+    }
+
+    /// Bytes in it at `now`: not yet on the wire, with the unsent part of the packet in transmission (rounded up to
+    /// whole bytes). A token bucket counts a packet in full until it leaves, as Linux does.
+    pub fn backlog(&self, now: Time) -> Bytes {
+        self.0.backlog(now)
+    }
+
+    /// How long all that is in it at `now` takes to leave: what a packet that arrives now would wait.
+    /// [`Duration::MAX`] if the link is down for good.
+    pub fn delay(&self, now: Time) -> Duration {
+        self.0.delay(now)
+    }
+
+    /// Packets in it at `now`, the one in transmission included. `None` where nobody counts them: they are counted
+    /// under a packet limit and in token buckets.
+    pub fn packets(&self, now: Time) -> Option<u64> {
+        self.0.packets(now)
+    }
+}
+
+/// What a [`QueueView`] asks; here so that callers need not name the server.
+pub(crate) trait Observable: fmt::Debug {
+    fn name(&self) -> &str;
+    fn totals(&self, now: Time) -> Totals;
+    fn backlog(&self, now: Time) -> Bytes;
+    fn delay(&self, now: Time) -> Duration;
+    fn packets(&self, now: Time) -> Option<u64>;
+}
+
+impl<S: Server> Observable for Queue<S> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn totals(&self, now: Time) -> Totals {
+        let Snapshot { accepted, dropped, .. } = self.as_of(now);
+        Totals { arrived: accepted + dropped, accepted, dropped }
+    }
+
+    fn backlog(&self, now: Time) -> Bytes {
+        let state = self.as_of(now);
+        match &self.departures {
+            Some(departures) if S::WHOLE_PACKETS => (state.accepted - departures.by(now)).bytes,
+            _ => self.server.unsent(state.mark, now),
+        }
+    }
+
+    fn delay(&self, now: Time) -> Duration {
+        match self.as_of(now).clear {
+            Time::NEVER => Duration::MAX,
+            clear => clear.saturating_since(now),
+        }
+    }
+
+    fn packets(&self, now: Time) -> Option<u64> {
+        let departures = self.departures.as_ref()?;
+        Some((self.as_of(now).accepted - departures.by(now)).packets)
+    }
+}
+
+/// When packets leave, in order, as far back as somebody may ask.
+#[derive(Debug, Default)]
+struct Departures {
+    /// (when, packets and bytes that have left by then).
+    ring: VecDeque<(Time, Tally)>,
+    /// What left before the first entry.
+    before: Tally,
+    /// How many entries have left by the latest arrival.
+    passed: usize,
+}
+
+impl Departures {
+    #[inline(never)]
+    fn push(&mut self, departure: Time, bytes: u32) {
+        let mut left = self.ring.back().map_or(self.before, |last| last.1);
+        left.add(bytes);
+        self.ring.push_back((departure, left));
+    }
+
+    /// What has left by the time of an arrival. Arrivals do not go back.
+    fn at_arrival(&mut self, arrival: Time) -> Tally {
+        while self.passed < self.ring.len() && self.ring[self.passed].0 <= arrival {
+            self.passed += 1;
+        }
+        self.through(self.passed)
+    }
+
+    /// What has left by `now`.
+    fn by(&self, now: Time) -> Tally {
+        self.through(self.ring.partition_point(|entry| entry.0 <= now))
+    }
+
+    fn through(&self, entries: usize) -> Tally {
+        if entries == 0 { self.before } else { self.ring[entries - 1].1 }
+    }
+
+    /// Drops what is older than anything that may be asked.
+    fn forget(&mut self, clock: Time) {
+        while let Some(&(departure, left)) = self.ring.front()
+            && departure <= clock
+        {
+            self.ring.pop_front();
+            self.before = left;
+            self.passed = self.passed.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Reading a schedule of changes in order of time, in O(1) a look.
+
+use crate::config::Schedule;
+use fullpipe_units::Time;
+
+/// A schedule and a position in it that only moves forward.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<T> {
+    value: T,
+    /// When `value` ends.
+    until: Time,
+    /// The changes still to come, the next one last.
+    coming: Vec<(Time, T)>,
+}
+
+impl<T: Copy> Cursor<T> {
+    pub(crate) fn new(schedule: &Schedule<T>) -> Cursor<T> {
+        let mut coming = schedule.changes.clone();
+        coming.reverse();
+        let until = coming.last().map_or(Time::NEVER, |change| change.0);
+        Cursor { value: schedule.initial, until, coming }
+    }
+
+    /// The value at `now`. Times must not go back.
+    #[inline]
+    pub(crate) fn at(&mut self, now: Time) -> T {
+        if now >= self.until {
+            self.advance(now);
+        }
+        self.value
+    }
+
+    #[cold]
+    fn advance(&mut self, now: Time) {
+        while let Some(&(time, value)) = self.coming.last()
+            && time <= now
+        {
+            self.value = value;
+            self.coming.pop();
+        }
+        self.until = self.coming.last().map_or(Time::NEVER, |change| change.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_holds_from_its_very_nanosecond() {
+        let t = Time::from_nanos;
+        let mut cursor =
+            Cursor::new(&Schedule { initial: 'a', changes: vec![(t(5), 'b'), (t(7), 'c'), (t(9), 'd')] });
+        assert_eq!(
+            [0, 4, 5, 6, 8, 9, 100].map(|nanos| cursor.at(t(nanos))),
+            ['a', 'a', 'b', 'b', 'c', 'd', 'd']
+        );
+        assert_eq!(cursor.at(Time::NEVER), 'd');
+    }
+}

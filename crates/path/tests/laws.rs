@@ -1,0 +1,370 @@
+//! Laws that every chain obeys, over random paths and arrivals.
+
+use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::{Admission, Cause, Chain, Packet, Tally};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// (gap to the packet before in nanoseconds, bytes).
+type Arrivals = Vec<(u64, u32)>;
+
+fn arrivals(most_gap: u64) -> impl Strategy<Value = Arrivals> {
+    let gap = prop_oneof![2 => Just(0), 1 => Just(1), 7 => 0..=most_gap];
+    prop::collection::vec((gap, 1u32..2000), 1..120)
+}
+
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_sec(rate * 1_000_000)
+}
+
+fn nanos(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn limit() -> impl Strategy<Value = QueueLimit> {
+    (1500u64..20_000, prop::option::of(1u32..20))
+        .prop_map(|(bytes, packets)| QueueLimit { bytes: Bytes::new(bytes), packets })
+}
+
+/// A schedule with up to three changes in the first three milliseconds.
+fn schedule<T: std::fmt::Debug + Clone + 'static>(
+    value: impl Strategy<Value = T> + Clone + 'static,
+) -> impl Strategy<Value = Schedule<T>> {
+    let changes = prop::collection::btree_map(0u64..3_000_000, value.clone(), 0..4);
+    (value, changes).prop_map(|(initial, changes)| Schedule {
+        initial,
+        changes: changes.into_iter().map(|(time, value)| (nanos(time), value)).collect(),
+    })
+}
+
+/// A link that goes on working in the end.
+fn link() -> impl Strategy<Value = ElementConfig> {
+    (schedule(prop_oneof![1 => Just(0), 6 => 1u64..200].prop_map(mbit)), limit(), any::<bool>()).prop_map(
+        |(mut rate_bps, queue, constant)| {
+            if constant {
+                rate_bps = Schedule::constant(mbit(rate_bps.initial.as_bits_per_sec() / 1_000_000 + 1));
+            } else {
+                rate_bps.changes.push((nanos(3_000_000), mbit(50)));
+            }
+            ElementConfig::Link { name: "link".into(), rate_bps, queue }
+        },
+    )
+}
+
+fn probability() -> impl Strategy<Value = Probability> + Clone {
+    (0.0..0.5).prop_map(Probability::from_f64)
+}
+
+fn duration() -> impl Strategy<Value = Duration> + Clone {
+    (0u64..1_000_000).prop_map(Duration::from_nanos)
+}
+
+fn keeps_order() -> impl Strategy<Value = ElementConfig> {
+    let bucket = (1u64..200, 500u64..4000);
+    prop_oneof![
+        3 => link(),
+        2 => schedule(duration()).prop_map(|delay_ns| ElementConfig::Delay { delay_ns }),
+        1 => schedule(probability()).prop_map(|probability| ElementConfig::Loss { probability }),
+        1 => (probability(), probability(), probability(), probability()).prop_map(
+            |(good_to_bad, bad_to_good, loss_good, loss_bad)| ElementConfig::GilbertElliott {
+                good_to_bad, bad_to_good, loss_good, loss_bad
+            }
+        ),
+        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: false }),
+        1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
+            name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
+        }),
+        1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer {
+            name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst)
+        }),
+        1 => (prop::collection::vec(0u64..5, 0..5), limit()).prop_map(|(mut times, queue)| {
+            times.sort_unstable();
+            times.push(5);
+            ElementConfig::DeliveryTrace { name: "trace".into(), opportunities_ms: Arc::new(times), queue }
+        }),
+    ]
+}
+
+fn anything() -> impl Strategy<Value = ElementConfig> {
+    prop_oneof![
+        5 => keeps_order(),
+        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: true }),
+        1 => probability().prop_map(|probability| ElementConfig::Duplicate { probability }),
+        1 => (probability(), duration())
+            .prop_map(|(probability, delay_ns)| ElementConfig::Reorder { probability, delay_ns }),
+    ]
+}
+
+/// What came out: (due, bytes, class, number of the packet).
+type Output = Vec<(Time, u32, u32, usize)>;
+
+/// Offers all arrivals, calling `pop` as `poll` says between them, and collects everything.
+fn run(
+    chain: &mut Chain<usize>,
+    arrivals: &Arrivals,
+    classes: usize,
+    poll: impl Fn(usize) -> Poll,
+) -> (Output, Vec<Admission>) {
+    let (mut output, mut admissions, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
+    for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+        let before = now;
+        now += Duration::from_nanos(gap);
+        match poll(number) {
+            Poll::Never => {}
+            Poll::Late => collect(chain, now, &mut output),
+            Poll::OnTime => {
+                while chain.next() <= now {
+                    let next = chain.next();
+                    assert!(next >= before || output.is_empty() || next >= output[output.len() - 1].0);
+                    collect(chain, next.max(before), &mut output);
+                }
+            }
+        }
+        let class = (number % classes.max(1)) as u32;
+        admissions.push(chain.push(now, Packet { bytes, class }, number));
+    }
+    while chain.next() != Time::NEVER {
+        collect(chain, chain.next().max(now), &mut output);
+    }
+    (output, admissions)
+}
+
+#[derive(Clone, Copy)]
+enum Poll {
+    Never,
+    Late,
+    OnTime,
+}
+
+fn collect(chain: &mut Chain<usize>, now: Time, output: &mut Output) {
+    while let Some((due, packet, number)) = chain.pop(now) {
+        assert!(due <= now);
+        output.push((due, packet.bytes, packet.class, number));
+    }
+}
+
+fn tally(of: impl Iterator<Item = u32>) -> Tally {
+    of.fold(Tally::default(), |sum, bytes| sum + Tally { packets: 1, bytes: Bytes::new(bytes as u64) })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn packets_and_bytes_are_conserved_and_leave_in_order_of_time(
+        elements in prop::collection::vec(anything(), 0..6),
+        delays in prop::collection::vec(duration(), 0..12),
+        arrivals in arrivals(300_000),
+        seed: u64,
+    ) {
+        let mut chain = Chain::new(&elements, &delays, seed).unwrap();
+        let (output, _) = run(&mut chain, &arrivals, delays.len(), |_| Poll::OnTime);
+        let counts = chain.counts();
+        prop_assert_eq!(counts.entered, tally(arrivals.iter().map(|arrival| arrival.1)));
+        prop_assert_eq!(counts.left, tally(output.iter().map(|packet| packet.1)));
+        prop_assert_eq!(counts.inside, Tally::default());
+        prop_assert_eq!(counts.entered + counts.duplicated, counts.left + counts.dropped_total());
+        prop_assert!(output.is_sorted_by_key(|packet| packet.0));
+    }
+
+    #[test]
+    fn how_often_and_how_late_the_caller_asks_changes_nothing(
+        elements in prop::collection::vec(anything(), 0..6),
+        delays in prop::collection::vec(duration(), 0..12),
+        arrivals in arrivals(300_000),
+        polls in prop::collection::vec(0u8..3, 120),
+        seed: u64,
+    ) {
+        let chain = || Chain::new(&elements, &delays, seed).unwrap();
+        let outcome = |poll: &dyn Fn(usize) -> Poll| {
+            let mut chain = chain();
+            let (output, admissions) = run(&mut chain, &arrivals, delays.len(), poll);
+            (output, admissions, chain.counts())
+        };
+        let never = outcome(&|_| Poll::Never);
+        prop_assert_eq!(&outcome(&|_| Poll::OnTime), &never);
+        prop_assert_eq!(&outcome(&|_| Poll::Late), &never);
+        let mixed = |number: usize| [Poll::Never, Poll::Late, Poll::OnTime][polls[number] as usize];
+        prop_assert_eq!(&outcome(&mixed), &never);
+    }
+
+    #[test]
+    fn what_keeps_order_keeps_order(
+        elements in prop::collection::vec(keeps_order(), 0..6),
+        arrivals in arrivals(300_000),
+        seed: u64,
+    ) {
+        let mut chain = Chain::new(&elements, &[], seed).unwrap();
+        let (output, admissions) = run(&mut chain, &arrivals, 1, |_| Poll::Late);
+        let numbers: Vec<usize> = output.iter().map(|packet| packet.3).collect();
+        let queued: Vec<usize> =
+            (0..arrivals.len()).filter(|&number| admissions[number] == Admission::Queued).collect();
+        prop_assert_eq!(numbers, queued);
+    }
+
+    #[test]
+    fn a_link_keeps_to_its_rate_its_limit_and_its_delay(
+        rate in 1u64..20_000_000_000,
+        queue in limit(),
+        delay in duration(),
+        arrivals in arrivals(50_000),
+    ) {
+        let rate = Rate::from_bits_per_sec(rate);
+        let elements = [
+            ElementConfig::Link { name: "link".into(), rate_bps: Schedule::constant(rate), queue },
+            ElementConfig::Delay { delay_ns: Schedule::constant(delay) },
+        ];
+        let mut chain = Chain::new(&elements, &[], 1).unwrap();
+        let (mut now, mut admitted) = (Time::ZERO, Vec::new());
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            let before = chain.queue(0).backlog(now).as_u64();
+            let admission = chain.push(now, Packet { bytes, class: 0 }, number);
+            let after = chain.queue(0).backlog(now);
+            prop_assert!(after <= queue.bytes);
+            if admission == Admission::Queued {
+                prop_assert_eq!(after.as_u64(), before + bytes as u64);
+                admitted.push((now, bytes));
+            } else {
+                prop_assert_eq!(admission, Admission::Dropped(Cause::QueueFull));
+                let full = queue.packets.is_some_and(|most| chain.queue(0).packets(now) == Some(most as u64));
+                prop_assert!(full || before + bytes as u64 > queue.bytes.as_u64());
+            }
+        }
+        let mut output = Vec::new();
+        while chain.next() != Time::NEVER {
+            let due = chain.next().max(now);
+            collect(&mut chain, due, &mut output);
+        }
+        prop_assert_eq!(output.len(), admitted.len());
+        for (first, &(arrival, bytes)) in admitted.iter().enumerate() {
+            let shortest = bytes as u128 * 8_000_000_000;
+            let taken = (output[first].0 - delay).as_nanos() - arrival.as_nanos();
+            prop_assert!(taken as u128 * rate.as_bits_per_sec() as u128 >= shortest);
+            // Between two departures, everything behind the first was sent; each time is rounded up by below 1 ns.
+            let mut sent = 0u128;
+            for later in &output[first + 1..] {
+                sent += later.1 as u128 * 8_000_000_000;
+                let span = (later.0.as_nanos() - output[first].0.as_nanos() + 1) as u128;
+                prop_assert!(sent < span * rate.as_bits_per_sec() as u128 + 1);
+            }
+        }
+    }
+
+    /// Fluid integration, nanosecond by nanosecond, of at most some thousand nanoseconds.
+    #[test]
+    fn a_rate_schedule_agrees_with_brute_force(
+        initial in 0u64..20_000_000_000,
+        changes in prop::collection::btree_map(0u64..2000, prop_oneof![Just(0), 1u64..20_000_000_000], 1..6),
+        arrivals in prop::collection::vec((0u64..150, 1u32..200), 1..40),
+        limit in 1u64..600,
+    ) {
+        let mut rates: Vec<(u64, u64)> = changes.into_iter().collect();
+        rates.push((2000, 1_000_000_000));
+        let rate_at = |time: u64| {
+            rates.iter().rev().find(|change| change.0 <= time).map_or(initial, |change| change.1) as u128
+        };
+        let to_change = |&(time, rate): &(u64, u64)| (nanos(time), Rate::from_bits_per_sec(rate));
+        let rate_bps = Schedule {
+            initial: Rate::from_bits_per_sec(initial),
+            changes: rates.iter().map(to_change).collect(),
+        };
+        let queue = QueueLimit { bytes: Bytes::new(limit), packets: None };
+        let link = ElementConfig::Link { name: "link".into(), rate_bps, queue };
+        let mut chain = Chain::new(&[link], &[], 1).unwrap();
+        let (output, admissions) = run(&mut chain, &arrivals, 1, |_| Poll::Never);
+
+        const BYTE: u128 = 8_000_000_000;
+        let mut waiting = std::collections::VecDeque::new();
+        let (mut time, mut expected, mut expected_admissions) = (0, Vec::new(), Vec::new());
+        let mut step = |waiting: &mut std::collections::VecDeque<(usize, u128)>, time: &mut u64| {
+            let mut work = rate_at(*time);
+            *time += 1;
+            while let Some((number, left)) = waiting.front_mut() {
+                let sent = work.min(*left);
+                (*left, work) = (*left - sent, work - sent);
+                if *left > 0 { break; }
+                expected.push((nanos(*time), arrivals[*number].1, 0, *number));
+                waiting.pop_front();
+            }
+        };
+        let mut now = 0;
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            now += gap;
+            while time < now {
+                step(&mut waiting, &mut time);
+            }
+            let unsent: u128 = waiting.iter().map(|packet| packet.1).sum();
+            let fits = unsent + bytes as u128 * BYTE <= limit as u128 * BYTE;
+            if fits {
+                waiting.push_back((number, bytes as u128 * BYTE));
+            }
+            expected_admissions.push(if fits { Admission::Queued } else { Admission::Dropped(Cause::QueueFull) });
+        }
+        while !waiting.is_empty() {
+            step(&mut waiting, &mut time);
+        }
+        prop_assert_eq!(admissions, expected_admissions);
+        prop_assert_eq!(output, expected);
+    }
+
+    /// A queue behind a delay is told of packets early; asked at any time, it must look like one told in time.
+    #[test]
+    fn a_queue_behind_a_delay_looks_as_if_it_were_told_in_time(
+        queue in prop_oneof![
+            link(),
+            (1u64..200, 2000u64..4000, limit()).prop_map(|(rate, burst, queue)| ElementConfig::TokenBucket {
+                name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
+            }),
+        ],
+        delay in duration(),
+        arrivals in arrivals(100_000),
+        looks in prop::collection::vec(0u64..200_000, 120),
+    ) {
+        let delay_ns = Schedule::constant(delay);
+        let mut early = Chain::new(&[ElementConfig::Delay { delay_ns }, queue.clone()], &[], 1).unwrap();
+        let mut timely = Chain::new(&[queue], &[], 1).unwrap();
+        let mut now = Time::ZERO;
+        let mut pending: Vec<(Time, Packet)> = Vec::new();
+        for (&(gap, bytes), look) in arrivals.iter().zip(looks) {
+            now += Duration::from_nanos(gap);
+            let packet = Packet { bytes, class: 0 };
+            early.push(now, packet, ());
+            pending.push((now + delay, packet));
+            now += Duration::from_nanos(look);
+            pending.retain(|&(time, packet)| {
+                if time <= now {
+                    timely.push(time, packet, ());
+                }
+                time > now
+            });
+            while early.pop(now).is_some() {}
+            let (a, b) = (early.queue(0), timely.queue(0));
+            prop_assert_eq!(a.totals(now), b.totals(now));
+            prop_assert_eq!(a.backlog(now), b.backlog(now));
+            prop_assert_eq!(a.delay(now), b.delay(now));
+            prop_assert_eq!(a.packets(now), b.packets(now));
+        }
+    }
+
+    #[test]
+    fn class_delays_agree_with_a_sort(
+        delays in prop::collection::vec((0u64..40).prop_map(Duration::from_micros), 1..40),
+        arrivals in arrivals(3_000),
+        polls in prop::collection::vec(0u8..3, 120),
+    ) {
+        let mut chain = Chain::new(&[], &delays, 1).unwrap();
+        let poll = |number: usize| [Poll::Never, Poll::Late, Poll::OnTime][polls[number] as usize];
+        let (output, _) = run(&mut chain, &arrivals, delays.len(), poll);
+        let mut now = Time::ZERO;
+        let mut expected: Output = Vec::new();
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            let class = number % delays.len();
+            expected.push((now + delays[class], bytes, class as u32, number));
+        }
+        expected.sort_by_key(|packet| (packet.0, packet.3));
+        prop_assert_eq!(output, expected);
+    }
+}

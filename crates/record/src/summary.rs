@@ -1,0 +1,122 @@
+//! The summary of a run as one JSON object, for people, scripts and Python.
+//!
+//! ```json
+//! {
+//!   "provenance": {"world": "sim", "seed": 1, "spec_json": "…", "version": "…", "host": "", "kernel": "",
+//!                  "sysctls": [["name", "value"]], "lateness": null, "untrustworthy": []},
+//!   "flows": [{"label": "a", "controller": "bbr1",
+//!              "start_ns": 0, "end_ns": 0, "completed": false, "delivered_bytes": 0,
+//!              "segments_sent": 0, "retransmits": 0, "timeouts": 0, "undos": 0,
+//!              "goodput_bps": 0.0, "loss_ratio": 0.0,
+//!              "rtt_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "completion_ms": null}],
+//!   "links": [{"name": "bottleneck",
+//!              "arrived_packets": 0, "dropped_packets": 0, "accepted_bytes": 0, "departed_bytes": 0,
+//!              "capacity_bytes": null,
+//!              "queue_delay_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0},
+//!              "utilisation": null, "drop_ratio": 0.0}],
+//!   "fairness": {"jain_index": 1.0, "shares": [{"label": "a", "share": 1.0}]}
+//! }
+//! ```
+//!
+//! Keys come in this order. A measure that the record cannot answer is null; [`crate::measures`] defines each.
+
+use serde::Serialize;
+
+use crate::measures::{Fairness, FlowMeasures, LinkMeasures};
+use crate::run::{FlowTotals, LinkTotals, Provenance, Run};
+
+/// Everything about a run but its time series.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// One a flow, in the order of the run.
+    pub flows: Vec<FlowSummary>,
+    /// One a link, in the order of the run.
+    pub links: Vec<LinkSummary>,
+    /// How evenly the flows shared.
+    pub fairness: Fairness,
+}
+
+/// One flow's totals and measures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowSummary {
+    /// Its label in the scenario.
+    pub label: String,
+    /// The controller as the scenario names it.
+    pub controller: String,
+    /// Totals.
+    #[serde(flatten)]
+    pub totals: FlowTotals,
+    /// Measures.
+    #[serde(flatten)]
+    pub measures: FlowMeasures,
+}
+
+/// One link's totals and measures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkSummary {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Totals.
+    #[serde(flatten)]
+    pub totals: LinkTotals,
+    /// Measures.
+    #[serde(flatten)]
+    pub measures: LinkMeasures,
+}
+
+impl Run {
+    /// Everything but the time series.
+    pub fn summary(&self) -> Summary {
+        let flows = self.flows.iter().map(|flow| FlowSummary {
+            label: flow.label.clone(),
+            controller: flow.controller.clone(),
+            totals: flow.totals,
+            measures: FlowMeasures::of(flow),
+        });
+        let links = self.links.iter().map(|link| LinkSummary {
+            name: link.name.clone(),
+            totals: link.totals,
+            measures: LinkMeasures::of(link),
+        });
+        Summary {
+            provenance: self.provenance.clone(),
+            flows: flows.collect(),
+            links: links.collect(),
+            fairness: Fairness::of(self),
+        }
+    }
+
+    /// [`Run::summary`] as JSON, in the shape that the module's documentation shows.
+    pub fn summary_json(&self) -> String {
+        serde_json::to_string(&self.summary()).expect("a summary holds nothing that JSON cannot say")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::example;
+
+    #[test]
+    fn the_json_reads_as_documented() {
+        let expected = concat!(
+            r#"{"provenance":{"world":"sim","seed":7,"spec_json":"{\"name\":\"example\"}","version":"0.1.0","host":"","#,
+            r#""kernel":"","sysctls":[],"lateness":null,"untrustworthy":[]},"#,
+            r#""flows":[{"label":"a","controller":"bbr1","start_ns":0,"end_ns":1000000000,"completed":true,"#,
+            r#""delivered_bytes":75000,"segments_sent":100,"retransmits":5,"timeouts":1,"undos":0,"#,
+            r#""goodput_bps":600000.0,"loss_ratio":0.05,"#,
+            r#""rtt_ms":{"mean":40.5,"p50":40.5,"p95":40.5,"min":40.5,"max":40.5},"completion_ms":1000.0},"#,
+            r#"{"label":"b","controller":"reno","start_ns":0,"end_ns":1000000000,"completed":false,"#,
+            r#""delivered_bytes":25000,"segments_sent":0,"retransmits":0,"timeouts":0,"undos":0,"#,
+            r#""goodput_bps":200000.0,"loss_ratio":null,"#,
+            r#""rtt_ms":{"mean":50.0,"p50":50.0,"p95":50.0,"min":50.0,"max":50.0},"completion_ms":null}],"#,
+            r#""links":[{"name":"bottleneck","arrived_packets":10,"dropped_packets":3,"accepted_bytes":10500,"#,
+            r#""departed_bytes":9000,"capacity_bytes":12000,"#,
+            r#""queue_delay_ms":{"mean":0.6,"p50":0.6,"p95":1.14,"min":0.0,"max":1.2},"#,
+            r#""utilisation":0.75,"drop_ratio":0.3}],"#,
+            r#""fairness":{"jain_index":0.8,"shares":[{"label":"a","share":0.75},{"label":"b","share":0.25}]}}"#,
+        );
+        assert_eq!(example().summary_json(), expected);
+    }
+}

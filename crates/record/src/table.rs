@@ -1,0 +1,237 @@
+//! The time series of a run as Arrow columns, one row a flow (or link) and sample, flows in the order of the run.
+//!
+//! A column's name ends in its unit. Counts are signed, so that a difference of two samples does not wrap. Absent values
+//! are null.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::measures::bits_per_second;
+use crate::run::{CA_STATE_NAMES, FlowSeries, Run, finite_ssthresh, phase_names, present};
+
+/// Which table of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Samples of the flows.
+    Flows,
+    /// Samples of the links.
+    Links,
+}
+
+impl Table {
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Table::Flows => "flows",
+            Table::Links => "links",
+        }
+    }
+
+    /// Names and types of the columns.
+    pub fn schema(self) -> Arc<Schema> {
+        let required = |name: &str, kind: &DataType| Field::new(name, kind.clone(), false);
+        let nullable = |name: &str, kind: &DataType| Field::new(name, kind.clone(), true);
+        let (count, real, text) = (&DataType::Int64, &DataType::Float64, &DataType::Utf8);
+        let fields = match self {
+            Table::Flows => vec![
+                required("time_s", real),
+                required("flow", text),
+                required("controller", text),
+                nullable("cwnd_segments", count),
+                nullable("ssthresh_segments", count), // null while infinite
+                nullable("pacing_bps", count),        // payload bits; null when unpaced
+                nullable("inflight_segments", count),
+                nullable("srtt_ms", real),
+                nullable("min_rtt_ms", real),
+                nullable("delivery_bps", count),
+                nullable("bandwidth_bps", count), // null when the controller estimates none
+                nullable("goodput_bps", real),    // since the flow's previous sample; null at its first
+                required("delivered_bytes", count),
+                required("retransmits", count),
+                nullable("phase", text),
+                nullable("ca_state", text),
+            ],
+            Table::Links => vec![
+                required("time_s", real),
+                required("link", text),
+                required("queue_bytes", count),
+                nullable("queue_delay_ms", real),
+                required("dropped_packets", count),
+            ],
+        };
+        Arc::new(Schema::new(fields))
+    }
+
+    /// The table of `run`.
+    ///
+    /// # Panics
+    /// If `run` is not a record: columns of different lengths, a counter that falls, a phase that does not exist.
+    pub fn of(self, run: &Run) -> RecordBatch {
+        let columns = match self {
+            Table::Flows => flow_columns(run),
+            Table::Links => link_columns(run),
+        };
+        RecordBatch::try_new(self.schema(), columns).expect("the columns are those of the schema")
+    }
+}
+
+fn flow_columns(run: &Run) -> Vec<ArrayRef> {
+    let flows = || run.flows.iter();
+    let series = || run.flows.iter().map(|flow| &flow.series);
+    let phases = phase_names();
+    vec![
+        reals(series().flat_map(|s| s.time_ns.iter().map(|&t| Some(t as f64 / 1e9)))),
+        texts(flows().flat_map(|f| vec![Some(f.label.as_str()); f.series.len()])),
+        texts(flows().flat_map(|f| vec![Some(f.controller.as_str()); f.series.len()])),
+        counts(series().flat_map(|s| s.cwnd.iter().map(|&v| present_u32(v)))),
+        counts(series().flat_map(|s| s.ssthresh.iter().map(|&v| finite_ssthresh(v).map(u64::from)))),
+        counts(series().flat_map(|s| s.pacing_bps.iter().map(|&v| present(v)))),
+        counts(series().flat_map(|s| s.inflight.iter().map(|&v| present_u32(v)))),
+        reals(series().flat_map(|s| s.srtt_ns.iter().map(|&v| millis(v)))),
+        reals(series().flat_map(|s| s.min_rtt_ns.iter().map(|&v| millis(v)))),
+        counts(series().flat_map(|s| s.delivery_bps.iter().map(|&v| present(v)))),
+        counts(series().flat_map(|s| s.bandwidth_bps.iter().map(|&v| present(v)))),
+        reals(series().flat_map(goodputs)),
+        counts(series().flat_map(|s| s.delivered_bytes.iter().map(|&v| Some(v)))),
+        counts(series().flat_map(|s| s.retransmits.iter().map(|&v| Some(v)))),
+        texts(series().flat_map(|s| s.phase.iter().map(|&code| named(&phases, code, "phase")))),
+        texts(
+            series()
+                .flat_map(|s| s.ca_state.iter().map(|&code| named(&CA_STATE_NAMES, code, "recovery state"))),
+        ),
+    ]
+}
+
+fn link_columns(run: &Run) -> Vec<ArrayRef> {
+    let series = || run.links.iter().map(|link| &link.series);
+    vec![
+        reals(series().flat_map(|s| s.time_ns.iter().map(|&t| Some(t as f64 / 1e9)))),
+        texts(run.links.iter().flat_map(|l| vec![Some(l.name.as_str()); l.series.len()])),
+        counts(series().flat_map(|s| s.queue_bytes.iter().map(|&v| Some(v)))),
+        reals(series().flat_map(|s| s.queue_delay_ns.iter().map(|&v| millis(v)))),
+        counts(series().flat_map(|s| s.dropped_packets.iter().map(|&v| Some(v)))),
+    ]
+}
+
+/// Bits delivered per second since the sample before; none at the first and between samples of one instant.
+fn goodputs(series: &FlowSeries) -> Vec<Option<f64>> {
+    let mut goodputs = Vec::with_capacity(series.len());
+    goodputs.extend((!series.is_empty()).then_some(None));
+    for (time, delivered) in series.time_ns.windows(2).zip(series.delivered_bytes.windows(2)) {
+        assert!(time[0] <= time[1], "samples are not in order of time");
+        assert!(delivered[0] <= delivered[1], "delivered bytes fell between two samples");
+        goodputs.push(bits_per_second(delivered[1] - delivered[0], time[1] - time[0]));
+    }
+    goodputs
+}
+
+fn counts(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    let signed = values.map(|v| v.map(|v| i64::try_from(v).expect("counts and rates are below 2^63")));
+    Arc::new(signed.collect::<Int64Array>())
+}
+
+fn reals(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
+}
+
+fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+fn present_u32(value: u32) -> Option<u64> {
+    (value != u32::MAX).then_some(u64::from(value))
+}
+
+fn millis(nanos: u64) -> Option<f64> {
+    present(nanos).map(|nanos| nanos as f64 / 1e6)
+}
+
+fn named(names: &[&'static str], code: u8, what: &str) -> Option<&'static str> {
+    (code != u8::MAX).then(|| {
+        *names.get(usize::from(code)).unwrap_or_else(|| panic!("there is no {what} with code {code}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, Int64Type};
+
+    fn count_column(table: &RecordBatch, name: &str) -> Vec<Option<i64>> {
+        table[name].as_primitive::<Int64Type>().iter().collect()
+    }
+
+    fn real_column(table: &RecordBatch, name: &str) -> Vec<Option<f64>> {
+        table[name].as_primitive::<Float64Type>().iter().collect()
+    }
+
+    fn text_column(table: &RecordBatch, name: &str) -> Vec<Option<String>> {
+        table[name].as_string::<i32>().iter().map(|text| text.map(String::from)).collect()
+    }
+
+    #[test]
+    fn flows_become_one_row_a_sample_in_human_units() {
+        let table = Table::Flows.of(&example());
+        assert_eq!(table.num_rows(), 3);
+        assert_eq!(real_column(&table, "time_s"), [Some(0.0), Some(0.5), Some(0.5)]);
+        assert_eq!(text_column(&table, "flow"), ["a", "a", "b"].map(|label| Some(label.into())));
+        assert_eq!(
+            text_column(&table, "phase"),
+            [Some("startup"), Some("drain"), None].map(|p| p.map(String::from))
+        );
+        assert_eq!(text_column(&table, "ca_state")[1].as_deref(), Some("recovery"));
+        assert_eq!(real_column(&table, "srtt_ms"), [None, Some(40.5), Some(50.0)]);
+    }
+
+    #[test]
+    fn absent_and_infinite_values_are_null() {
+        let table = Table::Flows.of(&example());
+        assert_eq!(count_column(&table, "ssthresh_segments"), [None, Some(20), None]);
+        assert_eq!(count_column(&table, "pacing_bps"), [Some(1_000_000), Some(2_000_000), None]);
+        assert_eq!(count_column(&table, "bandwidth_bps")[2], None);
+    }
+
+    #[test]
+    fn goodput_is_taken_between_samples_of_one_flow() {
+        let table = Table::Flows.of(&example());
+        assert_eq!(real_column(&table, "goodput_bps"), [None, Some(800_000.0), None]);
+    }
+
+    #[test]
+    fn links_become_one_row_a_sample() {
+        let table = Table::Links.of(&example());
+        assert_eq!(table.num_rows(), 2);
+        assert_eq!(real_column(&table, "queue_delay_ms"), [Some(0.0), Some(1.2)]);
+        assert_eq!(count_column(&table, "dropped_packets"), [Some(0), Some(3)]);
+    }
+
+    #[test]
+    fn a_run_without_series_gives_empty_tables_with_all_columns() {
+        let run = Run { flows: Vec::new(), links: Vec::new(), ..example() };
+        for table in [Table::Flows, Table::Links] {
+            assert_eq!(table.of(&run).num_rows(), 0);
+            assert_eq!(table.of(&run).num_columns(), table.schema().fields().len());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "differ in length")]
+    fn a_short_column_is_a_broken_record() {
+        let mut run = example();
+        run.flows[0].series.cwnd.pop();
+        Table::Flows.of(&run);
+    }
+
+    #[test]
+    fn required_columns_hold_no_null() {
+        let table = Table::Flows.of(&example());
+        for (field, column) in table.schema().fields().iter().zip(table.columns()) {
+            assert!(field.is_nullable() || column.null_count() == 0, "{}", field.name());
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The limits within which a scenario makes sense. Beyond them is an error, because it is a slip far more often than an
+//! intention.
+
+use fullpipe_units::{Bytes, Duration, Rate};
+
+/// The shortest run.
+pub const MIN_DURATION: Duration = Duration::from_millis(1);
+/// The longest run: one day.
+pub const MAX_DURATION: Duration = Duration::from_secs(86_400);
+/// The slowest link.
+pub const MIN_RATE: Rate = Rate::from_bits_per_sec(1_000);
+/// The fastest link: 1 Tbit/s.
+pub const MAX_RATE: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
+/// The longest round-trip time, one-way delay or jitter.
+pub const MAX_DELAY: Duration = Duration::from_secs(10);
+/// The smallest MTU, bytes: what every IPv4 host must be able to receive (RFC 791).
+pub const MIN_MTU: u32 = 576;
+/// The largest MTU, bytes: IPv4's length field.
+pub const MAX_MTU: u32 = 65_535;
+/// The largest buffer or bucket: 1 TB.
+pub const MAX_BUFFER: Bytes = Bytes::new(1_000_000_000_000);
+/// The largest socket buffer, 2^31 - 1 bytes: Linux keeps it in an `int`.
+pub const MAX_SOCKET_BUFFER: Bytes = Bytes::new(i32::MAX as u64);
+/// The most a finite flow sends: 1 PB.
+pub const MAX_FLOW_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
+/// The most flows of a scenario.
+pub const MAX_FLOWS: u64 = 100_000;
+/// The most samples of a flow's time series.
+pub const MAX_SAMPLES: u64 = 20_000;
+/// The most samples of all flows together, so that a run of many flows fits in memory.
+pub const MAX_ROWS: u64 = 10_000_000;
+/// The largest window cap in segments: half the sequence space of one-byte segments (RFC 7323, section 2.3).
+pub const MAX_CWND: u32 = 1 << 30;
+/// The largest trace file, bytes.
+pub const MAX_TRACE_FILE: u64 = 200_000_000;
+/// The largest scenario file, bytes.
+pub const MAX_SCENARIO_FILE: u64 = 10_000_000;
+/// The longest name or label, characters.
+pub const MAX_NAME: usize = 100;

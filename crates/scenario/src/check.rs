@@ -1,0 +1,203 @@
+//! A spec held against its invariants, wherever it came from. Field names in errors are the spec's own.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+use crate::bounds;
+use crate::error::ScenarioError;
+use crate::quantity::{Quantity, Size};
+use crate::spec::{FlowSpec, HostSpec, Spec, Workload};
+
+type Result = std::result::Result<(), ScenarioError>;
+
+impl Spec {
+    /// Whether every world can run it.
+    pub fn validate(&self) -> Result {
+        name("name", &self.name)?;
+        within("duration_ns", self.duration_ns, bounds::MIN_DURATION, bounds::MAX_DURATION)?;
+        demand(
+            (bounds::MIN_MTU..=bounds::MAX_MTU).contains(&self.mtu_bytes),
+            "mtu_bytes",
+            self.mtu_bytes,
+            format!("{} to {}", bounds::MIN_MTU, bounds::MAX_MTU),
+        )?;
+        let mut names = BTreeSet::new();
+        for (direction, elements) in [("forward", &self.forward), ("reverse", &self.reverse)] {
+            for (index, config) in elements.iter().enumerate() {
+                element(config, self.mtu_bytes, &mut names)
+                    .map_err(|error| error.inside(&format!("{direction}[{index}]")))?;
+            }
+        }
+        hosts(&self.hosts).map_err(|error| error.inside("hosts"))?;
+        flows(self)?;
+        interval(self)
+    }
+}
+
+/// What keeps a name from being one.
+pub(crate) fn name_problem(name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        return Some("is empty".to_string());
+    }
+    if name.chars().count() > bounds::MAX_NAME {
+        return Some(format!("is longer than {} characters", bounds::MAX_NAME));
+    }
+    name.chars().any(char::is_control).then(|| "holds control characters".to_string())
+}
+
+fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str>) -> Result {
+    match config {
+        ElementConfig::Link { name, rate_bps, queue } => {
+            unique(name, names)?;
+            schedule("rate_bps", rate_bps, rate)?;
+            limit(queue, mtu)
+        }
+        ElementConfig::DeliveryTrace { name, opportunities_ms, queue } => {
+            unique(name, names)?;
+            let ordered = opportunities_ms.is_sorted();
+            let lasts = opportunities_ms.last().is_some_and(|last| *last > 0);
+            let count = format!("a list of {}", opportunities_ms.len());
+            let expected = "milliseconds that do not decrease, the last above zero";
+            demand(ordered && lasts, "opportunities_ms", count, expected)?;
+            limit(queue, mtu)
+        }
+        ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
+            unique(name, names)?;
+            rate("rate_bps", *rate_bps)?;
+            buffer("burst_bytes", *burst_bytes, mtu)?;
+            limit(queue, mtu)
+        }
+        ElementConfig::Policer { name, rate_bps, burst_bytes } => {
+            unique(name, names)?;
+            rate("rate_bps", *rate_bps)?;
+            buffer("burst_bytes", *burst_bytes, mtu)
+        }
+        ElementConfig::Delay { delay_ns } => schedule("delay_ns", delay_ns, delay),
+        ElementConfig::Loss { probability: loss } => schedule("probability", loss, probability),
+        ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+            probability("good_to_bad", *good_to_bad)?;
+            probability("bad_to_good", *bad_to_good)?;
+            probability("loss_good", *loss_good)?;
+            probability("loss_bad", *loss_bad)
+        }
+        ElementConfig::Jitter { amplitude_ns, reorder: _ } => delay("amplitude_ns", *amplitude_ns),
+        ElementConfig::Duplicate { probability: share } => probability("probability", *share),
+        ElementConfig::Reorder { probability: share, delay_ns } => {
+            probability("probability", *share)?;
+            delay("delay_ns", *delay_ns)
+        }
+    }
+}
+
+fn hosts(hosts: &HostSpec) -> Result {
+    for (field, [least, default, most]) in
+        [("tcp_rmem_bytes", hosts.tcp_rmem_bytes), ("tcp_wmem_bytes", hosts.tcp_wmem_bytes)]
+    {
+        let right =
+            Bytes::ZERO < least && least <= default && default <= most && most <= bounds::MAX_SOCKET_BUFFER;
+        let given = format!("{}, {}, {}", least.as_u64(), default.as_u64(), most.as_u64());
+        demand(right, field, given, "minimum, default, maximum in ascending order, at most 2^31 - 1")?;
+    }
+    delay("gro_ns", hosts.gro_ns)
+}
+
+fn flows(spec: &Spec) -> Result {
+    let count = spec.flows.len();
+    let counts = 1..=bounds::MAX_FLOWS;
+    demand(counts.contains(&(count as u64)), "flows", count, format!("1 to {} flows", bounds::MAX_FLOWS))?;
+    let mut labels = BTreeSet::new();
+    for (index, checked) in spec.flows.iter().enumerate() {
+        flow(checked, spec.duration_ns).map_err(|error| error.inside(&format!("flows[{index}]")))?;
+        let unique = labels.insert(checked.label.as_str());
+        demand(unique, &format!("flows[{index}].label"), &checked.label, "a label of its own for each flow")?;
+    }
+    Ok(())
+}
+
+fn flow(flow: &FlowSpec, duration: Duration) -> Result {
+    let long = bounds::MAX_DURATION;
+    demand(!flow.label.is_empty(), "label", &flow.label, "a label")?;
+    let before_end = flow.start_ns < Time::ZERO + duration;
+    demand(before_end, "start_ns", flow.start_ns.as_nanos(), "a time before the end")?;
+    within("start_jitter_ns", flow.start_jitter_ns, Duration::ZERO, long)?;
+    if let Some(stop) = flow.stop_ns {
+        demand(stop > flow.start_ns, "stop_ns", stop.as_nanos(), "a time after start_ns")?;
+    }
+    if let Workload::Finite { size_bytes } = flow.workload {
+        let right = Bytes::ZERO < size_bytes && size_bytes <= bounds::MAX_FLOW_SIZE;
+        demand(right, "workload.size_bytes", size_bytes.as_u64(), "1 byte to 1 PB")?;
+    }
+    delay("extra_forward_ns", flow.extra_forward_ns)?;
+    delay("extra_reverse_ns", flow.extra_reverse_ns)?;
+    let cap = flow.max_cwnd.unwrap_or(1);
+    demand((1..=bounds::MAX_CWND).contains(&cap), "max_cwnd", cap, format!("1 to {}", bounds::MAX_CWND))
+}
+
+fn interval(spec: &Spec) -> Result {
+    let Some(interval) = spec.sample_interval_ns else { return Ok(()) };
+    let shortest = spec.duration_ns.as_nanos().div_ceil(bounds::MAX_SAMPLES);
+    let right = interval > Duration::ZERO && interval.as_nanos() >= shortest;
+    demand(right, "sample_interval_ns", interval.as_nanos(), format!("at least {shortest}"))
+}
+
+fn schedule<T: Copy>(field: &str, schedule: &Schedule<T>, check: impl Fn(&str, T) -> Result) -> Result {
+    check(field, schedule.initial)?;
+    let ordered = schedule.changes.is_sorted_by(|earlier, later| earlier.0 < later.0);
+    let count = format!("a schedule of {} changes", schedule.changes.len());
+    demand(ordered, field, count, "changes at increasing times")?;
+    schedule.changes.iter().try_for_each(|(_, value)| check(field, *value))
+}
+
+fn unique<'a>(element: &'a str, names: &mut BTreeSet<&'a str>) -> Result {
+    name("name", element)?;
+    demand(names.insert(element), "name", element, "a name of its own for each element")
+}
+
+fn name(field: &str, name: &str) -> Result {
+    match name_problem(name) {
+        None => Ok(()),
+        Some(problem) => {
+            Err(ScenarioError::new(field, name, problem).expected("a name").mend("choose a short name"))
+        }
+    }
+}
+
+fn rate(field: &str, rate: Rate) -> Result {
+    within(field, rate, bounds::MIN_RATE, bounds::MAX_RATE)
+}
+
+fn delay(field: &str, delay: Duration) -> Result {
+    within(field, delay, Duration::ZERO, bounds::MAX_DELAY)
+}
+
+fn probability(field: &str, probability: Probability) -> Result {
+    demand(probability.as_f64() <= 1.0, field, probability.as_f64(), "at most 1 (2^32 parts)")
+}
+
+fn limit(queue: &QueueLimit, mtu: u32) -> Result {
+    buffer("queue.bytes", queue.bytes, mtu)?;
+    demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")
+}
+
+fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {
+    let one_packet = Bytes::new(u64::from(mtu));
+    let right = one_packet <= bytes && bytes <= bounds::MAX_BUFFER;
+    let most = Size::Bytes(bounds::MAX_BUFFER).text();
+    demand(right, field, bytes.as_u64(), format!("one packet ({mtu} B) to {most}"))
+}
+
+fn within<T: Quantity + PartialOrd>(field: &str, value: T, low: T, high: T) -> Result {
+    let right = low <= value && value <= high;
+    demand(right, field, value.text(), format!("{} from {} to {}", T::NOUN, low.text(), high.text()))
+}
+
+fn demand(right: bool, field: &str, given: impl Display, expected: impl Display) -> Result {
+    if right {
+        return Ok(());
+    }
+    let error = ScenarioError::new(field, &given.to_string(), "is out of its range");
+    Err(error.expected(expected).mend("resolve the scenario again, or correct the field"))
+}

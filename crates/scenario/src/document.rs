@@ -1,0 +1,374 @@
+//! The shape of a scenario as people write it. TOML and JSON read the same.
+//!
+//! ```toml
+//! name = "bbr-vs-cubic"
+//! duration = "20 s"
+//!
+//! [path]
+//! rate = "100 Mbit/s"
+//! rtt = "40 ms"
+//! buffer = "1 bdp"
+//!
+//! [[flows]]
+//! controller = "bbr1"
+//!
+//! [[flows]]
+//! controller = "cubic"
+//! ```
+//!
+//! Quantities stay words here ([`Said`]); [`crate::resolve`](mod@crate::resolve) reads them and fills in the defaults.
+//! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, jitter, the elements
+//! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds.
+
+use fullpipe_path::config::Probability;
+use fullpipe_units::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::error::ScenarioError;
+use crate::quantity::{Count, Said, Size};
+use crate::reader;
+use crate::resolve::Format;
+
+/// A Fullpipe scenario: a path, the flows that cross it, and for how long.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Fullpipe scenario")]
+pub struct Document {
+    /// Name in records and reports. Default: "scenario".
+    pub name: Option<String>,
+    /// How long the run takes. Default: 20 s.
+    pub duration: Option<Said<Duration>>,
+    /// Seed of every random stream; the command line may give others. Default: 1.
+    pub seed: Option<Said<Count>>,
+    /// Run once for each of these controllers: flows without a controller of their own get it. Without `flows`, one
+    /// flow alone on the path.
+    #[schemars(extend("examples" = [["bbr1", "cubic"]]))]
+    pub compare: Option<Vec<String>>,
+    /// The path that all flows share.
+    #[schemars(required)]
+    pub path: Option<PathDocument>,
+    /// The end hosts.
+    #[serde(default)]
+    pub hosts: HostsDocument,
+    /// The flows.
+    #[serde(default)]
+    pub flows: Vec<FlowDocument>,
+    /// What is recorded.
+    #[serde(default)]
+    pub record: RecordDocument,
+}
+
+impl Document {
+    /// Reads a document. Errors name the field, or line and column where the text is not TOML or JSON at all.
+    pub fn read(text: &str, format: Format) -> Result<Document, ScenarioError> {
+        reader::read(text, format)
+    }
+}
+
+/// The path that all flows share: its bottleneck, its delay, and what else happens on it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["trace"] }]))]
+pub struct PathDocument {
+    /// Rate of the bottleneck, headers from IP upwards counted. Either this or `trace`.
+    pub rate: Option<Said<Rate>>,
+    /// File with a Mahimahi delivery trace that the bottleneck follows: one integer millisecond a line, one opportunity
+    /// of 1500 bytes each. Relative to the scenario's folder. "bdp" then means the trace's mean rate.
+    pub trace: Option<String>,
+    /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last.
+    pub burst: Option<Said<Size>>,
+    /// Round-trip time of the empty path, half in each direction.
+    #[schemars(required)]
+    pub rtt: Option<Said<Duration>>,
+    /// Drop-tail queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp.
+    pub buffer: Option<Said<Size>>,
+    /// Independent random loss behind the bottleneck.
+    pub loss: Option<Said<Probability>>,
+    /// Random extra delay behind the bottleneck, uniform between zero and this.
+    pub jitter: Option<Said<Duration>>,
+    /// Whether jitter lets packets overtake each other. Default: false.
+    pub jitter_reorders: Option<bool>,
+    /// What changes, and when.
+    #[serde(default)]
+    pub changes: Vec<PathChange>,
+    /// Elements that a packet passes before the bottleneck, in order.
+    #[serde(default)]
+    pub before: Vec<Element>,
+    /// Elements that a packet passes after the bottleneck, its loss and its jitter, in order.
+    #[serde(default)]
+    pub after: Vec<Element>,
+    /// The path back, which acknowledgements take.
+    #[serde(default)]
+    pub reverse: ReverseDocument,
+}
+
+/// The path back. Without a rate it is never a bottleneck; it always has the other half of the round-trip time.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReverseDocument {
+    /// Rate of a link on the way back. Default: unlimited.
+    pub rate: Option<Said<Rate>>,
+    /// Drop-tail queue in front of that link; a "bdp" is this `rate` times `rtt`. Default: 1000 packets, as in Linux.
+    pub buffer: Option<Said<Size>>,
+    /// Independent random loss.
+    pub loss: Option<Said<Probability>>,
+    /// Random extra delay, uniform between zero and this.
+    pub jitter: Option<Said<Duration>>,
+    /// Whether jitter lets packets overtake each other. Default: false.
+    pub jitter_reorders: Option<bool>,
+    /// What changes, and when.
+    #[serde(default)]
+    pub changes: Vec<ReverseChange>,
+    /// Elements that a packet passes before the link, in order.
+    #[serde(default)]
+    pub before: Vec<Element>,
+    /// Elements that a packet passes after the link, its loss and its jitter, in order.
+    #[serde(default)]
+    pub after: Vec<Element>,
+}
+
+/// A change of the path at one time. What is not named stays.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathChange {
+    /// When, from the start of the run; later than the change before.
+    #[schemars(required)]
+    pub at: Option<Said<Duration>>,
+    /// The bottleneck's rate from then on.
+    pub rate: Option<Said<Rate>>,
+    /// The round-trip time from then on, half in each direction.
+    pub rtt: Option<Said<Duration>>,
+    /// The random loss from then on.
+    pub loss: Option<Said<Probability>>,
+}
+
+/// A change of the path back at one time. What is not named stays.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReverseChange {
+    /// When, from the start of the run; later than the change before.
+    #[schemars(required)]
+    pub at: Option<Said<Duration>>,
+    /// The link's rate from then on.
+    pub rate: Option<Said<Rate>>,
+    /// The random loss from then on.
+    pub loss: Option<Said<Probability>>,
+}
+
+/// A further element of the path, chosen by `kind`.
+// Externally tagged for serde, because `reader` takes the variant from `kind` itself and so keeps the path of errors.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(tag = "kind")]
+pub enum Element {
+    /// A further link behind its own drop-tail queue: a chain of bottlenecks.
+    Link {
+        /// Name in records. Default: the kind, numbered.
+        name: Option<String>,
+        /// Its rate.
+        #[schemars(required)]
+        rate: Option<Said<Rate>>,
+        /// Its queue; a "bdp" is this `rate` times the path's `rtt`.
+        #[schemars(required)]
+        buffer: Option<Said<Size>>,
+        /// Its rate from given times on.
+        #[serde(default)]
+        changes: Vec<RateChange>,
+    },
+    /// A further link that follows a Mahimahi delivery trace.
+    DeliveryTrace {
+        /// Name in records. Default: the kind, numbered.
+        name: Option<String>,
+        /// The file, relative to the scenario's folder.
+        #[schemars(required)]
+        trace: Option<String>,
+        /// Its queue; a "bdp" is the trace's mean rate times the path's `rtt`.
+        #[schemars(required)]
+        buffer: Option<Said<Size>>,
+    },
+    /// A token bucket as tc-tbf: packets wait for tokens.
+    TokenBucket {
+        /// Name in records. Default: the kind, numbered.
+        name: Option<String>,
+        /// Token rate.
+        #[schemars(required)]
+        rate: Option<Said<Rate>>,
+        /// Depth of the bucket, at least one packet.
+        #[schemars(required)]
+        burst: Option<Said<Size>>,
+        /// Its queue (`limit` of tc-tbf).
+        #[schemars(required)]
+        buffer: Option<Said<Size>>,
+    },
+    /// A policer: packets that find no tokens are dropped.
+    Policer {
+        /// Name in records. Default: the kind, numbered.
+        name: Option<String>,
+        /// Token rate.
+        #[schemars(required)]
+        rate: Option<Said<Rate>>,
+        /// Depth of the bucket, at least one packet; full at the start.
+        #[schemars(required)]
+        burst: Option<Said<Size>>,
+    },
+    /// A one-way delay, on top of the path's round-trip time.
+    Delay {
+        /// The delay.
+        #[schemars(required)]
+        delay: Option<Said<Duration>>,
+        /// The delay from given times on.
+        #[serde(default)]
+        changes: Vec<DelayChange>,
+    },
+    /// Independent random loss.
+    Loss {
+        /// Of each packet.
+        #[schemars(required)]
+        probability: Option<Said<Probability>>,
+        /// The loss from given times on.
+        #[serde(default)]
+        changes: Vec<LossChange>,
+    },
+    /// Loss in bursts: a good and a bad state, each with its own loss (Gilbert-Elliott).
+    GilbertElliott {
+        /// Probability, at each packet, of going from good to bad.
+        #[schemars(required)]
+        good_to_bad: Option<Said<Probability>>,
+        /// Probability, at each packet, of going from bad to good.
+        #[schemars(required)]
+        bad_to_good: Option<Said<Probability>>,
+        /// Loss in the good state. Default: 0.
+        loss_good: Option<Said<Probability>>,
+        /// Loss in the bad state. Default: 100 %.
+        loss_bad: Option<Said<Probability>>,
+    },
+    /// Random extra delay, uniform between zero and `amplitude`.
+    Jitter {
+        /// The largest extra delay.
+        #[schemars(required)]
+        amplitude: Option<Said<Duration>>,
+        /// Whether packets may overtake each other. Default: false.
+        reorders: Option<bool>,
+    },
+    /// Delivers some packets twice.
+    Duplicate {
+        /// Of each packet.
+        #[schemars(required)]
+        probability: Option<Said<Probability>>,
+    },
+    /// Holds some packets back, so that later ones overtake them.
+    Reorder {
+        /// Of each packet.
+        #[schemars(required)]
+        probability: Option<Said<Probability>>,
+        /// How long it is held back.
+        #[schemars(required)]
+        delay: Option<Said<Duration>>,
+    },
+}
+
+/// A link's rate from one time on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateChange {
+    /// When, from the start of the run; later than the change before.
+    #[schemars(required)]
+    pub at: Option<Said<Duration>>,
+    /// The rate from then on.
+    #[schemars(required)]
+    pub rate: Option<Said<Rate>>,
+}
+
+/// A delay from one time on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayChange {
+    /// When, from the start of the run; later than the change before.
+    #[schemars(required)]
+    pub at: Option<Said<Duration>>,
+    /// The delay from then on.
+    #[schemars(required)]
+    pub delay: Option<Said<Duration>>,
+}
+
+/// Random loss from one time on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LossChange {
+    /// When, from the start of the run; later than the change before.
+    #[schemars(required)]
+    pub at: Option<Said<Duration>>,
+    /// The loss from then on.
+    #[schemars(required)]
+    pub probability: Option<Said<Probability>>,
+}
+
+/// What the end hosts are set to.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostsDocument {
+    /// The largest IP packet, bytes, 576 to 65535. Default: 1500.
+    pub mtu: Option<Said<Count>>,
+    /// Socket buffer sizes. Default: max.
+    pub tcp_memory: Option<TcpMemory>,
+    /// Linux `net.ipv4.tcp_rmem`: minimum, default and largest receive buffer. Overrides `tcp_memory`.
+    pub tcp_rmem: Option<Vec<Said<Size>>>,
+    /// Linux `net.ipv4.tcp_wmem`: minimum, default and largest send buffer. Overrides `tcp_memory`.
+    pub tcp_wmem: Option<Vec<Said<Size>>>,
+    /// Whether controllers that do not ask for pacing are paced too, as with fq. Default: false, as in Linux.
+    pub pacing: Option<bool>,
+    /// The receiver merges packets that arrive within this time (interrupt coalescing). Default: 0.
+    pub gro: Option<Said<Duration>>,
+}
+
+/// Presets of `tcp_rmem` and `tcp_wmem`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpMemory {
+    /// The largest buffers that Linux can be set to (2^31 - 1), so that no window limits a flow.
+    #[default]
+    Max,
+    /// Linux's defaults since 6.16: up to 32 MiB for receiving and 4 MiB for sending.
+    Linux,
+    /// Ubuntu 18.10's defaults: up to 6 MiB for receiving and 4 MiB for sending.
+    #[serde(rename = "ubuntu-18.10")]
+    Ubuntu1810,
+}
+
+/// One flow, or several alike.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowDocument {
+    /// Its congestion control, with parameters overridden by name. May be left out under `compare`.
+    #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2"]))]
+    pub controller: Option<String>,
+    /// How many flows like this. Default: 1.
+    pub count: Option<Said<Count>>,
+    /// When it connects, from the start of the run. Default: 0.
+    pub start: Option<Said<Duration>>,
+    /// Each of `count` flows starts this much after the one before. Default: 0.
+    pub stagger: Option<Said<Duration>>,
+    /// Moves the start later by a random time below this, so that seeds differ. Default: the flow's round-trip time.
+    pub start_jitter: Option<Said<Duration>>,
+    /// When the application stops writing. Default: at the end of the run.
+    pub stop: Option<Said<Duration>>,
+    /// How much it sends. Default: as much as it can.
+    pub size: Option<Said<Size>>,
+    /// Its own round-trip time, at least the path's; the rest is added for this flow alone. Default: the path's.
+    pub rtt: Option<Said<Duration>>,
+    /// Name in records and reports, numbered where `count` is above 1. Default: the controller.
+    pub label: Option<String>,
+    /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt`.
+    pub max_cwnd: Option<Said<Size>>,
+}
+
+/// What is recorded besides the summary.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordDocument {
+    /// Time between two samples of the time series, at most 20 000 samples a run. Default: 10 ms, or as often as fits.
+    pub interval: Option<Said<Duration>>,
+    /// Whether time series are recorded at all. Default: true.
+    pub series: Option<bool>,
+}

@@ -1,0 +1,464 @@
+//! The path: both directions as lists of elements.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::trace::parse_mahimahi;
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+use super::{default, read_file, required};
+use crate::bounds;
+use crate::document::{Element, PathDocument, ReverseDocument};
+use crate::error::ScenarioError;
+use crate::quantity::{Quantity, Said, Size};
+
+/// Bytes of one opportunity of a Mahimahi trace.
+const OPPORTUNITY: u64 = 1500;
+
+/// A path in numbers.
+pub(super) struct ResolvedPath {
+    /// From senders to receivers.
+    pub(super) forward: Vec<ElementConfig>,
+    /// And back.
+    pub(super) reverse: Vec<ElementConfig>,
+    /// Round-trip time at the start.
+    pub(super) rtt: Duration,
+    /// Rate of the bottleneck at the start; a trace's mean.
+    pub(super) rate: Rate,
+}
+
+/// Resolves the path for packets of up to `packet` bytes and a run of `duration`.
+pub(super) fn resolve(
+    document: &PathDocument,
+    packet: Bytes,
+    duration: Duration,
+    base_dir: Option<&Path>,
+) -> Result<ResolvedPath, ScenarioError> {
+    let rtt = delay("path.rtt", &document.rtt)?;
+    let mut builder = Builder { packet, rtt, duration, base_dir, names: BTreeSet::new() };
+    // Taken first, so that they cannot be given to other elements.
+    builder.names.extend(["bottleneck".to_string(), "reverse".to_string()]);
+
+    let times = builder.times("path.changes", document.changes.iter().map(|change| &change.at))?;
+    let mut rtts = Vec::new();
+    let mut rates = Vec::new();
+    let mut losses = Vec::new();
+    for (index, (change, time)) in document.changes.iter().zip(times).enumerate() {
+        let field = format!("path.changes[{index}]");
+        if change.rate.is_none() && change.rtt.is_none() && change.loss.is_none() {
+            return Err(ScenarioError::missing(&field)
+                .expected("rate, rtt or loss beside at")
+                .mend("add what changes, or remove the change"));
+        }
+        read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
+        read_change(&mut rtts, time, &change.rtt, |said| delay(&format!("{field}.rtt"), said))?;
+        read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
+    }
+
+    let (bottleneck, bottleneck_rate) = builder.bottleneck(document, rates)?;
+    let forward = Direction {
+        field: "path",
+        before: &document.before,
+        link: Some(bottleneck),
+        loss: (&document.loss, losses),
+        jitter: (&document.jitter, document.jitter_reorders),
+        after: &document.after,
+        delay: halves(rtt, &rtts, |rtt| Duration::from_nanos(rtt.as_nanos() / 2)),
+    };
+    let forward = builder.direction(forward)?;
+    let half_back = halves(rtt, &rtts, |rtt| Duration::from_nanos(rtt.as_nanos().div_ceil(2)));
+    let reverse = builder.reverse(&document.reverse, half_back)?;
+    Ok(ResolvedPath { forward, reverse, rtt, rate: bottleneck_rate })
+}
+
+/// One direction, resolved as far as both directions differ.
+struct Direction<'a> {
+    /// Where it stands in the document.
+    field: &'static str,
+    before: &'a [Element],
+    link: Option<ElementConfig>,
+    /// The loss at the start, and its changes.
+    loss: (&'a Option<Said<Probability>>, Vec<(Time, Probability)>),
+    /// The amplitude, and whether it reorders.
+    jitter: (&'a Option<Said<Duration>>, Option<bool>),
+    after: &'a [Element],
+    delay: Schedule<Duration>,
+}
+
+/// What the elements need to know of the scenario.
+struct Builder<'a> {
+    packet: Bytes,
+    rtt: Duration,
+    duration: Duration,
+    base_dir: Option<&'a Path>,
+    /// Names in use, in both directions.
+    names: BTreeSet<String>,
+}
+
+impl Builder<'_> {
+    fn bottleneck(
+        &self,
+        document: &PathDocument,
+        changes: Vec<(Time, Rate)>,
+    ) -> Result<(ElementConfig, Rate), ScenarioError> {
+        let name = "bottleneck".to_string();
+        let fixed = |what: &str, with: &str| {
+            ScenarioError::new("path.changes", "rate", format!("cannot change {what}"))
+                .expected(format!("changes of rtt and loss only, together with {with}"))
+                .mend("remove the changes of rate")
+        };
+        let queue = |rate| self.queue("path.buffer", &default(&document.buffer, "1 bdp"), rate);
+        let (rate, burst) = match (&document.rate, &document.trace, &document.burst) {
+            (Some(_), Some(trace), _) => {
+                return Err(ScenarioError::new("path.trace", trace, "is given beside a rate")
+                    .expected("either rate or trace")
+                    .mend("remove one of the two"));
+            }
+            (None, Some(trace), None) => {
+                let (opportunities_ms, rate) = self.trace("path.trace", trace)?;
+                if !changes.is_empty() {
+                    return Err(fixed("a trace", "trace"));
+                }
+                return Ok((
+                    ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(rate)? },
+                    rate,
+                ));
+            }
+            (None, Some(_), Some(burst)) => {
+                return Err(burst
+                    .error("path.burst", "is given beside a trace")
+                    .expected("burst together with rate")
+                    .mend("remove burst"));
+            }
+            (said, None, burst) => (rate("path.rate", said)?, burst),
+        };
+        match burst {
+            None => {
+                let rate_bps = Schedule { initial: rate, changes };
+                Ok((ElementConfig::Link { name, rate_bps, queue: queue(rate)? }, rate))
+            }
+            Some(_) if !changes.is_empty() => Err(fixed("a token bucket", "burst")),
+            Some(burst) => {
+                let burst_bytes = self.burst("path.burst", burst, rate)?;
+                let queue = queue(rate)?;
+                Ok((ElementConfig::TokenBucket { name, rate_bps: rate, burst_bytes, queue }, rate))
+            }
+        }
+    }
+
+    fn reverse(
+        &mut self,
+        document: &ReverseDocument,
+        delay: Schedule<Duration>,
+    ) -> Result<Vec<ElementConfig>, ScenarioError> {
+        const FIELD: &str = "path.reverse";
+        let times = self.times("path.reverse.changes", document.changes.iter().map(|change| &change.at))?;
+        let mut rates = Vec::new();
+        let mut losses = Vec::new();
+        for (index, (change, time)) in document.changes.iter().zip(times).enumerate() {
+            let field = format!("path.reverse.changes[{index}]");
+            if change.rate.is_none() && change.loss.is_none() {
+                return Err(ScenarioError::missing(&field)
+                    .expected("rate or loss beside at")
+                    .mend("add what changes, or remove the change"));
+            }
+            read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
+            read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
+        }
+        let link = match &document.rate {
+            Some(_) => {
+                let initial = rate("path.reverse.rate", &document.rate)?;
+                let buffer = default(&document.buffer, "1000 packets");
+                let queue = self.queue("path.reverse.buffer", &buffer, initial)?;
+                let rate_bps = Schedule { initial, changes: rates };
+                Some(ElementConfig::Link { name: "reverse".to_string(), rate_bps, queue })
+            }
+            None if document.buffer.is_some() || !rates.is_empty() => {
+                return Err(ScenarioError::missing("path.reverse.rate")
+                    .expected("a rate, because there is a buffer or a change of rate")
+                    .write("\"10 Mbit/s\""));
+            }
+            None => None,
+        };
+        self.direction(Direction {
+            field: FIELD,
+            before: &document.before,
+            link,
+            loss: (&document.loss, losses),
+            jitter: (&document.jitter, document.jitter_reorders),
+            after: &document.after,
+            delay,
+        })
+    }
+
+    /// The order in which a packet passes a direction.
+    fn direction(&mut self, direction: Direction<'_>) -> Result<Vec<ElementConfig>, ScenarioError> {
+        let Direction { field, before, link, loss, jitter, after, delay } = direction;
+        let mut elements = self.elements(&format!("{field}.before"), before)?;
+        elements.extend(link);
+        let (initial, changes) = loss;
+        if initial.is_some() || !changes.is_empty() {
+            let initial = default(initial, "0").read(&format!("{field}.loss"))?;
+            elements.push(ElementConfig::Loss { probability: Schedule { initial, changes } });
+        }
+        match jitter {
+            (Some(said), reorder) => elements.push(ElementConfig::Jitter {
+                amplitude_ns: said
+                    .read_within(&format!("{field}.jitter"), Duration::ZERO..=bounds::MAX_DELAY)?,
+                reorder: reorder.unwrap_or(false),
+            }),
+            (None, Some(_)) => {
+                return Err(ScenarioError::missing(&format!("{field}.jitter"))
+                    .expected("a jitter, because jitter_reorders is given")
+                    .write("\"2 ms\""));
+            }
+            (None, None) => {}
+        }
+        elements.extend(self.elements(&format!("{field}.after"), after)?);
+        if delay != Schedule::constant(Duration::ZERO) {
+            elements.push(ElementConfig::Delay { delay_ns: delay });
+        }
+        Ok(elements)
+    }
+
+    fn elements(&mut self, field: &str, elements: &[Element]) -> Result<Vec<ElementConfig>, ScenarioError> {
+        elements
+            .iter()
+            .enumerate()
+            .map(|(index, element)| self.element(&format!("{field}[{index}]"), element))
+            .collect()
+    }
+
+    fn element(&mut self, field: &str, element: &Element) -> Result<ElementConfig, ScenarioError> {
+        let at = |key: &str| format!("{field}.{key}");
+        Ok(match element {
+            Element::Link { name, rate: said, buffer, changes } => {
+                let initial = rate(&at("rate"), said)?;
+                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
+                let read = |(index, time)| {
+                    let change: &crate::document::RateChange = &changes[index];
+                    Ok((time, rate(&at(&format!("changes[{index}].rate")), &change.rate)?))
+                };
+                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+                ElementConfig::Link {
+                    name: self.name(&at("name"), name, "link")?,
+                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, initial)?,
+                    rate_bps: Schedule { initial, changes },
+                }
+            }
+            Element::DeliveryTrace { name, trace, buffer } => {
+                let file = trace.as_ref().ok_or_else(|| {
+                    ScenarioError::missing(&at("trace")).expected("a file").write("\"my.trace\"")
+                })?;
+                let (opportunities_ms, rate) = self.trace(&at("trace"), file)?;
+                ElementConfig::DeliveryTrace {
+                    name: self.name(&at("name"), name, "delivery_trace")?,
+                    opportunities_ms,
+                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, rate)?,
+                }
+            }
+            Element::TokenBucket { name, rate: said, burst, buffer } => {
+                let rate_bps = rate(&at("rate"), said)?;
+                ElementConfig::TokenBucket {
+                    name: self.name(&at("name"), name, "token_bucket")?,
+                    rate_bps,
+                    burst_bytes: self.burst(&at("burst"), required(&at("burst"), burst)?, rate_bps)?,
+                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, rate_bps)?,
+                }
+            }
+            Element::Policer { name, rate: said, burst } => {
+                let rate_bps = rate(&at("rate"), said)?;
+                ElementConfig::Policer {
+                    name: self.name(&at("name"), name, "policer")?,
+                    rate_bps,
+                    burst_bytes: self.burst(&at("burst"), required(&at("burst"), burst)?, rate_bps)?,
+                }
+            }
+            Element::Delay { delay: said, changes } => {
+                let initial = delay(&at("delay"), said)?;
+                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
+                let read = |(index, time): (usize, Time)| {
+                    Ok((time, delay(&at(&format!("changes[{index}].delay")), &changes[index].delay)?))
+                };
+                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+                ElementConfig::Delay { delay_ns: Schedule { initial, changes } }
+            }
+            Element::Loss { probability: said, changes } => {
+                let initial = probability(&at("probability"), said)?;
+                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
+                let read = |(index, time): (usize, Time)| {
+                    let field = at(&format!("changes[{index}].probability"));
+                    Ok((time, probability(&field, &changes[index].probability)?))
+                };
+                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+                ElementConfig::Loss { probability: Schedule { initial, changes } }
+            }
+            Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                ElementConfig::GilbertElliott {
+                    good_to_bad: probability(&at("good_to_bad"), good_to_bad)?,
+                    bad_to_good: probability(&at("bad_to_good"), bad_to_good)?,
+                    loss_good: default(loss_good, "0 %").read(&at("loss_good"))?,
+                    loss_bad: default(loss_bad, "100 %").read(&at("loss_bad"))?,
+                }
+            }
+            Element::Jitter { amplitude, reorders } => ElementConfig::Jitter {
+                amplitude_ns: delay(&at("amplitude"), amplitude)?,
+                reorder: reorders.unwrap_or(false),
+            },
+            Element::Duplicate { probability: said } => {
+                ElementConfig::Duplicate { probability: probability(&at("probability"), said)? }
+            }
+            Element::Reorder { probability: said, delay: held } => ElementConfig::Reorder {
+                probability: probability(&at("probability"), said)?,
+                delay_ns: delay(&at("delay"), held)?,
+            },
+        })
+    }
+
+    /// The name given, or the kind with a number where it is taken.
+    fn name(&mut self, field: &str, given: &Option<String>, kind: &str) -> Result<String, ScenarioError> {
+        if let Some(name) = given {
+            super::check_name(field, name)?;
+            if !self.names.insert(name.clone()) {
+                return Err(ScenarioError::new(field, name, "is the name of another element")
+                    .expected("a name of its own for each element")
+                    .mend("choose another name, or leave it out"));
+            }
+            return Ok(name.clone());
+        }
+        let mut name = kind.to_string();
+        let mut number = 2;
+        while !self.names.insert(name.clone()) {
+            name = format!("{kind}-{number}");
+            number += 1;
+        }
+        Ok(name)
+    }
+
+    /// A queue that holds a packet at least.
+    fn queue(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<QueueLimit, ScenarioError> {
+        let size = said.read(field)?;
+        let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
+        // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
+        Ok(QueueLimit { bytes: self.at_least_a_packet(field, said, size, rate)?, packets })
+    }
+
+    /// The depth of a bucket: below one packet, no packet would ever find enough tokens.
+    fn burst(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
+        self.at_least_a_packet(field, said, said.read(field)?, rate)
+    }
+
+    fn at_least_a_packet(
+        &self,
+        field: &str,
+        said: &Said<Size>,
+        size: Size,
+        rate: Rate,
+    ) -> Result<Bytes, ScenarioError> {
+        let bytes =
+            size.bytes(self.packet, rate.bytes_in(self.rtt)).filter(|bytes| *bytes <= bounds::MAX_BUFFER);
+        let most = Size::Bytes(bounds::MAX_BUFFER).text();
+        let bytes = bytes.ok_or_else(|| said.error(field, format!("is above {most}")))?;
+        if bytes < self.packet {
+            let computed = match size {
+                Size::Bytes(_) => String::new(),
+                Size::Packets(_) | Size::Bdp(_) => format!(" ({})", Size::Bytes(bytes).text()),
+            };
+            return Err(said
+                .error(field, format!("is below one packet{computed}"))
+                .expected(format!("at least one packet of {} bytes (hosts.mtu)", self.packet.as_u64()))
+                .write("\"20 packets\""));
+        }
+        Ok(bytes)
+    }
+
+    /// Times of changes: in order, after the start, before the end.
+    fn times<'s>(
+        &self,
+        field: &str,
+        times: impl Iterator<Item = &'s Option<Said<Duration>>>,
+    ) -> Result<Vec<Time>, ScenarioError> {
+        let mut previous = Duration::ZERO;
+        let mut read = Vec::new();
+        for (index, said) in times.enumerate() {
+            let field = format!("{field}[{index}].at");
+            let said = required(&field, said)?;
+            let at = said.read(&field)?;
+            let wrong = |problem: String, expected: String, mend: &str| {
+                Err(said.error(&field, problem).expected(expected).mend(mend))
+            };
+            if at <= previous {
+                let expected = format!("a time after {}", previous.text());
+                let problem = if index == 0 { "is the start" } else { "is not after the change before it" };
+                return wrong(problem.to_string(), expected, "list the changes in the order of their times");
+            }
+            if at >= self.duration {
+                let end = self.duration.text();
+                return wrong(
+                    format!("is not before the end ({end})"),
+                    format!("a time before {end}"),
+                    "remove the change, or make duration longer",
+                );
+            }
+            previous = at;
+            read.push(Time::ZERO + at);
+        }
+        Ok(read)
+    }
+
+    /// A trace's opportunities and its mean rate.
+    fn trace(&self, field: &str, file: &str) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
+        const EXPECTED: &str = "a Mahimahi delivery trace: one whole millisecond a line, not decreasing";
+        let path = self.base_dir.map_or_else(|| file.into(), |dir| dir.join(file));
+        let text = read_file(field, &path, bounds::MAX_TRACE_FILE, EXPECTED)?;
+        let shown = path.display().to_string();
+        let opportunities = parse_mahimahi(&text).map_err(|error| {
+            let error = ScenarioError::new(field, &shown, format!("is not a delivery trace: {error}"));
+            error.expected(EXPECTED).mend("mend the file")
+        })?;
+        let last_ms = opportunities.last().copied().filter(|last| *last > 0);
+        let Some(last_ms) = last_ms else {
+            let error = ScenarioError::new(field, &shown, "takes no time");
+            return Err(error.expected(EXPECTED).mend("let the last line be above zero"));
+        };
+        let bits = opportunities.len() as u128 * u128::from(OPPORTUNITY) * 8;
+        let bps = bits * 1000 / u128::from(last_ms);
+        Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
+    }
+}
+
+/// Reads one value of a change, if it is given.
+fn read_change<T: Clone>(
+    changes: &mut Vec<(Time, T)>,
+    time: Time,
+    said: &Option<Said<T>>,
+    read: impl Fn(&Option<Said<T>>) -> Result<T, ScenarioError>,
+) -> Result<(), ScenarioError> {
+    if said.is_some() {
+        changes.push((time, read(said)?));
+    }
+    Ok(())
+}
+
+/// The share of the round-trip time that one direction has, now and after each change.
+fn halves(
+    rtt: Duration,
+    changes: &[(Time, Duration)],
+    half: impl Fn(Duration) -> Duration,
+) -> Schedule<Duration> {
+    Schedule { initial: half(rtt), changes: changes.iter().map(|(time, rtt)| (*time, half(*rtt))).collect() }
+}
+
+fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
+    required(field, said)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
+}
+
+fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
+    required(field, said)?.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)
+}
+
+fn probability(field: &str, said: &Option<Said<Probability>>) -> Result<Probability, ScenarioError> {
+    required(field, said)?.read(field)
+}

@@ -1,0 +1,57 @@
+//! Every scenario in `scenarios/` resolves, fits the schema, and is what its header says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fullpipe_scenario::resolve_file;
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let entries = fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    assert!(files.len() >= 14, "{files:?}");
+    files
+}
+
+#[test]
+fn every_shipped_scenario_resolves_and_is_named_after_its_file() {
+    for file in shipped() {
+        let specs = resolve_file(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        for (label, spec) in specs {
+            assert_eq!(spec.name, file.file_stem().unwrap().to_string_lossy(), "{label}");
+        }
+    }
+}
+
+#[test]
+fn every_shipped_scenario_opens_with_its_question() {
+    for file in shipped() {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("# Question: ") && text.contains("\n# Look for: "), "{}", file.display());
+    }
+}
+
+#[test]
+fn the_synthetic_trace_follows_its_formula() {
+    let mut credit = 0;
+    let mut expected = String::new();
+    for ms in 1..=30_000u32 {
+        let outage = ms % 10_000 <= 100 || ms % 10_000 >= 9_900;
+        if outage {
+            continue;
+        }
+        let phase = ms % 7_500;
+        credit += 7_500 + 22 * phase.min(7_500 - phase);
+        while credit >= 75_000 {
+            credit -= 75_000;
+            expected.push_str(&format!("{ms}\n"));
+        }
+    }
+    let trace = fs::read_to_string(scenarios().join("traces/cellular-synthetic.trace")).unwrap();
+    assert!(trace == expected, "the trace differs from its formula");
+}

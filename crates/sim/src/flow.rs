@@ -1,0 +1,221 @@
+//! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
+
+use fullpipe_scenario::spec::FlowSpec;
+use fullpipe_units::{Duration, Time};
+
+use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
+use crate::receiver::{Arrival, Receiver};
+use crate::sender::{Sender, SenderConfig, Wire};
+use crate::workload::Stream;
+
+/// Length of a SYN and of its answer as IP packets: 20 IP + 20 TCP + 20 options (MSS, SACK, timestamps, window scale).
+pub(crate) const SYN_BYTES: u32 = 60;
+/// A SYN is repeated after 1 s, then twice that, and so on (Linux: `TCP_TIMEOUT_INIT`).
+const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+/// GRO merges at most this much payload (Linux: 64 KB less headers).
+const GRO_MAX_BYTES: u64 = 65_160;
+
+/// Where acknowledgements go.
+pub(crate) trait ReturnWire {
+    /// Hands an acknowledgement to the path back at `now`.
+    fn send(&mut self, now: Time, ack: Acknowledgement);
+}
+
+/// Constants of a flow.
+#[derive(Debug)]
+pub(crate) struct FlowConfig {
+    pub(crate) sender: SenderConfig,
+    pub(crate) rmem: [u64; 3],
+    pub(crate) gro: Duration,
+    pub(crate) stream: Stream,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+}
+
+impl FlowConfig {
+    /// The interval over which the flow is measured begins here.
+    pub(crate) fn new(sender: SenderConfig, rmem: [u64; 3], gro: Duration, spec: &FlowSpec, start: Time) -> FlowConfig {
+        FlowConfig {
+            sender,
+            rmem,
+            gro,
+            stream: Stream::new(&spec.workload, sender.controller.mss),
+            start,
+            stop: spec.stop_ns.unwrap_or(Time::NEVER),
+        }
+    }
+}
+
+/// A flow.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) config: FlowConfig,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) receiver: Option<Receiver>,
+    syn_due: Time,
+    syn_timeout: Duration,
+    pub(crate) syns_sent: u64,
+    pub(crate) syns_arrived: u64,
+    stop_due: Time,
+    /// Data that GRO holds back, and until when.
+    merging: Option<Arrival>,
+    merge_due: Time,
+    /// When the receiver had everything.
+    pub(crate) completed: Option<Time>,
+}
+
+impl Flow {
+    pub(crate) fn new(config: FlowConfig) -> Flow {
+        Flow {
+            sender: None,
+            receiver: None,
+            syn_due: config.start,
+            syn_timeout: SYN_TIMEOUT,
+            syns_sent: 0,
+            syns_arrived: 0,
+            stop_due: config.stop,
+            merging: None,
+            merge_due: Time::NEVER,
+            completed: None,
+            config,
+        }
+    }
+
+    /// When the flow next has something to do by itself.
+    #[inline]
+    pub(crate) fn next(&self) -> Time {
+        let sender = self.sender.as_ref().map_or(Time::NEVER, Sender::timer);
+        let receiver = self.receiver.as_ref().map_or(Time::NEVER, Receiver::timer);
+        sender.min(receiver).min(self.syn_due).min(self.stop_due).min(self.merge_due)
+    }
+
+    /// A time from [`Flow::next`] has come.
+    pub(crate) fn on_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) {
+        if self.syn_due <= now {
+            self.send_syn(now, out);
+        }
+        if self.stop_due <= now {
+            self.stop_due = Time::NEVER;
+            self.syn_due = Time::NEVER;
+            if let Some(sender) = &mut self.sender {
+                sender.stop();
+            }
+        }
+        if self.merge_due <= now
+            && let Some(arrival) = self.merging.take()
+        {
+            self.merge_due = Time::NEVER;
+            self.receive(now, &arrival, back);
+        }
+        if let Some(receiver) = &mut self.receiver
+            && receiver.timer() <= now
+            && receiver.on_timer(now)
+        {
+            back.send(now, receiver.acknowledge());
+        }
+        if let Some(sender) = &mut self.sender
+            && sender.timer() <= now
+        {
+            sender.on_timer(now, out);
+        }
+    }
+
+    fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
+        let sent_us = now.as_micros() as u32;
+        self.syns_sent += 1;
+        out.send(now, Segment { flow: self.config.sender.flow, sent_us, seq: 0, payload: 0, syn: true });
+        self.syn_due = now + self.syn_timeout;
+        self.syn_timeout = self.syn_timeout + self.syn_timeout;
+    }
+
+    /// A segment arrived at the receiver.
+    #[inline]
+    pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, back: &mut impl ReturnWire) {
+        if segment.syn {
+            return self.on_syn(now, segment, back);
+        }
+        let arrival =
+            Arrival { seq: segment.seq, segments: 1, bytes: segment.payload as u64, sent_us: segment.sent_us };
+        if self.config.gro == Duration::ZERO {
+            return self.receive(now, &arrival, back);
+        }
+        match &mut self.merging {
+            Some(held)
+                if held.seq + held.segments as u64 == arrival.seq && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
+            {
+                held.segments += 1;
+                held.bytes += arrival.bytes;
+            }
+            _ => {
+                if let Some(held) = self.merging.replace(arrival) {
+                    self.receive(now, &held, back);
+                } else {
+                    self.merge_due = now + self.config.gro;
+                }
+            }
+        }
+    }
+
+    fn on_syn(&mut self, now: Time, segment: &Segment, back: &mut impl ReturnWire) {
+        self.syns_arrived += 1;
+        let mss = self.config.sender.controller.mss;
+        let receiver =
+            self.receiver.get_or_insert_with(|| Receiver::new(segment.flow, mss, self.config.rmem, now));
+        let window_edge = receiver.acknowledge().window_edge;
+        back.send(
+            now,
+            Acknowledgement {
+                flow: segment.flow,
+                echo_us: segment.sent_us,
+                ack: 0,
+                window_edge,
+                sack: [(0, 0); SACK_BLOCKS],
+                blocks: 0,
+                dsack: false,
+                syn: true,
+            },
+        );
+    }
+
+    #[inline]
+    fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) {
+        let rtt = self.sender.as_ref().map_or(Duration::ZERO, Sender::srtt);
+        let receiver = self.receiver.as_mut().expect("data follows the handshake");
+        if receiver.on_arrival(now, arrival, rtt) {
+            back.send(now, receiver.acknowledge());
+        }
+        if receiver.delivered_segments() >= self.config.stream.segments() && self.completed.is_none() {
+            self.completed = Some(now);
+        }
+    }
+
+    /// Segments that GRO holds back.
+    pub(crate) fn merging_segments(&self) -> u64 {
+        self.merging.map_or(0, |arrival| arrival.segments as u64)
+    }
+
+    /// An acknowledgement arrived at the sender.
+    #[inline]
+    pub(crate) fn on_acknowledgement(&mut self, now: Time, ack: &Acknowledgement, random: u32, out: &mut impl Wire) {
+        match &mut self.sender {
+            Some(sender) => {
+                if !ack.syn {
+                    sender.on_ack(now, ack, random, out);
+                }
+            }
+            None => {
+                if !ack.syn {
+                    return;
+                }
+                // A repeated SYN makes the sample ambiguous (Karn).
+                let rtt = (self.syns_sent == 1)
+                    .then(|| Duration::from_micros((now.as_micros() as u32).wrapping_sub(ack.echo_us) as u64));
+                self.syn_due = Time::NEVER;
+                let mut sender =
+                    Sender::establish(&self.config.sender, self.config.stream, now, rtt, ack.window_edge);
+                sender.push(now, out);
+                self.sender = Some(sender);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What travels: data segments one way, acknowledgements the other.
+//!
+//! Sequence numbers count segments, not bytes: every segment of a flow is full-sized but its last.
+
+/// A data segment, or a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) flow: u32,
+    /// When it left the sender: its TCP timestamp, microseconds, wrapping.
+    pub(crate) sent_us: u32,
+    /// Its number; unused in a SYN.
+    pub(crate) seq: u64,
+    /// Payload bytes; zero in a SYN.
+    pub(crate) payload: u32,
+    pub(crate) syn: bool,
+}
+
+/// Blocks that an acknowledgement can carry beside timestamps (RFC 2018: 40 bytes of options).
+pub(crate) const SACK_BLOCKS: usize = 3;
+
+/// An acknowledgement, or the answer to a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledgement {
+    pub(crate) flow: u32,
+    /// Timestamp of the segment that it answers (RFC 7323 TSecr), microseconds, wrapping.
+    pub(crate) echo_us: u32,
+    /// The next segment that the receiver expects.
+    pub(crate) ack: u64,
+    /// The first byte past the receive window, counted from the start of the stream.
+    pub(crate) window_edge: u64,
+    /// Half-open ranges of segments; the first `blocks` count.
+    pub(crate) sack: [(u64, u64); SACK_BLOCKS],
+    pub(crate) blocks: u8,
+    /// The first block reports a duplicate (RFC 2883).
+    pub(crate) dsack: bool,
+    pub(crate) syn: bool,
+}
+
+impl Acknowledgement {
+    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, and 4 + 8 a block.
+    pub(crate) fn wire_bytes(&self) -> u32 {
+        52 + if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 }
+    }
+}

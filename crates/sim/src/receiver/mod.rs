@@ -1,0 +1,450 @@
+//! The receiver: reassembly, SACK blocks, and when to acknowledge (Linux 6.12, `tcp_input.c`).
+//!
+//! - In order: the first 16 segments are acknowledged one by one (quick ACKs), and any while the window is still growing;
+//!   then one ACK for more than one segment, or after the delayed-ACK timer of 40 ms.
+//! - Out of order: three duplicate ACKs at once, then one for all that arrives within min(1 ms, 5 % of the RTT) (SACK
+//!   compression, `tcp_comp_sack_delay_ns`), and at once when a hole closes.
+
+mod window;
+
+use std::collections::VecDeque;
+
+use fullpipe_units::{Duration, Time};
+
+use crate::clock::Jiffies;
+use crate::packet::{Acknowledgement, SACK_BLOCKS};
+use window::ReceiveWindow;
+
+/// Linux `TCP_MAX_QUICKACKS`.
+const MAX_QUICK_ACKS: u32 = 16;
+/// Linux `TCP_ATO_MIN` and `TCP_DELACK_MIN`: 40 ms.
+const ATO_MIN: Duration = Duration::from_millis(40);
+/// Linux `TCP_DELACK_MAX`: 200 ms.
+const ATO_MAX: Duration = Duration::from_millis(200);
+/// Linux `net.ipv4.tcp_comp_sack_nr`.
+const COMPRESSED_MAX: u32 = 44;
+/// Linux `net.ipv4.tcp_comp_sack_delay_ns`: 1 ms.
+const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// Blocks that Linux remembers (`TCP_NUM_SACKS`).
+const SACKS: usize = 4;
+
+/// Data that arrived in one piece: one segment, or several that GRO merged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) seq: u64,
+    pub(crate) segments: u32,
+    pub(crate) bytes: u64,
+    /// Timestamp of the first segment.
+    pub(crate) sent_us: u32,
+}
+
+/// The receiving half of a flow.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    flow: u32,
+    mss: u32,
+    /// Next segment expected (Linux: `rcv_nxt`), and the bytes before it.
+    next: u64,
+    next_bytes: u64,
+    /// `next_bytes` when the last ACK left (Linux: `rcv_wup`), and the segment.
+    acked_bytes: u64,
+    acked: u64,
+    window: ReceiveWindow,
+    /// Ranges waiting out of order, in order and apart.
+    waiting: VecDeque<(u64, u64)>,
+    /// A short segment that waits, and by how many bytes it is short: the last of its stream.
+    short: Option<(u64, u64)>,
+    /// Blocks to report, latest first (Linux: `selective_acks`).
+    sacks: [(u64, u64); SACKS],
+    sack_count: usize,
+    duplicate: Option<(u64, u64)>,
+    echo_us: u32,
+    quick: u32,
+    ato: Duration,
+    last_arrival: Time,
+    seen_data: bool,
+    delayed_ack: Time,
+    compressed: u32,
+    compressed_timer: Time,
+    /// Duplicate ACKs sent at once for this `next` (Linux: `dup_ack_counter`).
+    duplicates: u32,
+    duplicates_for: u64,
+    /// Segments that arrived, duplicates included.
+    pub(crate) arrived_segments: u64,
+    /// Segments that had arrived before.
+    pub(crate) duplicate_segments: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(flow: u32, mss: u32, rmem: [u64; 3], now: Time) -> Receiver {
+        Receiver {
+            flow,
+            mss,
+            next: 0,
+            next_bytes: 0,
+            acked_bytes: 0,
+            acked: 0,
+            window: ReceiveWindow::new(mss, rmem, now),
+            waiting: VecDeque::new(),
+            short: None,
+            sacks: [(0, 0); SACKS],
+            sack_count: 0,
+            duplicate: None,
+            echo_us: 0,
+            quick: 0,
+            ato: ATO_MIN,
+            last_arrival: now,
+            seen_data: false,
+            delayed_ack: Time::NEVER,
+            compressed: 0,
+            compressed_timer: Time::NEVER,
+            duplicates: 0,
+            duplicates_for: 0,
+            arrived_segments: 0,
+            duplicate_segments: 0,
+        }
+    }
+
+    /// Bytes delivered to the application.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        self.next_bytes
+    }
+
+    /// Segments delivered to the application.
+    pub(crate) fn delivered_segments(&self) -> u64 {
+        self.next
+    }
+
+    /// Segments waiting out of order.
+    pub(crate) fn waiting_segments(&self) -> u64 {
+        self.waiting.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// When a timer of the receiver is due.
+    #[inline]
+    pub(crate) fn timer(&self) -> Time {
+        self.delayed_ack.min(self.compressed_timer)
+    }
+
+    /// Data arrived; `rtt` is the receiver's estimate of the round trip. Returns whether an ACK must leave now.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
+        self.arrived_segments += arrival.segments as u64;
+        let end = arrival.seq + arrival.segments as u64;
+        if arrival.seq <= self.acked {
+            self.echo_us = arrival.sent_us;
+        }
+        if arrival.seq == self.next {
+            self.on_data(now, arrival.bytes);
+            self.next = end;
+            self.next_bytes += arrival.bytes;
+            let mut closed = false;
+            if !self.waiting.is_empty() {
+                self.take_waiting();
+                closed = self.waiting.is_empty();
+            }
+            self.window.on_read(now, self.next_bytes, rtt);
+            return self.check_ack(now, closed, rtt);
+        }
+        if arrival.seq < self.next {
+            return self.on_duplicate(arrival, end);
+        }
+        self.on_data_out_of_order(arrival, end);
+        self.check_ack(now, false, rtt)
+    }
+
+    /// A timer is due. Returns whether an ACK must leave now.
+    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+        if self.compressed_timer <= now {
+            self.compressed_timer = Time::NEVER;
+            return self.compressed > 0;
+        }
+        if self.delayed_ack <= now {
+            self.delayed_ack = Time::NEVER;
+            // A delayed ACK that had to wait for its timer inflates the timer (`tcp_delack_timer_handler`).
+            self.ato = Duration::from_nanos(self.ato.as_nanos() * 2).min(ATO_MAX);
+            return true;
+        }
+        false
+    }
+
+    /// Builds the ACK that reports the present state.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
+        let waiting = self.waiting_bytes();
+        let mut ack = Acknowledgement {
+            flow: self.flow,
+            echo_us: self.echo_us,
+            ack: self.next,
+            window_edge: self.window.announce(self.next_bytes, waiting),
+            sack: [(0, 0); SACK_BLOCKS],
+            blocks: 0,
+            dsack: false,
+            syn: false,
+        };
+        if let Some(range) = self.duplicate.take() {
+            ack.sack[0] = range;
+            ack.blocks = 1;
+            ack.dsack = true;
+        }
+        for block in &self.sacks[..self.sack_count] {
+            if (ack.blocks as usize) < SACK_BLOCKS {
+                ack.sack[ack.blocks as usize] = *block;
+                ack.blocks += 1;
+            }
+        }
+        self.acked_bytes = self.next_bytes;
+        self.acked = self.next;
+        self.quick = self.quick.saturating_sub(1);
+        if self.quick == 0 {
+            self.ato = ATO_MIN;
+        }
+        self.delayed_ack = Time::NEVER;
+        self.compressed = 0;
+        self.compressed_timer = Time::NEVER;
+        ack
+    }
+
+    /// Bookkeeping of data that is delivered in order (Linux: `tcp_event_data_recv`).
+    #[inline]
+    fn on_data(&mut self, now: Time, bytes: u64) {
+        if !self.seen_data {
+            self.seen_data = true;
+            self.quick_acks();
+            self.ato = ATO_MIN;
+        } else {
+            let gap = now.saturating_since(self.last_arrival);
+            let half = Duration::from_nanos(self.ato.as_nanos() / 2);
+            if gap <= Duration::from_millis(20) {
+                self.ato = half + Duration::from_millis(20);
+            } else if gap < self.ato {
+                self.ato = (half + gap).min(ATO_MAX);
+            } else if gap > Duration::from_millis(200) {
+                // Too long a gap: the sender may have restarted its window (`icsk_rto`, at least 200 ms).
+                self.quick_acks();
+            }
+        }
+        self.last_arrival = now;
+        let waiting = self.waiting_bytes();
+        if self.window.on_data(bytes, waiting) {
+            self.quick |= 1;
+        }
+    }
+
+    #[inline]
+    fn waiting_bytes(&self) -> u64 {
+        if self.waiting.is_empty() { 0 } else { self.waiting_segments() * self.mss as u64 }
+    }
+
+    fn quick_acks(&mut self) {
+        let window = self.window.size(self.next_bytes);
+        let quick = (window / (2 * self.mss as u64)).clamp(2, MAX_QUICK_ACKS as u64) as u32;
+        self.quick = self.quick.max(quick);
+    }
+
+    /// Linux: `__tcp_ack_snd_check`.
+    #[inline]
+    fn check_ack(&mut self, now: Time, hole_closed: bool, rtt: Duration) -> bool {
+        if self.next_bytes - self.acked_bytes > self.mss as u64 || self.quick > 0 || hole_closed {
+            return true;
+        }
+        if self.waiting.is_empty() {
+            self.delayed_ack = self.delayed_ack.min(Jiffies::at(now).plus(self.ato).start());
+            return false;
+        }
+        if self.compressed >= COMPRESSED_MAX {
+            return true;
+        }
+        if self.duplicates_for != self.next {
+            self.duplicates_for = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < 3 {
+            self.duplicates += 1;
+            return true;
+        }
+        self.compressed += 1;
+        if self.compressed_timer == Time::NEVER {
+            self.compressed_timer = now + COMPRESSED_DELAY.min(Duration::from_nanos(rtt.as_nanos() / 20));
+        }
+        false
+    }
+
+    /// Moves what is in order now from the out-of-order ranges to the stream.
+    fn take_waiting(&mut self) {
+        while let Some(&(start, end)) = self.waiting.front() {
+            if start > self.next {
+                break;
+            }
+            if end > self.next {
+                self.next_bytes += (end - self.next) * self.mss as u64;
+                if let Some((seq, missing)) = self.short
+                    && (self.next..end).contains(&seq)
+                {
+                    self.next_bytes -= missing;
+                }
+                self.next = end;
+            }
+            self.waiting.pop_front();
+        }
+        let (next, mut kept) = (self.next, 0);
+        for index in 0..self.sack_count {
+            if self.sacks[index].1 > next {
+                self.sacks[kept] = self.sacks[index];
+                kept += 1;
+            }
+        }
+        self.sack_count = kept;
+    }
+
+    /// Everything in it had arrived before: answer at once and report it (RFC 2883).
+    fn on_duplicate(&mut self, arrival: &Arrival, end: u64) -> bool {
+        self.duplicate_segments += arrival.segments as u64;
+        self.quick_acks();
+        self.ato = ATO_MIN;
+        self.duplicate = Some((arrival.seq, end.min(self.next)));
+        true
+    }
+
+    fn on_data_out_of_order(&mut self, arrival: &Arrival, end: u64) {
+        let start = arrival.seq;
+        let full = arrival.segments as u64 * self.mss as u64;
+        if arrival.bytes < full {
+            self.short = Some((end - 1, full - arrival.bytes));
+        }
+        let waiting = self.waiting_bytes();
+        self.window.on_data(arrival.bytes, waiting);
+        // The usual place is the end.
+        let mut place = self.waiting.len();
+        while place > 0 && self.waiting[place - 1].0 > start {
+            place -= 1;
+        }
+        if place > 0 && self.waiting[place - 1].1 >= end {
+            self.duplicate_segments += arrival.segments as u64;
+            self.duplicate = Some((start, end));
+            self.report(start, end);
+            return;
+        }
+        let (mut from, mut to) = (start, end);
+        if place > 0 && self.waiting[place - 1].1 >= start {
+            place -= 1;
+            from = self.waiting[place].0;
+            self.waiting[place].1 = end;
+        } else {
+            self.waiting.insert(place, (start, end));
+        }
+        while place + 1 < self.waiting.len() && self.waiting[place + 1].0 <= to {
+            to = to.max(self.waiting[place + 1].1);
+            self.waiting[place].1 = to;
+            self.waiting.remove(place + 1);
+        }
+        from = from.min(start);
+        self.report(from, to);
+    }
+
+    /// Puts the block that just changed in front (RFC 2018 section 4; Linux: `tcp_sack_new_ofo_skb`).
+    fn report(&mut self, start: u64, end: u64) {
+        let mut kept = 1;
+        let mut fresh = [(start, end); SACKS];
+        for block in &self.sacks[..self.sack_count] {
+            if (block.0 > end || block.1 < start) && kept < SACKS {
+                fresh[kept] = *block;
+                kept += 1;
+            }
+        }
+        self.sacks = fresh;
+        self.sack_count = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn receiver() -> Receiver {
+        Receiver::new(0, 1000, [4096, 131_072, 1 << 31], Time::ZERO)
+    }
+
+    fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {
+        let arrival = Arrival { seq, segments: 1, bytes: 1000, sent_us: at_us as u32 };
+        let now = receiver.on_arrival(Time::from_micros(at_us), &arrival, RTT);
+        if now {
+            receiver.acknowledge();
+        }
+        now
+    }
+
+    #[test]
+    fn early_segments_are_acknowledged_at_once_and_later_ones_in_pairs() {
+        let mut receiver = receiver();
+        // A window that cannot grow any more, so that only the count of quick ACKs decides.
+        receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
+        let sent: Vec<bool> = (0..40).map(|seq| arrive(&mut receiver, 1000 + seq * 100, seq)).collect();
+        assert!(sent[..14].iter().all(|now| *now), "{sent:?}");
+        assert_eq!(sent[30..40].iter().filter(|now| **now).count(), 5, "{sent:?}");
+    }
+
+    #[test]
+    fn a_lone_segment_waits_for_the_delayed_ack_timer() {
+        let mut receiver = receiver();
+        receiver.seen_data = true;
+        receiver.quick = 0;
+        receiver.window = ReceiveWindow::new(1000, [4096, 2000, 2000], Time::ZERO);
+        assert!(!arrive(&mut receiver, 1_000, 0));
+        let due = receiver.timer();
+        assert_eq!(due, Time::from_micros(40_000), "ten jiffies of 4 ms after the one that holds 1 ms");
+        assert!(receiver.on_timer(due));
+        assert_eq!(receiver.timer(), Time::NEVER);
+    }
+
+    #[test]
+    fn duplicates_are_compressed_after_three_and_flushed_by_the_timer() {
+        let mut receiver = receiver();
+        for seq in 0..60 {
+            arrive(&mut receiver, seq, seq);
+        }
+        receiver.quick = 0;
+        let sent: Vec<bool> = (61..71).map(|seq| arrive(&mut receiver, 100_000 + seq, seq)).collect();
+        assert_eq!(sent, [true, true, true, false, false, false, false, false, false, false]);
+        assert_eq!(receiver.timer(), Time::from_micros(100_064) + COMPRESSED_DELAY);
+        assert!(arrive(&mut receiver, 100_900, 60), "a closed hole is acknowledged at once");
+        assert_eq!((receiver.next, receiver.sack_count), (71, 0));
+    }
+
+    #[test]
+    fn blocks_are_reported_latest_first() {
+        let mut receiver = receiver();
+        for seq in [2, 4, 6, 8, 5] {
+            arrive(&mut receiver, seq, seq);
+        }
+        receiver.next = 0;
+        let ack = receiver.acknowledge();
+        assert_eq!(&ack.sack[..ack.blocks as usize], &[(4, 7), (8, 9), (2, 3)]);
+        assert_eq!(ack.wire_bytes(), 80);
+    }
+
+    #[test]
+    fn a_short_last_segment_that_arrives_early_counts_its_own_bytes() {
+        let mut receiver = receiver();
+        arrive(&mut receiver, 1, 0);
+        let tail = Arrival { seq: 2, segments: 1, bytes: 300, sent_us: 2 };
+        receiver.on_arrival(Time::from_micros(2), &tail, RTT);
+        arrive(&mut receiver, 3, 1);
+        assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (3, 2300));
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_as_dsack() {
+        let mut receiver = receiver();
+        for seq in 0..4 {
+            arrive(&mut receiver, seq, seq);
+        }
+        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, sent_us: 9 };
+        assert!(receiver.on_arrival(Time::from_micros(9), &arrival, RTT));
+        let ack = receiver.acknowledge();
+        assert!(ack.dsack);
+        assert_eq!((ack.sack[0], ack.ack), ((1, 2), 4));
+    }
+}

@@ -1,0 +1,278 @@
+//! RACK loss detection (RFC 8985; Linux 6.12 `net/ipv4/tcp_recovery.c`): a segment is lost when one sent later was
+//! delivered and the reordering window has passed.
+//!
+//! Nothing is scanned twice. Segments sent once left in order of sequence, so a pointer that only moves up finds the lost
+//! ones among them; retransmissions wait in a queue in the order they left.
+
+use std::collections::VecDeque;
+
+use fullpipe_cc::CaState;
+
+use super::scoreboard::Scoreboard;
+
+/// Linux `TCP_RACK_RECOVERY_THRESH`.
+const REO_WND_PERSIST: u32 = 16;
+/// Linux `net.ipv4.tcp_reordering`.
+pub(crate) const REORDERING: u32 = 3;
+/// Linux `net.ipv4.tcp_max_reordering`.
+const REORDERING_MAX: u32 = 300;
+
+/// Detector state. Times are wrapping microseconds.
+#[derive(Debug)]
+pub(crate) struct Rack {
+    /// Send time and number of the segment sent last among those delivered.
+    newest_us: u32,
+    newest_seq: u64,
+    /// Its RTT.
+    rtt_us: u32,
+    /// Something was delivered since the last detection.
+    pub(crate) advanced: bool,
+    reo_wnd_steps: u32,
+    /// Recoveries for which a widened window stays.
+    pub(crate) reo_wnd_persist: u32,
+    last_delivered: u32,
+    pub(crate) dsack_seen: bool,
+    /// Reordering was ever seen.
+    pub(crate) reordering_seen: bool,
+    /// Degree of reordering, segments (Linux: `tp->reordering`).
+    pub(crate) reordering: u32,
+    /// All segments below it that were sent once are delivered or marked lost.
+    first_original: u64,
+    /// (segment, when it left), in the order they left. Entries of delivered or again retransmitted segments are stale.
+    retransmissions: VecDeque<(u64, u32)>,
+}
+
+/// What a detection pass found besides the marks on the scoreboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detection {
+    /// Some segments may still be lost: look again after this many microseconds.
+    pub(crate) again_after_us: Option<u32>,
+}
+
+#[inline]
+fn after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+impl Rack {
+    pub(crate) fn new() -> Rack {
+        Rack {
+            newest_us: 0,
+            newest_seq: 0,
+            rtt_us: 0,
+            advanced: false,
+            reo_wnd_steps: 1,
+            reo_wnd_persist: 0,
+            last_delivered: 0,
+            dsack_seen: false,
+            reordering_seen: false,
+            reordering: REORDERING,
+            first_original: 0,
+            retransmissions: VecDeque::new(),
+        }
+    }
+
+    /// `seq`, which last left at `sent_us`, was delivered (Linux: `tcp_rack_advance`).
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, seq: u64, sent_us: u32, now_us: u32, retransmitted: bool, min_rtt_us: u32) {
+        let rtt_us = now_us.wrapping_sub(sent_us);
+        if retransmitted && rtt_us < min_rtt_us {
+            // Too early for the retransmission: the original arrived after all.
+            return;
+        }
+        self.advanced = true;
+        self.rtt_us = rtt_us;
+        if self.is_newest(seq, sent_us) {
+            self.newest_us = sent_us;
+            self.newest_seq = seq;
+        }
+    }
+
+    /// Whether a segment left after the newest delivered one; equal times are ordered by sequence.
+    #[inline]
+    fn is_newest(&self, seq: u64, sent_us: u32) -> bool {
+        after(sent_us, self.newest_us) || (sent_us == self.newest_us && seq > self.newest_seq)
+    }
+
+    /// `seq` was retransmitted at `sent_us`.
+    pub(crate) fn on_retransmit(&mut self, seq: u64, sent_us: u32) {
+        self.retransmissions.push_back((seq, sent_us));
+    }
+
+    /// A segment never retransmitted was delivered below one delivered before it (Linux: `tcp_check_sack_reordering`).
+    pub(crate) fn on_reordering(&mut self, seq: u64, highest_delivered: u64) {
+        if seq >= highest_delivered {
+            return;
+        }
+        let distance = (highest_delivered - seq).min(REORDERING_MAX as u64) as u32;
+        self.reordering = self.reordering.max(distance);
+        self.reordering_seen = true;
+    }
+
+    /// Widens the window when duplicates were reported (Linux: `tcp_rack_update_reo_wnd`). `basis` is the sampled segment's
+    /// count of delivered segments when it left, `delivered` the count now.
+    pub(crate) fn update_window(&mut self, basis: Option<u32>, delivered: u32) {
+        let Some(basis) = basis else { return };
+        if after(self.last_delivered, basis) {
+            self.dsack_seen = false;
+        }
+        if self.dsack_seen {
+            self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(255);
+            self.dsack_seen = false;
+            self.last_delivered = delivered;
+            self.reo_wnd_persist = REO_WND_PERSIST;
+        } else if self.reo_wnd_persist == 0 {
+            self.reo_wnd_steps = 1;
+        }
+    }
+
+    fn window_us(&self, board: &Scoreboard, state: CaState, min_rtt_us: u32, srtt_us: u32) -> u32 {
+        let evident = state >= CaState::Recovery || board.sacked_out >= self.reordering;
+        if !self.reordering_seen && evident {
+            return 0;
+        }
+        (min_rtt_us >> 2).saturating_mul(self.reo_wnd_steps).min(srtt_us)
+    }
+
+    /// Marks what is lost by now and tells `on_lost` of each segment, in the order found (Linux: `tcp_rack_detect_loss`).
+    pub(crate) fn detect(
+        &mut self,
+        board: &mut Scoreboard,
+        at: Moment,
+        mut on_lost: impl FnMut(&Scoreboard, u64),
+    ) -> Detection {
+        let window_us = self.window_us(board, at.state, at.min_rtt_us, at.srtt_us);
+        let deadline_us = self.rtt_us.wrapping_add(window_us);
+        let mut waiting = false;
+
+        self.first_original = self.first_original.max(board.una);
+        while let Some(seq) = board.next_unsacked(self.first_original, board.next) {
+            self.first_original = seq;
+            if board.ever_retransmitted.get(seq) || board.lost.get(seq) {
+                self.first_original += 1;
+                continue;
+            }
+            let sent_us = board.tx(seq).sent_us;
+            if self.is_newest(seq, sent_us) || (sent_us == self.newest_us && seq == self.newest_seq) {
+                break;
+            }
+            if at.now_us.wrapping_sub(sent_us) < deadline_us {
+                waiting = true;
+                break;
+            }
+            board.mark_lost(seq);
+            on_lost(board, seq);
+            self.first_original += 1;
+        }
+
+        while let Some(&(seq, sent_us)) = self.retransmissions.front() {
+            // A tail loss probe repeats a segment without counting it as retransmitted, so that bit does not decide.
+            let stale = seq < board.una
+                || board.sacked.get(seq)
+                || board.tx(seq).sent_us != sent_us
+                || (board.lost.get(seq) && !board.retransmitted.get(seq));
+            if !stale {
+                if self.is_newest(seq, sent_us) || (sent_us == self.newest_us && seq == self.newest_seq) {
+                    break;
+                }
+                if at.now_us.wrapping_sub(sent_us) < deadline_us {
+                    waiting = true;
+                    break;
+                }
+                board.mark_lost(seq);
+                on_lost(board, seq);
+            }
+            self.retransmissions.pop_front();
+        }
+
+        // The last to expire is the newest that left before the newest delivered one.
+        let again_after_us = waiting
+            .then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
+        Detection { again_after_us }
+    }
+
+    /// Whether `seq` would count as lost at a timeout: it left at least an RTT ago (Linux: `tcp_timeout_mark_lost`).
+    pub(crate) fn expired(&self, board: &Scoreboard, seq: u64, now_us: u32) -> bool {
+        now_us.wrapping_sub(board.tx(seq).sent_us) >= self.rtt_us
+    }
+
+    /// After an undo took back the marks, the segments are candidates again.
+    pub(crate) fn on_unmark(&mut self, una: u64) {
+        self.first_original = una;
+        self.advanced = true;
+    }
+}
+
+/// When and in which state a detection happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now_us: u32,
+    pub(crate) state: CaState,
+    pub(crate) min_rtt_us: u32,
+    pub(crate) srtt_us: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_cc::delivery::TxState;
+
+    fn sent_each_millisecond(segments: u32) -> Scoreboard {
+        let mut board = Scoreboard::new();
+        for n in 0..segments {
+            board.push(1, TxState { sent_us: n * 1000, ..TxState::default() });
+        }
+        board
+    }
+
+    fn sack(board: &mut Scoreboard, rack: &mut Rack, seq: u64, now_us: u32) {
+        board.sacked.set(seq);
+        board.sacked_out += 1;
+        rack.on_delivered(seq, board.tx(seq).sent_us, now_us, false, 40_000);
+    }
+
+    fn detect(rack: &mut Rack, board: &mut Scoreboard, now_us: u32, state: CaState) -> (Vec<u64>, Option<u32>) {
+        let mut lost = Vec::new();
+        let at = Moment { now_us, state, min_rtt_us: 40_000, srtt_us: 40_000 };
+        let detection = rack.detect(board, at, |_, seq| lost.push(seq));
+        (lost, detection.again_after_us)
+    }
+
+    #[test]
+    fn one_sack_waits_a_quarter_of_the_rtt_and_three_do_not() {
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new());
+        sack(&mut board, &mut rack, 1, 41_000);
+        assert_eq!(detect(&mut rack, &mut board, 41_000, CaState::Open), (vec![], Some(10_000)));
+        sack(&mut board, &mut rack, 2, 42_000);
+        sack(&mut board, &mut rack, 3, 43_000);
+        assert_eq!(detect(&mut rack, &mut board, 43_000, CaState::Open), (vec![0], None));
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_something_sent_later_arrives() {
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new());
+        for seq in 1..4 {
+            sack(&mut board, &mut rack, seq, 40_000 + seq as u32 * 1000);
+        }
+        assert_eq!(detect(&mut rack, &mut board, 43_000, CaState::Open).0, [0]);
+        board.retransmit(0, TxState { sent_us: 43_000, ..TxState::default() });
+        rack.on_retransmit(0, 43_000);
+        assert_eq!(detect(&mut rack, &mut board, 50_000, CaState::Recovery).0, [0; 0]);
+        board.push(1, TxState { sent_us: 44_000, ..TxState::default() });
+        sack(&mut board, &mut rack, 10, 85_000);
+        // 4..10 left before it too and were not delivered.
+        assert_eq!(detect(&mut rack, &mut board, 85_000, CaState::Recovery).0, [4, 5, 6, 7, 8, 9, 0]);
+        assert_eq!((board.lost_out, board.retrans_out), (7, 0));
+    }
+
+    #[test]
+    fn segments_of_one_burst_are_ordered_by_sequence() {
+        let mut board = Scoreboard::new();
+        board.push(4, TxState::default());
+        let mut rack = Rack::new();
+        board.sacked.set(2);
+        board.sacked_out = 1;
+        rack.on_delivered(2, 0, 50_000, false, 40_000);
+        assert_eq!(detect(&mut rack, &mut board, 50_000, CaState::Recovery).0, [0, 1]);
+    }
+}

@@ -1,0 +1,399 @@
+//! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
+
+use fullpipe_cc::{CaState, Config, Controller, Limits, Sent, TransmitStart, WindowUnused};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+use super::scoreboard::Scoreboard;
+use super::{Sender, Wire};
+use crate::packet::Segment;
+use fullpipe_cc::delivery::TxState;
+
+/// A burst carries what the rate moves in 2^-10 s (Linux: `sk_pacing_shift`).
+const PACING_SHIFT: u32 = 10;
+/// ... and more on short paths (Linux: `net.ipv4.tcp_tso_rtt_log`).
+const TSO_RTT_LOG: u32 = 9;
+/// Linux: segments at the start of a connection that are not paced.
+const UNPACED_SEGMENTS: u64 = 10;
+/// A partial window may wait for more if a third of the window is not free (Linux: `net.ipv4.tcp_tso_win_divisor`).
+const TSO_WIN_DIVISOR: u32 = 3;
+/// Bursts may wait for the next ACK only this long (Linux: `tcp_tso_should_defer`).
+const DEFER_MAX: Duration = Duration::from_millis(1);
+/// Linux `net.ipv4.tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`, percent.
+const PACING_SLOW_START_PERCENT: u64 = 200;
+const PACING_AVOIDANCE_PERCENT: u64 = 120;
+/// Memory that a queued segment takes for each 1448 bytes of payload, in a socket whose application writes in large
+/// pieces: pages of payload and one `sk_buff` of 768 bytes for each 64 KB (`skb->truesize`).
+const SEND_MEMORY_PER_64K: u64 = 65_536 + 768;
+
+/// How the window was used (Linux: `tcp_cwnd_validate`).
+#[derive(Debug)]
+pub(super) struct Usage {
+    pub(super) cwnd_limited: bool,
+    pub(super) max_packets_out: u32,
+    round_end: u64,
+    used: u32,
+    stamp: Time,
+}
+
+/// Output state.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) paced: bool,
+    /// Linux: `sk_pacing_rate`; sizes bursts even when nothing is paced.
+    pub(super) rate: Rate,
+    /// Earliest departure of the next burst (Linux: `tcp_wstamp_ns`).
+    pub(super) departure: Time,
+    /// When the pacing timer fires.
+    pub(super) wake: Time,
+    pub(super) usage: Usage,
+    /// Nothing before it waits for retransmission (Linux: `retransmit_skb_hint`).
+    pub(super) retransmit_from: u64,
+    /// Data segments sent (Linux: `data_segs_out`).
+    segments: u64,
+    last_sent: Time,
+    /// Payload bytes that the send buffer holds.
+    buffer: u64,
+}
+
+impl Output {
+    pub(super) fn new(now: Time, send_buffer: u64, config: &Config) -> Output {
+        Output {
+            paced: config.paced,
+            // Linux starts with an unlimited rate; the first ACK sets it.
+            rate: Rate::MAX,
+            departure: now,
+            wake: Time::NEVER,
+            usage: Usage { cwnd_limited: false, max_packets_out: 0, round_end: 0, used: 0, stamp: now },
+            retransmit_from: 0,
+            segments: 0,
+            last_sent: now,
+            buffer: (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64,
+        }
+    }
+}
+
+/// Why data is being pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Push {
+    Normal,
+    /// A tail loss probe: one segment, whatever the window says.
+    Probe,
+}
+
+/// The rate that Linux derives from the window (`tcp_update_pacing_rate`).
+#[inline]
+pub(super) fn window_rate(limits: &Limits, config: &Config, packets_out: u32, srtt_x8: u32) -> Rate {
+    let percent =
+        if limits.cwnd < limits.ssthresh / 2 { PACING_SLOW_START_PERCENT } else { PACING_AVOIDANCE_PERCENT };
+    if srtt_x8 == 0 {
+        return Rate::MAX;
+    }
+    let bytes_x8 = config.mss as u64 * (1_000_000 / 100 * 8) * percent * limits.cwnd.max(packets_out) as u64;
+    let rate = Rate::from_bytes_per_sec(bytes_x8 / srtt_x8 as u64);
+    rate.min(config.max_pacing_rate)
+}
+
+impl Sender {
+    /// Segments in a burst (Linux: `tcp_tso_segs`).
+    #[inline]
+    fn burst_segments(&self) -> u32 {
+        let gso_max = self.config.gso_max as u64;
+        let mut bytes = self.output.rate.as_bytes_per_sec() >> PACING_SHIFT;
+        let halvings = self.min_rtt.micros() >> TSO_RTT_LOG;
+        if halvings < u32::BITS {
+            bytes = bytes.saturating_add(gso_max >> halvings);
+        }
+        let segments = if bytes >= gso_max { gso_max as u32 / self.config.mss } else { bytes as u32 / self.config.mss };
+        segments.max(self.limits.min_burst)
+    }
+
+    /// Whether pacing forbids sending now; if so the pacing timer is set.
+    #[inline]
+    fn paced_out(&mut self, now: Time) -> bool {
+        if !self.output.paced || self.output.departure <= now {
+            return false;
+        }
+        self.output.wake = self.output.departure;
+        true
+    }
+
+    /// Whether there is new data that the receiver's window admits.
+    pub(super) fn has_sendable(&self) -> bool {
+        self.sendable() > 0
+    }
+
+    /// New segments that the stream, the receiver's window and the send buffer admit.
+    #[inline]
+    fn sendable(&self) -> u64 {
+        let next = self.board.next;
+        let mss = self.config.mss as u64;
+        let in_stream = self.stream.segments() - next.min(self.stream.segments());
+        let window = (self.window_edge.saturating_sub(next * mss)) / mss;
+        let buffered = (self.board.una * mss).saturating_add(self.output.buffer) / mss;
+        let admitted = in_stream.min(window).min(buffered.saturating_sub(next));
+        if admitted == 0 && in_stream == 1 && self.window_edge >= next * mss + self.stream.bytes_of(next) as u64 {
+            return 1;
+        }
+        admitted
+    }
+
+    /// The pacing timer fired (Linux: `tcp_pace_kick`, then `tcp_tsq_write`).
+    pub(super) fn on_pacing_timer(&mut self, now: Time, wire: &mut impl Wire) {
+        if self.board.lost_out > self.board.retrans_out && self.limits.cwnd > self.board.in_flight() {
+            self.retransmit_lost(now, wire);
+        }
+        self.write(now, Push::Normal, wire);
+    }
+
+    /// Sends new data (Linux: `tcp_write_xmit`).
+    pub(super) fn write(&mut self, now: Time, push: Push, wire: &mut impl Wire) {
+        let mut cwnd_limited = false;
+        let mut sent = 0;
+        let max_segments = self.burst_segments();
+        loop {
+            let sendable = self.sendable();
+            if sendable == 0 || self.paced_out(now) {
+                break;
+            }
+            let in_flight = self.board.in_flight();
+            let cwnd = self.limits.cwnd;
+            let mut quota = if in_flight >= cwnd { 0 } else { (cwnd / 2).max(1).min(cwnd - in_flight) };
+            if quota == 0 {
+                if push != Push::Probe {
+                    break;
+                }
+                quota = 1;
+            }
+            let available = sendable.min(u32::MAX as u64) as u32;
+            if push == Push::Normal
+                && quota.min(max_segments).min(available) > 1
+                && self.should_defer(now, max_segments, available, &mut cwnd_limited)
+            {
+                break;
+            }
+            let segments = if push == Push::Probe { 1 } else { quota.min(max_segments).min(available) };
+            self.send_new(now, segments, wire);
+            sent += segments;
+            if push == Push::Probe {
+                break;
+            }
+        }
+        cwnd_limited |= self.board.in_flight() >= self.limits.cwnd;
+        if sent > 0 || cwnd_limited {
+            self.validate_window(now, cwnd_limited);
+        }
+        if sent > 0 && push == Push::Normal {
+            self.schedule_probe(now, false);
+        }
+    }
+
+    /// Whether a partial burst should wait for the next ACK to become a full one (Linux: `tcp_tso_should_defer`).
+    #[inline]
+    fn should_defer(&self, now: Time, max_segments: u32, available: u32, cwnd_limited: &mut bool) -> bool {
+        if self.recovery.state >= CaState::Recovery || now > self.output.departure + DEFER_MAX {
+            return false;
+        }
+        let in_stream = self.stream.segments() - self.board.next;
+        let window = self.limits.cwnd - self.board.in_flight();
+        let limit = window.min(available);
+        if limit >= max_segments || limit as u64 >= in_stream {
+            return false;
+        }
+        let receive_window = (self.window_edge / self.config.mss as u64).saturating_sub(self.board.una);
+        let chunk = (self.limits.cwnd as u64).min(receive_window) / TSO_WIN_DIVISOR as u64;
+        if limit as u64 >= chunk || self.board.packets_out() == 0 {
+            return false;
+        }
+        let srtt = Duration::from_nanos(self.rtt.srtt_x8() as u64 * 125);
+        let head_us = self.board.tx(self.board.una).sent_us;
+        let age = Duration::from_micros((now.as_micros() as u32).wrapping_sub(head_us) as u64);
+        let threshold = Duration::from_nanos(srtt.as_nanos() / 2).min(DEFER_MAX);
+        if srtt.saturating_sub(age) > threshold {
+            return false;
+        }
+        if window < available {
+            *cwnd_limited = true;
+        }
+        true
+    }
+
+    /// Sends the next `segments` new segments as one burst.
+    fn send_new(&mut self, now: Time, segments: u32, wire: &mut impl Wire) {
+        self.begin_burst(now);
+        let first = self.board.next;
+        let packets_out = self.board.packets_out();
+        let in_flight = self.board.in_flight();
+        let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
+        self.board.push(segments, tx);
+        let mut bytes = 0;
+        for seq in first..first + segments as u64 {
+            let payload = self.stream.bytes_of(seq);
+            bytes += payload as u64;
+            wire.send(now, Segment { flow: self.flow, sent_us: tx.sent_us, seq, payload, syn: false });
+        }
+        self.end_burst(now, segments, bytes);
+        self.controller.on_sent(&Sent {
+            departure: now,
+            segments,
+            prior_in_flight: in_flight,
+            prior_packets_out: packets_out,
+            retransmission: false,
+        });
+        if packets_out == 0 || self.timers.is_probe() {
+            self.rearm(now);
+        }
+    }
+
+    /// Retransmits what is marked lost, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
+    pub(super) fn retransmit_lost(&mut self, now: Time, wire: &mut impl Wire) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        let max_segments = self.burst_segments();
+        let mut from = self.output.retransmit_from.max(self.board.una);
+        let mut head_sent = false;
+        while self.board.lost_out > self.board.retrans_out {
+            if self.paced_out(now) {
+                break;
+            }
+            let in_flight = self.board.in_flight();
+            if in_flight >= self.limits.cwnd {
+                break;
+            }
+            let Some(seq) = self.board.next_to_retransmit(from) else { break };
+            self.output.retransmit_from = seq;
+            let most = max_segments.min(self.limits.cwnd - in_flight);
+            let segments = self.lost_run(seq, most);
+            head_sent |= seq == self.board.una;
+            self.retransmit(now, seq, segments, wire);
+            from = seq + segments as u64;
+        }
+        if head_sent && !self.timers.is_reordering() {
+            self.set_rto(now);
+        }
+    }
+
+    /// How many segments from `seq` on left in one burst and wait for retransmission, up to `most`.
+    fn lost_run(&self, seq: u64, most: u32) -> u32 {
+        let sent_us = self.board.tx(seq).sent_us;
+        let mut segments = 1;
+        while segments < most {
+            let next = seq + segments as u64;
+            let same = next < self.board.next
+                && self.board.lost.get(next)
+                && !self.board.retransmitted.get(next)
+                && !self.board.sacked.get(next)
+                && self.board.tx(next).sent_us == sent_us;
+            if !same {
+                break;
+            }
+            segments += 1;
+        }
+        segments
+    }
+
+    /// Retransmits `segments` lost segments from `first` on as one burst (Linux: `tcp_retransmit_skb`).
+    pub(super) fn retransmit(&mut self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) {
+        let sent_us = self.repeat(now, first, segments, Scoreboard::retransmit, wire);
+        self.recovery.first_retransmission.get_or_insert(sent_us);
+        self.recovery.undo_retransmissions = self.recovery.undo_retransmissions.max(0) + segments as i64;
+    }
+
+    /// Repeats the last segment as a tail loss probe (Linux: `__tcp_retransmit_skb`).
+    pub(super) fn probe(&mut self, now: Time, seq: u64, wire: &mut impl Wire) {
+        self.repeat(now, seq, 1, Scoreboard::probe, wire);
+    }
+
+    /// Sends segments again as one burst; `note` enters each on the scoreboard. Returns its timestamp.
+    fn repeat(
+        &mut self,
+        now: Time,
+        first: u64,
+        segments: u32,
+        note: fn(&mut Scoreboard, u64, TxState),
+        wire: &mut impl Wire,
+    ) -> u32 {
+        self.begin_burst(now);
+        let packets_out = self.board.packets_out();
+        let in_flight = self.board.in_flight();
+        let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
+        let mut bytes = 0;
+        for seq in first..first + segments as u64 {
+            let payload = self.stream.bytes_of(seq);
+            bytes += payload as u64;
+            note(&mut self.board, seq, tx);
+            self.rack.on_retransmit(seq, tx.sent_us);
+            wire.send(now, Segment { flow: self.flow, sent_us: tx.sent_us, seq, payload, syn: false });
+        }
+        self.end_burst(now, segments, bytes);
+        self.counters.retransmits += segments as u64;
+        self.controller.on_sent(&Sent {
+            departure: now,
+            segments,
+            prior_in_flight: in_flight,
+            prior_packets_out: packets_out,
+            retransmission: true,
+        });
+        tx.sent_us
+    }
+
+    /// Tells the controller when data leaves an idle connection (Linux: `tcp_event_data_sent`).
+    #[inline]
+    fn begin_burst(&mut self, now: Time) {
+        if self.board.in_flight() == 0 {
+            let start = TransmitStart {
+                connection: self.connection(now),
+                last_sent: self.output.last_sent,
+                rto: Duration::from_micros(self.rtt.rto_us as u64),
+            };
+            self.controller.on_transmit_start(&start);
+            self.update_limits();
+        }
+        self.output.last_sent = now;
+    }
+
+    /// Counts a burst and moves the earliest departure of the next (Linux: `tcp_update_skb_after_send`).
+    #[inline]
+    fn end_burst(&mut self, now: Time, segments: u32, bytes: u64) {
+        let prior = self.output.departure;
+        self.output.departure = self.output.departure.max(now);
+        self.output.segments += segments as u64;
+        self.counters.segments_sent += segments as u64;
+        if self.output.paced && self.output.segments >= UNPACED_SEGMENTS && self.output.rate < Rate::MAX {
+            let length = self.output.rate.time_for(Bytes::new(bytes));
+            // A burst that left late gives back up to half of its own length.
+            let credit = self.output.departure.saturating_since(prior);
+            self.output.departure += length - credit.min(Duration::from_nanos(length.as_nanos() / 2));
+        }
+    }
+
+    /// Linux: `tcp_cwnd_validate`.
+    #[inline]
+    fn validate_window(&mut self, now: Time, cwnd_limited: bool) {
+        let packets_out = self.board.packets_out();
+        let usage = &mut self.output.usage;
+        if self.board.una >= usage.round_end
+            || cwnd_limited
+            || (!usage.cwnd_limited && packets_out > usage.max_packets_out)
+        {
+            usage.cwnd_limited = cwnd_limited;
+            usage.max_packets_out = packets_out;
+            usage.round_end = self.board.next;
+        }
+        let slow_start = self.limits.cwnd < self.limits.ssthresh;
+        if usage.cwnd_limited || (slow_start && self.limits.cwnd < 2 * usage.max_packets_out) {
+            usage.used = 0;
+            usage.stamp = now;
+            return;
+        }
+        usage.used = usage.used.max(packets_out);
+        if now.saturating_since(usage.stamp) >= Duration::from_micros(self.rtt.rto_us as u64) {
+            let used = usage.used;
+            usage.used = 0;
+            usage.stamp = now;
+            let unused = WindowUnused { connection: self.connection(now), used };
+            self.controller.on_window_unused(&unused);
+            self.update_limits();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+"""Fullpipe compares congestion controls on one path: simulated, and over the machine's own Linux TCP.
+
+    import fullpipe as fp
+
+    r = fp.compare(["bbr1", "cubic"], rate="100 Mbit/s", rtt="40 ms", buffer="1 bdp")
+    r.summary     # one row a world and controller: means over seeds with 95 % confidence intervals
+    r.plot()      # throughput over time, the controller's phases shaded
+    r.report("report.html")
+
+Every name is loaded when it is first used, so that `import fullpipe` costs nothing: the command line starts
+at once, and the kernel world's child processes stay small and single-threaded.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fullpipe._native import Cancelled, ScenarioError, WorldError
+    from fullpipe.api import compare, controllers, run, schema
+    from fullpipe.results import Comparison, Results, Run
+
+__all__ = [
+    "Cancelled",
+    "Comparison",
+    "Results",
+    "Run",
+    "ScenarioError",
+    "WorldError",
+    "__version__",
+    "compare",
+    "controllers",
+    "run",
+    "schema",
+]
+
+_HOME = {
+    "compare": "fullpipe.api",
+    "controllers": "fullpipe.api",
+    "run": "fullpipe.api",
+    "schema": "fullpipe.api",
+    "Comparison": "fullpipe.results",
+    "Results": "fullpipe.results",
+    "Run": "fullpipe.results",
+    "Cancelled": "fullpipe._native",
+    "ScenarioError": "fullpipe._native",
+    "WorldError": "fullpipe._native",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("fullpipe._native").version()
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'fullpipe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

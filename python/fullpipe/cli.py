@@ -1,0 +1,379 @@
+"""The command line. Results go to stdout; progress, notes and errors to stderr.
+
+Exit codes: 0 done, 1 the worlds do not agree (`agree`), 2 a mistake in what was asked, 130 interrupted.
+Heavy modules are imported by the command that needs them, so that `--help` answers at once.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fullpipe.results import Results
+    from fullpipe.watching import Watching
+
+MISTAKE = 2
+DISAGREE = 1
+INTERRUPTED = 130
+
+# Wide enough for every table where nobody's window limits it.
+_PIPE_WIDTH = 160
+
+
+class _Commands(TyperGroup):
+    """The commands, with every expected error as one sentence on stderr and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command and, in standalone mode, leaves with its exit code."""
+
+        def command() -> object:
+            name = prog_name or "fullpipe"
+            return super(_Commands, self).main(args, name, complete_var, False, windows_expand_args, **extra)
+
+        code = _guarded(command)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def _guarded(command: Callable[[], object]) -> int:
+    """The command's exit code; errors that a user can mend become a sentence."""
+    try:
+        code = command()
+        return code if isinstance(code, int) else 0
+    except typer.TyperException as error:
+        message = error.format_message().strip().rstrip(".")
+        return _complain(f"{message}; see `fullpipe --help`" if message else "see `fullpipe --help`")
+    except (KeyboardInterrupt, typer.Abort):
+        _say("fullpipe: interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        from fullpipe import _native
+
+        if isinstance(error, _native.ScenarioError | _native.WorldError):
+            return _complain(str(error))
+        raise
+
+
+def _complain(sentence: str) -> int:
+    _say(f"fullpipe: {sentence}")
+    return MISTAKE
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="fullpipe",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Congestion control on one path: simulated, and over this machine's own Linux TCP.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
+Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
+Buffer = Annotated[str, typer.Option(help="Queue of the bottleneck, e.g. '1 bdp' or '100 KB'.")]
+Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+World = Annotated[str, typer.Option(help="sim, kernel or all.")]
+Seeds = Annotated[int, typer.Option(help="How many seeds the simulator runs.")]
+Repetitions = Annotated[int, typer.Option(help="How often the kernel world repeats a run, in wall time.")]
+Scenario = Annotated[
+    Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from fullpipe import _native
+
+        print(f"fullpipe {_native.version()}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def compare(
+    controllers: Annotated[
+        list[str], typer.Argument(metavar="CC...", help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5.")
+    ],
+    rate: Rate,
+    rtt: Rtt,
+    buffer: Buffer = "1 bdp",
+    loss: Loss = None,
+    duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
+    flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
+    seeds: Seeds = 5,
+    repetitions: Repetitions = 3,
+    world: World = "sim",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures and runs; with --json nothing is written without it.",
+            show_default="out/compare-...",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare controllers, each alone on the path; print a table and write a report."""
+    from fullpipe import api
+
+    folder = _folder(out, f"compare-{_plain('-'.join(controllers))}", wanted=not as_json)
+    with _watching() as watch:
+        results = api.compare(
+            controllers,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            loss=loss,
+            duration=duration,
+            flows=flows,
+            seeds=seeds,
+            repetitions=repetitions,
+            world=world,
+            watch=watch,
+        )
+    if as_json:
+        for note in results.notes:
+            _say(f"fullpipe: {note}")
+        _write(results, folder)
+        print(results.to_json())
+        return
+    _show_comparison(results)
+    _write(results, folder)
+
+
+@app.command()
+def run(
+    scenario: Scenario,
+    world: World = "sim",
+    seed: Annotated[int, typer.Option(help="Seed of every random stream.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report, figures and runs.", show_default="out/NAME-...")
+    ] = None,
+) -> None:
+    """Run a scenario once and print what its flows and queues did."""
+    from fullpipe import api, tables
+
+    loaded = api.load(scenario)
+    folder = _folder(out, _plain(loaded.name), wanted=True)
+    with _watching() as watch:
+        results = api.run_loaded(loaded, world=world, seed=seed, watch=watch)
+    console = _console()
+    console.print(tables.flows(results), tables.links(results), sep="\n")
+    _print_notes(tables.run_notes(results))
+    _write(results, folder)
+
+
+@app.command()
+def agree(
+    scenario: Scenario,
+    seeds: Seeds = 5,
+    repetitions: Repetitions = 3,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report, figures and runs.", show_default="none")
+    ] = None,
+) -> None:
+    """Run a scenario in the simulator and over the kernel; say how far they are apart. Exit code 1: too far.
+
+    Tolerances: goodput 3 %, mean RTT 5 %, retransmissions a factor of 1.5 (above 50), shares of several flows
+    8 percentage points. The simulator's mean within the range of the kernel's own repetitions counts as
+    agreement.
+    """
+    from fullpipe import agree as agreement
+    from fullpipe import api, tables
+    from fullpipe.results import Results
+
+    loaded = api.load(scenario)
+    folder = _folder(out, _plain(loaded.name), wanted=False)
+    with _watching() as watch:
+        runs: list[Any] = []
+        for world in ("kernel", "sim"):  # The kernel first: where it cannot run, there is nothing to compare.
+            runs = (
+                api.execute(loaded, world=world, seeds=seeds, repetitions=repetitions, watch=watch)[0] + runs
+            )
+    results = Results(loaded, runs)
+    found = agreement.checks(results)
+    _console().print(tables.agreement(found))
+    _print_notes(tables.run_notes(results))
+    apart = [one for one in found if not one.agrees]
+    counted = f"{len(found) - len(apart)} of {len(found)} measures agree"
+    print(f"The worlds do not agree: {counted}." if apart else f"The worlds agree: {counted}.")
+    _write(results, folder)
+    if apart:
+        raise typer.Exit(DISAGREE)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def shell(
+    rtt: Rtt,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...", help="What to run behind the path.", show_default="your shell"
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Rate of the bottleneck; or a --trace.", show_default="none")
+    ] = None,
+    buffer: Annotated[str | None, typer.Option(help="Queue of the bottleneck.", show_default="1 bdp")] = None,
+    loss: Loss = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Mahimahi delivery trace to follow.", show_default="none")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="What to run at the far end.", show_default="none")
+    ] = None,
+) -> None:
+    """Run a command, or a shell, behind an emulated path. Shells nest."""
+    import shlex
+
+    from fullpipe import scenario
+    from fullpipe.errors import mistake
+
+    path = scenario.path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss, trace=trace)
+    document = {"name": "shell", **path, "flows": [{"controller": "reno"}]}
+    spec = scenario.from_document(document, base_dir=Path.cwd()).alternatives[0].spec_json
+    try:
+        far_end = shlex.split(server) if server is not None else None
+    except ValueError as error:
+        raise mistake("server", server, f"a command line ({error})", "close the quotation") from None
+    request = json.dumps({"spec": spec, "command": command or [], "server": far_end})
+    sys.stdout.flush()
+    # The shell enters namespaces, so this process becomes a fresh one.
+    os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", request])
+
+
+@app.command()
+def controllers(as_json: AsJson = False) -> None:
+    """List the congestion controllers and their parameters."""
+    from fullpipe import api, tables
+
+    if as_json:
+        print(json.dumps(api.controllers(), indent=2))
+        return
+    _console().print(tables.controllers(api.controllers()))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario."""
+    from fullpipe import api
+
+    print(json.dumps(api.schema(), indent=2))
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine can do, what is missing, and how to mend it."""
+    from dataclasses import asdict
+
+    from fullpipe import doctor as examination
+    from fullpipe import tables
+
+    found = examination.checks()
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    _console().print(tables.diagnosis(found))
+
+
+def _show_comparison(results: "Results") -> None:
+    from fullpipe import tables
+
+    _console().print(tables.comparison(results))
+    _print_notes(tables.comparison_notes(results))
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(note)
+
+
+def _write(results: "Results", folder: Path | None) -> None:
+    """Writes the results and says where."""
+    if folder is None:
+        return
+    import contextlib
+
+    errors = _console(stderr=True)
+    showing = errors.status("Drawing the report") if errors.is_terminal else contextlib.nullcontext()
+    with showing:
+        results.write(folder)
+    _say(f"Report: {folder / 'report.html'}")
+
+
+def _folder(given: Path | None, stem: str, *, wanted: bool) -> Path | None:
+    """Where to write; made now, so that a folder that cannot be made is found out before the runs."""
+    if given is None and not wanted:
+        return None
+    folder = given or Path("out") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        from fullpipe.errors import mistake
+
+        raise mistake(
+            "out", str(folder), f"a folder to write into ({error.strerror})", "name another with --out"
+        ) from None
+    return folder
+
+
+def _plain(name: str) -> str:
+    """The name with only what any file system takes."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:60]
+
+
+def _console(stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    return console
+
+
+def _watching() -> "Watching":
+    from fullpipe.watching import Watching
+
+    return Watching(_console(stderr=True))
+
+
+def main() -> None:
+    """What the command `fullpipe` runs."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

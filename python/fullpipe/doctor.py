@@ -1,0 +1,49 @@
+"""What this machine can do, what is missing, and how to mend it."""
+
+import json
+import platform
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+
+from fullpipe import _native
+from fullpipe.worlds import sim
+
+_PACKAGES = ("typer", "rich", "polars", "altair", "vl-convert-python")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that is there or not."""
+
+    group: str
+    name: str
+    ok: bool
+    found: str
+    mend: str
+
+
+def checks() -> list[Check]:
+    """Everything, the Python side first."""
+    return [*_python_checks(), *_kernel_checks()]
+
+
+def _python_checks() -> list[Check]:
+    found = [
+        Check("Fullpipe", "version", True, _native.version(), ""),
+        Check("Fullpipe", "python", True, f"{platform.python_version()} ({sys.executable})", ""),
+        Check("Fullpipe", "cores", True, f"{sim.cores()}; the simulator runs that many seeds at a time", ""),
+    ]
+    for package in _PACKAGES:
+        try:
+            found.append(Check("Fullpipe", package, True, metadata.version(package), ""))
+        except metadata.PackageNotFoundError:
+            found.append(Check("Fullpipe", package, False, "not installed", f"pip install {package}"))
+    return found
+
+
+def _kernel_checks() -> list[Check]:
+    return [
+        Check("Kernel world", one["name"], one["ok"], one["found"], one["mend"])
+        for one in json.loads(_native.kernel_doctor())
+    ]

@@ -1,0 +1,57 @@
+"""Segments in flight over time against the full pipe, over the whole run and close up at its start."""
+
+import altair as alt
+
+from fullpipe.figures.over_time import OverTime, draw
+from fullpipe.figures.prepare import Panel, base_rtt_ms, full_pipe_segments
+from fullpipe.results import Results
+
+LOOK_AT = (
+    "The dashed line is the full pipe: below it the link idles, above it a queue stands. The thin grey line "
+    "is the congestion window, the most that the controller allows."
+)
+LOOK_AT_STARTUP = (
+    "How far each controller overshoots the full pipe before it knows the bandwidth, and how it gets rid of "
+    "the queue it built."
+)
+
+_STARTUP_RTTS = 40
+
+
+def figure(results: Results) -> alt.ConcatChart:
+    """Draws the whole run."""
+    return draw(
+        results,
+        OverTime(
+            title="Inflight",
+            subtitle="In the network (coloured) and congestion window (grey), in the seed of median goodput",
+            axis="segments",
+            column="inflight_segments",
+            companion="cwnd_segments",
+            reference=full_pipe_segments,
+            reference_label="the full pipe",
+        ),
+    )
+
+
+def startup_figure(results: Results) -> alt.ConcatChart:
+    """Draws the first round trips."""
+    return draw(
+        results,
+        OverTime(
+            title="Inflight at the start",
+            subtitle=f"The first {_STARTUP_RTTS} round trips, close up",
+            axis="segments",
+            column="inflight_segments",
+            companion="cwnd_segments",
+            reference=full_pipe_segments,
+            reference_label="the full pipe",
+            end_s=_first_round_trips,
+        ),
+    )
+
+
+def _first_round_trips(panel: Panel) -> float:
+    rtt = base_rtt_ms(panel.spec, panel.row.flow)
+    began: float = min(flow["start_ns"] for flow in panel.run.summary["flows"]) / 1e9
+    return began + _STARTUP_RTTS * (rtt[0][1] / 1e3 if rtt else 0.05)

@@ -1,0 +1,27 @@
+"""Smoothed round-trip time over time against that of the empty path."""
+
+import altair as alt
+
+from fullpipe.figures.over_time import OverTime, draw
+from fullpipe.figures.prepare import base_rtt_ms
+from fullpipe.results import Results
+
+LOOK_AT = (
+    "The distance to the dashed line is queue: time that every packet of every flow on this path spends "
+    "waiting. A sawtooth is a controller that fills the buffer until it loses packets."
+)
+
+
+def figure(results: Results) -> alt.ConcatChart:
+    """Draws it."""
+    return draw(
+        results,
+        OverTime(
+            title="Round-trip time",
+            subtitle="Smoothed, as the sender sees it, in the seed of median goodput",
+            axis="smoothed RTT, ms",
+            column="srtt_ms",
+            reference=base_rtt_ms,
+            reference_label="the empty path",
+        ),
+    )

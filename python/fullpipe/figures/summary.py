@@ -1,0 +1,129 @@
+"""Every controller and world in one view: the measures that decide, with confidence intervals."""
+
+from typing import Any
+
+import altair as alt
+
+from fullpipe.figures import theme
+from fullpipe.measures import BY_NAME, Measure
+from fullpipe.results import Results
+
+LOOK_AT = (
+    "Good is long on the upper left and short everywhere else. Whiskers are 95 % confidence intervals over "
+    "seeds; where two overlap widely, the difference may be chance."
+)
+
+_SHOWN = {
+    "goodput_bps": "goodput, Mbit/s",
+    "rtt_mean_ms": "mean round-trip time, ms",
+    "queue_delay_mean_ms": "mean queueing delay, ms",
+    "retransmits": "retransmitted segments",
+}
+_OPACITY = {"sim": 1.0, "kernel": 0.5}
+
+
+def figure(results: Results) -> alt.ConcatChart:
+    """Draws it."""
+    labels = results.labels
+    colours = _colours(results)
+    charts = [
+        _bars(results, BY_NAME[name], labels, colours, first=position % 2 == 0)
+        for position, name in enumerate(_SHOWN)
+    ]
+    chart: alt.ConcatChart = (
+        alt.concat(*charts, columns=2, spacing={"row": 24, "column": 36})
+        .resolve_scale(fillOpacity="shared")
+        .properties(title=alt.TitleParams("Summary", subtitle=_subtitle(results)))
+        .configure(**theme.config())
+    )
+    return chart
+
+
+def _subtitle(results: Results) -> str:
+    counts = {group.world: len(group.runs) for group in results.groups}
+    said = ", ".join(
+        f"{theme.world_title(world)}: {n} {'seed' if n == 1 else 'seeds'}" for world, n in counts.items()
+    )
+    note = (
+        "; whiskers: 95 % confidence"
+        if max(counts.values(), default=1) > 1
+        else "; one seed gives no interval"
+    )
+    return f"Means over seeds ({said}){note}"
+
+
+def _colours(results: Results) -> dict[str, str]:
+    first = {run.label: run.summary["flows"][0]["controller"] for run in reversed(results.runs)}
+    by_controller = theme.controller_colours(first[label] for label in results.labels)
+    return {label: by_controller[first[label]] for label in results.labels}
+
+
+def _bars(
+    results: Results, measure: Measure, labels: list[str], colours: dict[str, str], first: bool
+) -> alt.LayerChart:
+    rows = _rows(results, measure)
+    worlds = [theme.world_title(world) for world in results.worlds]
+    most = max((max(row["value"], row["high"]) for row in rows), default=0.0) or 1.0
+    x = alt.X(
+        "value:Q",
+        title=_SHOWN[measure.name],
+        scale=alt.Scale(domain=[0, most * 1.22], nice=False),
+        axis=alt.Axis(tickCount=5),
+    )
+    y = alt.Y(
+        "label:N", sort=labels, title=None, axis=alt.Axis(labels=first, labelFontSize=12, labelLimit=220)
+    )
+    offset = alt.YOffset("world:N", sort=worlds, scale=alt.Scale(paddingInner=0.15))
+    base = alt.Chart(alt.InlineData(values=rows))
+    bars = base.mark_bar().encode(
+        x=x,
+        y=y,
+        yOffset=offset,
+        color=alt.Color(
+            "label:N", scale=alt.Scale(domain=labels, range=[colours[one] for one in labels]), legend=None
+        ),
+        fillOpacity=alt.FillOpacity(
+            "world:N",
+            scale=alt.Scale(domain=worlds, range=[_OPACITY.get(world, 0.7) for world in results.worlds]),
+            legend=alt.Legend(orient="bottom", title="World", symbolFillColor=theme.INK)
+            if len(worlds) > 1
+            else None,
+        ),
+        tooltip=["label:N", "world:N", alt.Tooltip("shown:N", title=measure.title)],
+    )
+    whiskers = base.transform_filter("datum.high > datum.low").mark_rule(color=theme.INK, strokeWidth=1.4)
+    texts = base.mark_text(align="left", dx=5, color=theme.INK, fontSize=10.5)
+    layers = [
+        bars,
+        whiskers.encode(x=alt.X("low:Q"), x2="high:Q", y=y, yOffset=offset),
+        texts.encode(x=alt.X("edge:Q"), y=y, yOffset=offset, text="shown:N"),
+    ]
+    step = 18 if len(worlds) > 1 else 24
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
+        width=340, height=max(60, step * len(labels) * len(worlds) + 8 * len(labels))
+    )
+    return chart
+
+
+def _rows(results: Results, measure: Measure) -> list[dict[str, Any]]:
+    rows = []
+    for group in results.groups:
+        value = group.measures[measure.name]
+        if value is None:
+            continue
+        low, high = (
+            value.low if value.low is not None else value.mean,
+            value.high if value.high is not None else value.mean,
+        )
+        rows.append(
+            {
+                "label": group.label,
+                "world": theme.world_title(group.world),
+                "value": value.mean / measure.scale,
+                "low": max(0.0, low) / measure.scale,
+                "high": high / measure.scale,
+                "edge": max(value.mean, high) / measure.scale,
+                "shown": measure.show(value.mean),
+            }
+        )
+    return rows

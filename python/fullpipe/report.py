@@ -1,0 +1,253 @@
+"""The report: one HTML file that needs no network.
+
+Figures are inline SVG, so that the page is whole without scripts. Where scripts run, each becomes interactive
+when it comes into view, by one copy of Vega that is embedded in the page. Colours follow the reader's light
+or dark setting.
+"""
+
+import html as escape_html
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from fullpipe.figures import theme
+from fullpipe.measures import BY_NAME
+from fullpipe.results import Group, Results, Run
+
+if TYPE_CHECKING:
+    from fullpipe.figures import Drawing
+
+# Columns of the summary table: heading, unit, measures in one cell, whether the first carries its interval.
+COLUMNS = (
+    ("Goodput", "Mbit/s", ("goodput_bps",)),
+    ("RTT mean", "ms", ("rtt_mean_ms",)),
+    ("p50", "ms", ("rtt_p50_ms",)),
+    ("p95", "ms", ("rtt_p95_ms",)),
+    ("Queueing delay", "ms", ("queue_delay_mean_ms",)),
+    ("Retransmits", "segments", ("retransmits",)),
+    ("Loss", "%", ("loss_ratio",)),
+)
+_WITH_INTERVAL = ("goodput_bps", "rtt_mean_ms", "queue_delay_mean_ms", "retransmits")
+_MANY_SYSCTLS = 12
+# In the element itself, because a notebook has no style sheet of ours.
+_DOT = "display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:8px;"
+
+
+def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
+    """The whole page."""
+    if drawn is None:
+        from fullpipe.figures import drawings
+
+        drawn = drawings(results)
+    sections = [
+        _header(results),
+        *(f'<p class="note">{_text(note)}</p>' for note in results.notes),
+        "<h2>Summary</h2>",
+        summary_table(results),
+        _interval_note(results),
+        *_untrustworthy(results),
+        "<h2>Figures</h2>" if drawn else "",
+        *(_figure(number, drawing) for number, drawing in enumerate(drawn)),
+        _provenance(results),
+    ]
+    return _asset("page.html").format_map(
+        {
+            "title": _text(f"Fullpipe: {_title(results)}"),
+            "style": _scheme() + _asset("report.css"),
+            "body": "\n".join(section for section in sections if section),
+            "script": _script(drawn),
+        }
+    )
+
+
+def summary_table(results: Results) -> str:
+    """The table of means with intervals, as HTML; also what a notebook shows for results."""
+    groups = results.groups
+    heads = "".join(f"<th>{_text(title)}<small>{_text(unit)}</small></th>" for title, unit, _ in COLUMNS)
+    colours = _colours(results)
+    rows = []
+    for group in groups:
+        cells = "".join(f"<td>{_cell(group, names)}</td>" for _, _, names in COLUMNS)
+        mark = ' <abbr class="untrustworthy" title="{}">untrustworthy</abbr>'
+        doubt = mark.format(_text("; ".join(group.untrustworthy))) if group.untrustworthy else ""
+        dot = f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
+        rows.append(
+            f'<tr><th scope="row">{dot}{_text(group.label)}</th>'
+            f"<td class=world>{_text(theme.world_title(group.world))}{doubt}</td>"
+            f"<td>{len(group.runs)}</td>{cells}</tr>"
+        )
+    return (
+        '<div class="wide"><table class="summary"><thead><tr><th>Controller</th><th class=world>World</th>'
+        f"<th>Seeds</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(group: Group, names: Sequence[str]) -> str:
+    parts = []
+    for name in names:
+        value, measure = group.measures[name], BY_NAME[name]
+        if value is None:
+            parts.append("–")
+            continue
+        part = measure.show(value.mean)
+        if name in _WITH_INTERVAL and value.half_width is not None:
+            part += f" <small>± {measure.show(value.half_width)}</small>"
+        parts.append(part)
+    return " ".join(parts)
+
+
+def _colours(results: Results) -> dict[str, str]:
+    from fullpipe.figures.prepare import rows
+
+    return {row.label: row.colour for row in reversed(rows(results))}
+
+
+def _title(results: Results) -> str:
+    return " against ".join(results.labels) if len(results.labels) > 1 else results.scenario.name
+
+
+def _header(results: Results) -> str:
+    path = results.scenario.document.get("path", {})
+    said = [f"{key} {_plain(value)}" for key, value in path.items() if not isinstance(value, (dict, list))]
+    if results.scenario.alternatives:
+        said.append(f"{results.scenario.alternatives[0].duration_s:g} s a run")
+    worlds = " and ".join(theme.world_title(world) for world in results.worlds)
+    return f"<header><h1>{_text(_title(results))}</h1><p>{_text(' · '.join([*said, worlds]))}</p></header>"
+
+
+def _interval_note(results: Results) -> str:
+    single = sorted({theme.world_title(group.world) for group in results.groups if len(group.runs) == 1})
+    note = "± is a 95 % confidence interval of the mean over seeds (Student’s t)."
+    if single:
+        note += f" One seed gives no interval ({', '.join(single)})."
+    return f'<p class="quiet">{_text(note)}</p>'
+
+
+def _untrustworthy(results: Results) -> list[str]:
+    said = []
+    for group in results.groups:
+        for run in group.runs:
+            for reason in run.untrustworthy:
+                which = f"{group.label}, {theme.world_title(group.world)}, seed {run.seed}"
+                said.append(f"<li>{_text(which)}: {_text(reason)}</li>")
+    if not said:
+        return []
+    return [f'<div class="note"><p>Not to be trusted:</p><ul>{"".join(said)}</ul></div>']
+
+
+def _figure(number: int, drawing: "Drawing") -> str:
+    svg = _with_scheme(drawing.svg)
+    # Every SVG numbers its parts from zero; on one page they must differ.
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>f{number}-", svg)
+    how = (
+        " Drag to move, shift and wheel to zoom, double-click to go back." if drawing.figure.over_time else ""
+    )
+    return (
+        f'<figure id="figure-{drawing.figure.name}"><div class="chart" id="chart-{number}">{svg}</div>'
+        f'<figcaption>{_text(drawing.figure.look_at)}<span class="live">{how}</span></figcaption></figure>'
+    )
+
+
+def _with_scheme(text: str) -> str:
+    """The colours of a figure as style variables, which change with the page's scheme."""
+    for colour in theme.DARK:
+        text = text.replace(f'"{colour}"', f'"{_variable(colour)}"')
+    return text
+
+
+def _variable(colour: str) -> str:
+    return f"var(--c-{colour[1:]}, {colour})" if colour in theme.DARK else colour
+
+
+def _scheme() -> str:
+    """The style variables in both schemes."""
+
+    def listed(colours: Iterable[str]) -> str:
+        return " ".join(
+            f"--c-{name[1:]}: {colour};" for name, colour in zip(theme.DARK, colours, strict=True)
+        )
+
+    light, dark = listed(theme.DARK), listed(theme.DARK.values())
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def _script(drawn: "Sequence[Drawing]") -> str:
+    if not drawn:
+        return ""
+    specs = _with_scheme(json.dumps([drawing.spec for drawing in drawn], separators=(",", ":")))
+    code = f"{_vega()}\nconst specs = {specs};\n{_asset('report.js')}"
+    return f'<script type="module">{_inside_script(code)}</script>'
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+
+
+def _inside_script(code: str) -> str:
+    """An HTML parser ends a script at the first closing tag, even inside a string."""
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _provenance(results: Results) -> str:
+    document = json.dumps(results.scenario.document, indent=2, ensure_ascii=False)
+    entries = [("Scenario", f"<pre>{_text(document)}</pre>")]
+    for world in results.worlds:
+        runs = [run for run in results.runs if run.world == world]
+        entries.append((theme.world_title(world).capitalize(), _world_provenance(runs)))
+    listed = "".join(f"<dt>{_text(name)}</dt><dd>{value}</dd>" for name, value in entries)
+    return f'<h2>Where this comes from</h2><dl class="provenance">{listed}</dl>'
+
+
+def _world_provenance(runs: list[Run]) -> str:
+    first = runs[0].summary["provenance"]
+    seeds = ", ".join(str(seed) for seed in dict.fromkeys(run.seed for run in runs))
+    facts = [f"Fullpipe {first['version']}", f"seeds {seeds}"]
+    facts += [f"Linux {first['kernel']}"] if first.get("kernel") else []
+    facts += [f"host {first['host']}"] if first.get("host") else []
+    parts = [f"<p>{_text(', '.join(facts))}</p>"]
+    late = [run for run in runs if run.summary["provenance"].get("lateness")]
+    if late:
+        parts.append(_lateness_table(late))
+    if sysctls := first.get("sysctls"):
+        settings = _text("\n".join(f"{name} = {value}" for name, value in sysctls))
+        opened = " open" if len(sysctls) <= _MANY_SYSCTLS else ""
+        parts.append(f"<details{opened}><summary>sysctls</summary><pre>{settings}</pre></details>")
+    return "".join(parts)
+
+
+def _lateness_table(runs: list[Run]) -> str:
+    """How late the emulator released packets, run by run."""
+    rows = []
+    for run in runs:
+        late: dict[str, Any] = run.summary["provenance"]["lateness"]
+        times = "".join(
+            f"<td>{late[key] / 1e3:,.0f}</td>" for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns")
+        )
+        rows.append(
+            f"<tr><td>{_text(run.label)}</td><td>{run.seed}</td><td>{late['packets']:,}</td>{times}</tr>"
+        )
+    heads = "".join(f"<th>{head}</th>" for head in ("Run", "Seed", "Packets", "p50", "p99", "p99.9", "max"))
+    return (
+        "<p>How late the emulator released packets, µs:</p>"
+        f"<div class=wide><table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("fullpipe").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _text(value: str) -> str:
+    return escape_html.escape(value)

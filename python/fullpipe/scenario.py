@@ -1,0 +1,141 @@
+"""What is to be run: a document as the user wrote it, resolved into one numeric spec an alternative.
+
+A document has one shape, in TOML and as a Python dict: name, duration, path, hosts, flows, compare, record.
+The native half checks and resolves it; nothing here interprets a unit.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fullpipe import _native
+from fullpipe.errors import mistake
+
+Document: TypeAlias = Mapping[str, Any]
+Amount: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of the things a scenario compares, in numbers."""
+
+    label: str
+    spec_json: str
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The spec as Python values."""
+        loaded: dict[str, Any] = json.loads(self.spec_json)
+        return loaded
+
+    @property
+    def duration_s(self) -> float:
+        """How long one run lasts."""
+        return float(self.spec["duration_ns"]) / 1e9
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A document and what it resolved to."""
+
+    name: str
+    document: dict[str, Any]
+    alternatives: tuple[Alternative, ...]
+
+
+def from_file(path: str | Path) -> Scenario:
+    """Reads a scenario in TOML (or JSON, by its suffix). Traces are looked up beside it."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise mistake(
+            "scenario", str(path), "a readable scenario file", f"{reason}: check the path and permissions"
+        ) from None
+    form = "json" if path.suffix == ".json" else "toml"
+    alternatives = _resolve(text, form, path.parent)
+    return Scenario(path.stem, _as_document(text, form), alternatives)
+
+
+def from_document(document: Document, base_dir: str | Path | None = None) -> Scenario:
+    """Takes a scenario as a dict of the same shape as the TOML."""
+    text = _to_json(document)
+    alternatives = _resolve(text, "json", base_dir)
+    return Scenario(str(document.get("name", "scenario")), json.loads(text), alternatives)
+
+
+def comparison(
+    controllers: str | Sequence[str],
+    *,
+    rate: Amount,
+    rtt: Amount,
+    buffer: Amount = "1 bdp",
+    loss: Amount | None = None,
+    duration: Amount | None = None,
+    flows: int = 1,
+) -> Scenario:
+    """The scenario that puts each controller alone on one path, with `flows` flows of it at a time."""
+    if isinstance(controllers, str):
+        controllers = [controllers]
+    if not controllers:
+        raise mistake("controllers", "none", "at least one controller", "name some, e.g. bbr1 cubic")
+    if isinstance(flows, bool) or flows < 1:
+        raise mistake("flows", flows, "a whole number from 1", "give how many flows share the path")
+    return from_document(
+        {
+            "name": "compare",
+            "duration": duration if duration is not None else "20 s",
+            **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
+            "flows": [{"count": flows}] if flows > 1 else [{}],
+            "compare": list(controllers),
+        }
+    )
+
+
+def path_document(
+    *,
+    rate: Amount | None,
+    rtt: Amount,
+    buffer: Amount | None = None,
+    loss: Amount | None = None,
+    trace: str | None = None,
+) -> dict[str, Any]:
+    """The `path` table of a document; what is None is left to its default."""
+    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "trace": trace}
+    return {"path": {key: value for key, value in said.items() if value is not None}}
+
+
+def _resolve(text: str, form: str, base_dir: str | Path | None) -> tuple[Alternative, ...]:
+    pairs = _native.resolve(text, form, None if base_dir is None else str(base_dir))
+    return tuple(Alternative(label, spec) for label, spec in pairs)
+
+
+def _to_json(document: Document) -> str:
+    try:
+        return json.dumps(_finite(document), allow_nan=False)
+    except TypeError as error:
+        raise mistake("scenario", document, "text, numbers, lists and tables", str(error)) from None
+
+
+def _as_document(text: str, form: str) -> dict[str, Any]:
+    if form == "json":
+        loaded: dict[str, Any] = json.loads(text)
+        return loaded
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities as words: JSON cannot say them, and the native half knows their field."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

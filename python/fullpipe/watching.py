@@ -1,0 +1,48 @@
+"""Progress bars on stderr, for anything that takes over a second, where stderr is a terminal."""
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_PATIENCE_S = 0.7
+_TITLE = {"sim": "simulator", "kernel": "kernel"}
+
+
+class Watching:
+    """A `Watcher` for `fullpipe.api`: call it with a world, runs done and runs in all."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "Watching":
+        return self
+
+    def __call__(self, world: str, done: float, total: int) -> None:
+        """Shows how far a world is."""
+        if not self._console.is_terminal or time.monotonic() - self._began < _PATIENCE_S:
+            return
+        if self._bars is None:
+            self._bars = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[count]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._bars.start()
+        if world not in self._tasks:
+            self._tasks[world] = self._bars.add_task(_TITLE.get(world, world), total=total, count="")
+        self._bars.update(self._tasks[world], completed=done, count=f"{int(done)} of {total} runs")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()

@@ -1,0 +1,60 @@
+"""One kernel run, in a fresh and single-threaded process of its own: it enters network namespaces.
+
+In: one blob on stdin, the request as JSON. The pipe stays open while the parent lives; when it closes, this
+process ends. Out: blobs on stdout. The first is a header as JSON; if it says ok, three more follow: summary
+as JSON, flow series and link series as Parquet. A blob is its length in 8 bytes, big endian, and its bytes.
+"""
+
+import json
+import os
+import struct
+import sys
+
+LENGTH = struct.Struct(">Q")
+
+
+def main() -> None:
+    """Reads the request, runs it, writes the result."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # Whatever else prints must not end up between the blobs.
+    request = json.loads(_read_blob(0))
+    from fullpipe import _native
+
+    try:
+        summary, flows, links = _native.kernel_run(request["spec"], request["seed"])
+    except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:
+        _write_blob(answers, json.dumps(_described(error)).encode())
+        return
+    for blob in (b'{"ok": true}', summary.encode(), flows, links):
+        _write_blob(answers, blob)
+
+
+def _described(error: Exception) -> dict[str, object]:
+    names = ("field", "given", "expected", "mend")
+    said = {name: str(getattr(error, name)) for name in names if hasattr(error, name)}
+    return {"ok": False, "kind": type(error).__name__, "message": str(error), **said}
+
+
+def _read_blob(source: int) -> bytes:
+    (length,) = LENGTH.unpack(_read_exactly(source, LENGTH.size))
+    return _read_exactly(source, length)
+
+
+def _read_exactly(source: int, length: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < length:
+        part = os.read(source, length - len(parts))
+        if not part:
+            sys.exit(1)  # The parent is gone.
+        parts += part
+    return bytes(parts)
+
+
+def _write_blob(target: int, blob: bytes) -> None:
+    rest = memoryview(LENGTH.pack(len(blob)) + blob)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
+
+if __name__ == "__main__":
+    main()

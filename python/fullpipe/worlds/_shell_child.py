@@ -1,0 +1,25 @@
+"""`fullpipe shell`: the command line replaces itself by this fresh process, which enters namespaces.
+
+Arguments: one JSON object with spec, command and server.
+"""
+
+import json
+import sys
+
+
+def main() -> int:
+    """Runs the command behind the path and returns its exit code."""
+    from fullpipe import _native
+
+    request = json.loads(sys.argv[1])
+    try:
+        return _native.shell(request["spec"], request["command"], request["server"])
+    except (_native.ScenarioError, _native.WorldError) as error:
+        print(f"fullpipe: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The simulator: every core runs one job at a time, because the native half releases the GIL.
+
+Results come in the order of the jobs, whatever order they finish in. Ctrl-C, or the first error, stops all of
+them.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+from fullpipe import _native
+from fullpipe.results import Run
+from fullpipe.worlds.job import Job, Progress, ignore_progress
+
+NAME = "sim"
+_TICK_S = 0.1
+
+
+def run(jobs: Sequence[Job], progress: Progress = ignore_progress, workers: int | None = None) -> list[Run]:
+    """Runs the jobs and returns one run for each, in their order."""
+    cancel = _native.Cancel()
+    with ThreadPoolExecutor(workers or cores(), thread_name_prefix="fullpipe-sim") as pool:
+        futures = [pool.submit(_simulate, job, cancel) for job in jobs]
+        try:
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, timeout=_TICK_S, return_when=FIRST_EXCEPTION)
+                for future in finished:
+                    future.result()
+                progress(len(futures) - len(pending))
+        except BaseException:
+            cancel.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _simulate(job: Job, cancel: _native.Cancel) -> Run:
+    summary, flows, links = _native.simulate(job.alternative.spec_json, job.seed, cancel)
+    return Run.of(job.alternative, NAME, job.seed, summary, flows, links)

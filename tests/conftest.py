@@ -1,0 +1,53 @@
+"""Shared by all tests: a small comparison in the simulator, and whether the kernel world is possible here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fullpipe as fp
+from fullpipe.results import Comparison
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+@pytest.fixture(scope="session")
+def small() -> Comparison:
+    """Two controllers, three seeds, three simulated seconds."""
+    return fp.compare(
+        ["bbr1", "cubic"], rate="10 Mbit/s", rtt="20 ms", buffer="2 bdp", duration="3 s", seeds=[1, 2, 3]
+    )
+
+
+@pytest.fixture
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs the test where nothing is, so that what it writes is found and goes away."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def kernel_world() -> None:
+    """Skips, with the reason, where the kernel world cannot run."""
+    tried = command(
+        "compare", "reno", *PATH, "--duration", "300 ms", "--world", "kernel", "--repetitions", "1", "--json"
+    )
+    if tried.returncode != 0:
+        pytest.skip(f"no kernel world here: {tried.stderr.strip()}")
+
+
+PATH = ("--rate", "10 Mbit/s", "--rtt", "20 ms")
+
+
+def command(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Runs `fullpipe` as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "fullpipe", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **more},
+        check=False,
+    )

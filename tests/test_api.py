@@ -1,0 +1,139 @@
+"""The Python interface as a script or a notebook uses it."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fullpipe as fp
+from conftest import SCENARIOS
+from fullpipe.results import Comparison
+
+FLOW_COLUMNS = {
+    "time_s", "flow", "controller", "cwnd_segments", "ssthresh_segments", "pacing_bps", "inflight_segments",
+    "srtt_ms", "min_rtt_ms", "delivery_bps", "bandwidth_bps", "goodput_bps", "delivered_bytes", "retransmits",
+    "phase", "ca_state",
+}  # fmt: skip
+
+
+def test_summary_has_a_row_a_controller_with_intervals(small: Comparison) -> None:
+    table = small.summary
+    assert table["controller"].to_list() == ["bbr1", "cubic"]
+    assert table["seeds"].to_list() == [3, 3]
+    for row in table.iter_rows(named=True):
+        assert 5e6 < row["goodput_bps"] < 10e6 * 1448 / 1500
+        assert row["goodput_bps_ci95_low"] <= row["goodput_bps"] <= row["goodput_bps_ci95_high"]
+        assert 20 <= row["rtt_mean_ms"] < 80
+        assert row["rtt_p50_ms"] <= row["rtt_p95_ms"]
+
+
+def test_seeds_differ_and_runs_keep_their_order(small: Comparison) -> None:
+    assert [(run.label, run.seed) for run in small.runs] == [
+        (label, seed) for label in ("bbr1", "cubic") for seed in (1, 2, 3)
+    ]
+    bbr1 = [run.flow_parquet for run in small.runs if run.label == "bbr1"]
+    assert len(set(bbr1)) == 3
+
+
+def test_the_same_seed_gives_the_same_bytes(small: Comparison) -> None:
+    again = fp.compare(
+        ["bbr1", "cubic"], rate="10 Mbit/s", rtt="20 ms", buffer="2 bdp", duration="3 s", seeds=[1, 2, 3]
+    )
+    for first, second in zip(small.runs, again.runs, strict=True):
+        assert first.summary == second.summary
+        assert first.flow_parquet == second.flow_parquet
+        assert first.link_parquet == second.link_parquet
+
+
+def test_series_have_the_documented_columns(small: Comparison) -> None:
+    series = small.series()
+    assert set(series.columns) >= FLOW_COLUMNS | {"world", "alternative", "seed"}
+    assert set(series["alternative"].unique()) == {"bbr1", "cubic"}
+    queues = small.link_series()
+    assert set(queues.columns) >= {"time_s", "link", "queue_bytes", "queue_delay_ms", "dropped_packets"}
+    assert isinstance(small.flows, pl.DataFrame)
+    assert small.links.height == len(small.runs)
+
+
+def test_a_single_seed_has_no_interval() -> None:
+    one = fp.compare("reno", rate="5 Mbit/s", rtt="10 ms", duration="1 s", seeds=1)
+    assert one.summary["goodput_bps_ci95_low"].to_list() == [None]
+    assert one.to_dict()["results"][0]["goodput_bps"]["ci95"] == [None, None]
+
+
+def test_several_flows_of_a_controller_share_the_path() -> None:
+    shared = fp.compare(["cubic"], rate="10 Mbit/s", rtt="20 ms", duration="2 s", flows=3, seeds=2)
+    assert shared.flows.height == 6
+    total = shared.flows.group_by("seed").agg(pl.col("goodput_bps").sum())["goodput_bps"]
+    assert math.isclose(float(str(shared.summary["goodput_bps"][0])), float(str(total.mean())), rel_tol=1e-9)
+
+
+def test_a_scenario_runs_from_a_dict_and_from_a_file(tmp_path: Path) -> None:
+    document = {
+        "name": "tiny",
+        "duration": "1 s",
+        "path": {"rate": "5 Mbit/s", "rtt": "10 ms"},
+        "flows": [{"controller": "bbr1"}, {"controller": "reno", "start": "200 ms"}],
+    }
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    from_dict, from_file = fp.run(document, seed=4), fp.run(file, seed=4)
+    assert from_dict.flows.equals(from_file.flows)
+    assert from_dict.flows["controller"].to_list() == ["bbr1", "reno"]
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_scenario_resolves(path: Path) -> None:
+    from fullpipe.scenario import from_file
+
+    assert from_file(path).alternatives
+
+
+def test_controllers_and_schema() -> None:
+    names = {one["name"] for one in fp.controllers()}
+    assert names >= {"bbr1", "cubic", "reno"}
+    assert {"path", "flows", "duration"} <= set(fp.schema()["properties"])
+
+
+def test_errors_name_their_parts() -> None:
+    with pytest.raises(fp.ScenarioError) as caught:
+        fp.compare(["bbr1"], rate="100 parsecs", rtt="40 ms")
+    assert caught.value.field == "path.rate"
+    assert "100 parsecs" in caught.value.given
+    assert caught.value.expected
+    assert caught.value.mend
+
+
+def test_an_error_of_one_run_stops_the_rest() -> None:
+    from fullpipe.scenario import Alternative
+    from fullpipe.worlds import sim
+    from fullpipe.worlds.job import Job
+
+    with pytest.raises(fp.ScenarioError):
+        sim.run([Job(Alternative("broken", "{}"), seed) for seed in range(8)])
+
+
+def test_notebooks_show_the_table(small: Comparison) -> None:
+    html = small._repr_html_()
+    assert "<table" in html
+    assert "bbr1" in html
+
+
+def test_importing_costs_nothing() -> None:
+    script = (
+        "import sys, fullpipe, fullpipe.cli, fullpipe.worlds._kernel_child;"
+        "heavy = {'polars', 'altair', 'vl_convert', 'numpy'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_there_is_nothing_but_what_is_named() -> None:
+    assert set(fp.__all__) <= set(dir(fp))
+    for name in fp.__all__:
+        assert getattr(fp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        fp.nonsense  # type: ignore[attr-defined] # noqa: B018

@@ -1,0 +1,131 @@
+"""The command line: what it prints where, and with which exit code it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conftest import PATH, command
+from fullpipe import cli
+
+TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
+
+
+def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: Path) -> None:
+    done = command("compare", "bbr1", "cubic", *TINY, "--out", "here")
+    assert done.returncode == 0, done.stderr
+    for said in ("bbr1", "cubic", "Goodput", "p95", "Queueing", "Retransmits", "95 % confidence", "2 seeds"):
+        assert said in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "here/report.html" in done.stderr
+    assert {path.name for path in Path("here").iterdir()} == {"report.html", "figures", "runs"}
+    figures = {path.name for path in Path("here/figures").iterdir()}
+    assert {"throughput.svg", "throughput.png", "rtt.svg", "inflight.svg", "summary.png"} <= figures
+    runs = {path.suffix for path in Path("here/runs").iterdir()}
+    assert runs == {".json", ".parquet"}
+    assert len(list(Path("here/runs").iterdir())) == 2 * 2 * 3
+
+
+def test_without_out_the_report_goes_under_out(in_empty_folder: Path) -> None:
+    done = command("compare", "reno", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert len(list(Path("out").glob("compare-reno-*/report.html"))) == 1
+
+
+def test_json_has_the_promised_shape_and_stdout_nothing_else(in_empty_folder: Path) -> None:
+    done = command("compare", "bbr1", "cubic", *TINY, "--json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert set(printed) == {"scenario", "results"}
+    assert [result["controller"] for result in printed["results"]] == ["bbr1", "cubic"]
+    for result in printed["results"]:
+        assert (result["world"], result["seeds"]) == ("sim", 2)
+        low, high = result["goodput_bps"]["ci95"]
+        assert low <= result["goodput_bps"]["mean"] <= high
+        for measure in ("rtt_ms", "queue_delay_ms"):
+            assert {"mean", "p50", "p95"} <= set(result[measure])
+            assert all(isinstance(result[measure][part], float) for part in ("mean", "p50", "p95"))
+        for measure in ("retransmits", "loss_ratio"):
+            assert result[measure]["mean"] >= 0
+    assert not list(in_empty_folder.iterdir()), "with --json nothing is written unless asked for"
+
+
+def test_one_seed_is_said_to_give_no_interval(in_empty_folder: Path) -> None:
+    done = command("compare", "reno", *PATH, "--duration", "1 s", "--seeds", "1", "--out", "here")
+    assert "no confidence interval" in done.stdout
+    assert "±" not in done.stdout
+
+
+def test_run_prints_flows_and_queues(in_empty_folder: Path) -> None:
+    Path("two.toml").write_text(
+        'duration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n'
+        '[[flows]]\ncontroller = "bbr1"\n[[flows]]\ncontroller = "cubic"\n',
+        encoding="utf-8",
+    )
+    done = command("run", "two.toml", "--seed", "3", "--out", "here")
+    assert done.returncode == 0, done.stderr
+    for said in ("bbr1", "cubic", "Share", "Queue", "bottleneck"):
+        assert said in done.stdout
+    assert Path("here/report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["controllers", "schema", "doctor", "--version", "--help"])
+def test_what_only_prints(name: str) -> None:
+    done = command(name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert "\x1b" not in done.stdout
+
+
+def test_controllers_and_doctor_as_json() -> None:
+    runner = CliRunner()
+    for name in ("controllers", "doctor"):
+        assert json.loads(runner.invoke(cli.app, [name, "--json"]).stdout)
+    assert json.loads(runner.invoke(cli.app, ["schema"]).stdout)["type"] == "object"
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(in_empty_folder: Path) -> None:
+    running = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "fullpipe",
+            "compare",
+            "bbr1",
+            "--rate",
+            "1 Gbit/s",
+            "--rtt",
+            "40 ms",
+            "--duration",
+            "600 s",
+            "--seeds",
+            "4",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _until(lambda: _threads(running.pid) > 1)
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert stdout == ""
+    assert stderr.strip() == "fullpipe: interrupted"
+
+
+def _threads(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+
+
+def _until(happened: "object", within_s: float = 30) -> None:
+    deadline = time.monotonic() + within_s
+    while not happened():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

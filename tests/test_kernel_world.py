@@ -1,0 +1,184 @@
+"""The kernel world: its child process, and that nothing is left behind however it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import fullpipe as fp
+from conftest import PATH, command
+from fullpipe.scenario import Alternative
+from fullpipe.worlds import _kernel_child, kernel
+from fullpipe.worlds.job import Job
+
+JOB = Job(Alternative("x", '{"duration_ns": 1000000000}'), 1)
+TOKEN = "FULLPIPE_TEST_TOKEN"
+
+
+def blob(data: bytes) -> bytes:
+    return _kernel_child.LENGTH.pack(len(data)) + data
+
+
+def test_whole_answers_become_a_run() -> None:
+    answers = b"".join(map(blob, (b'{"ok": true}', b'{"flows": []}', b"flows", b"links")))
+    run = kernel._result(JOB, answers, 0, "")
+    assert (run.world, run.seed, run.flow_parquet, run.link_parquet) == ("kernel", 1, b"flows", b"links")
+
+
+def test_errors_keep_their_kind_and_mend() -> None:
+    world_error = fp.WorldError("cannot open the device")
+    world_error.mend = "run as root"
+    header = blob(json.dumps(_kernel_child._described(world_error)).encode())
+    with pytest.raises(fp.WorldError, match="cannot open the device") as caught:
+        kernel._result(JOB, header, 0, "")
+    assert caught.value.mend == "run as root"
+
+
+@pytest.mark.parametrize("kept", range(0, 60, 7))
+def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
+    answers = b"".join(map(blob, (b'{"ok": true}', b'{"flows": []}', b"flows", b"links")))
+    with pytest.raises(fp.WorldError, match="last words"):
+        kernel._result(JOB, answers[:kept], -9, "first words\nlast words\n")
+
+
+def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "fullpipe.worlds._kernel_child"],
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 1
+
+
+def test_a_broken_request_comes_back_as_an_error() -> None:
+    with pytest.raises((fp.ScenarioError, fp.WorldError)):
+        kernel.run([Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1)])
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
+    results = fp.compare(
+        ["cubic"], rate="10 Mbit/s", rtt="20 ms", duration="2 s", world="all", seeds=1, repetitions=1
+    )
+    assert results.worlds == ["sim", "kernel"]
+    summary = results.runs[1].summary
+    assert summary["provenance"]["kernel"]
+    assert summary["provenance"]["lateness"]["packets"] > 0
+    assert summary["provenance"]["sysctls"]
+    assert 5e6 < summary["flows"][0]["goodput_bps"] < 10e6
+    assert results.runs[1].flow_series().height > 0
+    assert results.runs[0].flow_series().columns == results.runs[1].flow_series().columns
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_agree_runs_both_worlds(in_empty_folder: Path) -> None:
+    Path("s.toml").write_text(
+        'compare = ["cubic"]\nduration = "2 s"\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n', encoding="utf-8"
+    )
+    done = command("agree", "s.toml", "--seeds", "2", "--repetitions", "1")
+    assert done.returncode in (0, 1), done.stderr
+    assert "Goodput" in done.stdout
+    assert "agree" in done.stdout
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5])
+def test_sigkill_at_any_moment_leaves_nothing(after_s: float) -> None:
+    end_abruptly(after_s, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("after_s", [0.5, 2.0])
+def test_an_interrupt_leaves_nothing(after_s: float) -> None:
+    end_abruptly(after_s, signal.SIGINT)
+
+
+def end_abruptly(after_s: float, how: signal.Signals) -> None:
+    """Starts a kernel comparison, ends it after a while, and looks for what it left."""
+    token = uuid.uuid4().hex
+    devices, named = set(os.listdir("/sys/class/net")), mounted_namespaces()  # noqa: PTH208
+    running = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "fullpipe",
+            "compare",
+            "bbr1",
+            "cubic",
+            *PATH,
+            "--duration",
+            "20 s",
+            "--world",
+            "kernel",
+            "--json",
+        ],
+        env={**os.environ, TOKEN: token},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    ours: set[str] = set()
+    deadline = time.monotonic() + after_s
+    while time.monotonic() < deadline:
+        ours |= namespaces_of(processes(token))
+        time.sleep(0.02)
+    running.send_signal(how)
+    running.wait(timeout=15)
+    within(15, lambda: not processes(token), lambda: f"processes: {processes(token)}")
+    ours -= namespaces_of([os.getpid()])
+    within(15, lambda: not ours & all_namespaces(), lambda: f"namespaces: {ours & all_namespaces()}")
+    assert mounted_namespaces() <= named
+    assert set(os.listdir("/sys/class/net")) <= devices  # noqa: PTH208
+
+
+def processes(token: str) -> list[int]:
+    """Processes that carry the token in their environment, zombies excluded."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                if f"{TOKEN}={token}".encode() in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+    return found
+
+
+def namespaces_of(pids: list[int]) -> set[str]:
+    """Network namespaces of the threads of these processes."""
+    found = set()
+    for pid in pids:
+        try:
+            tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        except OSError:
+            continue
+        for task in tasks:
+            try:
+                found.add(os.readlink(task / "ns/net"))  # noqa: PTH115
+            except OSError:
+                continue
+    return found
+
+
+def all_namespaces() -> set[str]:
+    return namespaces_of([int(process.name) for process in Path("/proc").iterdir() if process.name.isdigit()])
+
+
+def mounted_namespaces() -> set[str]:
+    """Namespaces that a mount keeps alive."""
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    return {mount for mount in mounts if " - nsfs " in mount}
+
+
+def within(seconds: float, holds: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.05)

@@ -1,0 +1,116 @@
+"""The report is one file that needs no network, and says what a reader must know."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fullpipe.results import Comparison
+
+LIMIT_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def page(small: Comparison, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return small.report(tmp_path_factory.mktemp("report") / "deep" / "report.html").read_text(
+        encoding="utf-8"
+    )
+
+
+class Loads(HTMLParser):
+    """Collects what a browser would fetch, and the ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "srcset", "data", "action") and not (
+                value or ""
+            ).startswith("#"):
+                self.fetched.append(f"{tag} {name}={value}")
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    found = Loads()
+    found.feed(page)
+    assert found.fetched == []
+    assert "link" not in found.tags
+    styles = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
+    assert "@import" not in styles
+    assert "url(" not in styles
+
+
+def test_the_page_is_of_a_size_to_send(page: str) -> None:
+    assert len(page.encode()) < LIMIT_BYTES
+
+
+def test_ids_are_unique_so_that_pictures_keep_their_own_clips(page: str) -> None:
+    found = Loads()
+    found.feed(page)
+    assert len(found.ids) == len(set(found.ids))
+    for name in re.findall(r"url\(#([^)]+)\)", page.split("<script")[0]):
+        assert name in found.ids
+
+
+def test_pictures_are_there_without_scripts_and_follow_the_scheme(page: str) -> None:
+    body = page.split("<script")[0]
+    assert body.count("<svg") == 5
+    assert "var(--c-2f3640" in body
+    assert "prefers-color-scheme: dark" in body
+
+
+def test_one_copy_of_the_script_serves_all_figures(page: str) -> None:
+    assert page.count("<script") == page.count("</script") == 1
+    assert page.count("vegaEmbed(live") == 1
+
+
+def test_it_says_scenario_seeds_and_version(page: str, small: Comparison) -> None:
+    body = page.split("<script")[0]
+    for said in ("bbr1", "cubic", "10 Mbit/s", "2 bdp", "seeds 1, 2, 3", "Fullpipe 0.", "95 % confidence"):
+        assert said in body
+
+
+def test_doubts_and_what_did_not_run_are_said(small: Comparison) -> None:
+    from fullpipe.report import html
+
+    first = small.runs[0]
+    late = {"packets": 10, "p50_ns": 9_000, "p99_ns": 70_000, "p999_ns": 90_000, "max_ns": 3_000_000}
+    provenance = {
+        **first.summary["provenance"],
+        "untrustworthy": ["late by <3 ms>"],
+        "lateness": late,
+        "kernel": "6.18",
+        "sysctls": [["net.ipv4.tcp_rmem", "1 2 3"]],
+    }
+    doubtful = replace(first, summary={**first.summary, "provenance": provenance}, world="kernel")
+    results = Comparison(small.scenario, [*small.runs, doubtful], ["The kernel world did not run. <Because>"])
+    body = html(results).split("<script")[0]
+    for said in (
+        "untrustworthy",
+        "late by &lt;3 ms&gt;",
+        "&lt;Because&gt;",
+        "net.ipv4.tcp_rmem = 1 2 3",
+        "Linux 6.18",
+    ):
+        assert said in body
+    assert "<Because>" not in body
+    assert "3,000" in body, "lateness in microseconds"
+    assert "One seed gives no interval (Linux kernel)" in body
+
+
+def test_labels_cannot_break_the_page(small: Comparison, tmp_path: Path) -> None:
+    evil = "</script><b>x"
+    run = small.runs[0]
+    named = replace(run, alternative=replace(run.alternative, label=evil))
+    text = Comparison(small.scenario, [named]).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<b>x" not in text.split("<script")[0]
+    assert text.count("</script") == 1
