@@ -114,3 +114,15 @@ def test_labels_cannot_break_the_page(small: Comparison, tmp_path: Path) -> None
     text = Comparison(small.scenario, [named]).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<b>x" not in text.split("<script")[0]
     assert text.count("</script") == 1
+
+
+def test_flows_that_share_a_path_are_listed() -> None:
+    import fullpipe as fp
+    from fullpipe.report import html
+
+    path = {"rate": "5 Mbit/s", "rtt": "10 ms"}
+    flows = [{"controller": "bbr1", "label": "first"}, {"controller": "cubic", "label": "second"}]
+    body = html(fp.run({"duration": "1 s", "path": path, "flows": flows}), []).split("<script")[0]
+    assert "<h2>Flows</h2>" in body
+    assert "first" in body
+    assert "second" in body

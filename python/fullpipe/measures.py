@@ -32,7 +32,7 @@ class Measure:
 
 def goodput_bps(summary: Summary) -> float:
     """Application bits a second that all receivers delivered."""
-    return math.fsum(flow["goodput_bps"] for flow in summary["flows"])
+    return math.fsum(flow["goodput_bps"] or 0.0 for flow in summary["flows"])
 
 
 def retransmits(summary: Summary) -> float:
@@ -58,7 +58,9 @@ def bottleneck(summary: Summary) -> Summary | None:
 def shares(summary: Summary) -> dict[str, float]:
     """Each flow's part of the goodput of all, by label."""
     total = goodput_bps(summary)
-    return {flow["label"]: flow["goodput_bps"] / total if total else 0.0 for flow in summary["flows"]}
+    return {
+        flow["label"]: (flow["goodput_bps"] or 0.0) / total if total else 0.0 for flow in summary["flows"]
+    }
 
 
 def _rtt(which: str) -> Callable[[Summary], float | None]:

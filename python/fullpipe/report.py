@@ -14,8 +14,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.figures import theme
-from fullpipe.measures import BY_NAME
+from fullpipe.measures import BY_NAME, shares
 from fullpipe.results import Group, Results, Run
+from fullpipe.stats import estimate
 
 if TYPE_CHECKING:
     from fullpipe.figures import Drawing
@@ -49,6 +50,7 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
         summary_table(results),
         _interval_note(results),
         *_untrustworthy(results),
+        *_flows(results),
         "<h2>Figures</h2>" if drawn else "",
         *(_figure(number, drawing) for number, drawing in enumerate(drawn)),
         _provenance(results),
@@ -83,6 +85,37 @@ def summary_table(results: Results) -> str:
         '<div class="wide"><table class="summary"><thead><tr><th>Controller</th><th class=world>World</th>'
         f"<th>Seeds</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _flows(results: Results) -> list[str]:
+    """Flow by flow, where several share the path."""
+    rows = []
+    for group in results.groups:
+        shared = [shares(run.summary) for run in group.runs]
+        for number, flow in enumerate(group.runs[0].summary["flows"]):
+            if len(shared[0]) < 2:
+                break
+            goodput = estimate([run.summary["flows"][number]["goodput_bps"] or 0.0 for run in group.runs])
+            share = estimate([one[flow["label"]] for one in shared])
+            again = estimate([float(run.summary["flows"][number]["retransmits"]) for run in group.runs])
+            name = (
+                flow["label"] if group.label == results.scenario.name else f"{group.label}: {flow['label']}"
+            )
+            cells = (f"{goodput.mean / 1e6:,.2f}", f"{share.mean * 100:.1f}", f"{again.mean:,.0f}")
+            rows.append(
+                f'<tr><th scope="row">{_text(name)}</th><td class=world>{_text(flow["controller"])}</td>'
+                f"<td class=world>{_text(theme.world_title(group.world))}</td>"
+                f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            )
+    if not rows:
+        return []
+    heads = (
+        "<th>Flow</th><th class=world>Controller</th><th class=world>World</th>"
+        "<th>Goodput<small>Mbit/s</small></th><th>Share<small>%</small></th>"
+        "<th>Retransmits<small>segments</small></th>"
+    )
+    table = f'<table class="summary"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return ["<h2>Flows</h2>", f'<div class="wide">{table}</div>', '<p class="quiet">Means over seeds.</p>']
 
 
 def _cell(group: Group, names: Sequence[str]) -> str:

@@ -729,6 +729,23 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
+    fn the_first_round_of_recovery_conserves_packets_below_the_floor_of_four() {
+        let mut flow = Flow::new();
+        let mut bbr = in_probe_bw(&flow, 3, UNIT);
+        flow.connection.in_flight = 1;
+        flow.change(&mut bbr, CaState::Recovery, true);
+        // It is no round's end, so conservation lasts.
+        let old = |ack: Ack| Ack { newly_lost: 5, sample: RateSample::NONE, ..ack };
+        bbr.on_ack(&old(flow.ack(1)));
+        assert_eq!(bbr.limits().cwnd, 2);
+        bbr.on_ack(&old(flow.ack(1)));
+        assert_eq!(bbr.limits().cwnd, 2);
+        // The round's end ends it.
+        bbr.on_ack(&flow.ack(1));
+        assert_eq!(bbr.limits().cwnd, 4);
+    }
+
+    #[test]
     fn undo_forgets_the_plateau_unless_a_mark_proved_congestion() {
         let mut flow = Flow::new();
         for (marks, full_bw) in [(0, 0), (1, 5)] {

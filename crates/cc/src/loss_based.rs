@@ -596,6 +596,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_retransmission_leaves_even_if_the_flight_is_at_the_threshold() {
+        let mut flow = Flow::new();
+        let mut reno = grown(&mut flow, 20);
+        flow.connection.in_flight = 10;
+        flow.change(&mut reno, CaState::Recovery, true);
+        let ack = |flow: &mut Flow| Ack { newly_lost: 1, una_advanced: false, ..flow.ack(1) };
+        reno.on_ack(&ack(&mut flow));
+        assert_eq!(reno.limits().cwnd, 11);
+        flow.send(&mut reno, 1, true);
+        reno.on_ack(&ack(&mut flow));
+        assert_eq!(reno.limits().cwnd, 10);
+    }
+
+    #[test]
     fn a_timer_that_begins_recovery_makes_room_for_the_retransmission() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);

@@ -32,7 +32,7 @@ def figure(results: Results) -> alt.ConcatChart:
     ]
     chart: alt.ConcatChart = (
         alt.concat(*charts, columns=2, spacing={"row": 24, "column": 36})
-        .resolve_scale(fillOpacity="shared")
+        .resolve_scale(opacity="shared")
         .properties(title=alt.TitleParams("Summary", subtitle=_subtitle(results)))
         .configure(**theme.config())
     )
@@ -82,7 +82,7 @@ def _bars(
         color=alt.Color(
             "label:N", scale=alt.Scale(domain=labels, range=[colours[one] for one in labels]), legend=None
         ),
-        fillOpacity=alt.FillOpacity(
+        opacity=alt.Opacity(
             "world:N",
             scale=alt.Scale(domain=worlds, range=[_OPACITY.get(world, 0.7) for world in results.worlds]),
             legend=alt.Legend(orient="bottom", title="World", symbolFillColor=theme.INK)

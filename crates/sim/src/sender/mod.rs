@@ -556,9 +556,11 @@ impl Sender {
             min_rtt_us: self.min_rtt.micros(),
             srtt_us: self.rtt.srtt_x8() >> 3,
         };
-        let mut runs = LossRuns { controller: &mut self.controller, lost: self.lost, run: None, previous: u64::MAX };
+        let mut runs = LossRuns::new(&mut self.controller, self.lost);
         let detection = self.rack.detect(&mut self.board, at, |board, seq| runs.add(board, seq));
-        self.lost = runs.finish();
+        let (lost, lowest) = runs.finish();
+        self.lost = lost;
+        self.output.retransmit_from = self.output.retransmit_from.min(lowest);
         detection.again_after_us
     }
 
@@ -590,14 +592,20 @@ struct LossRuns<'a> {
     lost: u64,
     run: Option<(Lost, u32)>,
     previous: u64,
+    lowest: u64,
 }
 
 impl LossRuns<'_> {
+    fn new(controller: &mut Any, lost: u64) -> LossRuns<'_> {
+        LossRuns { controller, lost, run: None, previous: u64::MAX, lowest: u64::MAX }
+    }
+
     fn add(&mut self, board: &Scoreboard, seq: u64) {
         let tx = board.tx(seq);
         self.lost += 1;
         let adjacent = self.previous != u64::MAX && seq == self.previous + 1;
         self.previous = seq;
+        self.lowest = self.lowest.min(seq);
         if let Some((run, sent_us)) = &mut self.run
             && adjacent
             && *sent_us == tx.sent_us
@@ -625,9 +633,10 @@ impl LossRuns<'_> {
         }
     }
 
-    fn finish(mut self) -> u64 {
+    /// The count of lost segments, and the lowest just lost.
+    fn finish(mut self) -> (u64, u64) {
         self.flush();
-        self.lost
+        (self.lost, self.lowest)
     }
 }
 

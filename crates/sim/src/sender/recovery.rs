@@ -321,12 +321,7 @@ impl Sender {
     /// Linux: `tcp_timeout_mark_lost`.
     fn mark_all_lost(&mut self, now: Time) {
         let now_us = now.as_micros() as u32;
-        let mut runs = super::LossRuns {
-            controller: &mut self.controller,
-            lost: self.lost,
-            run: None,
-            previous: u64::MAX,
-        };
+        let mut runs = super::LossRuns::new(&mut self.controller, self.lost);
         let head = self.board.una;
         let mut from = head;
         while let Some(seq) = self.board.next_unsacked(from, self.board.next) {
@@ -338,7 +333,7 @@ impl Sender {
             self.board.mark_lost(seq);
             runs.add(&self.board, seq);
         }
-        self.lost = runs.finish();
+        self.lost = runs.finish().0;
         self.output.retransmit_from = head;
     }
 }

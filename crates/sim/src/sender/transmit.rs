@@ -46,7 +46,7 @@ pub(super) struct Output {
     /// When the pacing timer fires.
     pub(super) wake: Time,
     pub(super) usage: Usage,
-    /// Nothing before it waits for retransmission (Linux: `retransmit_skb_hint`).
+    /// Nothing before it waits for retransmission (Linux: `retransmit_skb_hint`); losses below move it back.
     pub(super) retransmit_from: u64,
     /// Data segments sent (Linux: `data_segs_out`).
     segments: u64,
