@@ -37,7 +37,8 @@ def test_rates_are_averaged_not_picked() -> None:
     values = [0.0, 2.0] * 5_000
     thin = p.line(flow(values), "x", extremes=False, end_s=100)
     assert thin.height <= p.MAX_POINTS
-    assert thin["value"].to_list() == [1.0] * thin.height
+    # A bin edge may part a pair of samples; no bin is a single sample of 0 or 2.
+    assert thin["value"].is_between(0.85, 1.15).all()
 
 
 @given(some.integers(1, 6000), some.integers(1, 3))

@@ -45,7 +45,10 @@ fn main() {
 
 fn table() {
     println!("one bulk flow, data segments sent per second of one core, median of {RUNS} runs (min .. max)");
-    println!("{:<6} {:<11} {:>6} {:>5} {:>11} {:>9} {:>20}", "cc", "rate", "rtt", "loss", "packets", "ns/packet", "million packets/s");
+    println!(
+        "{:<6} {:<11} {:>6} {:>5} {:>11} {:>9} {:>20}",
+        "cc", "rate", "rtt", "loss", "packets", "ns/packet", "million packets/s"
+    );
     for (rate, rtt, buffer, duration) in PATHS {
         for loss in LOSSES {
             for controller in CONTROLLERS {

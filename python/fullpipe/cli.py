@@ -57,12 +57,13 @@ def _guarded(command: Callable[[], object]) -> int:
     """The command's exit code; errors that a user can mend become a sentence."""
     try:
         code = command()
+        if code == INTERRUPTED:
+            _say("fullpipe: interrupted")
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
         message = error.format_message().strip().rstrip(".")
         return _complain(f"{message}; see `fullpipe --help`" if message else "see `fullpipe --help`")
-    except (KeyboardInterrupt, typer.Abort):
-        _say("fullpipe: interrupted")
+    except typer.Abort:
         return INTERRUPTED
     except Exception as error:
         from fullpipe import _native

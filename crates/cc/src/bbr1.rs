@@ -484,7 +484,7 @@ impl Controller for Bbr1 {
         Limits {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
-            pacing_rate: Some(Rate::from_bytes_per_sec(self.pacing_rate)),
+            pacing_rate: Rate::from_bytes_per_sec(self.pacing_rate),
             min_burst: pacing::min_burst(&self.params, self.pacing_rate),
             mark_app_limited: self.mark_app_limited,
         }
@@ -560,7 +560,7 @@ mod tests {
                 if bbr.snapshot().phase == Phase::Drain { 90 } else { bbr.limits().cwnd };
             bbr.on_ack(&Ack { random: 3, ..flow.ack(delivered) });
             let (limits, phase) = (bbr.limits(), bbr.snapshot().phase.name());
-            let rate = limits.pacing_rate.unwrap().as_bytes_per_sec() / 1_000;
+            let rate = limits.pacing_rate.as_bytes_per_sec() / 1_000;
             table += &format!("{round:5} {delivered:9} {phase:16} {:4} {rate:4}\n", limits.cwnd);
         }
         let expected = "\

@@ -392,7 +392,7 @@ mod tests {
             ("reno", |limits| Limits { cwnd: 20, ..limits }, Law::FillsTheLosslessPipe),
             (
                 "bbr1",
-                |limits| Limits { pacing_rate: Some(Rate::ZERO), ..limits },
+                |limits| Limits { pacing_rate: Rate::ZERO, ..limits },
                 Law::RateIsPositiveAndCapped,
             ),
             ("cubic", |limits| Limits { min_burst: 0, ..limits }, Law::BurstIsPositive),

@@ -242,8 +242,9 @@ pub struct Limits {
     pub cwnd: u32,
     /// The slow-start threshold in segments, [`Limits::INFINITE`] before the first reduction.
     pub ssthresh: u32,
-    /// Payload bytes per time that may leave; `None` leaves pacing to the host.
-    pub pacing_rate: Option<Rate>,
+    /// Payload rate by which a host sizes its bursts and, where it paces ([`Config::paced`]), spaces them (Linux:
+    /// `sk_pacing_rate`). [`Rate::MAX`] before a window-based controller has seen an RTT.
+    pub pacing_rate: Rate,
     /// The fewest segments a burst should hold (Linux: `min_tso_segs`).
     pub min_burst: u32,
     /// The transport must mark its delivery-rate sampler application-limited, because the controller itself holds the

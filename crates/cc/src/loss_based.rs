@@ -212,7 +212,6 @@ pub struct LossBased<A> {
     mss: u32,
     initial_cwnd: u32,
     hz: u32,
-    paced: bool,
 }
 
 impl<A: Algorithm> LossBased<A> {
@@ -245,7 +244,6 @@ impl<A: Algorithm> LossBased<A> {
             mss: config.mss,
             initial_cwnd: config.initial_cwnd,
             hz: config.hz,
-            paced: config.paced,
         };
         controller.update_pacing(connection);
         controller
@@ -479,7 +477,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
         Limits {
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
-            pacing_rate: self.paced.then(|| Rate::from_bytes_per_sec(self.pacing.bytes_per_sec())),
+            pacing_rate: Rate::from_bytes_per_sec(self.pacing.bytes_per_sec()),
             // Linux: tcp_min_tso_segs.
             min_burst: 2,
             mark_app_limited: false,
@@ -700,15 +698,14 @@ mod tests {
     }
 
     #[test]
-    fn pacing_is_twice_the_window_in_slow_start_and_a_fifth_more_otherwise_if_the_host_paces() {
+    fn pacing_is_twice_the_window_in_slow_start_and_a_fifth_more_otherwise() {
         let mut flow = Flow::new();
-        assert_eq!(reno(&flow).limits().pacing_rate, None);
         let config = Config { paced: true, ..CONFIG };
         let mut reno = Reno::new(&Params::default(), &config, &flow.connection);
         // 10 segments of 1,448 bytes in 100 ms.
-        assert_eq!(reno.limits().pacing_rate, Some(Rate::from_bytes_per_sec(2 * 144_800)));
+        assert_eq!(reno.limits().pacing_rate, Rate::from_bytes_per_sec(2 * 144_800));
         reno.window.ssthresh = 20;
         reno.on_ack(&Ack { cwnd_limited: false, ..flow.ack(1) });
-        assert_eq!(reno.limits().pacing_rate, Some(Rate::from_bytes_per_sec(173_760)));
+        assert_eq!(reno.limits().pacing_rate, Rate::from_bytes_per_sec(173_760));
     }
 }

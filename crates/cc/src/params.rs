@@ -169,6 +169,11 @@ impl Params {
         self.info().name
     }
 
+    /// Whether the controller works only where the host paces ([`Config::paced`](crate::Config::paced)).
+    pub const fn needs_pacing(&self) -> bool {
+        matches!(self, Params::Bbr1(_))
+    }
+
     /// Sets one parameter. Nothing changes if it is refused.
     pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
         let parameter = self.parameter(name)?;

@@ -1,7 +1,7 @@
 //! Runs flows over the kernel's TCP and prints what came of them:
 //!
 //! ```text
-//! kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED]
+//! kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series]
 //! kernel_run bbr+cubic 100 20 250000 0 40
 //! ```
 //!
@@ -18,9 +18,12 @@ const NOT_PERMITTED: u8 = 3;
 
 fn main() -> ExitCode {
     fullpipe_emu::die_with_parent();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (series, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument == "--series");
     let Some((spec, seed)) = common::spec_of(&arguments) else {
-        eprintln!("usage: kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED]");
+        eprintln!(
+            "usage: kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series]"
+        );
         return ExitCode::from(2);
     };
     let run = match fullpipe_emu::run(&spec, seed) {
@@ -51,8 +54,27 @@ fn main() -> ExitCode {
             seconds,
         );
     }
+    for flow in run.flows.iter().filter(|_| !series.is_empty()) {
+        let s = &flow.series;
+        for i in 0..s.len() {
+            println!(
+                "sample {:.3} cwnd {} ssthresh {} inflight {} srtt_ms {:.2} retransmits {} phase {} ca {}",
+                s.time_ns[i] as f64 / 1e9,
+                s.cwnd[i],
+                s.ssthresh[i] as i32,
+                s.inflight[i],
+                s.srtt_ns[i] as f64 / 1e6,
+                s.retransmits[i],
+                s.phase[i],
+                s.ca_state[i]
+            );
+        }
+    }
     for link in &run.links {
-        println!("link {} arrived {} dropped {}", link.name, link.totals.arrived_packets, link.totals.dropped_packets);
+        println!(
+            "link {} arrived {} dropped {}",
+            link.name, link.totals.arrived_packets, link.totals.dropped_packets
+        );
     }
     if let Some(late) = run.provenance.lateness {
         println!(

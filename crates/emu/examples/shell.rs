@@ -23,7 +23,9 @@ fn main() -> ExitCode {
     let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     let (path, command) = (&arguments[..end], arguments.get(end + 1..).unwrap_or_default());
     let server: Option<Vec<String>> = match path.get(3..) {
-        Some([flag, server]) if flag == "--server" => Some(["/bin/sh", "-c", server].map(str::to_owned).into()),
+        Some([flag, server]) if flag == "--server" => {
+            Some(["/bin/sh", "-c", server].map(str::to_owned).into())
+        }
         _ => None,
     };
     let [rate, rtt, buffer] = path.get(..3).unwrap_or_default() else {

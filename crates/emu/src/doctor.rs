@@ -97,7 +97,7 @@ fn network() -> Check {
 /// Tries for real-time priority, and measures how late a thread wakes with what it got.
 fn realtime_and_lateness() -> Check {
     let measure = || {
-        let realtime = sys::become_realtime();
+        let realtime = sys::become_realtime(sys::Realtime::Ferry);
         let clock = Clock::start();
         let mut histogram = Histogram::default();
         let mut due = Time::ZERO;
@@ -114,8 +114,8 @@ fn realtime_and_lateness() -> Check {
     };
     let late = format!(
         "wakes {} late (median), {} (99 %)",
-        Duration::from_nanos(lateness.p50_ns),
-        Duration::from_nanos(lateness.p99_ns)
+        Duration::from_micros(lateness.p50_ns / 1_000),
+        Duration::from_micros(lateness.p99_ns / 1_000)
     );
     match refused {
         Some(error) => ill(

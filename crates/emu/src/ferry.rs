@@ -118,7 +118,7 @@ impl Ferry {
     /// Carries packets until `end` or until `stop` is signalled.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &OwnedFd) -> Result<FerryReport, EmuError> {
         self.clock = clock;
-        let no_realtime = sys::become_realtime().err().map(|error| error.to_string());
+        let no_realtime = sys::become_realtime(sys::Realtime::Ferry).err().map(|error| error.to_string());
         let _ = sys::lock_memory();
         let (mut passes, mut overruns) = (0, 0);
         let mut back_by = self.clock.now();
@@ -170,9 +170,7 @@ impl Ferry {
         let now = self.clock.now();
         // poll ignores negative descriptors: packets do not end the wait for a tick.
         let (from, timeout) = match self.tick {
-            None => {
-                ([self.forward.from.raw_fd(), self.reverse.from.raw_fd()], planned.saturating_since(now))
-            }
+            None => ([self.forward.from.raw_fd(), self.reverse.from.raw_fd()], planned.saturating_since(now)),
             Some(_) => ([-1, -1], Duration::ZERO),
         };
         let ready = sys::poll([stop.as_raw_fd(), from[0], from[1]], libc::POLLIN, Some(timeout))

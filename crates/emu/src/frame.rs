@@ -338,7 +338,8 @@ pub(crate) mod testing {
             bytes[1] = if self.payload > self.gso.into() { GSO_TCPV4 } else { GSO_NONE };
             bytes[4..6].copy_from_slice(&self.gso.to_ne_bytes());
             let total = (52 + self.payload) as u16;
-            let mut ip = vec![0x45, 0, 0, 0, 0x12, 0x34, 0x40, 0, 64, TCP, 0, 0, 100, 64, 0, 1, 100, 64, 0, 2];
+            let mut ip =
+                vec![0x45, 0, 0, 0, 0x12, 0x34, 0x40, 0, 64, TCP, 0, 0, 100, 64, 0, 1, 100, 64, 0, 2];
             ip[2..4].copy_from_slice(&total.to_be_bytes());
             bytes.extend(ip);
             bytes.extend([0x27, 0x10, 0x27, 0x11]);
@@ -394,7 +395,8 @@ mod tests {
     fn a_gso_frame_splits_into_segments_as_the_kernel_would_split_it() {
         let flags = 0x10 | flag::PSH | flag::CWR;
         let units = Sample { flags, ..Sample::data(1000, 3000) }.units();
-        let seen: Vec<_> = units.iter().map(|unit| (unit.sequence(), unit.ip_bytes(), unit.flags())).collect();
+        let seen: Vec<_> =
+            units.iter().map(|unit| (unit.sequence(), unit.ip_bytes(), unit.flags())).collect();
         assert_eq!(
             seen,
             [(1000, 1500, 0x10 | flag::CWR), (2448, 1500, 0x10), (3896, 52 + 104, 0x10 | flag::PSH)]
@@ -426,16 +428,16 @@ mod tests {
         let mut unknown_gso = good.clone();
         unknown_gso[1] = 3;
         let odd = [
-            with(0, 0x65),           // IPv6
-            with(0, 0x05),           // no version
-            with(0, 0x44),           // header too short
-            with(0, 0x4f),           // header longer than it is; what is taken for TCP is not
-            with(2, 0x01),           // total length wrong
-            with(6, 0x20),           // more fragments
-            with(7, 0x01),           // a later fragment
-            with(9, 17),             // UDP
-            with(9, 1),              // ICMP
-            with(20 + 12, 0x40),     // TCP header too short
+            with(0, 0x65),       // IPv6
+            with(0, 0x05),       // no version
+            with(0, 0x44),       // header too short
+            with(0, 0x4f),       // header longer than it is; what is taken for TCP is not
+            with(2, 0x01),       // total length wrong
+            with(6, 0x20),       // more fragments
+            with(7, 0x01),       // a later fragment
+            with(9, 17),         // UDP
+            with(9, 1),          // ICMP
+            with(20 + 12, 0x40), // TCP header too short
             good[..VNET_BYTES + 1].to_vec(),
             good[..VNET_BYTES + 19].to_vec(),
             good[..VNET_BYTES + 30].to_vec(),

@@ -111,9 +111,11 @@ mod tests {
     fn merged(units: Vec<Unit>) -> Vec<Vec<u8>> {
         let mut batch = Batch::default();
         let mut frames = Vec::new();
-        let mut flush = |batch: &mut Batch| batch.flush(|slices| {
-            frames.push(slices.iter().flat_map(|slice| slice.to_vec()).collect::<Vec<u8>>());
-        });
+        let mut flush = |batch: &mut Batch| {
+            batch.flush(|slices| {
+                frames.push(slices.iter().flat_map(|slice| slice.to_vec()).collect::<Vec<u8>>());
+            })
+        };
         for unit in units {
             if let Err(unit) = batch.add(unit, Time::ZERO) {
                 flush(&mut batch);

@@ -53,7 +53,8 @@ pub(crate) fn effective_capabilities() -> u64 {
 
 /// Moves the calling thread into a new, empty network namespace and brings its loopback up.
 pub fn enter_new_network() -> Result<(), EmuError> {
-    sys::unshare(libc::CLONE_NEWNET).map_err(|error| EmuError::system("create a network namespace", error))?;
+    sys::unshare(libc::CLONE_NEWNET)
+        .map_err(|error| EmuError::system("create a network namespace", error))?;
     // Neighbour discovery and multicast reports would be foreign traffic on the path.
     let _ = set_sysctl("net.ipv6.conf.all.disable_ipv6", "1");
     let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");

@@ -8,7 +8,11 @@ const OPPORTUNITY_BYTES: u64 = 1500;
 
 /// The highest rate at which packets can leave the path; [`Rate::MAX`] if nothing limits it.
 pub(crate) fn highest(elements: &[ElementConfig]) -> Rate {
-    let rates = elements.iter().filter_map(|element| match element {
+    elements.iter().filter_map(highest_of).min().unwrap_or(Rate::MAX)
+}
+
+fn highest_of(element: &ElementConfig) -> Option<Rate> {
+    match element {
         ElementConfig::Link { rate_bps, .. } => {
             Some(rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max))
         }
@@ -21,8 +25,18 @@ pub(crate) fn highest(elements: &[ElementConfig]) -> Rate {
             Some(Rate::from_bits_per_sec(bits.saturating_mul(1000) / period_ms))
         }
         _ => None,
-    });
-    rates.min().unwrap_or(Rate::MAX)
+    }
+}
+
+/// How long the buffer takes to drain that drains soonest; [`Duration::MAX`] if there is none.
+pub(crate) fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
+    let drain = |element: &ElementConfig| match element {
+        ElementConfig::Link { queue, .. }
+        | ElementConfig::DeliveryTrace { queue, .. }
+        | ElementConfig::TokenBucket { queue, .. } => Some(highest_of(element)?.time_for(queue.bytes)),
+        _ => None,
+    };
+    elements.iter().filter_map(drain).min().unwrap_or(Duration::MAX)
 }
 
 /// For every queue of a path in order: the bytes that could have left it by `end`.
@@ -70,14 +84,15 @@ mod tests {
     #[test]
     fn the_slowest_element_decides_and_its_fastest_time_counts() {
         let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000);
-        let changing = Schedule { initial: mbit(8), changes: vec![(Time::from_nanos(500_000_000), mbit(16))] };
+        let changing =
+            Schedule { initial: mbit(8), changes: vec![(Time::from_nanos(500_000_000), mbit(16))] };
         let path = [link(changing), link(Schedule::constant(mbit(100)))];
         assert_eq!(highest(&path), mbit(16));
         assert_eq!(highest(&[]), Rate::MAX);
+        // 3000 bytes at 100 Mbit/s.
+        assert_eq!(shortest_buffer(&path), Duration::from_micros(240));
+        assert_eq!(shortest_buffer(&[]), Duration::MAX);
         // Half a second at 1 MB/s and half at 2 MB/s.
-        assert_eq!(
-            capacities(&path, Time::from_nanos(1_000_000_000)),
-            [Some(1_500_000), Some(12_500_000)]
-        );
+        assert_eq!(capacities(&path, Time::from_nanos(1_000_000_000)), [Some(1_500_000), Some(12_500_000)]);
     }
 }

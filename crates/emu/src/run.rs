@@ -22,6 +22,7 @@ use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress, splitmix64};
 use crate::namespace::{become_capable, enter_new_network, renew_parent_watch, sysctl, wait_for};
+use crate::rates;
 use crate::sys;
 use crate::tun::{Address, Tun, transmit_drops};
 
@@ -30,6 +31,10 @@ const GET_READY: Duration = Duration::from_millis(5);
 /// A run is untrustworthy if more than one packet in a hundred left later than this, or than
 /// [`LATENESS_SHARE`] of the base RTT if that is more.
 const LATENESS_LIMIT: Duration = Duration::from_millis(1);
+/// A run is untrustworthy if the ferry stood still for longer than this, or for longer than it takes to fill half of the
+/// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
+/// path's doing. Below [`LATENESS_LIMIT`] it does not matter.
+const STALL_LIMIT: Duration = Duration::from_millis(10);
 /// 5 %: one in so many.
 const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
@@ -146,6 +151,8 @@ impl Shared<'_> {
         address: std::net::Ipv4Addr,
     ) -> Result<(Arc<Tun>, HostReport), EmuError> {
         enter_new_network()?;
+        // Where it is refused, it is refused to the ferry as well, which reports it.
+        let _ = sys::become_realtime(sys::Realtime::Host);
         let untrustworthy = host::tune(&self.spec.hosts);
         let tun = Tun::create(Address { own: address, prefix: 30, mtu: self.spec.mtu_bytes })?;
         let settings = host::recorded_settings(name);
@@ -322,6 +329,14 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
     if ferried.failed_writes > 0 {
         reasons.push(format!("the kernel refused {} frames at the end of the path", ferried.failed_writes));
     }
+    let stall_limit = stall_limit(spec);
+    if lateness.max_ns > stall_limit.as_nanos() {
+        reasons.push(format!(
+            "the emulator stood still for {} at least once, so packets reached the path in a burst; the limit is {}",
+            Duration::from_nanos(lateness.max_ns),
+            stall_limit
+        ));
+    }
     if ferried.overruns * OVERRUN_SHARE > ferried.passes {
         reasons.push(format!(
             "the emulator woke more than 1 ms late {} times out of {}",
@@ -329,6 +344,12 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
         ));
     }
     reasons
+}
+
+fn stall_limit(spec: &Spec) -> Duration {
+    let buffers = [&spec.forward, &spec.reverse].map(|elements| rates::shortest_buffer(elements));
+    let half = Duration::from_nanos(buffers[0].min(buffers[1]).as_nanos() / 2);
+    half.clamp(LATENESS_LIMIT, STALL_LIMIT)
 }
 
 /// The RTT of an empty path, of the flow that has the least.

@@ -51,7 +51,9 @@ pub fn shell(spec: &Spec, command: &[String], server: Option<&[String]>) -> Resu
         (Privilege::Root, _) => eprintln!("fullpipe: servers outside are reachable at {address}"),
         (Privilege::UserNamespace, Some(_)) => eprintln!("fullpipe: the server is reachable at {address}"),
         (Privilege::UserNamespace, None) => {
-            eprintln!("fullpipe: without root nothing outside is reachable; --server COMMAND runs at {address}")
+            eprintln!(
+                "fullpipe: without root nothing outside is reachable; --server COMMAND runs at {address}"
+            )
         }
     }
 
@@ -126,7 +128,8 @@ fn run_behind(
     let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let command = if command.is_empty() { &shell[..] } else { command };
     let enter = |namespace: &OwnedFd| {
-        process::enter_network(namespace).map_err(|error| EmuError::system("enter a network namespace", error))
+        process::enter_network(namespace)
+            .map_err(|error| EmuError::system("enter a network namespace", error))
     };
     let server = match server {
         Some(server) if !server.is_empty() => {
@@ -153,7 +156,8 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
     let stop = sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))?;
     let (code, ferried) = thread::scope(|scope| {
         let ferry = scope.spawn(|| {
-            let plan = |elements, seed| DirectionPlan { elements, class_delays: &[], seed, gro: Duration::ZERO };
+            let plan =
+                |elements, seed| DirectionPlan { elements, class_delays: &[], seed, gro: Duration::ZERO };
             let plans = (plan(&spec.forward, spec.seed), plan(&spec.reverse, splitmix64(spec.seed)));
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
             let ferry = Ferry::new(ends, plans, Classes { first_port: 0, flows: 0 });

@@ -1,6 +1,7 @@
 //! Thin wrappers around the system calls that the standard library lacks. Nearly all `unsafe` of the
 //! crate is here.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::net::SocketAddrV4;
@@ -88,13 +89,12 @@ pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
 /// Writes the slices as one packet.
 pub(crate) fn writev(fd: &OwnedFd, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
     // SAFETY: IoSlice is ABI-compatible with iovec (guaranteed on Unix), and every slice lives through the call.
-    let result =
-        unsafe { libc::writev(fd.as_raw_fd(), slices.as_ptr().cast(), slices.len() as libc::c_int) };
+    let result = unsafe { libc::writev(fd.as_raw_fd(), slices.as_ptr().cast(), slices.len() as libc::c_int) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
 /// Opens a file for reading and writing without blocking.
-pub(crate) fn open_nonblocking(path: &std::ffi::CStr) -> io::Result<OwnedFd> {
+pub(crate) fn open_nonblocking(path: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: `path` is NUL-terminated. On success the descriptor is new and owned by nobody else.
     unsafe {
         let fd = check(libc::open(path.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC))?;
@@ -126,6 +126,47 @@ pub(crate) fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
+/// Number of a device of the calling thread's network namespace.
+pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
+    // SAFETY: `name` is NUL-terminated.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// Sets one numeric attribute of a device: an RTM_SETLINK message (rtnetlink(7)), and its acknowledgement.
+pub(crate) fn set_link_u32(index: u32, attribute: u16, value: u32) -> io::Result<()> {
+    /// Header, `ifinfomsg`, and one attribute of 4 bytes behind its own header.
+    const LENGTH: u32 = 16 + 16 + 8;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+    let mut message = Vec::with_capacity(LENGTH as usize);
+    message.extend(LENGTH.to_ne_bytes());
+    message.extend(libc::RTM_SETLINK.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend([0; 8]); // sequence and port
+    message.extend([0; 4]); // family, padding, type
+    message.extend(index.to_ne_bytes());
+    message.extend([0; 8]); // flags and their mask: no change
+    message.extend(8u16.to_ne_bytes());
+    message.extend(attribute.to_ne_bytes());
+    message.extend(value.to_ne_bytes());
+    // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
+    let socket = unsafe {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
+    };
+    writev(&socket, &[io::IoSlice::new(&message)])?;
+    let mut reply = [0; 256];
+    let length = read(&socket, &mut reply)?;
+    // The acknowledgement is an NLMSG_ERROR: behind the header, zero or a negative errno.
+    match reply[..length].get(16..20).map(|code| i32::from_ne_bytes([code[0], code[1], code[2], code[3]])) {
+        Some(0) => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// An IPv4 address in the kernel's form.
 pub(crate) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
@@ -142,7 +183,8 @@ const SOCKADDR_BYTES: libc::socklen_t = mem::size_of::<libc::sockaddr_in>() as l
 pub(crate) fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
-    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) }).map(drop)
+    check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) })
+        .map(drop)
 }
 
 /// Listens for one connection.
@@ -155,8 +197,7 @@ pub(crate) fn listen(fd: &OwnedFd) -> io::Result<()> {
 pub(crate) fn accept(fd: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: null pointers ask for no address. On success the descriptor is new and owned by nobody else.
-    let result =
-        unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    let result = unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
     match check(result) {
         // SAFETY: see above.
         Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
@@ -169,7 +210,8 @@ pub(crate) fn accept(fd: &OwnedFd) -> io::Result<Option<OwnedFd>> {
 pub(crate) fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
-    let result = unsafe { libc::connect(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) };
+    let result =
+        unsafe { libc::connect(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) };
     match check(result) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(()),
@@ -258,10 +300,8 @@ impl Epoll {
     pub(crate) fn add(&self, fd: &OwnedFd, events: libc::c_int, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: events as u32, u64: token };
         // SAFETY: `event` is valid for the call; both descriptors are open.
-        check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
-        })
-        .map(drop)
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) })
+            .map(drop)
     }
 
     /// Stops watching `fd`.
@@ -305,9 +345,7 @@ impl Epoll {
 /// An eventfd: written once to wake whoever polls it.
 pub(crate) fn event_fd() -> io::Result<OwnedFd> {
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
-    unsafe {
-        Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?))
-    }
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?)) }
 }
 
 /// Wakes the poller of an eventfd.
@@ -315,15 +353,23 @@ pub(crate) fn signal_event(fd: &OwnedFd) {
     let _ = writev(fd, &[io::IoSlice::new(&1u64.to_ne_bytes())]);
 }
 
+/// Real-time priorities in use: low, so that the kernel's own threads (at 50 and above) win.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Realtime {
+    /// The path: before the end hosts.
+    Ferry = 10,
+    /// An end host. A thread that loses its processor while it holds the socket's lock keeps TCP from processing what
+    /// arrives, and what should have trickled then leaves in one burst.
+    Host = 5,
+}
+
 /// Gives the calling thread real-time priority and the finest timers. Children do not inherit the priority.
-pub(crate) fn become_realtime() -> io::Result<()> {
-    /// Low among real-time priorities, so that the kernel's own threads (at 50 and above) win.
-    const PRIORITY: libc::c_int = 10;
+pub(crate) fn become_realtime(priority: Realtime) -> io::Result<()> {
     // SAFETY: no pointers. The finest timer slack matters where real-time priority is refused; it cannot fail.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     // SAFETY: all-zero is a valid sched_param.
     let mut parameter: libc::sched_param = unsafe { mem::zeroed() };
-    parameter.sched_priority = PRIORITY;
+    parameter.sched_priority = priority as libc::c_int;
     // SAFETY: `parameter` is valid; 0 names the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter) })
         .map(drop)

@@ -206,7 +206,10 @@ mod tests {
         assert_eq!(info.in_flight(), 100 + 5 - 30 - 10);
         assert_eq!((info.rtt_us, info.min_rtt_us, info.snd_cwnd), (40_123, 40_001, 77));
         assert_eq!((info.total_retrans, info.data_segs_out, info.total_rto), (9, 5_000, 2));
-        assert_eq!((info.pacing_rate, info.bytes_acked, info.delivery_rate), (12_500_000, 1_000_000, 12_000_000));
+        assert_eq!(
+            (info.pacing_rate, info.bytes_acked, info.delivery_rate),
+            (12_500_000, 1_000_000, 12_000_000)
+        );
         assert_eq!(info.loss_based_phase(), Phase::Recovery);
     }
 
@@ -214,7 +217,7 @@ mod tests {
     fn an_older_shorter_structure_reads_as_zero_behind_its_end() {
         for length in 0..248 {
             let info = TcpInfo::parse(&example()[..length]);
-            assert_eq!(info.total_rto, 0);
+            assert_eq!(info.total_rto == 2, length >= 242);
             assert_eq!(info.snd_cwnd == 77, length >= 84);
         }
         assert!(!TcpInfo::parse(&[]).is_connected());

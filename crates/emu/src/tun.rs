@@ -2,6 +2,7 @@
 //!
 //! A device belongs to the network namespace of the thread that opens it and vanishes with its descriptor.
 
+use std::ffi::CString;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -14,7 +15,7 @@ use crate::sys;
 pub(crate) const DEVICE_PREFIX: &str = "fullpipe";
 /// Length of the device's queue towards the ferry, in frames. The kernel drops silently when it is full, so it is
 /// large, and drops are looked for at the end of a run.
-const QUEUE_FRAMES: i32 = 20_000;
+const QUEUE_FRAMES: u32 = 20_000;
 
 /// One end of the emulated path.
 #[derive(Debug)]
@@ -67,11 +68,21 @@ impl Tun {
                 .map_err(|error| EmuError::system(format!("set the {what} of {}", self.name), error))
         };
         let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(address.prefix)).unwrap_or(0));
-        set("queue length", libc::SIOCSIFTXQLEN as libc::Ioctl, &|r| r.ifr_ifru.ifru_metric = QUEUE_FRAMES)?;
+        self.set_queue_length()?;
         set("MTU", libc::SIOCSIFMTU as libc::Ioctl, &|r| r.ifr_ifru.ifru_mtu = address.mtu as i32)?;
         set("address", libc::SIOCSIFADDR as libc::Ioctl, &|r| r.ifr_ifru.ifru_addr = generic(address.own))?;
-        set("network mask", libc::SIOCSIFNETMASK as libc::Ioctl, &|r| r.ifr_ifru.ifru_netmask = generic(mask))?;
+        set("network mask", libc::SIOCSIFNETMASK as libc::Ioctl, &|r| {
+            r.ifr_ifru.ifru_netmask = generic(mask)
+        })?;
         bring_up(&self.name)
+    }
+
+    /// By rtnetlink, because the ioctl for this one asks for rights that a user namespace cannot give.
+    fn set_queue_length(&self) -> Result<(), EmuError> {
+        let name = CString::new(&*self.name).expect("device names have no NUL");
+        let set = sys::interface_index(&name)
+            .and_then(|index| sys::set_link_u32(index, libc::IFLA_TXQLEN, QUEUE_FRAMES));
+        set.map_err(|error| EmuError::system(format!("set the queue length of {}", self.name), error))
     }
 
     /// Sends everything that has no other route through this device.

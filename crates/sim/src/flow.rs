@@ -34,7 +34,13 @@ pub(crate) struct FlowConfig {
 
 impl FlowConfig {
     /// The interval over which the flow is measured begins here.
-    pub(crate) fn new(sender: SenderConfig, rmem: [u64; 3], gro: Duration, spec: &FlowSpec, start: Time) -> FlowConfig {
+    pub(crate) fn new(
+        sender: SenderConfig,
+        rmem: [u64; 3],
+        gro: Duration,
+        spec: &FlowSpec,
+        start: Time,
+    ) -> FlowConfig {
         FlowConfig {
             sender,
             rmem,
@@ -134,14 +140,19 @@ impl Flow {
         if segment.syn {
             return self.on_syn(now, segment, back);
         }
-        let arrival =
-            Arrival { seq: segment.seq, segments: 1, bytes: segment.payload as u64, sent_us: segment.sent_us };
+        let arrival = Arrival {
+            seq: segment.seq,
+            segments: 1,
+            bytes: segment.payload as u64,
+            sent_us: segment.sent_us,
+        };
         if self.config.gro == Duration::ZERO {
             return self.receive(now, &arrival, back);
         }
         match &mut self.merging {
             Some(held)
-                if held.seq + held.segments as u64 == arrival.seq && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
+                if held.seq + held.segments as u64 == arrival.seq
+                    && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
             {
                 held.segments += 1;
                 held.bytes += arrival.bytes;
@@ -196,7 +207,13 @@ impl Flow {
 
     /// An acknowledgement arrived at the sender.
     #[inline]
-    pub(crate) fn on_acknowledgement(&mut self, now: Time, ack: &Acknowledgement, random: u32, out: &mut impl Wire) {
+    pub(crate) fn on_acknowledgement(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement,
+        random: u32,
+        out: &mut impl Wire,
+    ) {
         match &mut self.sender {
             Some(sender) => {
                 if !ack.syn {
@@ -208,8 +225,9 @@ impl Flow {
                     return;
                 }
                 // A repeated SYN makes the sample ambiguous (Karn).
-                let rtt = (self.syns_sent == 1)
-                    .then(|| Duration::from_micros((now.as_micros() as u32).wrapping_sub(ack.echo_us) as u64));
+                let rtt = (self.syns_sent == 1).then(|| {
+                    Duration::from_micros((now.as_micros() as u32).wrapping_sub(ack.echo_us) as u64)
+                });
                 self.syn_due = Time::NEVER;
                 let mut sender =
                     Sender::establish(&self.config.sender, self.config.stream, now, rtt, ack.window_edge);

@@ -35,8 +35,15 @@ pub(crate) fn check(flows: &[Flow], forward: &Chain<Segment>, back: &Chain<Ackno
 }
 
 fn conserved(direction: &str, counts: Counts, sent: u64, arrived: u64) {
-    assert_eq!(counts.entered.packets, sent, "{direction}: the path saw other packets than were sent: {counts:?}");
-    assert_eq!(counts.left.packets, arrived, "{direction}: other packets arrived than left the path: {counts:?}");
-    let (came, gone) = (counts.entered + counts.duplicated, counts.left + counts.dropped_total() + counts.inside);
+    assert_eq!(
+        counts.entered.packets, sent,
+        "{direction}: the path saw other packets than were sent: {counts:?}"
+    );
+    assert_eq!(
+        counts.left.packets, arrived,
+        "{direction}: other packets arrived than left the path: {counts:?}"
+    );
+    let (came, gone) =
+        (counts.entered + counts.duplicated, counts.left + counts.dropped_total() + counts.inside);
     assert_eq!(came, gone, "{direction}: packets or bytes appeared or vanished on the path: {counts:?}");
 }

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fullpipe_cc::{Config, Params};
+use fullpipe_cc::Config;
 use fullpipe_path::{Chain, ConfigError, Packet};
 use fullpipe_record::{
-    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, LinkTotals, Provenance, Run, World as RunWorld,
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, LinkTotals, Provenance, Run,
+    World as RunWorld,
 };
 use fullpipe_scenario::spec::{Spec, mix};
 use fullpipe_units::{Duration, Rate, Time};
@@ -134,7 +135,7 @@ impl World {
                     cwnd_clamp: flow.max_cwnd.unwrap_or(u32::MAX),
                     max_pacing_rate: Rate::MAX,
                     gso_max: GSO_MAX,
-                    paced: spec.hosts.pacing || matches!(params, Params::Bbr1(_)),
+                    paced: spec.hosts.pacing || params.needs_pacing(),
                     hz: HZ,
                 };
                 let sender = SenderConfig {
@@ -144,7 +145,13 @@ impl World {
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
-                Flow::new(FlowConfig::new(sender, rmem, spec.hosts.gro_ns, flow, flow.start_time(index, seed)))
+                Flow::new(FlowConfig::new(
+                    sender,
+                    rmem,
+                    spec.hosts.gro_ns,
+                    flow,
+                    flow.start_time(index, seed),
+                ))
             })
             .collect();
         let mut agenda = Agenda::new(FLOWS + flows.len());

@@ -140,10 +140,7 @@ pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
 
 /// Reads the settings in force in the calling thread's namespace; names are prefixed with the host.
 pub(crate) fn recorded_settings(host: &str) -> Vec<(String, String)> {
-    RECORDED
-        .iter()
-        .filter_map(|name| sysctl(name).map(|value| (format!("{host}:{name}"), value)))
-        .collect()
+    RECORDED.iter().filter_map(|name| sysctl(name).map(|value| (format!("{host}:{name}"), value))).collect()
 }
 
 /// Reductions that TCP undid as spurious, of all sockets of the calling thread's namespace.
@@ -173,7 +170,8 @@ mod tests {
 
     #[test]
     fn undone_reductions_are_summed_by_name() {
-        let counters = "TcpExt: TCPFullUndo Other TCPLossUndo\nTcpExt: 3 100 4\nIpExt: TCPFullUndo\nIpExt: 9\n";
+        let counters =
+            "TcpExt: TCPFullUndo Other TCPLossUndo\nTcpExt: 3 100 4\nIpExt: TCPFullUndo\nIpExt: 9\n";
         assert_eq!(parse_undone_reductions(counters), 7);
         assert_eq!(parse_undone_reductions(""), 0);
     }

@@ -101,7 +101,14 @@ impl<'a> Sender<'a> {
             }
         };
         let flows = spec.flows.iter().enumerate().map(flow).collect();
-        Ok(Sender { clock, epoll, flows, sampling: spec.sample_interval_ns, zeros: vec![0; WRITE_BYTES], end })
+        Ok(Sender {
+            clock,
+            epoll,
+            flows,
+            sampling: spec.sample_interval_ns,
+            zeros: vec![0; WRITE_BYTES],
+            end,
+        })
     }
 
     /// Sends until the end of the run, until every flow is over, or until `abort` is set.

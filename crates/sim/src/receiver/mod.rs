@@ -134,23 +134,33 @@ impl Receiver {
         if arrival.seq <= self.acked {
             self.echo_us = arrival.sent_us;
         }
-        if arrival.seq == self.next {
-            self.on_data(now, arrival.bytes);
-            self.next = end;
-            self.next_bytes += arrival.bytes;
-            let mut closed = false;
-            if !self.waiting.is_empty() {
-                self.take_waiting();
-                closed = self.waiting.is_empty();
-            }
-            self.window.on_read(now, self.next_bytes, rtt);
-            return self.check_ack(now, closed, rtt);
+        if arrival.seq > self.next {
+            self.on_data_out_of_order(arrival, end);
+            return self.check_ack(now, false, rtt);
         }
+        let mut bytes = arrival.bytes;
+        let mut answer_now = false;
         if arrival.seq < self.next {
-            return self.on_duplicate(arrival, end);
+            // Some of it had arrived before: answer at once and report it (RFC 2883).
+            let known = end.min(self.next) - arrival.seq;
+            self.note_duplicate(arrival.seq, arrival.seq + known);
+            self.quick_acks();
+            self.ato = ATO_MIN;
+            if end <= self.next {
+                return true;
+            }
+            bytes -= known * self.mss as u64;
+            answer_now = true;
         }
-        self.on_data_out_of_order(arrival, end);
-        self.check_ack(now, false, rtt)
+        self.on_data(now, bytes);
+        self.next = end;
+        self.next_bytes += bytes;
+        if !self.waiting.is_empty() {
+            self.take_waiting();
+            answer_now |= self.waiting.is_empty();
+        }
+        self.window.on_read(now, self.next_bytes, rtt);
+        self.check_ack(now, answer_now, rtt)
     }
 
     /// A timer is due. Returns whether an ACK must leave now.
@@ -276,6 +286,9 @@ impl Receiver {
             if start > self.next {
                 break;
             }
+            if start < self.next {
+                self.note_duplicate(start, end.min(self.next));
+            }
             if end > self.next {
                 self.next_bytes += (end - self.next) * self.mss as u64;
                 if let Some((seq, missing)) = self.short
@@ -297,13 +310,9 @@ impl Receiver {
         self.sack_count = kept;
     }
 
-    /// Everything in it had arrived before: answer at once and report it (RFC 2883).
-    fn on_duplicate(&mut self, arrival: &Arrival, end: u64) -> bool {
-        self.duplicate_segments += arrival.segments as u64;
-        self.quick_acks();
-        self.ato = ATO_MIN;
-        self.duplicate = Some((arrival.seq, end.min(self.next)));
-        true
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        self.duplicate_segments += end - start;
+        self.duplicate = Some((start, end));
     }
 
     fn on_data_out_of_order(&mut self, arrival: &Arrival, end: u64) {
@@ -319,26 +328,26 @@ impl Receiver {
         while place > 0 && self.waiting[place - 1].0 > start {
             place -= 1;
         }
-        if place > 0 && self.waiting[place - 1].1 >= end {
-            self.duplicate_segments += arrival.segments as u64;
-            self.duplicate = Some((start, end));
-            self.report(start, end);
-            return;
-        }
-        let (mut from, mut to) = (start, end);
         if place > 0 && self.waiting[place - 1].1 >= start {
             place -= 1;
-            from = self.waiting[place].0;
-            self.waiting[place].1 = end;
         } else {
-            self.waiting.insert(place, (start, end));
+            self.waiting.insert(place, (start, start));
         }
-        while place + 1 < self.waiting.len() && self.waiting[place + 1].0 <= to {
-            to = to.max(self.waiting[place + 1].1);
-            self.waiting[place].1 = to;
+        // Grow the range at `place` over the new data and over the ranges that it now touches.
+        let known = self.waiting[place].1.min(end);
+        if known > start {
+            self.note_duplicate(start, known);
+        }
+        self.waiting[place].1 = self.waiting[place].1.max(end);
+        while place + 1 < self.waiting.len() && self.waiting[place + 1].0 <= self.waiting[place].1 {
+            let (from, to) = self.waiting[place + 1];
+            if from < end {
+                self.note_duplicate(from, to.min(end));
+            }
+            self.waiting[place].1 = self.waiting[place].1.max(to);
             self.waiting.remove(place + 1);
         }
-        from = from.min(start);
+        let (from, to) = self.waiting[place];
         self.report(from, to);
     }
 
@@ -389,10 +398,11 @@ mod tests {
     #[test]
     fn a_lone_segment_waits_for_the_delayed_ack_timer() {
         let mut receiver = receiver();
-        receiver.seen_data = true;
-        receiver.quick = 0;
-        receiver.window = ReceiveWindow::new(1000, [4096, 2000, 2000], Time::ZERO);
-        assert!(!arrive(&mut receiver, 1_000, 0));
+        receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
+        let mut seq = 0;
+        while arrive(&mut receiver, 1_000, seq) {
+            seq += 1;
+        }
         let due = receiver.timer();
         assert_eq!(due, Time::from_micros(40_000), "ten jiffies of 4 ms after the one that holds 1 ms");
         assert!(receiver.on_timer(due));
@@ -433,6 +443,29 @@ mod tests {
         receiver.on_arrival(Time::from_micros(2), &tail, RTT);
         arrive(&mut receiver, 3, 1);
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (3, 2300));
+    }
+
+    #[test]
+    fn merged_data_that_is_partly_known_delivers_the_rest_once() {
+        let mut receiver = receiver();
+        for seq in [0, 1, 3, 6] {
+            arrive(&mut receiver, seq, seq);
+        }
+        // Holds 1 (delivered), 2 (the hole), 3 (waiting) and 4.
+        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, sent_us: 9 };
+        assert!(receiver.on_arrival(Time::from_micros(9), &merged, RTT));
+        assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (5, 5000));
+        // Holds 5 (the hole), 6 (waiting) and 7; then 9..12 twice over.
+        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, sent_us: 9 };
+        receiver.on_arrival(Time::from_micros(9), &merged, RTT);
+        assert_eq!(receiver.delivered_bytes(), 8000);
+        for (seq, segments) in [(10, 1), (9, 3), (9, 3)] {
+            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, sent_us: 9 };
+            receiver.on_arrival(Time::from_micros(9), &merged, RTT);
+        }
+        assert_eq!((receiver.waiting_segments(), receiver.duplicate_segments), (3, 7));
+        let kept = receiver.delivered_segments() + receiver.waiting_segments() + receiver.duplicate_segments;
+        assert_eq!(receiver.arrived_segments, kept);
     }
 
     #[test]

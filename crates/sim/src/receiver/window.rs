@@ -70,7 +70,8 @@ impl ReceiveWindow {
         if copied > self.per_rtt {
             // Twice the last round for losses, and twice again if the sender doubles (comment in tcp_input.c: "4x").
             let window = 2 * copied + 16 * self.mss;
-            let window = window + 2 * (window as u128 * (copied - self.per_rtt) as u128 / self.per_rtt as u128) as u64;
+            let window =
+                window + 2 * (window as u128 * (copied - self.per_rtt) as u128 / self.per_rtt as u128) as u64;
             let buffer = (window * 256 / PAYLOAD_PER_256).min(self.buffer_max);
             if buffer > self.buffer {
                 self.buffer = buffer;

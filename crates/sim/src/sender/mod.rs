@@ -14,7 +14,9 @@ mod timers;
 mod transmit;
 
 use fullpipe_cc::delivery::Sampler;
-use fullpipe_cc::{Ack, Any, CaState, Config, Connection, Controller, Limits, Lost, Params, RateSample, Snapshot};
+use fullpipe_cc::{
+    Ack, Any, CaState, Config, Connection, Controller, Limits, Lost, Params, RateSample, Snapshot,
+};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::clock::Jiffies;
@@ -122,9 +124,8 @@ impl Sender {
             estimator.sample(rtt_us, 0, 0);
             min_rtt.sample(rtt_us, now);
         }
-        let mut sampler = Sampler::new(now);
         // The SYN counts as delivered, and the first write finds nothing queued, so Linux marks it application-limited.
-        sampler.count_delivered(now, 1);
+        let mut sampler = Sampler::resume(now, 1);
         sampler.mark_app_limited(0);
         let connection = Connection {
             now,
@@ -209,11 +210,6 @@ impl Sender {
         self.output.paced
     }
 
-    /// Whether everything of a finite stream is acknowledged.
-    pub(crate) fn is_done(&self) -> bool {
-        self.board.una >= self.stream.segments()
-    }
-
     /// The stream ends with what was already sent.
     pub(crate) fn stop(&mut self) {
         self.stream.end_at(self.board.next);
@@ -262,8 +258,7 @@ impl Sender {
         }
         let mut stamps = Stamps::default();
         let mut basis = None;
-        let prior_highest =
-            if self.board.sacked_out > 0 { self.highest_sacked } else { prior_una };
+        let prior_highest = if self.board.sacked_out > 0 { self.highest_sacked } else { prior_una };
         let prior_sacked = self.board.sacked_out;
         self.sampler.begin_ack();
         if ack.blocks > 0 {
@@ -420,7 +415,8 @@ impl Sender {
             && self.recovery.undo_retransmissions > 0
             && end > marker
         {
-            self.recovery.undo_retransmissions = (self.recovery.undo_retransmissions - segments as i64).max(0);
+            self.recovery.undo_retransmissions =
+                (self.recovery.undo_retransmissions - segments as i64).max(0);
         }
     }
 
@@ -489,7 +485,13 @@ impl Sender {
 
     /// Takes RTT samples; returns the controller's (Linux: `tcp_ack_update_rtt`).
     #[inline]
-    fn take_rtt(&mut self, now: Time, ack: &Acknowledgement, flags: &mut Flags, stamps: &Stamps) -> Option<Duration> {
+    fn take_rtt(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement,
+        flags: &mut Flags,
+        stamps: &Stamps,
+    ) -> Option<Duration> {
         let now_us = now.as_micros() as u32;
         let since = |stamp: u32| now_us.wrapping_sub(stamp);
         let (mut sequence, mut control) = (None, None);
@@ -567,11 +569,7 @@ impl Sender {
     #[inline]
     fn update_limits(&mut self) {
         self.limits = self.controller.limits();
-        self.output.paced = self.config.paced;
-        self.output.rate = match self.limits.pacing_rate {
-            Some(rate) => rate,
-            None => transmit::window_rate(&self.limits, &self.config, self.board.packets_out(), self.rtt.srtt_x8()),
-        };
+        self.output.rate = self.limits.pacing_rate;
     }
 
     #[inline]

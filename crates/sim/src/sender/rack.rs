@@ -74,7 +74,14 @@ impl Rack {
 
     /// `seq`, which last left at `sent_us`, was delivered (Linux: `tcp_rack_advance`).
     #[inline]
-    pub(crate) fn on_delivered(&mut self, seq: u64, sent_us: u32, now_us: u32, retransmitted: bool, min_rtt_us: u32) {
+    pub(crate) fn on_delivered(
+        &mut self,
+        seq: u64,
+        sent_us: u32,
+        now_us: u32,
+        retransmitted: bool,
+        min_rtt_us: u32,
+    ) {
         let rtt_us = now_us.wrapping_sub(sent_us);
         if retransmitted && rtt_us < min_rtt_us {
             // Too early for the retransmission: the original arrived after all.
@@ -186,8 +193,8 @@ impl Rack {
         }
 
         // The last to expire is the newest that left before the newest delivered one.
-        let again_after_us = waiting
-            .then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
+        let again_after_us =
+            waiting.then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
         Detection { again_after_us }
     }
 
@@ -231,7 +238,12 @@ mod tests {
         rack.on_delivered(seq, board.tx(seq).sent_us, now_us, false, 40_000);
     }
 
-    fn detect(rack: &mut Rack, board: &mut Scoreboard, now_us: u32, state: CaState) -> (Vec<u64>, Option<u32>) {
+    fn detect(
+        rack: &mut Rack,
+        board: &mut Scoreboard,
+        now_us: u32,
+        state: CaState,
+    ) -> (Vec<u64>, Option<u32>) {
         let mut lost = Vec::new();
         let at = Moment { now_us, state, min_rtt_us: 40_000, srtt_us: 40_000 };
         let detection = rack.detect(board, at, |_, seq| lost.push(seq));

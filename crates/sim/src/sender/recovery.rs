@@ -65,7 +65,8 @@ impl Sender {
         prior_una: u64,
         flags: &mut Flags,
     ) -> Retransmit {
-        let duplicate = !flags.una_advanced && !flags.data_acked && !flags.window_updated && !flags.duplicate_reported;
+        let duplicate =
+            !flags.una_advanced && !flags.data_acked && !flags.window_updated && !flags.duplicate_reported;
         if self.recovery.state == CaState::Open {
             self.recovery.first_retransmission = None;
         } else if self.board.una >= self.recovery.high_seq {

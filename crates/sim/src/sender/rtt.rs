@@ -78,10 +78,10 @@ impl RttEstimator {
         self.srtt_x8
     }
 
-    /// Smoothed RTT; zero before the first sample.
+    /// Smoothed RTT in eighths of a microsecond; zero before the first sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Duration {
-        Duration::from_micros((self.srtt_x8 >> 3) as u64)
+        Duration::from_nanos(self.srtt_x8 as u64 * 125)
     }
 }
 

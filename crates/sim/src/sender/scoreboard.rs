@@ -228,8 +228,7 @@ impl Scoreboard {
             tx[seq as usize & (new - 1)] = self.tx[seq as usize & (old - 1)];
         }
         self.tx = tx;
-        for bits in
-            [&mut self.sacked, &mut self.lost, &mut self.retransmitted, &mut self.ever_retransmitted]
+        for bits in [&mut self.sacked, &mut self.lost, &mut self.retransmitted, &mut self.ever_retransmitted]
         {
             let mut wide = Bits::with_capacity(new);
             for seq in self.una..self.next {

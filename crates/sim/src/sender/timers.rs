@@ -33,7 +33,13 @@ pub(super) struct Timers {
 
 impl Timers {
     pub(super) fn new() -> Timers {
-        Timers { kind: Kind::None, due: Time::NEVER, retransmits: 0, probe_end: None, probe_retransmitted: false }
+        Timers {
+            kind: Kind::None,
+            due: Time::NEVER,
+            retransmits: 0,
+            probe_end: None,
+            probe_retransmitted: false,
+        }
     }
 
     /// When it fires.
@@ -150,47 +156,17 @@ impl Sender {
     fn on_reordering_timeout(&mut self, now: Time, wire: &mut impl Wire) {
         self.timers.due = Time::NEVER;
         let in_flight = self.board.in_flight();
-        let lost = self.lost;
         // Linux does not look again after this one: the next ACK or the timeout does.
         self.detect_losses(now);
         if self.board.in_flight() != in_flight {
             if self.recovery.state != CaState::Recovery {
                 self.enter_recovery(now);
-                self.reduce_without_ack(now, (self.lost - lost) as u32);
             }
             self.retransmit_lost(now, wire);
         }
         if self.timers.kind != Kind::Retransmission {
             self.rearm(now);
         }
-    }
-
-    /// Linux calls `tcp_cwnd_reduction` once without an ACK, so that the first retransmission can leave.
-    fn reduce_without_ack(&mut self, now: Time, newly_lost: u32) {
-        if self.limits.pacing_rate.is_some() {
-            return;
-        }
-        let event = fullpipe_cc::Ack {
-            connection: self.connection(now),
-            prior_in_flight: self.board.in_flight(),
-            newly_delivered: 1,
-            newly_lost,
-            newly_acked: 0,
-            rtt: None,
-            maybe_delayed: false,
-            una_advanced: false,
-            snd_una: self.board.una,
-            snd_nxt: self.board.next,
-            sample: fullpipe_cc::RateSample::NONE,
-            cwnd_limited: self.output.usage.cwnd_limited,
-            max_packets_out: self.output.usage.max_packets_out,
-            may_raise_cwnd: false,
-            newly_ce: 0,
-            random: 0,
-        };
-        use fullpipe_cc::Controller;
-        self.controller.on_ack(&event);
-        self.update_limits();
     }
 
     /// Linux: `tcp_send_loss_probe`.

@@ -1,6 +1,6 @@
 //! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
 
-use fullpipe_cc::{CaState, Config, Controller, Limits, Sent, TransmitStart, WindowUnused};
+use fullpipe_cc::{CaState, Config, Controller, Sent, TransmitStart, WindowUnused};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::Scoreboard;
@@ -18,9 +18,6 @@ const UNPACED_SEGMENTS: u64 = 10;
 const TSO_WIN_DIVISOR: u32 = 3;
 /// Bursts may wait for the next ACK only this long (Linux: `tcp_tso_should_defer`).
 const DEFER_MAX: Duration = Duration::from_millis(1);
-/// Linux `net.ipv4.tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`, percent.
-const PACING_SLOW_START_PERCENT: u64 = 200;
-const PACING_AVOIDANCE_PERCENT: u64 = 120;
 /// Memory that a queued segment takes for each 1448 bytes of payload, in a socket whose application writes in large
 /// pieces: pages of payload and one `sk_buff` of 768 bytes for each 64 KB (`skb->truesize`).
 const SEND_MEMORY_PER_64K: u64 = 65_536 + 768;
@@ -80,19 +77,6 @@ pub(super) enum Push {
     Probe,
 }
 
-/// The rate that Linux derives from the window (`tcp_update_pacing_rate`).
-#[inline]
-pub(super) fn window_rate(limits: &Limits, config: &Config, packets_out: u32, srtt_x8: u32) -> Rate {
-    let percent =
-        if limits.cwnd < limits.ssthresh / 2 { PACING_SLOW_START_PERCENT } else { PACING_AVOIDANCE_PERCENT };
-    if srtt_x8 == 0 {
-        return Rate::MAX;
-    }
-    let bytes_x8 = config.mss as u64 * (1_000_000 / 100 * 8) * percent * limits.cwnd.max(packets_out) as u64;
-    let rate = Rate::from_bytes_per_sec(bytes_x8 / srtt_x8 as u64);
-    rate.min(config.max_pacing_rate)
-}
-
 impl Sender {
     /// Segments in a burst (Linux: `tcp_tso_segs`).
     #[inline]
@@ -103,7 +87,8 @@ impl Sender {
         if halvings < u32::BITS {
             bytes = bytes.saturating_add(gso_max >> halvings);
         }
-        let segments = if bytes >= gso_max { gso_max as u32 / self.config.mss } else { bytes as u32 / self.config.mss };
+        let segments =
+            if bytes >= gso_max { gso_max as u32 / self.config.mss } else { bytes as u32 / self.config.mss };
         segments.max(self.limits.min_burst)
     }
 
@@ -131,7 +116,10 @@ impl Sender {
         let window = (self.window_edge.saturating_sub(next * mss)) / mss;
         let buffered = (self.board.una * mss).saturating_add(self.output.buffer) / mss;
         let admitted = in_stream.min(window).min(buffered.saturating_sub(next));
-        if admitted == 0 && in_stream == 1 && self.window_edge >= next * mss + self.stream.bytes_of(next) as u64 {
+        if admitted == 0
+            && in_stream == 1
+            && self.window_edge >= next * mss + self.stream.bytes_of(next) as u64
+        {
             return 1;
         }
         admitted

@@ -1,0 +1,235 @@
+//! Whole simulations: what physics demands of them, that they repeat, and golden tables.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_record::Run;
+use fullpipe_record::measures::{FlowMeasures, LinkMeasures};
+use fullpipe_scenario::{Format, resolve};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Payload bytes in a full packet of 1500.
+const PAYLOAD: f64 = 1448.0 / 1500.0;
+
+fn run(document: &Value, seed: u64) -> Run {
+    let spec = resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error}"));
+    fullpipe_sim::run(&spec, seed, &AtomicBool::new(false)).expect("nothing cancels it")
+}
+
+fn alone(controller: &str, path: Value, duration: &str) -> Value {
+    json!({ "name": "test", "duration": duration, "path": path, "flows": [{ "controller": controller }] })
+}
+
+fn goodput(run: &Run, flow: usize) -> f64 {
+    FlowMeasures::of(&run.flows[flow]).goodput_bps
+}
+
+#[test]
+fn a_capped_window_sends_exactly_a_window_a_round_trip() {
+    // 100 segments of 1448 bytes each 40 ms: 28.96 Mbit/s. The harness is right before a controller is blamed.
+    let mut document = alone("reno", json!({ "rate": "1 Gbit/s", "rtt": "40 ms", "buffer": "1 bdp" }), "20 s");
+    document["flows"][0]["max_cwnd"] = json!("100 packets");
+    let run = run(&document, 1);
+    let expected = 100.0 * 1448.0 * 8.0 / 0.040;
+    let series = &run.flows[0].series;
+    let (first, last) = (1000, series.len() - 1);
+    let bytes = series.delivered_bytes[last] - series.delivered_bytes[first];
+    let seconds = (series.time_ns[last] - series.time_ns[first]) as f64 / 1e9;
+    let measured = bytes as f64 * 8.0 / seconds;
+    assert!((measured / expected - 1.0).abs() < 0.005, "{measured} instead of {expected}");
+    assert_eq!(run.flows[0].totals.retransmits, 0);
+}
+
+#[test]
+fn the_receive_window_caps_a_long_path() {
+    // 8 MB of receive memory hold 5 MB of payload here: 40 Mbit a round trip of 200 ms.
+    let mut document = alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "30 s");
+    document["hosts"] = json!({ "tcp_rmem": ["4096", "131072", "8 MB"] });
+    let run = run(&document, 1);
+    let cap = 8e6 * 160.0 / 256.0 * 8.0 / 0.2;
+    let rate = goodput(&run, 0);
+    assert!(rate < cap && rate > 0.9 * cap, "{rate} against a cap of {cap}");
+}
+
+#[test]
+fn a_finite_flow_delivers_every_byte_and_ends() {
+    for (size, path) in [
+        (1, json!({ "rate": "10 Mbit/s", "rtt": "20 ms" })),
+        (1448, json!({ "rate": "10 Mbit/s", "rtt": "20 ms" })),
+        (1_000_000, json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "loss": "2 %" })),
+        (5_000_001, json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "20 KB" })),
+    ] {
+        for controller in ["reno", "cubic", "bbr1"] {
+            let mut document = alone(controller, path.clone(), "60 s");
+            document["flows"][0]["size"] = json!(format!("{size} B"));
+            let run = run(&document, 7);
+            let totals = &run.flows[0].totals;
+            assert!(totals.completed, "{controller}, {size} bytes: {totals:?}");
+            assert_eq!(totals.delivered_bytes, size, "{controller}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_repeats_and_another_does_not() {
+    for controller in ["reno", "cubic", "bbr1"] {
+        let document =
+            alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "0.5 bdp", "loss": "0.1 %" }), "5 s");
+        assert_eq!(run(&document, 3), run(&document, 3), "{controller}");
+        assert_ne!(run(&document, 3).flows, run(&document, 4).flows, "{controller}");
+    }
+}
+
+#[test]
+fn seeds_differ_even_where_nothing_is_random() {
+    for controller in ["reno", "cubic", "bbr1"] {
+        let document = alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "1 bdp" }), "5 s");
+        assert_ne!(run(&document, 1).flows[0].totals, run(&document, 2).flows[0].totals, "{controller}");
+    }
+}
+
+#[test]
+fn a_cancelled_run_gives_no_record() {
+    let document = alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "10 ms" }), "60 s");
+    let spec = resolve(&document.to_string(), Format::Json, None).unwrap();
+    assert!(fullpipe_sim::run(&spec, 1, &AtomicBool::new(true)).is_err());
+}
+
+#[test]
+fn reordering_alone_does_not_stop_a_flow() {
+    // Everything arrives, a little out of order: spurious retransmissions are undone and the link stays busy.
+    let path = json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "jitter": "2 ms", "jitter_reorders": true, "buffer": "2 bdp" });
+    for controller in ["reno", "cubic", "bbr1"] {
+        let run = run(&alone(controller, path.clone(), "20 s"), 1);
+        let share = goodput(&run, 0) / (20e6 * PAYLOAD);
+        assert!(share > 0.7, "{controller} used {share:.3} of the link: {:?}", run.flows[0].totals);
+    }
+}
+
+#[test]
+fn a_rate_change_is_followed() {
+    let path = json!({
+        "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "4 bdp",
+        "changes": [{ "at": "10 s", "rate": "20 Mbit/s" }],
+    });
+    let run = run(&alone("bbr1", path, "20 s"), 1);
+    let series = &run.flows[0].series;
+    let at = |seconds: u64| series.time_ns.iter().position(|time| *time >= seconds * 1_000_000_000).unwrap();
+    let rate = |from: u64, to: u64| {
+        (series.delivered_bytes[at(to)] - series.delivered_bytes[at(from)]) as f64 * 8.0 / (to - from) as f64
+    };
+    assert!(rate(5, 10) > 0.93 * 10e6 * PAYLOAD && rate(5, 10) < 10.01e6 * PAYLOAD);
+    assert!(rate(14, 19) > 0.93 * 20e6 * PAYLOAD && rate(14, 19) < 20.01e6 * PAYLOAD);
+}
+
+#[test]
+fn bbr_keeps_the_link_where_random_loss_stops_cubic() {
+    // The claim of the BBR paper's figure 8, in shape: 1 % loss, 100 ms.
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "10 MB", "loss": "1 %" });
+    let bbr = goodput(&run(&alone("bbr1", path.clone(), "20 s"), 1), 0);
+    let cubic = goodput(&run(&alone("cubic", path, "20 s"), 1), 0);
+    assert!(bbr > 70e6 && cubic < 5e6, "BBR {bbr}, CUBIC {cubic}");
+}
+
+/// A row a scenario, controller and seed; exact, so that any change of behaviour shows in review.
+fn golden_table() -> String {
+    let paths = [
+        ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),
+        ("100M 40ms 100KB", json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100 KB" })),
+        ("100M 40ms 10MB", json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "10 MB" })),
+        ("50M 100ms 1% loss", json!({ "rate": "50 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp", "loss": "1 %" })),
+        ("50M 20ms 5% loss", json!({ "rate": "50 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp", "loss": "5 %" })),
+        ("20M 40ms reordering", json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "jitter": "2 ms", "jitter_reorders": true })),
+    ];
+    let mut table = format!(
+        "{:<20} {:<6} {:>12} {:>9} {:>7} {:>8} {:>5} {:>9} {:>9}\n",
+        "path, 10 s", "cc", "bytes", "sent", "resent", "timeouts", "undos", "RTT ms", "queue ms"
+    );
+    for (name, path) in paths {
+        for controller in ["reno", "cubic", "bbr1"] {
+            let run = run(&alone(controller, path.clone(), "10 s"), 1);
+            let (flow, link) = (&run.flows[0], &run.links[0]);
+            let rtt = FlowMeasures::of(flow).rtt_ms.map_or(0.0, |rtt| rtt.mean);
+            let queue = LinkMeasures::of(link).queue_delay_ms.map_or(0.0, |delay| delay.mean);
+            let totals = &flow.totals;
+            writeln!(
+                table,
+                "{name:<20} {controller:<6} {:>12} {:>9} {:>7} {:>8} {:>5} {rtt:>9.3} {queue:>9.3}",
+                totals.delivered_bytes, totals.segments_sent, totals.retransmits, totals.timeouts, totals.undos
+            )
+            .unwrap();
+        }
+    }
+    table
+}
+
+/// To accept a change of behaviour: `UPDATE_GOLDEN=1 cargo test -p fullpipe-sim`, then read the difference.
+#[test]
+fn the_golden_table_holds() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/alone.txt");
+    let table = golden_table();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &table).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    assert!(table == golden, "results changed; now:\n{table}\nbefore:\n{golden}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever the path does, nothing panics (so packets are conserved), no link exceeds its rate and no RTT undercuts
+    /// the path's.
+    #[test]
+    fn physics_holds_on_any_path(
+        seed in any::<u64>(),
+        megabits in 1u32..200,
+        rtt_ms in 1u32..120,
+        packets in 2u32..400,
+        loss in prop_oneof![Just(0.0), 0.0..0.3f64],
+        jitter_ms in 0u32..5,
+        reorders in any::<bool>(),
+        duplicate in prop_oneof![Just(0.0), 0.0..0.05f64],
+        gro_us in prop_oneof![Just(0u32), 1u32..300],
+        flows in prop::collection::vec((0usize..3, 0u32..1500, prop_oneof![Just(0u32), 1u32..3_000_000]), 1..5),
+    ) {
+        let names = ["reno", "cubic", "bbr1"];
+        let flows: Vec<Value> = flows
+            .iter()
+            .map(|(controller, start_ms, size)| {
+                let mut flow = json!({ "controller": names[*controller], "start": format!("{start_ms} ms") });
+                if *size > 0 {
+                    flow["size"] = json!(format!("{size} B"));
+                }
+                flow
+            })
+            .collect();
+        let document = json!({
+            "name": "any",
+            "duration": "3 s",
+            "path": {
+                "rate": format!("{megabits} Mbit/s"),
+                "rtt": format!("{rtt_ms} ms"),
+                "buffer": format!("{packets} packets"),
+                "loss": format!("{:.4} %", loss * 100.0),
+                "jitter": format!("{jitter_ms} ms"),
+                "jitter_reorders": reorders,
+                "after": [{ "kind": "duplicate", "probability": format!("{:.4} %", duplicate * 100.0) }],
+            },
+            "hosts": { "gro": format!("{gro_us} us") },
+            "flows": flows,
+        });
+        let run = run(&document, seed);
+        let mut delivered = 0;
+        for flow in &run.flows {
+            delivered += flow.totals.delivered_bytes;
+            prop_assert!(flow.totals.retransmits <= flow.totals.segments_sent);
+            if let Some(rtt) = FlowMeasures::of(flow).rtt_ms {
+                prop_assert!(rtt.min >= rtt_ms as f64 - 0.001, "RTT {} under {rtt_ms} ms", rtt.min);
+            }
+        }
+        let most = megabits as f64 * 1e6 / 8.0 * 3.0 * PAYLOAD;
+        prop_assert!(delivered as f64 <= most, "{delivered} bytes in 3 s at {megabits} Mbit/s");
+    }
+}
