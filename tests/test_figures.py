@@ -33,12 +33,15 @@ def test_a_spike_survives_thinning() -> None:
     assert thin["time_s"].is_sorted()
 
 
-def test_rates_are_averaged_not_picked() -> None:
-    values = [0.0, 2.0] * 5_000
-    thin = p.line(flow(values), "x", extremes=False, end_s=100)
-    assert thin.height <= p.MAX_POINTS
-    # A bin edge may part a pair of samples; no bin is a single sample of 0 or 2.
-    assert thin["value"].is_between(0.85, 1.15).all()
+def test_goodput_is_what_was_delivered(small: Comparison) -> None:
+    for panel in p.panels(small):
+        line = p.goodput_mbps(panel, panel.duration_s)
+        assert 10 < line.height <= p.MAX_POINTS
+        assert line["time_s"].is_sorted()
+        delivered = panel.run.summary["flows"][0]["goodput_bps"] / 1e6
+        mean = line["value"].mean()
+        assert isinstance(mean, float)
+        assert mean == pytest.approx(delivered, rel=0.1)
 
 
 @given(some.integers(1, 6000), some.integers(1, 3))

@@ -80,28 +80,28 @@ fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
     fs::write(path, value).map_err(|error| EmuError::system(format!("write {value:?} to {path}"), error))
 }
 
-static DIES_WITH_PARENT: AtomicBool = AtomicBool::new(false);
+static WATCHES_STDIN: AtomicBool = AtomicBool::new(false);
 
-/// From now on this process ends when the process that started it does: the kernel kills it when the starting
-/// *thread* ends, and [`crate::run`] ends it when standard input, if that is a pipe, is closed at the other end.
-/// Call it first in the child process that is to run the kernel world.
+/// From now on this process ends when the one that started it does: the kernel kills it when the starting *thread*
+/// ends, and [`crate::run`] ends it when standard input, if that is a pipe, is closed at the other end.
+///
+/// [`crate::run`] and [`crate::shell`] ask the kernel by themselves. Call this first in a child whose standard input
+/// is a pipe that its parent holds open, so that it also ends if the parent died before it could ask.
 pub fn die_with_parent() {
-    DIES_WITH_PARENT.store(true, Ordering::Relaxed);
-    renew_parent_watch();
+    WATCHES_STDIN.store(true, Ordering::Relaxed);
+    ask_to_die_with_parent();
 }
 
-/// Entering a user namespace may clear the request, so it is made again afterwards.
-pub(crate) fn renew_parent_watch() {
-    if DIES_WITH_PARENT.load(Ordering::Relaxed) {
-        let _ = sys::die_with_parent_thread();
-    }
+/// Entering a user namespace clears the request, so it is made after that.
+pub(crate) fn ask_to_die_with_parent() {
+    let _ = sys::die_with_parent_thread();
 }
 
 /// Waits until `done` is signalled. If the parent closes our standard input first, ends the process: its threads'
 /// namespaces and devices end with it.
 pub(crate) fn wait_for(done: &OwnedFd) -> Result<(), EmuError> {
     use std::os::fd::AsRawFd;
-    let watched = DIES_WITH_PARENT.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0);
+    let watched = WATCHES_STDIN.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0);
     // poll ignores negative descriptors.
     let mut parent = if watched { 0 } else { -1 };
     loop {

@@ -13,7 +13,7 @@ use std::thread;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{Provenance, Run, World};
 use fullpipe_scenario::spec::Spec;
-use fullpipe_units::{Duration, Time};
+use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
 use crate::clock::Clock;
@@ -21,7 +21,7 @@ use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress, splitmix64};
-use crate::namespace::{become_capable, enter_new_network, renew_parent_watch, sysctl, wait_for};
+use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, sysctl, wait_for};
 use crate::rates;
 use crate::sys;
 use crate::tun::{Address, Tun, transmit_drops};
@@ -35,6 +35,9 @@ const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 /// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
 /// path's doing. Below [`LATENESS_LIMIT`] it does not matter.
 const STALL_LIMIT: Duration = Duration::from_millis(10);
+/// Up to this rate the end hosts have real-time priority, too. Faster ones need so much time that, together with the
+/// ferry, they would run into the kernel's limit for real-time work (95 %), which then stops the ferry for 50 ms.
+const REALTIME_HOSTS_UP_TO: Rate = Rate::from_bits_per_sec(200_000_000);
 /// 5 %: one in so many.
 const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
@@ -48,7 +51,7 @@ const OVERRUN_SHARE: u64 = 100;
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, EmuError> {
     check(spec)?;
     become_capable()?;
-    renew_parent_watch();
+    ask_to_die_with_parent();
     let shared = Shared {
         spec,
         seed,
@@ -151,8 +154,12 @@ impl Shared<'_> {
         address: std::net::Ipv4Addr,
     ) -> Result<(Arc<Tun>, HostReport), EmuError> {
         enter_new_network()?;
-        // Where it is refused, it is refused to the ferry as well, which reports it.
-        let _ = sys::become_realtime(sys::Realtime::Host);
+        // Where a priority is refused, it is refused to the ferry as well, which reports it.
+        let _ = if rates::highest(&self.spec.forward) <= REALTIME_HOSTS_UP_TO {
+            sys::become_realtime(sys::Realtime::Host)
+        } else {
+            sys::become_less_nice()
+        };
         let untrustworthy = host::tune(&self.spec.hosts);
         let tun = Tun::create(Address { own: address, prefix: 30, mtu: self.spec.mtu_bytes })?;
         let settings = host::recorded_settings(name);

@@ -22,7 +22,7 @@ use crate::address::{Block, free_block};
 use crate::clock::Clock;
 use crate::ferry::{Classes, DirectionPlan, Ferry};
 use crate::host::{self, splitmix64};
-use crate::namespace::{Privilege, become_capable, enter_new_network, renew_parent_watch, set_sysctl};
+use crate::namespace::{Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl};
 use crate::run::judge_ferry;
 use crate::sys;
 use crate::sys::process::{self, Child, Forked};
@@ -44,7 +44,7 @@ const SERVER_VARIABLE: &str = "FULLPIPE_SERVER";
 /// Call it in a process of its own that has only one thread.
 pub fn shell(spec: &Spec, command: &[String], server: Option<&[String]>) -> Result<i32, EmuError> {
     let privilege = become_capable()?;
-    renew_parent_watch();
+    ask_to_die_with_parent();
     let ends = Ends::create(spec, privilege)?;
     let address = ends.block.outer();
     match (privilege, server) {

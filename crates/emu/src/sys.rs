@@ -375,6 +375,13 @@ pub(crate) fn become_realtime(priority: Realtime) -> io::Result<()> {
         .map(drop)
 }
 
+/// Gives the calling thread the best of the ordinary priorities.
+pub(crate) fn become_less_nice() -> io::Result<()> {
+    const BEST: libc::c_int = -20;
+    // SAFETY: no pointers; 0 names the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, BEST) }).map(drop)
+}
+
 /// Keeps touched memory in RAM. Best effort: without the right, swapping shows in the lateness record.
 pub(crate) fn lock_memory() -> io::Result<()> {
     // SAFETY: no pointers.

@@ -1,6 +1,6 @@
 //! The record of one run. `sim`, `emu` and `quic` fill it; measures are computed here, once, for all of them.
 
-use fullpipe_cc::{Limits, Phase};
+use fullpipe_cc::Phase;
 use serde::{Deserialize, Serialize};
 
 /// Which world ran a scenario.
@@ -103,7 +103,7 @@ pub struct FlowSeries {
     pub time_ns: Vec<u64>,
     /// Congestion window, segments.
     pub cwnd: Vec<u32>,
-    /// Slow-start threshold, segments; [`Limits::INFINITE`] or anything above it while infinite.
+    /// Slow-start threshold, segments; [`fullpipe_cc::Limits::INFINITE`] or anything above it while infinite.
     pub ssthresh: Vec<u32>,
     /// Pacing rate, payload bits per second; `u64::MAX` when unpaced.
     pub pacing_bps: Vec<u64>,
@@ -219,11 +219,6 @@ impl LinkSeries {
 /// A sample, or `None` where it is absent (`u64::MAX`).
 pub(crate) fn present(value: u64) -> Option<u64> {
     (value != u64::MAX).then_some(value)
-}
-
-/// A slow-start threshold in segments, or `None` while it is infinite.
-pub(crate) fn finite_ssthresh(segments: u32) -> Option<u32> {
-    (segments < Limits::INFINITE).then_some(segments)
 }
 
 /// Names of the recovery states by code (`fullpipe_cc::CaState`).

@@ -9,7 +9,9 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::measures::bits_per_second;
-use crate::run::{CA_STATE_NAMES, FlowSeries, Run, finite_ssthresh, phase_names, present};
+use fullpipe_cc::Limits;
+
+use crate::run::{CA_STATE_NAMES, FlowSeries, Run, phase_names, present};
 
 /// Which table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +154,11 @@ fn named(names: &[&'static str], code: u8, what: &str) -> Option<&'static str> {
     (code != u8::MAX).then(|| {
         *names.get(usize::from(code)).unwrap_or_else(|| panic!("there is no {what} with code {code}"))
     })
+}
+
+/// A slow-start threshold in segments, or `None` while it is infinite.
+fn finite_ssthresh(segments: u32) -> Option<u32> {
+    (segments < Limits::INFINITE).then_some(segments)
 }
 
 #[cfg(test)]

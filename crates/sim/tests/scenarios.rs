@@ -28,7 +28,8 @@ fn goodput(run: &Run, flow: usize) -> f64 {
 #[test]
 fn a_capped_window_sends_exactly_a_window_a_round_trip() {
     // 100 segments of 1448 bytes each 40 ms: 28.96 Mbit/s. The harness is right before a controller is blamed.
-    let mut document = alone("reno", json!({ "rate": "1 Gbit/s", "rtt": "40 ms", "buffer": "1 bdp" }), "20 s");
+    let mut document =
+        alone("reno", json!({ "rate": "1 Gbit/s", "rtt": "40 ms", "buffer": "1 bdp" }), "20 s");
     document["flows"][0]["max_cwnd"] = json!("100 packets");
     let run = run(&document, 1);
     let expected = 100.0 * 1448.0 * 8.0 / 0.040;
@@ -44,7 +45,8 @@ fn a_capped_window_sends_exactly_a_window_a_round_trip() {
 #[test]
 fn the_receive_window_caps_a_long_path() {
     // 8 MB of receive memory hold 5 MB of payload here: 40 Mbit a round trip of 200 ms.
-    let mut document = alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "30 s");
+    let mut document =
+        alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "30 s");
     document["hosts"] = json!({ "tcp_rmem": ["4096", "131072", "8 MB"] });
     let run = run(&document, 1);
     let cap = 8e6 * 160.0 / 256.0 * 8.0 / 0.2;
@@ -74,8 +76,11 @@ fn a_finite_flow_delivers_every_byte_and_ends() {
 #[test]
 fn the_same_seed_repeats_and_another_does_not() {
     for controller in ["reno", "cubic", "bbr1"] {
-        let document =
-            alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "0.5 bdp", "loss": "0.1 %" }), "5 s");
+        let document = alone(
+            controller,
+            json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "0.5 bdp", "loss": "0.1 %" }),
+            "5 s",
+        );
         assert_eq!(run(&document, 3), run(&document, 3), "{controller}");
         assert_ne!(run(&document, 3).flows, run(&document, 4).flows, "{controller}");
     }
@@ -84,7 +89,8 @@ fn the_same_seed_repeats_and_another_does_not() {
 #[test]
 fn seeds_differ_even_where_nothing_is_random() {
     for controller in ["reno", "cubic", "bbr1"] {
-        let document = alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "1 bdp" }), "5 s");
+        let document =
+            alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "1 bdp" }), "5 s");
         assert_ne!(run(&document, 1).flows[0].totals, run(&document, 2).flows[0].totals, "{controller}");
     }
 }
@@ -138,9 +144,18 @@ fn golden_table() -> String {
         ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),
         ("100M 40ms 100KB", json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100 KB" })),
         ("100M 40ms 10MB", json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "10 MB" })),
-        ("50M 100ms 1% loss", json!({ "rate": "50 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp", "loss": "1 %" })),
-        ("50M 20ms 5% loss", json!({ "rate": "50 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp", "loss": "5 %" })),
-        ("20M 40ms reordering", json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "jitter": "2 ms", "jitter_reorders": true })),
+        (
+            "50M 100ms 1% loss",
+            json!({ "rate": "50 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp", "loss": "1 %" }),
+        ),
+        (
+            "50M 20ms 5% loss",
+            json!({ "rate": "50 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp", "loss": "5 %" }),
+        ),
+        (
+            "20M 40ms reordering",
+            json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "jitter": "2 ms", "jitter_reorders": true }),
+        ),
     ];
     let mut table = format!(
         "{:<20} {:<6} {:>12} {:>9} {:>7} {:>8} {:>5} {:>9} {:>9}\n",
@@ -156,7 +171,11 @@ fn golden_table() -> String {
             writeln!(
                 table,
                 "{name:<20} {controller:<6} {:>12} {:>9} {:>7} {:>8} {:>5} {rtt:>9.3} {queue:>9.3}",
-                totals.delivered_bytes, totals.segments_sent, totals.retransmits, totals.timeouts, totals.undos
+                totals.delivered_bytes,
+                totals.segments_sent,
+                totals.retransmits,
+                totals.timeouts,
+                totals.undos
             )
             .unwrap();
         }

@@ -12,6 +12,9 @@ from fullpipe.figures.prepare import Panel, Steps, bands, line, panels, records
 from fullpipe.results import Results
 
 
+_CLIP_ABOVE = 1.3
+
+
 @dataclass(frozen=True)
 class OverTime:
     """What to draw over time, and what the path itself allows."""
@@ -19,14 +22,15 @@ class OverTime:
     title: str
     subtitle: str
     axis: str
-    column: str
-    scale: float = 1
-    extremes: bool = True
+    # A column of the series, or how to make a line of a panel until a time.
+    column: str | Callable[[Panel, float], pl.DataFrame]
     # A second, thinner line in the same unit.
     companion: str | None = None
     reference: Callable[[dict[str, Any], str | None], Steps | None] | None = None
     reference_label: str = ""
     from_zero: bool = True
+    # Whether what rises far above the reference may leave the panel.
+    clipped: bool = False
     end_s: Callable[[Panel], float] | None = None
 
 
@@ -81,9 +85,10 @@ class _View:
         steps = what.reference(panel.spec, panel.row.flow) if what.reference else None
         self.steps = [step for step in steps or [] if step[0] < self.end_s]
 
-    def _thinned(self, column: str) -> pl.DataFrame:
-        what = self.what
-        return line(self.panel.series, column, scale=what.scale, extremes=what.extremes, end_s=self.end_s)
+    def _thinned(self, column: str | Callable[[Panel, float], pl.DataFrame]) -> pl.DataFrame:
+        if isinstance(column, str):
+            return line(self.panel.series, column, end_s=self.end_s)
+        return column(self.panel, self.end_s)
 
     def _values(self) -> list[float]:
         frames = [self.line] if self.companion is None else [self.line, self.companion]
@@ -93,7 +98,10 @@ class _View:
     @property
     def top(self) -> float:
         """The highest value, with room above for the label of the reference."""
-        return 1.12 * max([*self._values(), *(value for _, value in self.steps)], default=1.0)
+        limits = [value for _, value in self.steps]
+        if self.what.clipped and limits:
+            return _CLIP_ABOVE * max(limits)
+        return 1.12 * max([*self._values(), *limits], default=1.0)
 
     @property
     def bottom(self) -> float:

@@ -109,27 +109,46 @@ def representative(runs: Sequence[Run]) -> Run:
     return sorted(runs, key=lambda run: goodput_bps(run.summary))[(len(runs) - 1) // 2]
 
 
-def line(
-    series: pl.DataFrame, column: str, *, scale: float = 1, extremes: bool = True, end_s: float
-) -> pl.DataFrame:
+# Goodput is averaged over at least this many round trips: a loss holds back what came after it for one round trip,
+# and then releases it at once.
+_GOODPUT_RTTS = 4
+_GOODPUT_BINS = 200
+
+
+def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
+    """What each flow delivered to its application over time, in bins: columns time_s, flow, value."""
+    rtt = base_rtt_ms(panel.spec, panel.row.flow)
+    bin_s = max(end_s / _GOODPUT_BINS, _GOODPUT_RTTS * (rtt[0][1] / 1e3 if rtt else 0.02))
+    samples = panel.series.filter(pl.col("time_s") <= end_s).sort("flow", "time_s", maintain_order=True)
+    first = samples.group_by("flow", maintain_order=True).first().select("time_s", "flow", "delivered_bytes")
+    last = (
+        samples.with_columns((pl.col("time_s") / bin_s).floor().alias("bin"))
+        .group_by("flow", "bin", maintain_order=True)
+        .agg(pl.col("time_s", "delivered_bytes").last())
+        .select("time_s", "flow", "delivered_bytes")
+    )
+    ends = pl.concat([first, last]).unique(["flow", "time_s"], keep="first").sort("flow", "time_s")
+    span, bits = pl.col("time_s").diff().over("flow"), pl.col("delivered_bytes").diff().over("flow") * 8
+    rates = ends.select(pl.col("time_s") - span / 2, "flow", (bits / span / 1e6).alias("value"))
+    return rates.filter(pl.col("value").is_finite())
+
+
+def line(series: pl.DataFrame, column: str, *, end_s: float) -> pl.DataFrame:
     """A column over time, by flow, in at most `MAX_POINTS` points each: columns time_s, flow, value.
 
-    `extremes` keeps the lowest and the highest sample of each bin (short dips and peaks stay visible);
-    otherwise a bin becomes its mean (for rates, which only mean something over a while).
+    A bin keeps its lowest and its highest sample, so that short dips and peaks stay visible.
     """
     frame = (
         series.filter((pl.col("time_s") <= end_s) & pl.col(column).is_not_null())
-        .select("time_s", "flow", (pl.col(column).cast(pl.Float64) / scale).alias("value"))
+        .select("time_s", "flow", pl.col(column).cast(pl.Float64).alias("value"))
         .sort("flow", "time_s", maintain_order=True)
     )
     most = frame.group_by("flow").len()["len"].max()
     if not isinstance(most, int) or most <= MAX_POINTS:
         return frame
-    bins = MAX_POINTS // 2 if extremes else MAX_POINTS
+    bins = MAX_POINTS // 2
     binned = frame.with_columns((pl.col("time_s") / end_s * bins).floor().clip(0, bins - 1).alias("bin"))
     together = binned.group_by("flow", "bin", maintain_order=True)
-    if not extremes:
-        return together.agg(pl.col("time_s").mean(), pl.col("value").mean()).select("time_s", "flow", "value")
     low = together.agg(pl.col("time_s", "value").get(pl.col("value").arg_min()))
     high = together.agg(pl.col("time_s", "value").get(pl.col("value").arg_max()))
     return pl.concat([low, high]).unique().sort("flow", "time_s").select("time_s", "flow", "value")

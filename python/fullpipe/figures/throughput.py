@@ -3,12 +3,13 @@
 import altair as alt
 
 from fullpipe.figures.over_time import OverTime, draw
-from fullpipe.figures.prepare import goodput_ceiling_mbps
+from fullpipe.figures.prepare import goodput_ceiling_mbps, goodput_mbps
 from fullpipe.results import Results
 
 LOOK_AT = (
     "How soon each line reaches the dashed ceiling, whether it stays there, and what a dip coincides with: "
-    "the shading says what the controller was doing."
+    "the shading says what the controller was doing. A peak above it is data that had waited for a "
+    "retransmission."
 )
 
 
@@ -20,9 +21,8 @@ def figure(results: Results) -> alt.ConcatChart:
             title="Throughput",
             subtitle="Delivered to the application, in the seed of median goodput",
             axis="goodput, Mbit/s",
-            column="goodput_bps",
-            scale=1e6,
-            extremes=False,
+            column=goodput_mbps,
+            clipped=True,
             reference=lambda spec, _flow: goodput_ceiling_mbps(spec),
             reference_label="the link’s rate less headers",
         ),

@@ -3,7 +3,8 @@
 use fullpipe_cc::{CaState, Controller, StateChange, Undo};
 use fullpipe_units::Time;
 
-use super::{Flags, Sender};
+use super::Sender;
+use super::acknowledge::Flags;
 use crate::packet::Acknowledgement;
 
 /// State of recovery.
@@ -71,10 +72,8 @@ impl Sender {
             self.recovery.first_retransmission = None;
         } else if self.board.una >= self.recovery.high_seq {
             match self.recovery.state {
-                CaState::Cwr => {
-                    if self.board.una != self.recovery.high_seq {
-                        self.change_state(now, CaState::Open, false);
-                    }
+                CaState::Cwr if self.board.una != self.recovery.high_seq => {
+                    self.change_state(now, CaState::Open, false);
                 }
                 CaState::Recovery => self.finish_recovery(now, ack),
                 _ => {}

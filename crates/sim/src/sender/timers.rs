@@ -192,7 +192,7 @@ impl Sender {
     }
 
     /// Linux: `tcp_process_tlp_ack`.
-    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u64, flags: &super::Flags) {
+    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u64, flags: &super::acknowledge::Flags) {
         let Some(end) = self.timers.probe_end else { return };
         if ack < end {
             return;

@@ -1,0 +1,344 @@
+//! An ACK, step by step (Linux 6.12 `tcp_ack` in `net/ipv4/tcp_input.c`): what it SACKs, what it acknowledges, the RTT and the
+//! delivery rate it measures, what it says of losses, what the controller makes of it, and what may be sent then.
+
+use fullpipe_cc::{Ack, CaState, Controller, RateSample};
+use fullpipe_units::{Duration, Rate, Time};
+
+use super::recovery::Retransmit;
+use super::transmit::Push;
+use super::{Sender, Wire, rack, recovery};
+use crate::packet::Acknowledgement;
+
+/// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flags {
+    pub(super) una_advanced: bool,
+    pub(super) window_updated: bool,
+    pub(super) data_acked: bool,
+    pub(super) data_sacked: bool,
+    pub(super) retransmitted_acked: bool,
+    pub(super) original_delivered: bool,
+    pub(super) duplicate_reported: bool,
+    pub(super) duplicate_of_probe: bool,
+    pub(super) retransmission_lost: bool,
+    pub(super) maybe_delayed: bool,
+    pub(super) set_timer: bool,
+}
+
+/// RTT evidence in an ACK: send times of the first and last segment never retransmitted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamps {
+    acked: Option<(u32, u32)>,
+    sacked: Option<(u32, u32)>,
+}
+
+fn widen(stamps: &mut Option<(u32, u32)>, sent_us: u32) {
+    *stamps = Some((stamps.map_or(sent_us, |(first, _)| first), sent_us));
+}
+
+impl Sender {
+    /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, random: u32, wire: &mut impl Wire) {
+        debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
+        let now_us = now.as_micros() as u32;
+        let prior_una = self.board.una;
+        let prior_in_flight = self.board.in_flight();
+        let prior_packets = self.board.packets_out();
+        let prior_delivered = self.sampler.delivered();
+        let prior_lost = self.lost;
+        let old = ack.ack < prior_una;
+
+        let mut flags = Flags { una_advanced: ack.ack > prior_una, ..Flags::default() };
+        if flags.una_advanced {
+            self.timers.retransmits = 0;
+        }
+        if ack.window_edge > self.window_edge {
+            self.window_edge = ack.window_edge;
+            flags.window_updated = true;
+        }
+        let mut stamps = Stamps::default();
+        let mut basis = None;
+        let prior_highest = if self.board.sacked_out > 0 { self.highest_sacked } else { prior_una };
+        let prior_sacked = self.board.sacked_out;
+        self.sampler.begin_ack();
+        if ack.blocks > 0 {
+            self.take_sack_blocks(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
+        }
+        let mut rtt = None;
+        if !old && prior_packets > 0 {
+            self.take_cumulative(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
+            let lone = self.board.una - prior_una == 1 && prior_sacked == 0 && !flags.data_sacked;
+            flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.config.mss;
+            rtt = self.take_rtt(now, ack, &mut flags, &stamps);
+            self.rack.update_window(basis, self.sampler.delivered() as u32);
+            self.on_probe_acknowledged(now, ack.ack, &flags);
+        }
+
+        let dubious = flags.data_sacked
+            || flags.duplicate_reported
+            || !(flags.data_acked || flags.window_updated)
+            || self.recovery.state != CaState::Open;
+        let mut retransmit = Retransmit::None;
+        if dubious && (prior_packets > 0 || flags.duplicate_reported) {
+            retransmit = self.recover(now, ack, prior_una, &mut flags);
+        }
+        if !old && prior_packets > 0 {
+            if flags.set_timer {
+                self.set_timer(now);
+            }
+            let newly_delivered = (self.sampler.delivered() - prior_delivered) as u32;
+            let sample = self.sampler.end_ack(now, newly_delivered, self.min_rtt.get(), self.lost);
+            self.note_rate(&sample);
+            let event = Ack {
+                connection: self.connection(now),
+                prior_in_flight,
+                newly_delivered,
+                newly_lost: (self.lost - prior_lost) as u32,
+                newly_acked: (self.board.una - prior_una) as u32,
+                rtt,
+                maybe_delayed: flags.maybe_delayed,
+                una_advanced: flags.una_advanced,
+                snd_una: self.board.una,
+                snd_nxt: self.board.next,
+                sample,
+                cwnd_limited: self.output.usage.cwnd_limited,
+                max_packets_out: self.output.usage.max_packets_out,
+                may_raise_cwnd: if self.rack.reordering > rack::REORDERING {
+                    flags.data_acked || flags.data_sacked
+                } else {
+                    flags.data_acked
+                },
+                newly_ce: 0,
+                random,
+            };
+            self.controller.on_ack(&event);
+            self.update_limits();
+            if self.limits.mark_app_limited {
+                self.sampler.mark_app_limited(self.board.in_flight());
+            }
+        }
+        debug_assert!(now_us == now.as_micros() as u32);
+        match retransmit {
+            Retransmit::None => {}
+            Retransmit::Lost => self.retransmit_lost(now, wire),
+            Retransmit::New => {
+                self.write(now, Push::Normal, wire);
+                if self.board.next <= self.recovery.high_seq {
+                    self.recovery.frto = false;
+                    self.retransmit_lost(now, wire);
+                }
+            }
+        }
+        self.write(now, Push::Normal, wire);
+    }
+
+    /// Tags what the blocks report (Linux: `tcp_sacktag_write_queue`).
+    fn take_sack_blocks(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement,
+        prior_highest: u64,
+        flags: &mut Flags,
+        stamps: &mut Stamps,
+        basis: &mut Option<u32>,
+    ) {
+        let now_us = now.as_micros() as u32;
+        if self.board.sacked_out == 0 {
+            self.highest_sacked = self.board.una;
+        }
+        let mut reordered = u64::MAX;
+        let mut newly = 0;
+        for (index, &(start, end)) in ack.sack[..ack.blocks as usize].iter().enumerate() {
+            if index == 0 && ack.dsack {
+                self.on_duplicate_report(now, start, end, flags);
+                continue;
+            }
+            let end = end.min(self.board.next);
+            let mut from = start.max(self.board.una);
+            while let Some(seq) = self.board.next_unsacked(from, end) {
+                from = seq + 1;
+                let tx = *self.board.tx(seq);
+                let ever = self.board.ever_retransmitted.get(seq);
+                self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
+                if self.board.retransmitted.get(seq) {
+                    if self.board.lost.get(seq) {
+                        self.board.lost.clear(seq);
+                        self.board.lost_out -= 1;
+                        self.board.retransmitted.clear(seq);
+                        self.board.retrans_out -= 1;
+                    }
+                } else {
+                    if !ever {
+                        if seq < prior_highest.max(self.highest_sacked) {
+                            reordered = reordered.min(seq);
+                        }
+                        flags.original_delivered |= seq < self.recovery.high_seq;
+                        widen(&mut stamps.sacked, tx.sent_us);
+                    }
+                    if self.board.lost.get(seq) {
+                        self.board.lost.clear(seq);
+                        self.board.lost_out -= 1;
+                    }
+                }
+                self.board.sacked.set(seq);
+                self.board.sacked_out += 1;
+                newly += 1;
+                self.highest_sacked = self.highest_sacked.max(seq + 1);
+                flags.data_sacked = true;
+                self.sampler.on_delivered(&tx, seq, ever);
+                *basis = Some(tx.delivered);
+            }
+        }
+        if newly > 0 {
+            self.sampler.count_delivered(now, newly);
+        }
+        if reordered != u64::MAX && (self.recovery.state != CaState::Loss || self.recovery.undo.is_some()) {
+            self.rack.on_reordering(reordered, self.highest_sacked);
+        }
+    }
+
+    /// A block reported a segment that had arrived before (Linux: `tcp_check_dsack`).
+    fn on_duplicate_report(&mut self, now: Time, start: u64, end: u64, flags: &mut Flags) {
+        let segments = (end - start) as u32;
+        self.recovery.duplicates += segments as u64;
+        if self.recovery.duplicates > self.counters.retransmits {
+            return;
+        }
+        if segments == 1 && self.timers.probe_end == Some(end) {
+            flags.duplicate_of_probe = true;
+        } else if self.rack.reordering_seen {
+            self.rack.dsack_seen = true;
+        }
+        flags.duplicate_reported = true;
+        self.sampler.count_delivered(now, segments);
+        if let Some(marker) = self.recovery.undo
+            && self.recovery.undo_retransmissions > 0
+            && end > marker
+        {
+            self.recovery.undo_retransmissions =
+                (self.recovery.undo_retransmissions - segments as i64).max(0);
+        }
+    }
+
+    /// Takes everything below `ack` off the queue (Linux: `tcp_clean_rtx_queue`).
+    #[inline]
+    fn take_cumulative(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement,
+        prior_highest: u64,
+        flags: &mut Flags,
+        stamps: &mut Stamps,
+        basis: &mut Option<u32>,
+    ) {
+        if ack.ack <= self.board.una {
+            return;
+        }
+        flags.data_acked = true;
+        flags.set_timer = true;
+        let now_us = now.as_micros() as u32;
+        if self.board.is_clean() {
+            // Nothing was SACKed, lost or retransmitted: the last segment is the newest, and it alone matters.
+            let (first, last) = (self.board.una, ack.ack - 1);
+            let tx = *self.board.tx(last);
+            stamps.acked = Some((self.board.tx(first).sent_us, tx.sent_us));
+            flags.original_delivered |= first < self.recovery.high_seq;
+            self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
+            self.sampler.count_delivered(now, (ack.ack - first) as u32);
+            self.sampler.on_delivered(&tx, last, false);
+            *basis = Some(tx.delivered);
+            self.board.una = ack.ack;
+            return;
+        }
+        let mut reordered = u64::MAX;
+        let mut newly = 0;
+        while self.board.una < ack.ack {
+            let seq = self.board.una;
+            let tx = *self.board.tx(seq);
+            let ever = self.board.ever_retransmitted.get(seq);
+            if ever {
+                flags.retransmitted_acked = true;
+            } else if !self.board.sacked.get(seq) {
+                widen(&mut stamps.acked, tx.sent_us);
+                reordered = reordered.min(seq);
+                flags.original_delivered |= seq < self.recovery.high_seq;
+            }
+            if !self.board.sacked.get(seq) {
+                newly += 1;
+                // An echo from before the retransmission: it was the original that arrived.
+                let spurious = ever && recovery::echoes_before(ack.echo_us, tx.sent_us);
+                if !spurious {
+                    self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
+                }
+                self.sampler.on_delivered(&tx, seq, ever);
+                *basis = Some(tx.delivered);
+            }
+            self.board.pop_tagged();
+        }
+        if newly > 0 {
+            self.sampler.count_delivered(now, newly);
+        }
+        if reordered < prior_highest {
+            self.rack.on_reordering(reordered, self.highest_sacked.max(prior_highest));
+        }
+    }
+
+    /// Takes RTT samples; returns the controller's (Linux: `tcp_ack_update_rtt`).
+    #[inline]
+    fn take_rtt(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement,
+        flags: &mut Flags,
+        stamps: &Stamps,
+    ) -> Option<Duration> {
+        let now_us = now.as_micros() as u32;
+        let since = |stamp: u32| now_us.wrapping_sub(stamp);
+        let (mut sequence, mut control) = (None, None);
+        if let Some((first, last)) = stamps.acked
+            && !flags.retransmitted_acked
+        {
+            sequence = Some(since(first));
+            control = Some(since(last));
+        }
+        let mut sacked = None;
+        if let Some((first, last)) = stamps.sacked {
+            sacked = Some(since(first));
+            control = Some(since(last));
+        }
+        sequence = sequence.or(sacked);
+        if sequence.is_none() && flags.data_acked {
+            // Timestamps count milliseconds (RFC 7323; Linux: `tcp_rtt_tsopt_us`).
+            let millis = (now_us / 1000).wrapping_sub(ack.echo_us / 1000).max(1);
+            sequence = Some(millis * 1000);
+            control = sequence;
+        }
+        let sample = sequence?;
+        if let Some(control) = control
+            && !(flags.maybe_delayed && control > self.min_rtt.micros())
+        {
+            self.min_rtt.sample(control.max(1), now);
+        }
+        self.rtt.sample(sample, self.board.una, self.board.next);
+        if !flags.data_acked
+            && let Some(sacked) = sacked
+            && self.board.packets_out() > 0
+            && sacked > since(self.board.tx(self.board.una).sent_us)
+        {
+            // The head left before what was just SACKed: only then may the timer restart.
+            flags.set_timer = true;
+        }
+        control.map(|micros| Duration::from_micros(micros as u64))
+    }
+
+    #[inline]
+    fn note_rate(&mut self, sample: &RateSample) {
+        // Linux keeps the last sample that was not application-limited or was higher; the flag matters only to people.
+        if let (Some(delivered), Some(interval)) = (sample.delivered, sample.interval)
+            && interval > Duration::ZERO
+        {
+            let bytes = delivered as u64 * self.config.mss as u64;
+            self.last_rate = Rate::from_bits_per_sec(bytes * 8 * 1_000_000 / interval.as_micros().max(1));
+        }
+    }
+}
