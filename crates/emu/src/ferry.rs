@@ -301,12 +301,15 @@ impl Direction {
         self.open = open;
     }
 
-    /// Writes the frame of a class. Packets held back to be merged are due when the holding ends.
+    /// Writes the frame of a class. Packets held back to be merged are due when the holding ends: with the packet that
+    /// completes the frame, or after the whole time.
     fn flush(&mut self, class: usize, clock: &Clock) {
         let batch = &mut self.batches[class];
         let now = clock.now();
-        let held_until = match batch.first_due() {
-            Some(first) if !batch.is_closed() => (first + self.gro).min(now),
+        let held_until = match (batch.first_due(), batch.due().last()) {
+            _ if self.gro == Duration::ZERO => Time::ZERO,
+            (_, Some(last)) if batch.is_closed() => *last,
+            (Some(first), _) => (first + self.gro).min(now),
             _ => Time::ZERO,
         };
         for due in batch.due() {

@@ -1,8 +1,8 @@
 //! Real Linux TCP over an emulated path.
 //!
-//! [`run`] takes a resolved scenario and gives the record of one run. Two network namespaces are the end hosts; the
+//! [`run()`] takes a resolved scenario and gives the record of one run. Two network namespaces are the end hosts; the
 //! packets between them pass a TUN device on either side, and a ferry carries each through the very path elements that
-//! the simulator uses, driven by the monotonic clock. [`shell`] puts any command behind such a path, [`doctor`] says
+//! the simulator uses, driven by the monotonic clock. [`shell()`] puts any command behind such a path, [`doctor()`] says
 //! what this machine can do.
 //!
 //! In reading order:

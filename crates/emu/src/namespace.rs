@@ -83,9 +83,9 @@ fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
 static WATCHES_STDIN: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process ends when the one that started it does: the kernel kills it when the starting *thread*
-/// ends, and [`crate::run`] ends it when standard input, if that is a pipe, is closed at the other end.
+/// ends, and [`crate::run()`] ends it when standard input, if that is a pipe, is closed at the other end.
 ///
-/// [`crate::run`] and [`crate::shell`] ask the kernel by themselves. Call this first in a child whose standard input
+/// [`crate::run()`] and [`crate::shell()`] ask the kernel by themselves. Call this first in a child whose standard input
 /// is a pipe that its parent holds open, so that it also ends if the parent died before it could ask.
 pub fn die_with_parent() {
     WATCHES_STDIN.store(true, Ordering::Relaxed);

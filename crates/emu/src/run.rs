@@ -373,3 +373,101 @@ fn base_rtt(spec: &Spec) -> Duration {
     let extra = spec.flows.iter().map(|flow| flow.extra_forward_ns + flow.extra_reverse_ns).min();
     delay(&spec.forward) + delay(&spec.reverse) + extra.unwrap_or(Duration::ZERO)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use fullpipe_path::config::{QueueLimit, Schedule};
+    use fullpipe_scenario::controller::ControllerChoice;
+    use fullpipe_scenario::spec::{FlowSpec, HostSpec, Workload};
+    use fullpipe_units::Bytes;
+
+    fn spec(buffer_bytes: u64) -> Spec {
+        let delay =
+            |millis| ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(millis)) };
+        let link = ElementConfig::Link {
+            name: "bottleneck".to_owned(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
+            queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+        };
+        let flow = FlowSpec {
+            label: "a".to_owned(),
+            controller: ControllerChoice::parse("reno").unwrap(),
+            start_ns: Time::ZERO,
+            start_jitter_ns: Duration::ZERO,
+            stop_ns: None,
+            workload: Workload::Bulk,
+            extra_forward_ns: Duration::from_millis(5),
+            extra_reverse_ns: Duration::ZERO,
+            max_cwnd: None,
+        };
+        Spec {
+            name: "test".to_owned(),
+            duration_ns: Duration::from_secs(1),
+            mtu_bytes: 1500,
+            forward: vec![link, delay(20)],
+            reverse: vec![delay(15)],
+            hosts: HostSpec {
+                tcp_rmem_bytes: [4096, 131_072, 6_291_456].map(Bytes::new),
+                tcp_wmem_bytes: [4096, 16_384, 4_194_304].map(Bytes::new),
+                pacing: false,
+                gro_ns: Duration::ZERO,
+            },
+            flows: vec![flow],
+            sample_interval_ns: None,
+            seed: 1,
+        }
+    }
+
+    fn report(late: Duration) -> FerryReport {
+        let mut lateness = Histogram::default();
+        lateness.record(late);
+        FerryReport {
+            links: vec![],
+            lateness,
+            failed_writes: 0,
+            passes: 1000,
+            overruns: 0,
+            no_realtime: None,
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_by_field() {
+        assert!(check(&spec(100_000)).is_ok());
+        let mut capped = spec(100_000);
+        capped.flows[0].max_cwnd = Some(10);
+        let error = check(&capped).unwrap_err();
+        assert_eq!(error.to_string(), "flows[0].max_cwnd: the kernel world cannot cap cwnd");
+        assert!(error.mend().contains("--world sim"));
+        let mut none = spec(100_000);
+        none.flows.clear();
+        assert!(check(&none).unwrap_err().to_string().starts_with("flows: "));
+    }
+
+    #[test]
+    fn a_run_is_judged_by_the_ferry_that_carried_it() {
+        let spec = spec(100_000);
+        assert_eq!(base_rtt(&spec), Duration::from_millis(40));
+        assert!(judge_ferry(&spec, &report(Duration::from_micros(900))).is_empty());
+        // More than 5 % of 40 ms.
+        assert_eq!(judge_ferry(&spec, &report(Duration::from_micros(2_500))).len(), 1);
+        // More than half of the 8 ms that the buffer holds, too.
+        assert_eq!(judge_ferry(&spec, &report(Duration::from_micros(4_500))).len(), 2);
+        let troubled = FerryReport {
+            failed_writes: 1,
+            overruns: 11,
+            no_realtime: Some("EPERM".to_owned()),
+            ..report(Duration::ZERO)
+        };
+        assert_eq!(judge_ferry(&spec, &troubled).len(), 3);
+    }
+
+    #[test]
+    fn large_buffers_do_not_excuse_long_stalls() {
+        assert_eq!(stall_limit(&spec(100_000)), Duration::from_millis(4));
+        assert_eq!(stall_limit(&spec(10_000_000)), STALL_LIMIT);
+        assert_eq!(stall_limit(&spec(3_000)), LATENESS_LIMIT);
+    }
+}

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -98,6 +99,19 @@ fn network_devices() -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
+/// Shells have their outer end in our own namespace, so only one runs at a time.
+static SHELLS: Mutex<()> = Mutex::new(());
+
+fn assert_no_device_left() {
+    for _ in 0..200 {
+        if !network_devices().iter().any(|name| name.starts_with("fullpipe")) {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("a device is left: {:?}", network_devices());
+}
+
 /// Waits until the process's threads have namespaces of their own; `None` if it ended before, or never does.
 fn namespaces_of(child: &mut Child) -> Option<BTreeSet<PathBuf>> {
     let own = fs::read_link("/proc/self/ns/net").unwrap();
@@ -146,7 +160,7 @@ fn nothing_remains_after_sigkill_in_the_middle_of_a_run() {
     child.wait().unwrap();
     assert_gone(&used);
     let more: Vec<_> = network_devices().difference(&devices).cloned().collect();
-    // A shell's outer end, if another test runs one just now.
+    // A shell's outer end, if a test runs one just now.
     assert!(more.iter().all(|name| name.starts_with("fullpipe")), "{more:?}");
 }
 
@@ -174,7 +188,7 @@ fn a_run_ends_with_its_parent() {
 #[test]
 fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
     let Some(shell) = example("shell") else { return };
-    let devices = || network_devices().into_iter().filter(|name| name.starts_with("fullpipe")).count();
+    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
     let script = "exec 3<>/dev/tcp/$FULLPIPE_SERVER/9753 && head -c 5 <&3 && exit 42";
     let server = r#"python3 -c 'import socket; s=socket.create_server(("", 9753)); c,_=s.accept(); c.sendall(b"hello")'"#;
     let wait = format!(
@@ -191,12 +205,13 @@ fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
         return;
     }
     assert_eq!((output.status.code(), &*out), (Some(42), "hello"), "{err}");
-    assert_eq!(devices(), 0, "the shell's device is still there");
+    assert_no_device_left();
 }
 
 #[test]
 fn killing_a_shell_kills_everything_in_it() {
     let Some(shell) = example("shell") else { return };
+    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
     let marker = format!("{}.25", 1_000_000 + std::process::id());
     let script = format!("sleep {marker} & setsid sleep {marker} & echo ready; wait");
     let mut child = Command::new(shell)
@@ -228,6 +243,7 @@ fn killing_a_shell_kills_everything_in_it() {
     child.wait().unwrap();
     for _ in 0..200 {
         if running() == 0 {
+            assert_no_device_left();
             return;
         }
         sleep(Duration::from_millis(10));

@@ -11,7 +11,6 @@ from fullpipe.figures import theme
 from fullpipe.figures.prepare import Panel, Steps, bands, line, panels, records
 from fullpipe.results import Results
 
-
 _CLIP_ABOVE = 1.3
 
 

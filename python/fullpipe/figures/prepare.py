@@ -109,27 +109,33 @@ def representative(runs: Sequence[Run]) -> Run:
     return sorted(runs, key=lambda run: goodput_bps(run.summary))[(len(runs) - 1) // 2]
 
 
-# Goodput is averaged over at least this many round trips: a loss holds back what came after it for one round trip,
-# and then releases it at once.
-_GOODPUT_RTTS = 4
-_GOODPUT_BINS = 200
+# Goodput is averaged over this many round trips: one gain cycle of BBR, and enough for what a loss held
+# back and then released at once.
+_GOODPUT_RTTS = 8
+_GOODPUT_STEPS = 300
 
 
 def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
-    """What each flow delivered to its application over time, in bins: columns time_s, flow, value."""
+    """What each flow delivered to its application, as a moving mean: columns time_s, flow, value."""
     rtt = base_rtt_ms(panel.spec, panel.row.flow)
-    bin_s = max(end_s / _GOODPUT_BINS, _GOODPUT_RTTS * (rtt[0][1] / 1e3 if rtt else 0.02))
+    window_s = _GOODPUT_RTTS * (rtt[0][1] / 1e3 if rtt else 0.02)
+    step_s = max(end_s / _GOODPUT_STEPS, window_s / 4)
+    steps = max(1, round(window_s / step_s))
     samples = panel.series.filter(pl.col("time_s") <= end_s).sort("flow", "time_s", maintain_order=True)
-    first = samples.group_by("flow", maintain_order=True).first().select("time_s", "flow", "delivered_bytes")
+    columns = ("time_s", "flow", "delivered_bytes")
+    first = samples.group_by("flow", maintain_order=True).first().select(columns)
     last = (
-        samples.with_columns((pl.col("time_s") / bin_s).floor().alias("bin"))
-        .group_by("flow", "bin", maintain_order=True)
+        samples.group_by("flow", (pl.col("time_s") / step_s).floor().alias("step"), maintain_order=True)
         .agg(pl.col("time_s", "delivered_bytes").last())
-        .select("time_s", "flow", "delivered_bytes")
+        .select(columns)
     )
     ends = pl.concat([first, last]).unique(["flow", "time_s"], keep="first").sort("flow", "time_s")
-    span, bits = pl.col("time_s").diff().over("flow"), pl.col("delivered_bytes").diff().over("flow") * 8
-    rates = ends.select(pl.col("time_s") - span / 2, "flow", (bits / span / 1e6).alias("value"))
+    # The first windows are shorter: they begin with the flow.
+    span, grown = (
+        pl.col(name) - pl.col(name).shift(steps).fill_null(pl.col(name).first()).over("flow")
+        for name in ("time_s", "delivered_bytes")
+    )
+    rates = ends.select(pl.col("time_s") - span / 2, "flow", (grown * 8 / span / 1e6).alias("value"))
     return rates.filter(pl.col("value").is_finite())
 
 

@@ -19,7 +19,7 @@ def figure(results: Results) -> alt.ConcatChart:
         results,
         OverTime(
             title="Throughput",
-            subtitle="Delivered to the application, in the seed of median goodput",
+            subtitle="Delivered to the application, mean over 8 round trips, in the seed of median goodput",
             axis="goodput, Mbit/s",
             column=goodput_mbps,
             clipped=True,

@@ -1,6 +1,6 @@
 //! The two end hosts: the machine's own TCP in two network namespaces, driven by our own traffic generator.
 //!
-//! [`sender`] opens the connections, writes zeros and samples `TCP_INFO`; [`receiver`] discards and counts.
+//! `sender` opens the connections, writes zeros and samples `TCP_INFO`; `receiver` discards and counts.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
