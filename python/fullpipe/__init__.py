@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fullpipe._native import Cancelled, ScenarioError, WorldError
-    from fullpipe.api import compare, controllers, run, schema
-    from fullpipe.results import Comparison, Results, Run
+    from fullpipe.agreement import Agreement
+    from fullpipe.api import agree, compare, controllers, run, schema
+    from fullpipe.results import Results, Run
 
 __all__ = [
+    "Agreement",
     "Cancelled",
-    "Comparison",
     "Results",
     "Run",
     "ScenarioError",
     "WorldError",
     "__version__",
+    "agree",
     "compare",
     "controllers",
     "run",
@@ -34,11 +36,12 @@ __all__ = [
 ]
 
 _HOME = {
+    "agree": "fullpipe.api",
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
     "run": "fullpipe.api",
     "schema": "fullpipe.api",
-    "Comparison": "fullpipe.results",
+    "Agreement": "fullpipe.agreement",
     "Results": "fullpipe.results",
     "Run": "fullpipe.results",
     "Cancelled": "fullpipe._native",

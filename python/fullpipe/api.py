@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fullpipe import _native, scenario
+from fullpipe.agreement import Agreement
 from fullpipe.errors import mistake
-from fullpipe.results import Comparison, Results, Run
+from fullpipe.results import Results, Run
 from fullpipe.scenario import Amount, Scenario
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import jobs
@@ -16,6 +17,8 @@ WORLDS = ("sim", "kernel", "all")
 SEEDS = 5
 REPETITIONS = 3
 
+# What to run: a file, a dict of the same shape, or what `load` made of either.
+Runnable: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 # Called with the world's name, runs done (fractional) and runs in all.
 Watcher: TypeAlias = Callable[[str, float, int], None]
 
@@ -33,12 +36,12 @@ def compare(
     repetitions: int = REPETITIONS,
     world: str = "sim",
     watch: Watcher | None = None,
-) -> Comparison:
+) -> Results:
     """Puts each controller alone on one path and measures it.
 
     Sizes are words with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`, `loss="0.1
     %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. `flows` of the same
-    controller share the path. `seeds` is how many (or which) the simulator runs; the kernel world runs
+    controller share the path. `seeds` is how many (from 1) or which the simulator runs; the kernel world runs
     `repetitions`, in wall time. `world` is `"sim"`, `"kernel"` or `"all"`; with `"all"`, a kernel world that
     cannot run is a note in the result.
 
@@ -48,28 +51,50 @@ def compare(
         controllers, rate=rate, rtt=rtt, buffer=buffer, loss=loss, duration=duration, flows=flows
     )
     runs, notes = execute(what, world=world, seeds=seeds, repetitions=repetitions, watch=watch)
-    return Comparison(what, runs, notes)
-
-
-def run(
-    what: str | Path | Mapping[str, Any],
-    *,
-    world: str = "sim",
-    seed: int = 1,
-    watch: Watcher | None = None,
-) -> Results:
-    """Runs a scenario, from a file or a dict of the same shape, once for each world and alternative."""
-    return run_loaded(load(what), world=world, seed=seed, watch=watch)
-
-
-def run_loaded(what: Scenario, *, world: str = "sim", seed: int = 1, watch: Watcher | None = None) -> Results:
-    """`run` for a scenario that is loaded already."""
-    runs, notes = execute(what, world=world, seeds=[seed], repetitions=[seed], watch=watch)
     return Results(what, runs, notes)
 
 
-def load(what: str | Path | Mapping[str, Any]) -> Scenario:
+def run(
+    what: Runnable,
+    *,
+    world: str = "sim",
+    seed: int | None = None,
+    watch: Watcher | None = None,
+) -> Results:
+    """Runs a scenario, from a file or a dict of the same shape, once for each world and alternative.
+
+    Without `seed` it is the scenario's own.
+    """
+    loaded = load(what)
+    seeds = [loaded.seed if seed is None else seed]
+    runs, notes = execute(loaded, world=world, seeds=seeds, repetitions=seeds, watch=watch)
+    return Results(loaded, runs, notes)
+
+
+def agree(
+    what: Runnable,
+    *,
+    seeds: int | Sequence[int] = SEEDS,
+    repetitions: int | Sequence[int] = REPETITIONS,
+    watch: Watcher | None = None,
+) -> Agreement:
+    """Runs a scenario in the simulator and over the kernel, and judges how far they are apart.
+
+    A number of seeds counts upwards from the scenario's own. `fullpipe.agreement` states the tolerances.
+    """
+    loaded = load(what)
+    kernel_runs, sim_runs = (
+        execute(loaded, world=world, seeds=seeds, repetitions=repetitions, watch=watch)[0]
+        # The kernel first: where it cannot run, there is nothing to compare.
+        for world in (kernel.NAME, sim.NAME)
+    )
+    return Agreement.of(Results(loaded, sim_runs + kernel_runs))
+
+
+def load(what: Runnable) -> Scenario:
     """A scenario from a file or a dict."""
+    if isinstance(what, Scenario):
+        return what
     if isinstance(what, Mapping):
         return scenario.from_document(what)
     return scenario.from_file(what)
@@ -86,8 +111,8 @@ def execute(
     """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run."""
     if world not in WORLDS:
         raise mistake("world", world, "sim, kernel or all", "name one of the three")
-    sim_jobs = jobs(what.alternatives, _numbers("seeds", seeds))
-    kernel_jobs = jobs(what.alternatives, _numbers("repetitions", repetitions))
+    sim_jobs = jobs(what.alternatives, _numbers("seeds", seeds, what.seed))
+    kernel_jobs = jobs(what.alternatives, _numbers("repetitions", repetitions, what.seed))
     runs: list[Run] = []
     notes: list[str] = []
     if world in ("sim", "all"):
@@ -114,9 +139,9 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _numbers(name: str, given: int | Sequence[int]) -> list[int]:
-    """`5` means 1 to 5; a sequence is taken as it is."""
-    numbers = range(1, given + 1) if isinstance(given, int) else given
+def _numbers(name: str, given: int | Sequence[int], first: int) -> list[int]:
+    """A number means that many from `first` upwards; a sequence is taken as it is."""
+    numbers = range(first, first + given) if isinstance(given, int) else given
     try:
         chosen = [int(number) for number in numbers]
     except (TypeError, ValueError):

@@ -5,7 +5,7 @@ averaged. The queue is the one with the longest mean delay: the bottleneck's.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,19 +15,25 @@ Summary: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One measure: how to take it and how to show it."""
+class Quantity:
+    """What a number is and how to show it."""
 
-    name: str
     title: str
     unit: str
     scale: float  # Shown value = value / scale.
     digits: int
-    take: Callable[[Summary], float | None]
 
-    def show(self, value: float) -> str:
-        """The value without its unit, with the measure's digits."""
-        return f"{value / self.scale:,.{self.digits}f}"
+    def show(self, value: float | None) -> str:
+        """The value without its unit, with the quantity's digits; a dash where there is none."""
+        return "–" if value is None else f"{value / self.scale:,.{self.digits}f}"
+
+
+@dataclass(frozen=True)
+class Measure(Quantity):
+    """A quantity that a run's summary answers."""
+
+    name: str
+    take: Callable[[Summary], float | None]
 
 
 def goodput_bps(summary: Summary) -> float:
@@ -55,12 +61,14 @@ def bottleneck(summary: Summary) -> Summary | None:
     return max(queues, key=lambda link: float(link["queue_delay_ms"]["mean"]), default=None)
 
 
-def shares(summary: Summary) -> dict[str, float]:
-    """Each flow's part of the goodput of all, by label."""
-    total = goodput_bps(summary)
-    return {
-        flow["label"]: (flow["goodput_bps"] or 0.0) / total if total else 0.0 for flow in summary["flows"]
-    }
+def shares(summary: Summary) -> dict[str, float | None]:
+    """Each flow's part of the goodput of all, by label; None where nothing was delivered."""
+    return {one["label"]: one["share"] for one in summary["fairness"]["shares"]}
+
+
+def flow_alone(summary: Summary, label: str) -> Summary:
+    """A summary of one flow, for measures of that flow."""
+    return {**summary, "flows": [flow for flow in summary["flows"] if flow["label"] == label]}
 
 
 def _rtt(which: str) -> Callable[[Summary], float | None]:
@@ -81,24 +89,54 @@ def _queue(which: str) -> Callable[[Summary], float | None]:
 
 
 MEASURES = (
-    Measure("goodput_bps", "Goodput", "Mbit/s", 1e6, 2, goodput_bps),
-    Measure("rtt_mean_ms", "RTT mean", "ms", 1, 1, _rtt("mean")),
-    Measure("rtt_p50_ms", "RTT p50", "ms", 1, 1, _rtt("p50")),
-    Measure("rtt_p95_ms", "RTT p95", "ms", 1, 1, _rtt("p95")),
-    Measure("queue_delay_mean_ms", "Queue mean", "ms", 1, 1, _queue("mean")),
-    Measure("queue_delay_p50_ms", "Queue p50", "ms", 1, 1, _queue("p50")),
-    Measure("queue_delay_p95_ms", "Queue p95", "ms", 1, 1, _queue("p95")),
-    Measure("retransmits", "Retransmits", "segments", 1, 0, retransmits),
-    Measure("loss_ratio", "Loss", "%", 0.01, 3, loss_ratio),
+    Measure("Goodput", "Mbit/s", 1e6, 2, "goodput_bps", goodput_bps),
+    Measure("RTT mean", "ms", 1, 1, "rtt_mean_ms", _rtt("mean")),
+    Measure("RTT p50", "ms", 1, 1, "rtt_p50_ms", _rtt("p50")),
+    Measure("RTT p95", "ms", 1, 1, "rtt_p95_ms", _rtt("p95")),
+    Measure("Queue mean", "ms", 1, 1, "queue_delay_mean_ms", _queue("mean")),
+    Measure("Queue p50", "ms", 1, 1, "queue_delay_p50_ms", _queue("p50")),
+    Measure("Queue p95", "ms", 1, 1, "queue_delay_p95_ms", _queue("p95")),
+    Measure("Retransmits", "segments", 1, 0, "retransmits", retransmits),
+    Measure("Loss", "%", 0.01, 3, "loss_ratio", loss_ratio),
 )
 BY_NAME = {measure.name: measure for measure in MEASURES}
+SHARE = Quantity("Share", "%", 0.01, 1)
 
 
-def estimates(summaries: list[Summary]) -> dict[str, Estimate | None]:
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of measures, in a terminal or a report."""
+
+    heading: str
+    measure: Measure
+    interval: bool = False  # Whether the mean carries its confidence interval.
+
+    def half_width(self, value: Estimate | None) -> str:
+        """The number after the plus-minus sign; empty where there is none to show."""
+        if not self.interval or value is None or value.half_width is None:
+            return ""
+        return self.measure.show(value.half_width)
+
+
+COLUMNS = (
+    Column("Goodput", BY_NAME["goodput_bps"], interval=True),
+    Column("RTT mean", BY_NAME["rtt_mean_ms"], interval=True),
+    Column("p50", BY_NAME["rtt_p50_ms"]),
+    Column("p95", BY_NAME["rtt_p95_ms"]),
+    Column("Queue mean", BY_NAME["queue_delay_mean_ms"], interval=True),
+    Column("Retransmits", BY_NAME["retransmits"], interval=True),
+    Column("Loss", BY_NAME["loss_ratio"]),
+)
+# A queue belongs to the path, not to one of its flows.
+FLOW_COLUMNS = tuple(column for column in COLUMNS if not column.measure.name.startswith("queue"))
+
+
+def estimates(summaries: Sequence[Summary]) -> dict[str, Estimate | None]:
     """Every measure over the given runs; None where a run has no value for it."""
-    found: dict[str, Estimate | None] = {}
-    for measure in MEASURES:
-        values = [measure.take(summary) for summary in summaries]
-        known = [value for value in values if value is not None]
-        found[measure.name] = estimate(known) if len(known) == len(values) and known else None
-    return found
+    return {measure.name: known([measure.take(summary) for summary in summaries]) for measure in MEASURES}
+
+
+def known(values: Sequence[float | None]) -> Estimate | None:
+    """The estimate over the values; None unless all are known."""
+    present = [value for value in values if value is not None]
+    return estimate(present) if present and len(present) == len(values) else None

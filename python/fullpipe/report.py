@@ -11,27 +11,17 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.figures import theme
-from fullpipe.measures import BY_NAME, shares
+from fullpipe.answers import answers
+from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, flow_alone, known, shares
 from fullpipe.results import Group, Results, Run
-from fullpipe.stats import estimate
 
 if TYPE_CHECKING:
     from fullpipe.figures import Drawing
 
-# Columns of the summary table: heading, unit, measures in one cell, whether the first carries its interval.
-COLUMNS = (
-    ("Goodput", "Mbit/s", ("goodput_bps",)),
-    ("RTT mean", "ms", ("rtt_mean_ms",)),
-    ("p50", "ms", ("rtt_p50_ms",)),
-    ("p95", "ms", ("rtt_p95_ms",)),
-    ("Queueing delay", "ms", ("queue_delay_mean_ms",)),
-    ("Retransmits", "segments", ("retransmits",)),
-    ("Loss", "%", ("loss_ratio",)),
-)
-_WITH_INTERVAL = ("goodput_bps", "rtt_mean_ms", "queue_delay_mean_ms", "retransmits")
 _MANY_SYSCTLS = 12
 # In the element itself, because a notebook has no style sheet of ours.
 _DOT = "display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:8px;"
@@ -46,12 +36,11 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
     sections = [
         _header(results),
         *(f'<p class="note">{_text(note)}</p>' for note in results.notes),
-        "<h2>Summary</h2>",
         summary_table(results),
         _interval_note(results),
         *_untrustworthy(results),
         *_flows(results),
-        "<h2>Figures</h2>" if drawn else "",
+        _FIGURES_HEAD if drawn else "",
         *(_figure(number, drawing) for number, drawing in enumerate(drawn)),
         _provenance(results),
     ]
@@ -68,11 +57,11 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
 def summary_table(results: Results) -> str:
     """The table of means with intervals, as HTML; also what a notebook shows for results."""
     groups = results.groups
-    heads = "".join(f"<th>{_text(title)}<small>{_text(unit)}</small></th>" for title, unit, _ in COLUMNS)
+    heads = "".join(_number_head(column.heading, column.measure.unit) for column in COLUMNS)
     colours = _colours(results)
     rows = []
     for group in groups:
-        cells = "".join(f"<td>{_cell(group, names)}</td>" for _, _, names in COLUMNS)
+        cells = "".join(f"<td>{_cell(group, column)}</td>" for column in COLUMNS)
         mark = ' <abbr class="untrustworthy" title="{}">untrustworthy</abbr>'
         doubt = mark.format(_text("; ".join(group.untrustworthy))) if group.untrustworthy else ""
         dot = f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
@@ -89,47 +78,46 @@ def summary_table(results: Results) -> str:
 
 def _flows(results: Results) -> list[str]:
     """Flow by flow, where several share the path."""
-    rows = []
-    for group in results.groups:
-        shared = [shares(run.summary) for run in group.runs]
-        for number, flow in enumerate(group.runs[0].summary["flows"]):
-            if len(shared[0]) < 2:
-                break
-            goodput = estimate([run.summary["flows"][number]["goodput_bps"] or 0.0 for run in group.runs])
-            share = estimate([one[flow["label"]] for one in shared])
-            again = estimate([float(run.summary["flows"][number]["retransmits"]) for run in group.runs])
-            name = (
-                flow["label"] if group.label == results.scenario.name else f"{group.label}: {flow['label']}"
-            )
-            cells = (f"{goodput.mean / 1e6:,.2f}", f"{share.mean * 100:.1f}", f"{again.mean:,.0f}")
-            rows.append(
-                f'<tr><th scope="row">{_text(name)}</th><td class=world>{_text(flow["controller"])}</td>'
-                f"<td class=world>{_text(theme.world_title(group.world))}</td>"
-                f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-            )
+    rows = [
+        _flow_row(results, group, number)
+        for group in results.groups
+        if len(group.runs[0].summary["flows"]) > 1
+        for number in range(len(group.runs[0].summary["flows"]))
+    ]
     if not rows:
         return []
-    heads = (
-        "<th>Flow</th><th class=world>Controller</th><th class=world>World</th>"
-        "<th>Goodput<small>Mbit/s</small></th><th>Share<small>%</small></th>"
-        "<th>Retransmits<small>segments</small></th>"
-    )
+    heads = "<th>Flow</th><th class=world>Controller</th><th class=world>World</th>"
+    heads += _number_head(SHARE.title, SHARE.unit)
+    heads += "".join(_number_head(column.heading, column.measure.unit) for column in FLOW_COLUMNS)
     table = f'<table class="summary"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     return ["<h2>Flows</h2>", f'<div class="wide">{table}</div>', '<p class="quiet">Means over seeds.</p>']
 
 
-def _cell(group: Group, names: Sequence[str]) -> str:
-    parts = []
-    for name in names:
-        value, measure = group.measures[name], BY_NAME[name]
-        if value is None:
-            parts.append("–")
-            continue
-        part = measure.show(value.mean)
-        if name in _WITH_INTERVAL and value.half_width is not None:
-            part += f" <small>± {measure.show(value.half_width)}</small>"
-        parts.append(part)
-    return " ".join(parts)
+def _flow_row(results: Results, group: Group, number: int) -> str:
+    flow = group.runs[0].summary["flows"][number]
+    label = flow["label"]
+    share = known([shares(run.summary)[label] for run in group.runs])
+    cells = [SHARE.show(share.mean if share else None)]
+    for column in FLOW_COLUMNS:
+        value = known([column.measure.take(flow_alone(run.summary, label)) for run in group.runs])
+        cells.append(column.measure.show(value.mean if value else None))
+    return (
+        f'<tr><th scope="row">{_text(results.name_of(group.label, label))}</th>'
+        f"<td class=world>{_text(flow['controller'])}</td>"
+        f"<td class=world>{_text(theme.world_title(group.world))}</td>"
+        f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    )
+
+
+def _number_head(heading: str, unit: str) -> str:
+    return f"<th>{_text(heading)}<small>{_text(unit)}</small></th>"
+
+
+def _cell(group: Group, column: Column) -> str:
+    value = group.measures[column.measure.name]
+    half_width = column.half_width(value)
+    shown = column.measure.show(value.mean if value else None)
+    return f"{shown} <small>± {half_width}</small>" if half_width else shown
 
 
 def _colours(results: Results) -> dict[str, str]:
@@ -139,16 +127,32 @@ def _colours(results: Results) -> dict[str, str]:
 
 
 def _title(results: Results) -> str:
-    return " against ".join(results.labels) if len(results.labels) > 1 else results.scenario.name
+    who = " against ".join(results.labels) if len(results.labels) > 1 else results.scenario.name
+    path = _path(results.scenario.document.get("path", {}))
+    return f"{who} on {path}" if path else who
+
+
+def _path(path: dict[str, Any]) -> str:
+    """The path in the user's own words."""
+    words = {"rate": "{}", "trace": "the trace {}", "rtt": "RTT {}", "buffer": "buffer {}", "loss": "loss {}"}
+    plain = {key: value for key, value in path.items() if not isinstance(value, (dict, list))}
+    if "trace" in plain:
+        plain["trace"] = Path(str(plain["trace"])).name
+    said = [word.format(_plain(plain.pop(key))) for key, word in words.items() if key in plain]
+    said += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in plain.items()]
+    return ", ".join(said + (["with changes on the way"] if path.get("changes") else []))
 
 
 def _header(results: Results) -> str:
-    path = results.scenario.document.get("path", {})
-    said = [f"{key} {_plain(value)}" for key, value in path.items() if not isinstance(value, (dict, list))]
-    if results.scenario.alternatives:
-        said.append(f"{results.scenario.alternatives[0].duration_s:g} s a run")
-    worlds = " and ".join(theme.world_title(world) for world in results.worlds)
-    return f"<header><h1>{_text(_title(results))}</h1><p>{_text(' · '.join([*said, worlds]))}</p></header>"
+    sizes = {group.world: len(group.runs) for group in results.groups}
+    said = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
+    said += [f"{theme.world_title(world)}: {theme.times(world, count)}" for world, count in sizes.items()]
+    answered = "".join(
+        f'<p class="answer"><b>{_text(theme.world_title(world).capitalize())}</b> {_text(answer)}</p>'
+        for world, answer in answers(results).items()
+    )
+    quiet = f'<p class="quiet">{_text(" · ".join(said))}</p>'
+    return f"<header><h1>{_text(_title(results))}</h1>{answered}{quiet}</header>"
 
 
 def _interval_note(results: Results) -> str:
@@ -171,16 +175,19 @@ def _untrustworthy(results: Results) -> list[str]:
     return [f'<div class="note"><p>Not to be trusted:</p><ul>{"".join(said)}</ul></div>']
 
 
+_FIGURES_HEAD = (
+    '<h2>Figures</h2><p class="quiet live">Drag a figure over time to move, shift and wheel to zoom, '
+    "double-click to go back.</p>"
+)
+
+
 def _figure(number: int, drawing: "Drawing") -> str:
     svg = _with_scheme(drawing.svg)
     # Every SVG numbers its parts from zero; on one page they must differ.
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>f{number}-", svg)
-    how = (
-        " Drag to move, shift and wheel to zoom, double-click to go back." if drawing.figure.over_time else ""
-    )
     return (
         f'<figure id="figure-{drawing.figure.name}"><div class="chart" id="chart-{number}">{svg}</div>'
-        f'<figcaption>{_text(drawing.figure.look_at)}<span class="live">{how}</span></figcaption></figure>'
+        f"<figcaption>{_text(drawing.figure.look_at)}</figcaption></figure>"
     )
 
 

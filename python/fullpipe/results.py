@@ -1,4 +1,4 @@
-"""What runs gave: a `Run` an alternative, world and seed; `Results`; a `Comparison` of controllers.
+"""What runs gave: a `Run` an alternative, world and seed, and the `Results` that they make together.
 
 Tables are polars data frames. Time series keep the columns that every world writes (see `Run.flow_series`).
 """
@@ -87,7 +87,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of one scenario. `notes` says what could not be run, and why."""
+    """Runs of one scenario, its alternatives side by side. `notes` says what could not be run, and why."""
 
     scenario: Scenario
     runs: list[Run]
@@ -115,6 +115,10 @@ class Results:
             Group(world, label, runs, estimates([run.summary for run in runs]))
             for (world, label), runs in together.items()
         ]
+
+    def name_of(self, label: str, part: str) -> str:
+        """What to call a flow or a queue of an alternative, where several alternatives may have it."""
+        return part if part == label or len(self.labels) == 1 else f"{label}: {part}"
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -208,10 +212,6 @@ class Results:
         from fullpipe.report import summary_table
 
         return summary_table(self)
-
-
-class Comparison(Results):
-    """Controllers compared on one path, each alone on it."""
 
 
 # Measures in which to look for an interval, under the names that `fullpipe compare --json` prints.

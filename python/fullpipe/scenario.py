@@ -6,8 +6,10 @@ The native half checks and resolves it; nothing here interprets a unit.
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,7 +27,7 @@ class Alternative:
     label: str
     spec_json: str
 
-    @property
+    @cached_property
     def spec(self) -> dict[str, Any]:
         """The spec as Python values."""
         loaded: dict[str, Any] = json.loads(self.spec_json)
@@ -39,11 +41,27 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A document and what it resolved to."""
+    """A document as text and what it resolved to: one alternative or more."""
 
-    name: str
-    document: dict[str, Any]
+    text: str
+    form: str  # "toml" or "json".
     alternatives: tuple[Alternative, ...]
+
+    @property
+    def name(self) -> str:
+        """What the document calls itself."""
+        return str(self.alternatives[0].spec["name"])
+
+    @property
+    def seed(self) -> int:
+        """The document's seed; several seeds count upwards from it."""
+        return int(self.alternatives[0].spec["seed"])
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The document in the user's own words, to be shown. What it means is in the specs."""
+        loaded: dict[str, Any] = tomllib.loads(self.text) if self.form == "toml" else json.loads(self.text)
+        return loaded
 
 
 def from_file(path: str | Path) -> Scenario:
@@ -56,16 +74,13 @@ def from_file(path: str | Path) -> Scenario:
         raise mistake(
             "scenario", str(path), "a readable scenario file", f"{reason}: check the path and permissions"
         ) from None
-    form = "json" if path.suffix == ".json" else "toml"
-    alternatives = _resolve(text, form, path.parent)
-    return Scenario(path.stem, _as_document(text, form), alternatives)
+    form = "json" if path.suffix.lower() == ".json" else "toml"
+    return _resolve(text, form, path.parent)
 
 
 def from_document(document: Document, base_dir: str | Path | None = None) -> Scenario:
     """Takes a scenario as a dict of the same shape as the TOML."""
-    text = _to_json(document)
-    alternatives = _resolve(text, "json", base_dir)
-    return Scenario(str(document.get("name", "scenario")), json.loads(text), alternatives)
+    return _resolve(_to_json(document), "json", base_dir)
 
 
 def comparison(
@@ -109,9 +124,9 @@ def path_document(
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 
-def _resolve(text: str, form: str, base_dir: str | Path | None) -> tuple[Alternative, ...]:
+def _resolve(text: str, form: str, base_dir: str | Path | None) -> Scenario:
     pairs = _native.resolve(text, form, None if base_dir is None else str(base_dir))
-    return tuple(Alternative(label, spec) for label, spec in pairs)
+    return Scenario(text, form, tuple(Alternative(label, spec) for label, spec in pairs))
 
 
 def _to_json(document: Document) -> str:
@@ -119,15 +134,6 @@ def _to_json(document: Document) -> str:
         return json.dumps(_finite(document), allow_nan=False)
     except TypeError as error:
         raise mistake("scenario", document, "text, numbers, lists and tables", str(error)) from None
-
-
-def _as_document(text: str, form: str) -> dict[str, Any]:
-    if form == "json":
-        loaded: dict[str, Any] = json.loads(text)
-        return loaded
-    import tomllib
-
-    return tomllib.loads(text)
 
 
 def _finite(value: Any) -> Any:

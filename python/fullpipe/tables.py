@@ -7,34 +7,22 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fullpipe import agree, doctor
-from fullpipe.measures import BY_NAME
+from fullpipe import agreement, doctor
+from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, Quantity, flow_alone, shares
+from fullpipe.figures.theme import times
 from fullpipe.results import Group, Results, Run
 
-# Headings of the comparison and the measures under them; the first of them carry their interval.
-_COLUMNS = (
-    ("Goodput\nMbit/s", "goodput_bps", True),
-    ("RTT mean\nms", "rtt_mean_ms", True),
-    ("p50\nms", "rtt_p50_ms", False),
-    ("p95\nms", "rtt_p95_ms", False),
-    ("Queueing\nms", "queue_delay_mean_ms", True),
-    ("Retransmits\nsegments", "retransmits", True),
-    ("Loss\n%", "loss_ratio", False),
-)
 MARK = " !"
 
 
 def comparison(results: Results) -> Table:
     """One row a world and alternative: means, with confidence intervals over seeds."""
     table = _table("Controller", "World", "Seeds")
-    for heading, _, _ in _COLUMNS:
-        table.add_column(heading, justify="right")
+    for column in COLUMNS:
+        _add_numbers(table, column.heading, column.measure.unit)
     for group in results.groups:
-        cells = [_value(group, name, interval) for _, name, interval in _COLUMNS]
-        world = Text(group.world)
-        if group.untrustworthy:
-            world.append(MARK, style="bold red")
-        table.add_row(Text(group.label, style="bold"), world, str(len(group.runs)), *cells)
+        cells = [_value(group, column) for column in COLUMNS]
+        table.add_row(Text(group.label, style="bold"), _world(group), str(len(group.runs)), *cells)
     return table
 
 
@@ -44,7 +32,7 @@ def comparison_notes(results: Results) -> list[str]:
     counts: dict[str, list[int]] = {}
     for group in results.groups:
         counts.setdefault(group.world, []).append(len(group.runs))
-    said = ", ".join(f"{world} {_times(world, max(sizes))}" for world, sizes in counts.items())
+    said = ", ".join(f"{world} {times(world, max(sizes))}" for world, sizes in counts.items())
     singles = [world for world, sizes in counts.items() if max(sizes) == 1]
     if len(singles) < len(counts):
         notes.append(f"± is the 95 % confidence interval of the mean ({said}).")
@@ -63,80 +51,65 @@ def run_notes(results: Results) -> list[str]:
     return doubts + results.notes
 
 
-def _times(world: str, count: int) -> str:
-    noun = "repetition" if world == "kernel" else "seed"
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _value(group: Group, column: Column) -> str:
+    value = group.measures[column.measure.name]
+    shown = column.measure.show(value.mean if value else None)
+    half_width = column.half_width(value)
+    return f"{shown} ± {half_width}" if half_width else shown
 
 
-def _value(group: Group, name: str, interval: bool) -> str:
-    value, measure = group.measures[name], BY_NAME[name]
-    if value is None:
-        return "–"
-    if interval and value.half_width is not None:
-        return f"{measure.show(value.mean)} ± {measure.show(value.half_width)}"
-    return measure.show(value.mean)
+def _world(of: Group | Run) -> Text:
+    world = Text(of.world)
+    if of.untrustworthy:
+        world.append(MARK, style="bold red")
+    return world
 
 
 def flows(results: Results) -> Table:
     """One row a run and flow."""
     table = _table("Flow", "Controller", "World")
-    for heading in (
-        "Goodput\nMbit/s",
-        "Share\n%",
-        "RTT mean\nms",
-        "p50\nms",
-        "p95\nms",
-        "Retransmits\nsegments",
-        "Loss\n%",
-    ):
-        table.add_column(heading, justify="right")
+    _add_numbers(table, SHARE.title, SHARE.unit)
+    for column in FLOW_COLUMNS:
+        _add_numbers(table, column.heading, column.measure.unit)
     for run in results.runs:
-        total = sum(flow["goodput_bps"] or 0 for flow in run.summary["flows"])
+        share = shares(run.summary)
         for flow in run.summary["flows"]:
-            rtt = flow["rtt_ms"] or {}
-            cells = [
-                _number(flow["goodput_bps"], 1e6, 2),
-                _number(flow["goodput_bps"], total / 100, 1) if total else "–",
-                *(_number(rtt.get(part), 1, 1) for part in ("mean", "p50", "p95")),
-                _number(flow["retransmits"], 1, 0),
-                _number(flow["loss_ratio"], 0.01, 3),
-            ]
-            world = Text(run.world)
-            if run.untrustworthy:
-                world.append(MARK, style="bold red")
-            table.add_row(
-                Text(_flow_name(results, run, flow["label"]), style="bold"), flow["controller"], world, *cells
-            )
+            alone = flow_alone(run.summary, flow["label"])
+            cells = [column.measure.show(column.measure.take(alone)) for column in FLOW_COLUMNS]
+            name = Text(results.name_of(run.label, flow["label"]), style="bold")
+            table.add_row(name, flow["controller"], _world(run), SHARE.show(share[flow["label"]]), *cells)
     return table
 
 
 def links(results: Results) -> Table:
     """One row a run and queue."""
     table = _table("Queue", "World")
-    for heading in ("Delay mean\nms", "p95\nms", "max\nms", "Dropped\npackets", "Used\n%"):
-        table.add_column(heading, justify="right")
+    for quantity in _OF_A_QUEUE:
+        _add_numbers(table, quantity.title, quantity.unit)
     for run in results.runs:
         for link in run.summary["links"]:
             delay = link["queue_delay_ms"] or {}
-            cells = [
-                *(_number(delay.get(part), 1, 1) for part in ("mean", "p95", "max")),
-                _number(link.get("dropped_packets"), 1, 0),
-                _number(link.get("utilisation"), 0.01, 1),
+            values = [
+                *(delay.get(part) for part in ("mean", "p95", "max")),
+                link["dropped_packets"],
+                link["utilisation"],
             ]
-            table.add_row(Text(_flow_name(results, run, link["name"]), style="bold"), run.world, *cells)
+            cells = [quantity.show(value) for quantity, value in zip(_OF_A_QUEUE, values, strict=True)]
+            table.add_row(Text(results.name_of(run.label, link["name"]), style="bold"), _world(run), *cells)
     return table
 
 
-def _flow_name(results: Results, run: Run, name: str) -> str:
-    return f"{run.label}: {name}" if len(results.labels) > 1 else name
+_OF_A_QUEUE = (
+    Quantity("Delay mean", "ms", 1, 1),
+    Quantity("p95", "ms", 1, 1),
+    Quantity("max", "ms", 1, 1),
+    Quantity("Dropped", "packets", 1, 0),
+    Quantity("Used", "%", 0.01, 1),
+)
 
 
-def _number(value: float | None, scale: float, digits: int) -> str:
-    return "–" if value is None else f"{value / scale:,.{digits}f}"
-
-
-def agreement(found: Sequence[agree.Check]) -> Table:
-    """One row a check."""
+def checks(found: Sequence[agreement.Check]) -> Table:
+    """One row a check of agreement."""
     table = _table("Alternative", "Measure")
     for heading in ("Simulator", "Kernel (range)", "Difference", "Tolerance"):
         table.add_column(heading, justify="right")
@@ -185,6 +158,10 @@ def controllers(found: Sequence[dict[str, Any]]) -> Table:
 
 def _unit(parameter: dict[str, Any]) -> str:
     return f" {parameter['unit']}" if parameter.get("unit") else ""
+
+
+def _add_numbers(table: Table, heading: str, unit: str) -> None:
+    table.add_column(f"{heading}\n{unit}", justify="right", vertical="top")
 
 
 def _table(*headings: str) -> Table:

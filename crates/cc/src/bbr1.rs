@@ -50,6 +50,20 @@ pub enum Mode {
     ProbeRtt = 3,
 }
 
+/// The phase that a stock kernel's gains tell, times 256 as `TCP_CC_INFO` reports them (Linux: `bbr_update_gains`). A
+/// policer's rate in force reads as cruising.
+pub fn phase_of_gains(pacing_gain: u32, cwnd_gain: u32) -> Phase {
+    let stock = Params::default();
+    match (pacing_gain, cwnd_gain) {
+        (gain, _) if gain == stock.high_gain => Phase::Startup,
+        (gain, _) if gain == stock.drain_gain => Phase::Drain,
+        (UNIT, UNIT) => Phase::ProbeRtt,
+        (gain, _) if gain == stock.probe_gain => Phase::ProbeBwUp,
+        (gain, _) if gain == stock.probe_drain_gain => Phase::ProbeBwDown,
+        _ => Phase::ProbeBwCruise,
+    }
+}
+
 /// BBRv1.
 #[derive(Clone, Copy, Debug)]
 pub struct Bbr1 {
@@ -125,12 +139,6 @@ impl Bbr1 {
         bbr.reset_policer(connection);
         bbr.aggregation.restart(connection.now.as_micros());
         bbr
-    }
-
-    /// Sets the draw for a ProbeBW that a transmission or a timeout starts, events that carry none. Unless set, the last
-    /// ACK's serves again.
-    pub fn set_random(&mut self, random: u32) {
-        self.random = random;
     }
 
     // ---- the model, in the order of an ACK ----
@@ -390,6 +398,7 @@ fn valid(sample: &RateSample) -> Option<(u32, u64)> {
 impl Controller for Bbr1 {
     fn on_transmit_start(&mut self, start: &TransmitStart) {
         let connection = &start.connection;
+        self.random = connection.random;
         self.mark_app_limited = false;
         if !connection.app_limited {
             return;
@@ -420,6 +429,7 @@ impl Controller for Bbr1 {
     }
 
     fn on_state(&mut self, change: &StateChange) {
+        self.random = change.connection.random;
         self.prior_ssthresh.on_state(change, self.cwnd, self.ssthresh);
         if change.reduce {
             // Linux: bbr_ssthresh; the threshold itself stays.
@@ -448,7 +458,7 @@ impl Controller for Bbr1 {
     fn on_ack(&mut self, ack: &Ack) {
         let connection = &ack.connection;
         let delivered_us = connection.delivered_time.as_micros();
-        self.random = ack.random;
+        self.random = connection.random;
         let sampled = self.update_bw(ack);
         if sampled && ack.newly_delivered > 0 && self.params.extra_acked_gain > 0 {
             let acked = ack_aggregation::Acked {
@@ -558,7 +568,8 @@ mod tests {
             let delivered = bbr.limits().cwnd.min(100);
             flow.connection.in_flight =
                 if bbr.snapshot().phase == Phase::Drain { 90 } else { bbr.limits().cwnd };
-            bbr.on_ack(&Ack { random: 3, ..flow.ack(delivered) });
+            flow.connection.random = 3;
+            bbr.on_ack(&flow.ack(delivered));
             let (limits, phase) = (bbr.limits(), bbr.snapshot().phase.name());
             let rate = limits.pacing_rate.as_bytes_per_sec() / 1_000;
             table += &format!("{round:5} {delivered:9} {phase:16} {:4} {rate:4}\n", limits.cwnd);

@@ -199,7 +199,8 @@ pub fn check_timeout<C: Controller>(
     for flight in [0, 1, 5] {
         let connection = Connection { in_flight: flight, packets_out: 10, ..at_start(path) };
         let mut controller = new(&path.config, &at_start(path));
-        controller.on_state(&StateChange { connection, to: CaState::Loss, reduce: true });
+        let trigger = Trigger::Timer;
+        controller.on_state(&StateChange { connection, to: CaState::Loss, reduce: true, trigger });
         let cwnd = controller.limits().cwnd;
         let law = Law::TimeoutCollapsesTheWindow;
         broken_unless(cwnd <= flight + 1, law, connection.now, cwnd as u64, flight as u64 + 1)?;
@@ -242,8 +243,6 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
             cwnd_limited: false,
             max_packets_out: 4,
             may_raise_cwnd: true,
-            newly_ce: 0,
-            random: round as u32,
         });
     }
     // Startup's gain of 2.89 on four segments, and bursts.
@@ -390,11 +389,7 @@ mod tests {
             ("reno", |limits| Limits { cwnd: 0, ..limits }, Law::WindowIsPositive),
             ("reno", |limits| Limits { cwnd: 10_001, ..limits }, Law::WindowIsClamped),
             ("reno", |limits| Limits { cwnd: 20, ..limits }, Law::FillsTheLosslessPipe),
-            (
-                "bbr1",
-                |limits| Limits { pacing_rate: Rate::ZERO, ..limits },
-                Law::RateIsPositiveAndCapped,
-            ),
+            ("bbr1", |limits| Limits { pacing_rate: Rate::ZERO, ..limits }, Law::RateIsPositiveAndCapped),
             ("cubic", |limits| Limits { min_burst: 0, ..limits }, Law::BurstIsPositive),
             ("bbr1", |limits| Limits { cwnd: limits.cwnd.max(100), ..limits }, Law::ProbeRttIsSmall),
         ];

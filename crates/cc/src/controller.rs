@@ -82,6 +82,8 @@ pub struct Connection {
     pub state: CaState,
     /// The connection's delivery-rate sampler is marked application-limited (Linux: `tp->app_limited != 0`).
     pub app_limited: bool,
+    /// A fresh random number, from the transport's own stream.
+    pub random: u32,
 }
 
 /// Data is about to leave and nothing is in flight (Linux: `CA_EVENT_TX_START`).
@@ -186,10 +188,6 @@ pub struct Ack {
     /// Whether the window may grow on this ACK: it brought new data, and if segments arrive out of order, it advanced
     /// (Linux: `tcp_may_raise_cwnd`).
     pub may_raise_cwnd: bool,
-    /// Segments acknowledged with a congestion mark (ECE) by this ACK.
-    pub newly_ce: u32,
-    /// A random number; the transport's own stream.
-    pub random: u32,
 }
 
 /// A run of segments that left together was marked lost.
@@ -226,6 +224,17 @@ pub struct StateChange {
     /// A new reduction begins: compute the slow-start threshold (Linux: the core calls `ssthresh()`). False when a
     /// timeout follows another one without progress, and when leaving a state.
     pub reduce: bool,
+    /// What found it out.
+    pub trigger: Trigger,
+}
+
+/// What made the recovery state change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// An ACK; [`Controller::on_ack`] follows.
+    Ack,
+    /// A timer: a retransmission timeout, or RACK's reordering timer. Nothing follows.
+    Timer,
 }
 
 /// The reduction last begun was spurious: nothing was lost (Linux: `tcp_undo_cwnd_reduction`).

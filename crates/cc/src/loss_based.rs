@@ -6,12 +6,9 @@
 //! [`LossBased`] turns the events into the calls that Linux makes to an algorithm ([`Algorithm`]), and keeps the window
 //! ([`Window`]) through recovery, timeouts, undo, idleness and marks.
 //!
-//! Two orders differ from Linux and are set right here:
-//! * Linux shows an ACK's RTT to the algorithm (`pkts_acked`) before recovery reacts to it. Here [`Controller::on_state`]
-//!   came first, so an ACK that begins a recovery no longer ends slow start by HyStart; recovery has just done so.
-//! * When a timer, not an ACK, begins a recovery, Linux counts one segment as delivered to make room for the
-//!   retransmission (`tcp_rack_reo_timeout`). No event says which it was, so [`LossBased`] makes room at once and takes it
-//!   back if the ACK follows with nothing sent in between.
+//! One order differs from Linux, which shows an ACK's RTT to the algorithm (`pkts_acked`) before recovery reacts to it. Here
+//! [`Controller::on_state`] came first, so an ACK that begins a recovery no longer ends slow start by HyStart; recovery has
+//! just done so.
 
 use crate::controller::*;
 use crate::params::{Decimal, Kind, ParameterInfo, Slot};
@@ -192,6 +189,16 @@ impl Pacing {
     }
 }
 
+/// What a loss-based controller does in this recovery state, with this window and threshold in segments.
+pub const fn phase(state: CaState, cwnd: u32, ssthresh: u32) -> Phase {
+    match state {
+        CaState::Loss => Phase::Loss,
+        CaState::Recovery | CaState::Cwr => Phase::Recovery,
+        CaState::Open | CaState::Disorder if cwnd < ssthresh => Phase::SlowStart,
+        CaState::Open | CaState::Disorder => Phase::CongestionAvoidance,
+    }
+}
+
 /// A loss-based controller.
 #[derive(Clone, Copy, Debug)]
 pub struct LossBased<A> {
@@ -204,8 +211,6 @@ pub struct LossBased<A> {
     undo_marker: bool,
     prr_delivered: u32,
     prr_out: u32,
-    /// The window before a recovery that may have been begun by a timer.
-    before_timer_recovery: Option<u32>,
     snd_nxt: u64,
     pacing: Pacing,
     max_pacing_rate: u64,
@@ -237,7 +242,6 @@ impl<A: Algorithm> LossBased<A> {
             undo_marker: false,
             prr_delivered: 0,
             prr_out: 0,
-            before_timer_recovery: None,
             snd_nxt: connection.packets_out as u64,
             pacing: Pacing::from_bytes_per_sec(u64::MAX),
             max_pacing_rate: config.max_pacing_rate.as_bytes_per_sec(),
@@ -310,8 +314,10 @@ impl<A: Algorithm> LossBased<A> {
         self.undo_marker = true;
         if change.reduce {
             self.begin_reduction();
-            self.before_timer_recovery = Some(self.window.cwnd);
-            self.reduce(change.connection.in_flight, 1, false);
+            if change.trigger == Trigger::Timer {
+                // No ACK follows to make room for the retransmission, so Linux counts one segment as delivered.
+                self.reduce(change.connection.in_flight, 1, false);
+            }
         }
     }
 
@@ -395,7 +401,6 @@ impl<A: Algorithm> Controller for LossBased<A> {
 
     #[inline]
     fn on_sent(&mut self, sent: &Sent) {
-        self.before_timer_recovery = None;
         if in_reduction(self.state) {
             self.prr_out += sent.segments;
         }
@@ -417,7 +422,6 @@ impl<A: Algorithm> Controller for LossBased<A> {
     fn on_state(&mut self, change: &StateChange) {
         let from = change.connection.state;
         self.prior_ssthresh.on_state(change, self.window.cwnd, self.window.ssthresh);
-        self.before_timer_recovery = None;
         match change.to {
             CaState::Loss => self.enter_loss(change),
             CaState::Recovery => self.enter_recovery(change),
@@ -446,10 +450,6 @@ impl<A: Algorithm> Controller for LossBased<A> {
         let connection = &ack.connection;
         self.snd_nxt = ack.snd_nxt;
         self.state = connection.state;
-        if let Some(cwnd) = self.before_timer_recovery.take() {
-            self.window.cwnd = cwnd;
-            self.prr_delivered = 0;
-        }
         let clocks = clocks(connection);
         if let Some(rtt) = ack.rtt {
             let sampled = Sampled {
@@ -485,12 +485,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let phase = match self.state {
-            CaState::Cwr | CaState::Recovery => Phase::Recovery,
-            CaState::Loss => Phase::Loss,
-            CaState::Open | CaState::Disorder if self.window.in_slow_start() => Phase::SlowStart,
-            CaState::Open | CaState::Disorder => Phase::CongestionAvoidance,
-        };
+        let phase = phase(self.state, self.window.cwnd, self.window.ssthresh);
         let min_rtt = self.algorithm.min_rtt_us().map(|us| Duration::from_micros(us as u64));
         Snapshot { phase, bandwidth: None, min_rtt }
     }
@@ -612,11 +607,11 @@ mod tests {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         flow.connection.in_flight = 15;
-        flow.change(&mut reno, CaState::Recovery, true);
+        flow.change_by(&mut reno, CaState::Recovery, true, Trigger::Timer);
         assert_eq!(reno.limits().cwnd, 16);
         flow.send(&mut reno, 1, true);
         assert_eq!((reno.prr_delivered, reno.prr_out), (1, 1));
-        // If an ACK began it, the room was not used and does not count.
+        // If an ACK began it, that ACK makes the room.
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         flow.connection.in_flight = 15;

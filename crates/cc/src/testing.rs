@@ -70,13 +70,22 @@ impl Flow {
             cwnd_limited: true,
             max_packets_out: 0,
             may_raise_cwnd: true,
-            newly_ce: 0,
-            random: 0,
         }
     }
 
     pub(crate) fn change(&mut self, controller: &mut impl Controller, to: CaState, reduce: bool) {
-        controller.on_state(&StateChange { connection: self.connection, to, reduce });
+        let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
+        self.change_by(controller, to, reduce, trigger);
+    }
+
+    pub(crate) fn change_by(
+        &mut self,
+        controller: &mut impl Controller,
+        to: CaState,
+        reduce: bool,
+        trigger: Trigger,
+    ) {
+        controller.on_state(&StateChange { connection: self.connection, to, reduce, trigger });
         self.connection.state = to;
     }
 

@@ -20,7 +20,6 @@ use crate::clock::Clock;
 use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
-use crate::rates;
 use crate::sys;
 use crate::tun::Tun;
 
@@ -103,7 +102,7 @@ impl Ferry {
         classes: Classes,
     ) -> Result<Ferry, EmuError> {
         let (near, far) = ends;
-        let tick = (rates::highest(plans.0.elements) > TICK_ABOVE).then_some(TICK);
+        let tick = (fullpipe_path::highest_rate(plans.0.elements) > TICK_ABOVE).then_some(TICK);
         let forward = Direction::new(&near, &far, plans.0, classes)?;
         let reverse = Direction::new(&far, &near, plans.1, classes)?;
         let buffer = vec![0; VNET_BYTES + MAX_FRAME_BYTES];
@@ -258,7 +257,7 @@ impl Direction {
 
     fn link_records(self, now: Time) -> Vec<LinkRecord> {
         let mut links = self.links;
-        let capacities = rates::capacities(&self.elements, now);
+        let capacities = fullpipe_path::capacities(&self.elements, now);
         for (index, (link, capacity_bytes)) in links.iter_mut().zip(capacities).enumerate() {
             let queue = self.chain.queue(index);
             let totals = queue.totals(now);

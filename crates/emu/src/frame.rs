@@ -459,7 +459,7 @@ mod tests {
         for length in 0..400 {
             let bytes: Vec<u8> = (0..length)
                 .map(|at| {
-                    state = crate::host::splitmix64(state);
+                    state = fullpipe_path::mix(state);
                     // Often enough something like IPv4, TCP, with offload.
                     match (at, state % 4) {
                         (0 | 1, 1..) => 1,

@@ -31,7 +31,6 @@ pub mod histogram;
 pub mod host;
 mod merge;
 pub mod namespace;
-mod rates;
 pub mod run;
 pub mod shell;
 mod sys;

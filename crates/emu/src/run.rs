@@ -12,7 +12,7 @@ use std::thread;
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{Provenance, Run, World};
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
@@ -20,9 +20,8 @@ use crate::clock::Clock;
 use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
-use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress, splitmix64};
+use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress};
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, sysctl, wait_for};
-use crate::rates;
 use crate::sys;
 use crate::tun::{Address, Tun, transmit_drops};
 
@@ -155,7 +154,7 @@ impl Shared<'_> {
     ) -> Result<(Arc<Tun>, HostReport), EmuError> {
         enter_new_network()?;
         // Where a priority is refused, it is refused to the ferry as well, which reports it.
-        let _ = if rates::highest(&self.spec.forward) <= REALTIME_HOSTS_UP_TO {
+        let _ = if fullpipe_path::highest_rate(&self.spec.forward) <= REALTIME_HOSTS_UP_TO {
             sys::become_realtime(sys::Realtime::Host)
         } else {
             sys::become_less_nice()
@@ -183,14 +182,13 @@ impl Shared<'_> {
             DirectionPlan {
                 elements: &spec.forward,
                 class_delays: &forward,
-                seed: self.seed,
+                seed: Stream::Forward.seed(self.seed),
                 gro: spec.hosts.gro_ns,
             },
-            // A stream of its own, so that loss on the way back does not repeat loss on the way out.
             DirectionPlan {
                 elements: &spec.reverse,
                 class_delays: &reverse,
-                seed: splitmix64(self.seed),
+                seed: Stream::Reverse.seed(self.seed),
                 gro: Duration::ZERO,
             },
         );
@@ -354,7 +352,7 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
 }
 
 fn stall_limit(spec: &Spec) -> Duration {
-    let buffers = [&spec.forward, &spec.reverse].map(|elements| rates::shortest_buffer(elements));
+    let buffers = [&spec.forward, &spec.reverse].map(|elements| fullpipe_path::shortest_buffer(elements));
     let half = Duration::from_nanos(buffers[0].min(buffers[1]).as_nanos() / 2);
     half.clamp(LATENESS_LIMIT, STALL_LIMIT)
 }

@@ -14,14 +14,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{Spec, Stream};
 use fullpipe_units::{Duration, Time};
 
 use crate::EmuError;
 use crate::address::{Block, free_block};
 use crate::clock::Clock;
 use crate::ferry::{Classes, DirectionPlan, Ferry};
-use crate::host::{self, splitmix64};
+use crate::host;
 use crate::namespace::{Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl};
 use crate::run::judge_ferry;
 use crate::sys;
@@ -98,15 +98,13 @@ impl Ends {
     }
 }
 
-/// Window limits as the scenario says; the algorithm of its first flow, if it has one, is the default.
+/// Window limits as the scenario says; the default algorithm is the one outside.
 fn tune(spec: &Spec) {
     let inherited = crate::namespace::sysctl("net.ipv4.tcp_congestion_control");
     for reason in host::tune(&spec.hosts) {
         eprintln!("fullpipe: {reason}");
     }
-    let wanted = spec.flows.first().and_then(|flow| flow.controller.linux_name());
-    let chosen = wanted.or(inherited.as_deref());
-    let set = chosen.map(|name| set_sysctl("net.ipv4.tcp_congestion_control", name));
+    let set = inherited.map(|name| set_sysctl("net.ipv4.tcp_congestion_control", &name));
     if let Some(Err(error)) = set {
         eprintln!("fullpipe: {error}");
     }
@@ -158,7 +156,10 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
         let ferry = scope.spawn(|| {
             let plan =
                 |elements, seed| DirectionPlan { elements, class_delays: &[], seed, gro: Duration::ZERO };
-            let plans = (plan(&spec.forward, spec.seed), plan(&spec.reverse, splitmix64(spec.seed)));
+            let plans = (
+                plan(&spec.forward, Stream::Forward.seed(spec.seed)),
+                plan(&spec.reverse, Stream::Reverse.seed(spec.seed)),
+            );
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
             let ferry = Ferry::new(ends, plans, Classes { first_port: 0, flows: 0 });
             let ferried = ferry.and_then(|ferry| ferry.run(Clock::start(), Time::NEVER, &stop));

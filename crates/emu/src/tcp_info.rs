@@ -101,12 +101,7 @@ impl TcpInfo {
 
     /// What a loss-based controller is doing.
     pub fn loss_based_phase(&self) -> Phase {
-        match self.ca_state {
-            CaState::Loss => Phase::Loss,
-            CaState::Recovery | CaState::Cwr => Phase::Recovery,
-            CaState::Open | CaState::Disorder if self.snd_cwnd < self.snd_ssthresh => Phase::SlowStart,
-            CaState::Open | CaState::Disorder => Phase::CongestionAvoidance,
-        }
+        fullpipe_cc::loss_based::phase(self.ca_state, self.snd_cwnd, self.snd_ssthresh)
     }
 }
 
@@ -152,22 +147,12 @@ impl BbrInfo {
         })
     }
 
-    /// The phase, told by the gains (Linux `net/ipv4/tcp_bbr.c`: `bbr_high_gain`, `bbr_drain_gain`, `bbr_pacing_gain`,
-    /// `bbr_cwnd_gain`). A long-term-bandwidth phase (policer detected) reads as cruising.
+    /// The phase, told by the gains, which the first ACK sets. A policer's rate in force reads as cruising.
     pub fn phase(&self) -> Phase {
-        const HIGH: u32 = 739;
-        const DRAIN: u32 = 88;
-        const ONE: u32 = 256;
-        const UP: u32 = 320;
-        const DOWN: u32 = 192;
-        match (self.pacing_gain, self.cwnd_gain) {
-            (HIGH, _) => Phase::Startup,
-            (DRAIN, _) => Phase::Drain,
-            (ONE, ONE) => Phase::ProbeRtt,
-            (UP, _) => Phase::ProbeBwUp,
-            (DOWN, _) => Phase::ProbeBwDown,
-            _ => Phase::ProbeBwCruise,
+        if self.bandwidth == 0 {
+            return Phase::Startup;
         }
+        fullpipe_cc::bbr1::phase_of_gains(self.pacing_gain, self.cwnd_gain)
     }
 }
 

@@ -162,11 +162,11 @@ impl<P: Clone> Chain<P> {
         self.clock = now;
     }
 
-    /// What became of all packets so far.
+    /// What became of all packets so far. Walks over the packets inside.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
-        counts.inside = counts.entered + counts.duplicated - counts.left - counts.dropped_total();
-        debug_assert_eq!(counts.inside, self.held(), "packets are not conserved");
+        // Counted anew, so that whoever checks the sum checks something.
+        counts.inside = self.held();
         counts
     }
 

@@ -37,6 +37,7 @@
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `duplicate.rs`, `reorder.rs`
 //! * [`trace`]: the text form of Mahimahi traces, in and out
+//! * `rates.rs`: what a path could carry
 //! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream an element
 //!
 //! # What holds
@@ -67,6 +68,7 @@ mod link;
 mod loss;
 mod policer;
 mod queue;
+mod rates;
 mod reorder;
 mod rng;
 mod schedule;
@@ -78,3 +80,5 @@ pub use delivery_trace::OPPORTUNITY_BYTES;
 pub use element::{Admission, Cause, Packet, Tally};
 pub use error::ConfigError;
 pub use queue::{QueueView, Totals};
+pub use rates::{capacities, highest_rate, shortest_buffer};
+pub use rng::mix;

@@ -37,7 +37,7 @@ impl Stream {
 }
 
 /// One step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every input bit reaches every output bit.
-const fn mix(x: u64) -> u64 {
+pub const fn mix(x: u64) -> u64 {
     let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

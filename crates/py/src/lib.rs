@@ -114,6 +114,7 @@ fn simulate<'py>(
 /// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces.
 #[pyfunction]
 fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
+    fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
     let answer = py.detach(move || fullpipe_emu::run(&spec, seed).map(|run| Answer::of(&run)));
     Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))

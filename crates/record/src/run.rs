@@ -268,7 +268,7 @@ pub(crate) fn example() -> Run {
         series: FlowSeries {
             time_ns: vec![500 * ms],
             cwnd: vec![4],
-            ssthresh: vec![Limits::INFINITE],
+            ssthresh: vec![fullpipe_cc::Limits::INFINITE],
             pacing_bps: vec![u64::MAX],
             inflight: vec![4],
             srtt_ns: vec![50 * ms],

@@ -1,6 +1,7 @@
 //! The resolved scenario: numbers only, in base units. Every world runs exactly this.
 
 use fullpipe_path::config::ElementConfig;
+use fullpipe_path::mix;
 use fullpipe_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +67,9 @@ pub struct HostSpec {
     pub tcp_wmem_bytes: [Bytes; 3],
     /// Whether loss-based controllers are paced too (fq or SO_MAX_PACING_RATE). Off by default, as in Linux.
     pub pacing: bool,
-    /// The receiver merges data packets that arrive within this time of each other's first before TCP sees them (GRO and
-    /// interrupt coalescing). Zero merges only what arrives at the same instant.
+    /// The receiver merges data packets that arrive within this time of the first of them before TCP sees them (GRO and
+    /// interrupt coalescing). Zero merges only what arrives at the same instant; the emulator, which is never exactly on
+    /// time, then merges what it releases in one go.
     pub gro_ns: Duration,
 }
 
@@ -82,7 +84,8 @@ pub struct FlowSpec {
     pub start_ns: Time,
     /// The start moves later by a random time below this, from the run's seed (so that seeds differ).
     pub start_jitter_ns: Duration,
-    /// When the application stops writing; `None` for the end of the run.
+    /// When the application stops writing and the flow's measures end; `None` for the end of the run. What is in the send
+    /// buffer then may still be sent, but does not count.
     pub stop_ns: Option<Time>,
     /// What the application sends.
     pub workload: Workload,
@@ -95,21 +98,44 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
+    /// Whether its segments leave paced: because its controller needs it, or because the host paces everything.
+    pub fn is_paced(&self, hosts: &HostSpec) -> bool {
+        hosts.pacing || self.controller.params().needs_pacing()
+    }
+
     /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world asks
     /// here, so that a seed starts flows alike in all of them. `index` is the number of the flow.
     pub fn start_time(&self, index: usize, seed: u64) -> Time {
-        let draw = mix(seed ^ mix(index as u64 + 1));
+        let draw = Stream::Start(index).seed(seed);
         let jitter = (draw as u128 * self.start_jitter_ns.as_nanos() as u128) >> 64;
         self.start_ns + Duration::from_nanos(jitter as u64)
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): each input bit changes half of the output's.
-pub fn mix(value: u64) -> u64 {
-    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A use of randomness in a run. Every world asks [`Stream::seed`] for its streams, so that a seed means the same in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The elements of the path to the receivers.
+    Forward,
+    /// The elements of the path back.
+    Reverse,
+    /// When flow `.0` starts.
+    Start(usize),
+    /// The draws of flow `.0`'s controller.
+    Controller(usize),
+}
+
+impl Stream {
+    /// The seed of this stream in the run with seed `run`. Mixed twice, so that no two runs share a stream.
+    pub fn seed(self, run: u64) -> u64 {
+        let (kind, index) = match self {
+            Stream::Forward => (0, 0),
+            Stream::Reverse => (1, 0),
+            Stream::Start(flow) => (2, flow as u64),
+            Stream::Controller(flow) => (3, flow as u64),
+        };
+        mix(mix(mix(run).wrapping_add(kind)).wrapping_add(index))
+    }
 }
 
 /// What an application sends.

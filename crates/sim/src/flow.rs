@@ -5,7 +5,7 @@ use fullpipe_units::{Duration, Time};
 
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::receiver::{Arrival, Receiver};
-use crate::sender::{Sender, SenderConfig, Wire};
+use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
 /// Length of a SYN and of its answer as IP packets: 20 IP + 20 TCP + 20 options (MSS, SACK, timestamps, window scale).
@@ -21,6 +21,15 @@ pub(crate) trait ReturnWire {
     fn send(&mut self, now: Time, ack: Acknowledgement);
 }
 
+/// What a flow had done when its measures ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) at: Time,
+    pub(crate) completed: bool,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) counters: Counters,
+}
+
 /// Constants of a flow.
 #[derive(Debug)]
 pub(crate) struct FlowConfig {
@@ -33,7 +42,7 @@ pub(crate) struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// The interval over which the flow is measured begins here.
+    /// A flow of the scenario that starts to connect at `start`.
     pub(crate) fn new(
         sender: SenderConfig,
         rmem: [u64; 3],
@@ -66,8 +75,8 @@ pub(crate) struct Flow {
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
-    /// When the receiver had everything.
-    pub(crate) completed: Option<Time>,
+    /// Set when it stops, or when the receiver has everything.
+    pub(crate) ended: Option<Ended>,
 }
 
 impl Flow {
@@ -82,7 +91,7 @@ impl Flow {
             stop_due: config.stop,
             merging: None,
             merge_due: Time::NEVER,
-            completed: None,
+            ended: None,
             config,
         }
     }
@@ -103,6 +112,7 @@ impl Flow {
         if self.stop_due <= now {
             self.stop_due = Time::NEVER;
             self.syn_due = Time::NEVER;
+            self.end(now, false);
             if let Some(sender) = &mut self.sender {
                 sender.stop();
             }
@@ -134,9 +144,15 @@ impl Flow {
         self.syn_timeout = self.syn_timeout + self.syn_timeout;
     }
 
-    /// A segment arrived at the receiver.
+    /// A segment arrived at the receiver; `more` arrive at the same instant.
     #[inline]
-    pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, back: &mut impl ReturnWire) {
+    pub(crate) fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        more: bool,
+        back: &mut impl ReturnWire,
+    ) {
         if segment.syn {
             return self.on_syn(now, segment, back);
         }
@@ -146,7 +162,7 @@ impl Flow {
             bytes: segment.payload as u64,
             sent_us: segment.sent_us,
         };
-        if self.config.gro == Duration::ZERO {
+        if self.merging.is_none() && !more && self.config.gro == Duration::ZERO {
             return self.receive(now, &arrival, back);
         }
         match &mut self.merging {
@@ -158,10 +174,9 @@ impl Flow {
                 held.bytes += arrival.bytes;
             }
             _ => {
+                self.merge_due = now + self.config.gro;
                 if let Some(held) = self.merging.replace(arrival) {
                     self.receive(now, &held, back);
-                } else {
-                    self.merge_due = now + self.config.gro;
                 }
             }
         }
@@ -195,8 +210,25 @@ impl Flow {
         if receiver.on_arrival(now, arrival, rtt) {
             back.send(now, receiver.acknowledge());
         }
-        if receiver.delivered_segments() >= self.config.stream.segments() && self.completed.is_none() {
-            self.completed = Some(now);
+        if receiver.delivered_segments() >= self.config.stream.segments() {
+            self.end(now, true);
+        }
+    }
+
+    /// Ends the flow's measures, once.
+    fn end(&mut self, at: Time, completed: bool) {
+        if self.ended.is_none() {
+            self.ended = Some(self.measured(at, completed));
+        }
+    }
+
+    /// What the flow has done by now.
+    pub(crate) fn measured(&self, at: Time, completed: bool) -> Ended {
+        Ended {
+            at,
+            completed,
+            delivered_bytes: self.receiver.as_ref().map_or(0, Receiver::delivered_bytes),
+            counters: self.sender.as_ref().map(|sender| sender.counters).unwrap_or_default(),
         }
     }
 
@@ -207,17 +239,11 @@ impl Flow {
 
     /// An acknowledgement arrived at the sender.
     #[inline]
-    pub(crate) fn on_acknowledgement(
-        &mut self,
-        now: Time,
-        ack: &Acknowledgement,
-        random: u32,
-        out: &mut impl Wire,
-    ) {
+    pub(crate) fn on_acknowledgement(&mut self, now: Time, ack: &Acknowledgement, out: &mut impl Wire) {
         match &mut self.sender {
             Some(sender) => {
                 if !ack.syn {
-                    sender.on_ack(now, ack, random, out);
+                    sender.on_ack(now, ack, out);
                 }
             }
             None => {

@@ -17,4 +17,4 @@ mod verify;
 mod workload;
 mod world;
 
-pub use world::{Cancelled, SimError, run};
+pub use world::{SimError, run};

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Config;
-use fullpipe_path::{Chain, ConfigError, Packet};
+use fullpipe_path::config::ElementConfig;
+use fullpipe_path::{Chain, ConfigError, Packet, capacities};
 use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, LinkTotals, Provenance, Run,
     World as RunWorld,
 };
-use fullpipe_scenario::spec::{Spec, mix};
+use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::agenda::Agenda;
@@ -31,10 +32,6 @@ const FORWARD: usize = 0;
 const REVERSE: usize = 1;
 const SAMPLER: usize = 2;
 const FLOWS: usize = 3;
-
-/// The run was cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
 
 /// Why a run gave no record.
 #[derive(Debug)]
@@ -75,12 +72,14 @@ pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError>
 struct Forward {
     chain: Chain<Segment>,
     header: u32,
+    ends: Ends,
 }
 
 impl Wire for Forward {
     #[inline]
     fn send(&mut self, now: Time, segment: Segment) {
         let bytes = if segment.syn { SYN_BYTES } else { segment.payload + self.header };
+        self.ends.sent(bytes);
         self.chain.push(now, Packet { bytes, class: segment.flow }, segment);
     }
 }
@@ -88,15 +87,14 @@ impl Wire for Forward {
 /// The path back.
 struct Reverse {
     chain: Chain<Acknowledgement>,
-    sent: u64,
-    arrived: u64,
+    ends: Ends,
 }
 
 impl ReturnWire for Reverse {
     #[inline]
     fn send(&mut self, now: Time, ack: Acknowledgement) {
         let bytes = if ack.syn { SYN_BYTES } else { ack.wire_bytes() };
-        self.sent += 1;
+        self.ends.sent(bytes);
         self.chain.push(now, Packet { bytes, class: ack.flow }, ack);
     }
 }
@@ -107,7 +105,8 @@ struct World {
     forward: Forward,
     reverse: Reverse,
     flows: Vec<Flow>,
-    random: Vec<u64>,
+    /// Flows whose measures have not ended.
+    open: usize,
     sample_interval: Option<Duration>,
     next_sample: Time,
     flow_series: Vec<FlowSeries>,
@@ -118,11 +117,12 @@ struct World {
 impl World {
     fn new(spec: &Spec, seed: u64) -> Result<World, ConfigError> {
         let mss = spec.mss();
-        let delays = |pick: fn(&fullpipe_scenario::spec::FlowSpec) -> Duration| -> Vec<Duration> {
-            spec.flows.iter().map(pick).collect()
-        };
-        let forward = Chain::new(&spec.forward, &delays(|flow| flow.extra_forward_ns), mix(seed ^ 1))?;
-        let reverse = Chain::new(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), mix(seed ^ 2))?;
+        let delays =
+            |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
+        let forward =
+            Chain::new(&spec.forward, &delays(|flow| flow.extra_forward_ns), Stream::Forward.seed(seed))?;
+        let reverse =
+            Chain::new(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Stream::Reverse.seed(seed))?;
         let flows: Vec<Flow> = spec
             .flows
             .iter()
@@ -135,7 +135,7 @@ impl World {
                     cwnd_clamp: flow.max_cwnd.unwrap_or(u32::MAX),
                     max_pacing_rate: Rate::MAX,
                     gso_max: GSO_MAX,
-                    paced: spec.hosts.pacing || params.needs_pacing(),
+                    paced: flow.is_paced(&spec.hosts),
                     hz: HZ,
                 };
                 let sender = SenderConfig {
@@ -143,6 +143,7 @@ impl World {
                     controller,
                     params,
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
+                    random_seed: Stream::Controller(index).seed(seed),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
                 Flow::new(FlowConfig::new(
@@ -163,12 +164,12 @@ impl World {
         Ok(World {
             end: Time::ZERO + spec.duration_ns,
             agenda,
-            random: (0..flows.len() as u64).map(|flow| mix(seed ^ mix(!flow))).collect(),
+            open: flows.len(),
             flow_series: vec![FlowSeries::default(); flows.len()],
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
-            forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
-            reverse: Reverse { chain: reverse, sent: 0, arrived: 0 },
+            forward: Forward { chain: forward, header: Spec::HEADER_BYTES, ends: Ends::default() },
+            reverse: Reverse { chain: reverse, ends: Ends::default() },
             flows,
             sample_interval: spec.sample_interval_ns,
             next_sample,
@@ -189,9 +190,16 @@ impl World {
                 SAMPLER => self.sample(now),
                 _ => {
                     let flow = source - FLOWS;
+                    let was_open = self.flows[flow].ended.is_none();
                     self.flows[flow].on_timer(now, &mut self.forward, &mut self.reverse);
+                    self.close(flow, was_open);
                     self.settle(flow);
                 }
+            }
+            if self.open == 0 {
+                // Nothing is left to measure; the kernel world ends here too.
+                self.end = now;
+                return true;
             }
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
@@ -204,7 +212,11 @@ impl World {
     fn deliver_forward(&mut self, now: Time) {
         while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
             let flow = packet.class as usize;
-            self.flows[flow].on_segment(now, &segment, &mut self.reverse);
+            self.forward.ends.arrived(packet.bytes);
+            let more = self.forward.chain.next() <= now;
+            let was_open = self.flows[flow].ended.is_none();
+            self.flows[flow].on_segment(now, &segment, more, &mut self.reverse);
+            self.close(flow, was_open);
             self.agenda.set(FLOWS + flow, self.flows[flow].next());
         }
         self.agenda.set(FORWARD, self.forward.chain.next());
@@ -215,13 +227,18 @@ impl World {
     fn deliver_reverse(&mut self, now: Time) {
         while let Some((_, packet, ack)) = self.reverse.chain.pop(now) {
             let flow = packet.class as usize;
-            self.reverse.arrived += 1;
-            let random = self.draw(flow);
-            self.flows[flow].on_acknowledgement(now, &ack, random, &mut self.forward);
+            self.reverse.ends.arrived(packet.bytes);
+            self.flows[flow].on_acknowledgement(now, &ack, &mut self.forward);
             self.agenda.set(FLOWS + flow, self.flows[flow].next());
         }
         self.agenda.set(FORWARD, self.forward.chain.next());
         self.agenda.set(REVERSE, self.reverse.chain.next());
+    }
+
+    /// Counts a flow that has just ended.
+    #[inline]
+    fn close(&mut self, flow: usize, was_open: bool) {
+        self.open -= (was_open && self.flows[flow].ended.is_some()) as usize;
     }
 
     /// Puts a flow and both directions back on the agenda.
@@ -230,14 +247,6 @@ impl World {
         self.agenda.set(FLOWS + flow, self.flows[flow].next());
         self.agenda.set(FORWARD, self.forward.chain.next());
         self.agenda.set(REVERSE, self.reverse.chain.next());
-    }
-
-    /// The flow's own random stream: SplitMix64.
-    #[inline]
-    fn draw(&mut self, flow: usize) -> u32 {
-        let state = &mut self.random[flow];
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(*state) >> 32) as u32
     }
 
     fn sample(&mut self, now: Time) {
@@ -253,10 +262,11 @@ impl World {
     }
 
     fn into_run(self, spec: &Spec, seed: u64) -> Run {
-        let ends = Ends { acks_sent: self.reverse.sent, acks_arrived: self.reverse.arrived };
-        verify::check(&self.flows, &self.forward.chain, &self.reverse.chain, ends);
-        let mut links = link_records(&self.forward.chain, self.forward_series, self.end);
-        links.extend(link_records(&self.reverse.chain, self.reverse_series, self.end));
+        verify::flows(&self.flows, &self.forward.ends);
+        verify::path("forward", self.forward.chain.counts(), &self.forward.ends);
+        verify::path("reverse", self.reverse.chain.counts(), &self.reverse.ends);
+        let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.end);
+        links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.end));
         let end = self.end;
         let flows = self
             .flows
@@ -289,36 +299,41 @@ impl World {
 }
 
 fn totals(flow: &Flow, end: Time) -> FlowTotals {
-    let counters = flow.sender.as_ref().map(|sender| sender.counters).unwrap_or_default();
-    let end = flow.completed.unwrap_or(end).min(flow.config.stop).min(end);
+    let ended = flow.ended.unwrap_or_else(|| flow.measured(end, false));
+    let start_ns = flow.config.start.as_nanos();
     FlowTotals {
-        start_ns: flow.config.start.as_nanos(),
-        end_ns: end.as_nanos().max(flow.config.start.as_nanos()),
-        completed: flow.completed.is_some(),
-        delivered_bytes: flow.receiver.as_ref().map_or(0, |receiver| receiver.delivered_bytes()),
-        segments_sent: counters.segments_sent,
-        retransmits: counters.retransmits,
-        timeouts: counters.timeouts,
-        undos: counters.undos,
+        start_ns,
+        end_ns: ended.at.as_nanos().max(start_ns),
+        completed: ended.completed,
+        delivered_bytes: ended.delivered_bytes,
+        segments_sent: ended.counters.segments_sent,
+        retransmits: ended.counters.retransmits,
+        timeouts: ended.counters.timeouts,
+        undos: ended.counters.undos,
     }
 }
 
-fn link_records<P: Clone>(chain: &Chain<P>, series: Vec<LinkSeries>, end: Time) -> Vec<LinkRecord> {
-    series
-        .into_iter()
-        .enumerate()
-        .map(|(index, series)| {
-            let queue = chain.queue(index);
+fn link_records<P: Clone>(
+    chain: &Chain<P>,
+    elements: &[ElementConfig],
+    series: Vec<LinkSeries>,
+    end: Time,
+) -> Vec<LinkRecord> {
+    let capacities = capacities(elements, end);
+    let queues = (0..chain.queues()).map(|index| chain.queue(index));
+    queues
+        .zip(series)
+        .zip(capacities)
+        .map(|((queue, series), capacity_bytes)| {
             let totals = queue.totals(end);
-            let accepted = totals.accepted.bytes;
             LinkRecord {
                 name: queue.name().to_string(),
                 totals: LinkTotals {
                     arrived_packets: totals.arrived.packets,
                     dropped_packets: totals.dropped.packets,
-                    accepted_bytes: accepted.as_u64(),
-                    departed_bytes: accepted.saturating_sub(queue.backlog(end)).as_u64(),
-                    capacity_bytes: None,
+                    accepted_bytes: totals.accepted.bytes.as_u64(),
+                    departed_bytes: totals.accepted.bytes.saturating_sub(queue.backlog(end)).as_u64(),
+                    capacity_bytes,
                 },
                 series,
             }

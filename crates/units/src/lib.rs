@@ -270,7 +270,11 @@ impl fmt::Display for Time {
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, &[(NANOS_PER_SEC, "s"), (NANOS_PER_MILLI, "ms"), (NANOS_PER_MICRO, "us"), (1, "ns")])
+        scaled(
+            f,
+            self.0,
+            &[(NANOS_PER_SEC, "s"), (NANOS_PER_MILLI, "ms"), (NANOS_PER_MICRO, "us"), (1, "ns")],
+        )
     }
 }
 
@@ -282,13 +286,18 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, &[(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")])
+        scaled(
+            f,
+            self.0,
+            &[(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")],
+        )
     }
 }
 
 /// Prints `value` in the largest unit that it fills, with at most three decimals and no trailing zeros.
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
-    let (scale, name) = units.iter().copied().find(|(scale, _)| value >= *scale).unwrap_or(units[units.len() - 1]);
+    let (scale, name) =
+        units.iter().copied().find(|(scale, _)| value >= *scale).unwrap_or(units[units.len() - 1]);
     let whole = value / scale;
     let mut thousandths = (value % scale) as u128 * 1000 / scale as u128;
     if thousandths == 0 {

@@ -8,7 +8,7 @@ const watch = new IntersectionObserver((entries) => {
     vegaEmbed(live, specs[Number(entry.target.id.split("-")[1])], options)
       .then(() => {
         entry.target.replaceChildren(live);
-        entry.target.parentElement.classList.add("is-live");
+        document.body.classList.add("is-live");
       })
       .catch((error) => console.warn("The figure stays a picture:", error));
   }

@@ -23,6 +23,8 @@ class Figure:
     look_at: str
     draw: Callable[[Results], alt.ConcatChart]
     over_time: bool = True
+    # Whether it says something that the other figures do not.
+    worth_drawing: Callable[[Results], bool] = lambda _results: True
 
 
 FIGURES = (
@@ -30,7 +32,12 @@ FIGURES = (
     Figure("throughput", throughput.LOOK_AT, throughput.figure),
     Figure("rtt", rtt.LOOK_AT, rtt.figure),
     Figure("inflight", inflight.LOOK_AT, inflight.figure),
-    Figure("startup", inflight.LOOK_AT_STARTUP, inflight.startup_figure),
+    Figure(
+        "startup",
+        inflight.LOOK_AT_STARTUP,
+        inflight.startup_figure,
+        worth_drawing=inflight.is_longer_than_startup,
+    ),
 )
 BY_NAME = {figure.name: figure for figure in FIGURES}
 
@@ -45,7 +52,9 @@ def draw(results: Results, name: str) -> alt.ConcatChart:
 def drawable(results: Results) -> list[Figure]:
     """The figures that these results have data for."""
     sampled = any(run.flow_series().height for run in results.runs)
-    return [figure for figure in FIGURES if sampled or not figure.over_time] if results.runs else []
+    return [
+        figure for figure in FIGURES if (sampled or not figure.over_time) and figure.worth_drawing(results)
+    ]
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,18 @@
 import altair as alt
 
 from fullpipe.figures.over_time import OverTime, draw
-from fullpipe.figures.prepare import Panel, base_rtt_ms, full_pipe_segments
+from fullpipe.figures.prepare import Panel, base_rtt_ms, full_pipe_segments, panels
 from fullpipe.results import Results
 
-LOOK_AT = (
-    "The dashed line is the full pipe: below it the link idles, above it a queue stands. The thin grey line "
-    "is the congestion window, the most that the controller allows."
-)
+LOOK_AT = "Look for the distance to the full pipe, the dashed line: below it the link idles, above it a queue stands."
 LOOK_AT_STARTUP = (
-    "How far each controller overshoots the full pipe before it knows the bandwidth, and how it gets rid of "
-    "the queue it built."
+    "Look for how far each controller overshoots the full pipe before it knows the bandwidth, and how it gets "
+    "rid of the queue it built."
 )
 
 _STARTUP_RTTS = 40
+# Close up, more than this part of a run looks like the whole.
+_SMALL_PART = 0.5
 
 
 def figure(results: Results) -> alt.ConcatChart:
@@ -24,7 +23,7 @@ def figure(results: Results) -> alt.ConcatChart:
         results,
         OverTime(
             title="Inflight",
-            subtitle="In the network (coloured) and congestion window (grey), in the seed of median goodput",
+            subtitle="In the network (coloured) and congestion window (grey)",
             axis="segments",
             column="inflight_segments",
             companion="cwnd_segments",
@@ -49,6 +48,11 @@ def startup_figure(results: Results) -> alt.ConcatChart:
             end_s=_first_round_trips,
         ),
     )
+
+
+def is_longer_than_startup(results: Results) -> bool:
+    """Whether the first round trips are only a part of some run."""
+    return any(_first_round_trips(panel) < _SMALL_PART * panel.duration_s for panel in panels(results))
 
 
 def _first_round_trips(panel: Panel) -> float:

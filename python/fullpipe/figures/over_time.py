@@ -37,11 +37,12 @@ def draw(results: Results, what: OverTime) -> alt.ConcatChart:
     """Draws it."""
     shown = panels(results)
     columns = max(1, len(results.worlds))
-    width = 760 if columns == 1 else 420
+    width = 900 if columns == 1 else 430
     views = [_View(panel, what, width) for panel in shown]
     top = max((view.top for view in views), default=1.0)
     bottom = 0.0 if what.from_zero else min((view.bottom for view in views), default=0.0)
     phases = [name for name in theme.PHASE if any(name in view.phases for view in views)]
+    several = any(len(group.runs) > 1 for group in results.groups)
     charts = [
         view.chart((bottom, top), phases, i, last_row=i >= len(views) - columns)
         for i, view in enumerate(views)
@@ -50,7 +51,8 @@ def draw(results: Results, what: OverTime) -> alt.ConcatChart:
         alt.concat(*charts, columns=columns, spacing={"row": 16, "column": 24})
         .resolve_scale(fill="shared")
         .properties(
-            title=alt.TitleParams(what.title, subtitle=_subtitle(what, views)), params=[_zoom(len(charts))]
+            title=alt.TitleParams(what.title, subtitle=_subtitle(what, views, several=several)),
+            params=[_zoom(len(charts))],
         )
         .configure(**theme.config())
     )
@@ -118,7 +120,7 @@ class _View:
         y = alt.Y("value:Q", title=self.what.axis, scale=alt.Scale(domain=list(domain), nice=False))
         layers: list[alt.Chart] = []
         if self.bands.height:
-            layers.append(self._band_layer(phases))
+            layers += [self._band_layer(phases), self._boundary_layer()]
         layers += self._reference_layers(x, y)
         if self.companion is not None:
             layers.append(_line(self.companion, theme.QUIET, 1, 0.8).encode(x=x, y=y))
@@ -143,7 +145,7 @@ class _View:
             anchor="start",
         )
         chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-            width=self.width, height=130, title=title
+            width=self.width, height=150, title=title
         )
         return chart
 
@@ -173,6 +175,16 @@ class _View:
         )
         return layer
 
+    def _boundary_layer(self) -> alt.Chart:
+        """Where one phase ends and the next begins, also between bands of like colour."""
+        begins = self.bands.select("start_s")[1:]
+        layer: alt.Chart = (
+            alt.Chart(alt.InlineData(values=records(begins)))
+            .mark_rule(color=theme.QUIET, strokeWidth=0.6, opacity=0.7, clip=True)
+            .encode(x=alt.X("start_s:Q"))
+        )
+        return layer
+
     def _reference_layers(self, x: alt.X, y: alt.Y) -> list[alt.Chart]:
         if not self.steps:
             return []
@@ -186,13 +198,14 @@ class _View:
         return [rule]
 
 
-def _subtitle(what: OverTime, views: "list[_View]") -> str:
-    """What is drawn, and what the dashed line is; its value where it is one value in all panels."""
+def _subtitle(what: OverTime, views: "list[_View]", *, several: bool) -> str:
+    """What is drawn, of which run, and the dashed line with its value where all panels have the same."""
+    chosen = ", in the run of median goodput" if several else ""
     values = {value for view in views for _, value in view.steps}
     if not values:
-        return what.subtitle
+        return what.subtitle + chosen
     value = f", {_short(values.pop())} {what.axis.rpartition(' ')[2]}" if len(values) == 1 else ""
-    return f"{what.subtitle}. Dashed: {what.reference_label}{value}"
+    return f"{what.subtitle}{chosen}. Dashed: {what.reference_label}{value}"
 
 
 def _short(value: float) -> str:

@@ -91,11 +91,11 @@ def rows(results: Results) -> list[Row]:
     for run in ordered:
         flows = run.summary["flows"]
         controllers = list(dict.fromkeys(flow["controller"] for flow in flows))
-        prefix = f"{run.label}: " if len(ordered) > 1 else ""
         if len(controllers) > 1 and len(flows) <= MAX_FLOW_ROWS:
             for flow in flows:
                 name, controller = flow["label"], flow["controller"]
-                title = prefix + (name if controller in name else f"{name} ({controller})")
+                title = results.name_of(run.label, name)
+                title = title if controller in name else f"{title} ({controller})"
                 found.append(Row(title, run.label, controller, name, colours[controller]))
         else:
             title = run.label if len(ordered) > 1 else " and ".join(controllers)
@@ -252,8 +252,13 @@ def _delay_ns(spec: dict[str, Any], flow: str | None, at_ns: int) -> float:
     return shared + float(own)
 
 
+# IPv4 20, TCP 20, timestamps 12: a spec gives the size of a packet and leaves its headers to the worlds
+# (`Spec::HEADER_BYTES`).
+HEADER_BYTES = 52
+
+
 def _payload_share(spec: dict[str, Any]) -> float:
-    return (float(spec["mtu_bytes"]) - 52) / float(spec["mtu_bytes"])  # 52 bytes of IP, TCP and timestamps.
+    return 1 - HEADER_BYTES / float(spec["mtu_bytes"])
 
 
 def records(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from fullpipe.figures.prepare import base_rtt_ms
 from fullpipe.results import Results
 
 LOOK_AT = (
-    "The distance to the dashed line is queue: time that every packet of every flow on this path spends "
-    "waiting. A sawtooth is a controller that fills the buffer until it loses packets."
+    "Look for the distance to the dashed line, which is queue: time that every packet of every flow on this "
+    "path spends waiting."
 )
 
 
@@ -18,7 +18,7 @@ def figure(results: Results) -> alt.ConcatChart:
         results,
         OverTime(
             title="Round-trip time",
-            subtitle="Smoothed, as the sender sees it, in the seed of median goodput",
+            subtitle="Smoothed, as the sender sees it",
             axis="smoothed RTT, ms",
             column="srtt_ms",
             reference=base_rtt_ms,

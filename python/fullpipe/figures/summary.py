@@ -9,8 +9,8 @@ from fullpipe.measures import BY_NAME, Measure
 from fullpipe.results import Results
 
 LOOK_AT = (
-    "Good is long on the upper left and short everywhere else. Whiskers are 95 % confidence intervals over "
-    "seeds; where two overlap widely, the difference may be chance."
+    "Look for long bars on the upper left and short ones everywhere else; where whiskers, the 95 % confidence "
+    "intervals, overlap, the difference may be chance."
 )
 
 _SHOWN = {
@@ -42,14 +42,14 @@ def figure(results: Results) -> alt.ConcatChart:
 def _subtitle(results: Results) -> str:
     counts = {group.world: len(group.runs) for group in results.groups}
     said = ", ".join(
-        f"{theme.world_title(world)}: {n} {'seed' if n == 1 else 'seeds'}" for world, n in counts.items()
+        f"{theme.world_title(world)}: {theme.times(world, count)}" for world, count in counts.items()
     )
     note = (
         "; whiskers: 95 % confidence"
         if max(counts.values(), default=1) > 1
-        else "; one seed gives no interval"
+        else "; one run gives no interval"
     )
-    return f"Means over seeds ({said}){note}"
+    return f"Means ({said}){note}"
 
 
 def _colours(results: Results) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _bars(
     ]
     step = 18 if len(worlds) > 1 else 24
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width=340, height=max(60, step * len(labels) * len(worlds) + 8 * len(labels))
+        width=400, height=max(60, step * len(labels) * len(worlds) + 8 * len(labels))
     )
     return chart
 

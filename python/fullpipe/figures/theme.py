@@ -35,7 +35,7 @@ PHASE = {
     "probe_bw_down": ("ProbeBW down", "#c3d5f0"),
     "probe_bw_cruise": ("ProbeBW cruise", "#eef0f3"),
     "probe_rtt": ("ProbeRTT", "#c9a3d6"),
-    "congestion_avoidance": ("Congestion avoidance", "#eef0f3"),
+    "congestion_avoidance": ("Congestion avoidance", "#f3ece2"),
     "recovery": ("Recovery", "#f2a9a0"),
     "loss": ("Timeout", "#c0564b"),
 }
@@ -62,6 +62,7 @@ DARK = {
     "#b5dfb0": "#2f6135",
     "#c3d5f0": "#344b6e",
     "#eef0f3": "#24292f",
+    "#f3ece2": "#302c27",
     "#c9a3d6": "#633f72",
     "#f2a9a0": "#7d3c35",
     "#c0564b": "#a04338",
@@ -73,6 +74,12 @@ WORLD = {"sim": "simulation", "kernel": "Linux kernel"}
 def world_title(world: str) -> str:
     """A world's name for readers."""
     return WORLD.get(world, world)
+
+
+def times(world: str, count: int) -> str:
+    """How often a world ran, in words."""
+    noun = "repetition" if world == "kernel" else "seed"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def controller_colours(names: Iterable[str]) -> dict[str, str]:
@@ -115,7 +122,7 @@ def config() -> dict[str, Any]:
             "titleFontWeight": 400,
             "titlePadding": 6,
         },
-        "axisX": {"grid": False, "tickCount": 8},
+        "axisX": {"grid": False, "tickCount": 8, "labelFlush": False},
         "axisY": {"domain": False, "ticks": False, "tickCount": 4, "labelPadding": 6},
         "legend": {
             "labelColor": INK,

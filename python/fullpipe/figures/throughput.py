@@ -7,9 +7,8 @@ from fullpipe.figures.prepare import goodput_ceiling_mbps, goodput_mbps
 from fullpipe.results import Results
 
 LOOK_AT = (
-    "How soon each line reaches the dashed ceiling, whether it stays there, and what a dip coincides with: "
-    "the shading says what the controller was doing. A peak above it is data that had waited for a "
-    "retransmission."
+    "Look for how soon each line reaches the dashed ceiling, whether it stays there, and in which phase it "
+    "dips; a peak above it is data that had waited for a retransmission."
 )
 
 
@@ -19,7 +18,7 @@ def figure(results: Results) -> alt.ConcatChart:
         results,
         OverTime(
             title="Throughput",
-            subtitle="Delivered to the application, mean over 8 round trips, in the seed of median goodput",
+            subtitle="Delivered to the application, mean over 8 round trips",
             axis="goodput, Mbit/s",
             column=goodput_mbps,
             clipped=True,

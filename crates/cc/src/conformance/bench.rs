@@ -288,7 +288,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         self.connection.delivered = self.sampler.delivered();
         self.connection.delivered_time = self.sampler.delivered_time();
         self.connection.app_limited = self.sampler.app_limited();
-        let random = self.random();
+        self.connection.random = self.random();
         self.controller.on_ack(&Ack {
             connection: self.connection,
             prior_in_flight,
@@ -304,8 +304,6 @@ impl<'a, C: Controller> Bench<'a, C> {
             cwnd_limited: self.cwnd_limited,
             max_packets_out: self.max_packets_out,
             may_raise_cwnd: self.una > prior_una,
-            newly_ce: 0,
-            random,
         });
         if self.controller.limits().mark_app_limited {
             self.sampler.mark_app_limited(self.connection.in_flight);
@@ -374,7 +372,8 @@ impl<'a, C: Controller> Bench<'a, C> {
     }
 
     fn change(&mut self, to: CaState, reduce: bool) {
-        self.controller.on_state(&StateChange { connection: self.connection, to, reduce });
+        let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
+        self.controller.on_state(&StateChange { connection: self.connection, to, reduce, trigger });
         self.connection.state = to;
     }
 

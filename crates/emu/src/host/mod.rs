@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
+use fullpipe_scenario::spec::{HostSpec, Spec};
 use fullpipe_units::{Bytes, Time};
 
 use crate::EmuError;
@@ -22,23 +22,6 @@ pub(crate) const MAX_FLOWS: usize = 50_000;
 pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
 /// Address of the receivers' host.
 pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 2);
-
-/// When a flow begins to connect: its start plus a random time below its jitter, the same for the same seed and flow.
-///
-/// The draw is splitmix64 of (seed, flow number), scaled to the jitter by the high half of a 128-bit product.
-pub fn start_time(flow: &FlowSpec, number: usize, seed: u64) -> Time {
-    let draw = splitmix64(splitmix64(seed) ^ number as u64);
-    let jitter = ((u128::from(draw) * u128::from(flow.start_jitter_ns.as_nanos())) >> 64) as u64;
-    Time::from_nanos(flow.start_ns.as_nanos().saturating_add(jitter))
-}
-
-/// One step of splitmix64 (Steele, Lea and Flood 2014).
-pub(crate) fn splitmix64(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// The port of a flow.
 pub(crate) fn port(flow: usize) -> u16 {
@@ -174,30 +157,5 @@ mod tests {
             "TcpExt: TCPFullUndo Other TCPLossUndo\nTcpExt: 3 100 4\nIpExt: TCPFullUndo\nIpExt: 9\n";
         assert_eq!(parse_undone_reductions(counters), 7);
         assert_eq!(parse_undone_reductions(""), 0);
-    }
-
-    #[test]
-    fn jitter_depends_on_seed_and_flow_and_stays_below_its_limit() {
-        use fullpipe_scenario::controller::ControllerChoice;
-        use fullpipe_scenario::spec::Workload;
-        use fullpipe_units::Duration;
-        let flow = FlowSpec {
-            label: "a".to_owned(),
-            controller: ControllerChoice::parse("reno").unwrap(),
-            start_ns: Time::from_micros(10),
-            start_jitter_ns: Duration::from_micros(1000),
-            stop_ns: None,
-            workload: Workload::Bulk,
-            extra_forward_ns: Duration::ZERO,
-            extra_reverse_ns: Duration::ZERO,
-            max_cwnd: None,
-        };
-        let starts: Vec<Time> = (0..100).map(|seed| start_time(&flow, 0, seed)).collect();
-        assert!(starts.iter().all(|start| (10..1010).contains(&start.as_micros())));
-        assert!(starts.iter().max() > starts.iter().min());
-        assert_eq!(start_time(&flow, 3, 5), start_time(&flow, 3, 5));
-        assert_ne!(start_time(&flow, 3, 5), start_time(&flow, 4, 5));
-        let fixed = FlowSpec { start_jitter_ns: Duration::ZERO, ..flow };
-        assert_eq!(start_time(&fixed, 1, 2), Time::from_micros(10));
     }
 }

@@ -4,11 +4,12 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fullpipe_cc::Params;
 use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals};
 use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
 use fullpipe_units::{Duration, Time};
 
-use super::{Progress, RECEIVER, SENDER, failed, port, start_time};
+use super::{Progress, RECEIVER, SENDER, failed, port};
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::sys::{self, Epoll};
@@ -80,13 +81,13 @@ impl<'a> Sender<'a> {
         let end = Time::ZERO.saturating_add(spec.duration_ns);
         let flow = |(number, flow): (usize, &'a FlowSpec)| {
             let name = flow.controller.linux_name().unwrap_or_default().to_owned();
-            let is_bbr = name == "bbr";
+            let is_bbr = matches!(flow.controller.params(), Params::Bbr1(_));
             Flow {
                 spec: flow,
                 number,
                 progress: &progress[number],
-                start: start_time(flow, number, seed),
-                paced: is_bbr || spec.hosts.pacing,
+                start: flow.start_time(number, seed),
+                paced: flow.is_paced(&spec.hosts),
                 is_bbr,
                 name,
                 state: State::Waiting,

@@ -14,9 +14,6 @@ use crate::document::{Element, PathDocument, ReverseDocument};
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
 
-/// Bytes of one opportunity of a Mahimahi trace.
-const OPPORTUNITY: u64 = 1500;
-
 /// A path in numbers.
 pub(super) struct ResolvedPath {
     /// From senders to receivers.
@@ -423,7 +420,7 @@ impl Builder<'_> {
             let error = ScenarioError::new(field, &shown, "takes no time");
             return Err(error.expected(EXPECTED).mend("let the last line be above zero"));
         };
-        let bits = opportunities.len() as u128 * u128::from(OPPORTUNITY) * 8;
+        let bits = opportunities.len() as u128 * u128::from(fullpipe_path::OPPORTUNITY_BYTES) * 8;
         let bps = bits * 1000 / u128::from(last_ms);
         Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
     }

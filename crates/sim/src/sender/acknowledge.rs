@@ -38,9 +38,9 @@ fn widen(stamps: &mut Option<(u32, u32)>, sent_us: u32) {
 
 impl Sender {
     /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, random: u32, wire: &mut impl Wire) {
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
-        let now_us = now.as_micros() as u32;
+        self.in_ack = true;
         let prior_una = self.board.una;
         let prior_in_flight = self.board.in_flight();
         let prior_packets = self.board.packets_out();
@@ -108,8 +108,6 @@ impl Sender {
                 } else {
                     flags.data_acked
                 },
-                newly_ce: 0,
-                random,
             };
             self.controller.on_ack(&event);
             self.update_limits();
@@ -117,7 +115,7 @@ impl Sender {
                 self.sampler.mark_app_limited(self.board.in_flight());
             }
         }
-        debug_assert!(now_us == now.as_micros() as u32);
+        self.in_ack = false;
         match retransmit {
             Retransmit::None => {}
             Retransmit::Lost => self.retransmit_lost(now, wire),

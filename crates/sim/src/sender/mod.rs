@@ -42,6 +42,8 @@ pub(crate) struct SenderConfig {
     pub(crate) params: Params,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
+    /// Seed of the random numbers that the controller is given.
+    pub(crate) random_seed: u64,
 }
 
 /// What a sender counts.
@@ -76,6 +78,10 @@ pub(crate) struct Sender {
     lost: u64,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
     highest_sacked: u64,
+    /// An ACK is being processed, not a timer.
+    in_ack: bool,
+    /// The flow's own random stream.
+    random: RandomStream,
     last_rate: Rate,
     pub(crate) counters: Counters,
 }
@@ -129,6 +135,8 @@ impl Sender {
             window_edge,
             lost: 0,
             highest_sacked: 0,
+            in_ack: false,
+            random: RandomStream(config.random_seed),
             last_rate: Rate::ZERO,
             counters: Counters::default(),
         };
@@ -211,7 +219,7 @@ impl Sender {
 
     /// The state that the controller sees.
     #[inline]
-    fn connection(&self, now: Time) -> Connection {
+    fn connection(&mut self, now: Time) -> Connection {
         Connection {
             now,
             jiffies: Jiffies::at(now).as_u32(),
@@ -225,6 +233,7 @@ impl Sender {
             departure: self.output.departure,
             state: self.recovery.state,
             app_limited: self.sampler.app_limited(),
+            random: self.random.draw(),
         }
     }
 
@@ -283,11 +292,11 @@ impl LossRuns<'_> {
         let run = Lost {
             segments: 1,
             new_range: !adjacent,
-            tx_in_flight: tx.in_flight_and_app_limited & 0x7fff_ffff,
+            tx_in_flight: tx.in_flight(),
             // The segment keeps the low 32 bits of the count.
             tx_lost: self.lost - (self.lost as u32).wrapping_sub(tx.lost) as u64,
             lost: self.lost,
-            app_limited: tx.in_flight_and_app_limited >> 31 != 0,
+            app_limited: tx.app_limited(),
         };
         self.run = Some((run, tx.sent_us));
     }
@@ -302,6 +311,18 @@ impl LossRuns<'_> {
     fn finish(mut self) -> (u64, u64) {
         self.flush();
         (self.lost, self.lowest)
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+#[derive(Debug)]
+struct RandomStream(u64);
+
+impl RandomStream {
+    #[inline]
+    fn draw(&mut self) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (fullpipe_path::mix(self.0) >> 32) as u32
     }
 }
 

@@ -1,6 +1,6 @@
 //! The recovery state machine with undo (Linux 6.12: `tcp_fastretrans_alert` and around; RFC 6675, RFC 5682, RFC 4015).
 
-use fullpipe_cc::{CaState, Controller, StateChange, Undo};
+use fullpipe_cc::{CaState, Controller, StateChange, Trigger, Undo};
 use fullpipe_units::Time;
 
 use super::Sender;
@@ -165,7 +165,8 @@ impl Sender {
 
     /// Tells the controller and moves to `to`.
     pub(super) fn change_state(&mut self, now: Time, to: CaState, reduce: bool) {
-        let change = StateChange { connection: self.connection(now), to, reduce };
+        let trigger = if self.in_ack { Trigger::Ack } else { Trigger::Timer };
+        let change = StateChange { connection: self.connection(now), to, reduce, trigger };
         self.controller.on_state(&change);
         self.recovery.state = to;
         self.update_limits();
@@ -197,7 +198,8 @@ impl Sender {
             self.board.unmark_all_lost();
             self.rack.on_unmark(self.board.una);
         }
-        self.controller.on_undo(&Undo { connection: self.connection(now) });
+        let undo = Undo { connection: self.connection(now) };
+        self.controller.on_undo(&undo);
         self.counters.undos += 1;
         self.recovery.undo = None;
         self.rack.advanced = true;

@@ -1,13 +1,11 @@
-//! What the rates of a path mean for the emulator: how fast it has to be, and how much a link could have carried.
+//! What a path could carry: for how fast an emulator has to be, and for how well a link was used.
 
-use fullpipe_path::config::{ElementConfig, Schedule};
+use crate::config::{ElementConfig, Schedule};
+use crate::delivery_trace::OPPORTUNITY_BYTES;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-/// Bytes of one opportunity of a delivery trace.
-const OPPORTUNITY_BYTES: u64 = 1500;
-
 /// The highest rate at which packets can leave the path; [`Rate::MAX`] if nothing limits it.
-pub(crate) fn highest(elements: &[ElementConfig]) -> Rate {
+pub fn highest_rate(elements: &[ElementConfig]) -> Rate {
     elements.iter().filter_map(highest_of).min().unwrap_or(Rate::MAX)
 }
 
@@ -29,7 +27,7 @@ fn highest_of(element: &ElementConfig) -> Option<Rate> {
 }
 
 /// How long the buffer takes to drain that drains soonest; [`Duration::MAX`] if there is none.
-pub(crate) fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
+pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
     let drain = |element: &ElementConfig| match element {
         ElementConfig::Link { queue, .. }
         | ElementConfig::DeliveryTrace { queue, .. }
@@ -40,7 +38,7 @@ pub(crate) fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
 }
 
 /// For every queue of a path in order: the bytes that could have left it by `end`.
-pub(crate) fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
+pub fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
     let capacity = |element: &ElementConfig| match element {
         ElementConfig::Link { rate_bps, .. } => Some(Some(integral(rate_bps, end))),
         ElementConfig::TokenBucket { rate_bps, .. } => {
@@ -71,7 +69,7 @@ fn integral(rate: &Schedule<Rate>, end: Time) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_path::config::QueueLimit;
+    use crate::config::QueueLimit;
 
     fn link(rate_bps: Schedule<Rate>) -> ElementConfig {
         ElementConfig::Link {
@@ -87,8 +85,8 @@ mod tests {
         let changing =
             Schedule { initial: mbit(8), changes: vec![(Time::from_nanos(500_000_000), mbit(16))] };
         let path = [link(changing), link(Schedule::constant(mbit(100)))];
-        assert_eq!(highest(&path), mbit(16));
-        assert_eq!(highest(&[]), Rate::MAX);
+        assert_eq!(highest_rate(&path), mbit(16));
+        assert_eq!(highest_rate(&[]), Rate::MAX);
         // 3000 bytes at 100 Mbit/s.
         assert_eq!(shortest_buffer(&path), Duration::from_micros(240));
         assert_eq!(shortest_buffer(&[]), Duration::MAX);
