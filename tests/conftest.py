@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.results import Comparison
+from fullpipe.results import Results
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
 
 @pytest.fixture(scope="session")
-def small() -> Comparison:
+def small() -> Results:
     """Two controllers, three seeds, three simulated seconds."""
     return fp.compare(
         ["bbr1", "cubic"], rate="10 Mbit/s", rtt="20 ms", buffer="2 bdp", duration="3 s", seeds=[1, 2, 3]

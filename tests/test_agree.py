@@ -1,19 +1,25 @@
 """The verdict on two worlds: tolerances, the kernel's own range, shares."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from fullpipe import agree
+import fullpipe as fp
+from fullpipe import cli
+from fullpipe.agreement import Agreement
 from fullpipe.results import Results, Run
 from fullpipe.scenario import Alternative, Scenario
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
 
 ALTERNATIVE = Alternative("bbr1", "{}")
 
 
-def run(world: str, seed: int, goodputs: list[float], rtt_ms: float = 40, retransmits: int = 0) -> Run:
+def run(world: str, seed: int, goodputs: list[float], rtt_ms: float | None = 40, retransmits: int = 0) -> Run:
     flows: list[dict[str, Any]] = [
         {
             "label": f"f{i}",
@@ -26,13 +32,20 @@ def run(world: str, seed: int, goodputs: list[float], rtt_ms: float = 40, retran
         }
         for i, goodput in enumerate(goodputs)
     ]
-    summary = {"provenance": {"untrustworthy": []}, "flows": flows, "links": []}
+    total = sum(goodputs)
+    shares = [{"label": f"f{i}", "share": goodput / total} for i, goodput in enumerate(goodputs)]
+    summary = {
+        "provenance": {"untrustworthy": []},
+        "flows": flows,
+        "links": [],
+        "fairness": {"jain_index": None, "shares": shares},
+    }
     return Run.of(ALTERNATIVE, world, seed, json.dumps(summary), b"", b"")
 
 
 def verdicts(sim: list[Run], kernel: list[Run]) -> dict[str, bool]:
-    results = Results(Scenario("s", {}, (ALTERNATIVE,)), [*sim, *kernel])
-    return {one.measure.split(",")[0]: one.agrees for one in agree.checks(results)}
+    results = Results(Scenario("", "toml", (ALTERNATIVE,)), [*sim, *kernel])
+    return {one.measure.split(",")[0]: one.agrees for one in Agreement.of(results).checks}
 
 
 @pytest.mark.parametrize(
@@ -70,24 +83,70 @@ def test_several_flows_must_share_alike() -> None:
     assert (found["Goodput"], found["Share of f0"], found["Share of f1"]) == (True, False, False)
 
 
-def test_disagreement_ends_with_one(
+def test_what_only_one_world_knows_is_a_difference() -> None:
+    found = verdicts([run("sim", 1, [1e6], rtt_ms=None)], [run("kernel", 1, [1e6])])
+    assert found["RTT mean"] is False
+    found = verdicts([run("sim", 1, [1e6], rtt_ms=None)], [run("kernel", 1, [1e6], rtt_ms=None)])
+    assert "RTT mean" not in found
+
+
+def test_nothing_in_both_worlds_is_no_difference() -> None:
+    kernel = run("kernel", 1, [1e6])
+    silent = json.loads(json.dumps(kernel.summary))
+    silent["flows"][0]["goodput_bps"] = 0.0
+    both = [Run.of(ALTERNATIVE, world, 1, json.dumps(silent), b"", b"") for world in ("sim", "kernel")]
+    assert verdicts(both[:1], both[1:])["Goodput"]
+    assert not verdicts([run("sim", 1, [1e6])], both[1:])["Goodput"]
+
+
+DOCUMENT = 'seed = 7\ncompare = ["bbr1"]\nduration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n'
+
+
+@pytest.fixture
+def worlds(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Job]]:
+    """Both worlds replaced by known runs; returns what each was asked for, in that order."""
+    asked: dict[str, list[Job]] = {}
+
+    def world(name: str) -> Callable[..., list[Run]]:
+        def answer(jobs: list[Job], _progress: object) -> list[Run]:
+            asked[name] = jobs
+            return [run(name, job.seed, [100e6]) for job in jobs]
+
+        return answer
+
+    for module in (sim, kernel):
+        monkeypatch.setattr(module, "run", world(module.NAME))
+    return asked
+
+
+def test_agree_runs_the_kernel_first_and_counts_from_the_scenarios_seed(
+    in_empty_folder: Path, worlds: dict[str, list[Job]]
+) -> None:
+    Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
+    found = fp.agree("s.toml")
+    assert list(worlds) == ["kernel", "sim"]
+    assert [job.seed for job in worlds["sim"]] == [7, 8, 9, 10, 11]
+    assert [job.seed for job in worlds["kernel"]] == [7, 8, 9]
+    assert found.agrees
+    assert found.verdict == "The worlds agree: 3 of 3 measures agree."
+    assert found.results.worlds == ["sim", "kernel"]
+
+
+@pytest.mark.usefixtures("worlds")
+def test_the_command_prints_the_verdict_and_ends_with_it(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fullpipe import api, cli
-
-    Path("s.toml").write_text(
-        'compare = ["bbr1"]\nduration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n', encoding="utf-8"
-    )
+    Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
     for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, cli.DISAGREE, "do not agree")):
-        answers = {"sim": run("sim", 1, [100e6]), "kernel": run("kernel", 1, [theirs])}
-
-        def execute(
-            _what: Scenario, *, world: str, answers: dict[str, Run] = answers, **_more: object
-        ) -> tuple[list[Run], list[str]]:
-            return [answers[world]], []
-
-        monkeypatch.setattr(api, "execute", execute)
+        answer = run("kernel", 1, [theirs])
+        monkeypatch.setattr(kernel, "run", lambda _jobs, _progress, answer=answer: [answer])
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
         assert said in capsys.readouterr().out
+
+
+def test_the_tolerances_are_stated_in_the_help() -> None:
+    printed = " ".join(CliRunner().invoke(cli.app, ["agree", "--help"]).stdout.replace("│", " ").split())
+    assert "goodput 3%, mean RTT 5%" in printed
+    assert "8 percentage points" in printed

@@ -11,7 +11,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.results import Comparison
+from fullpipe.results import Results
 
 FLOW_COLUMNS = {
     "time_s", "flow", "controller", "cwnd_segments", "ssthresh_segments", "pacing_bps", "inflight_segments",
@@ -20,7 +20,7 @@ FLOW_COLUMNS = {
 }  # fmt: skip
 
 
-def test_summary_has_a_row_a_controller_with_intervals(small: Comparison) -> None:
+def test_summary_has_a_row_a_controller_with_intervals(small: Results) -> None:
     table = small.summary
     assert table["controller"].to_list() == ["bbr1", "cubic"]
     assert table["seeds"].to_list() == [3, 3]
@@ -31,7 +31,7 @@ def test_summary_has_a_row_a_controller_with_intervals(small: Comparison) -> Non
         assert row["rtt_p50_ms"] <= row["rtt_p95_ms"]
 
 
-def test_seeds_differ_and_runs_keep_their_order(small: Comparison) -> None:
+def test_seeds_differ_and_runs_keep_their_order(small: Results) -> None:
     assert [(run.label, run.seed) for run in small.runs] == [
         (label, seed) for label in ("bbr1", "cubic") for seed in (1, 2, 3)
     ]
@@ -39,7 +39,7 @@ def test_seeds_differ_and_runs_keep_their_order(small: Comparison) -> None:
     assert len(set(bbr1)) == 3
 
 
-def test_the_same_seed_gives_the_same_bytes(small: Comparison) -> None:
+def test_the_same_seed_gives_the_same_bytes(small: Results) -> None:
     again = fp.compare(
         ["bbr1", "cubic"], rate="10 Mbit/s", rtt="20 ms", buffer="2 bdp", duration="3 s", seeds=[1, 2, 3]
     )
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_bytes(small: Comparison) -> None:
         assert first.link_parquet == second.link_parquet
 
 
-def test_series_have_the_documented_columns(small: Comparison) -> None:
+def test_series_have_the_documented_columns(small: Results) -> None:
     series = small.series()
     assert set(series.columns) >= FLOW_COLUMNS | {"world", "alternative", "seed"}
     assert set(series["alternative"].unique()) == {"bbr1", "cubic"}
@@ -86,6 +86,47 @@ def test_a_scenario_runs_from_a_dict_and_from_a_file(tmp_path: Path) -> None:
     assert from_dict.flows["controller"].to_list() == ["bbr1", "reno"]
 
 
+TINY = {"duration": "1 s", "path": {"rate": "5 Mbit/s", "rtt": "10 ms"}, "flows": [{"controller": "reno"}]}
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "seed"),
+    [({}, None, 1), ({"seed": 7}, None, 7), ({"seed": 7}, 3, 3), ({"seed": 7}, 0, 0)],
+)
+def test_the_scenarios_seed_holds_unless_another_is_asked_for(
+    said: dict[str, int], asked: int | None, seed: int
+) -> None:
+    (run,) = fp.run({**TINY, **said}, seed=asked).runs
+    assert run.seed == seed
+    assert run.summary["provenance"]["seed"] == seed
+
+
+def test_several_seeds_count_from_the_scenarios() -> None:
+    from fullpipe import api
+
+    what = api.load({**TINY, "seed": 7})
+    runs, _ = api.execute(what, world="sim", seeds=3)
+    assert [run.seed for run in runs] == [7, 8, 9]
+    last = api.load({**TINY, "seed": 2**63 - 1})
+    runs, _ = api.execute(last, world="sim", seeds=[5])
+    assert [run.seed for run in runs] == [5]
+
+
+def test_a_scenario_is_called_what_its_document_says(tmp_path: Path) -> None:
+    file = tmp_path / "stem.TOML"
+    text = 'name = "said"\nduration = "1 s"\ncompare = ["reno"]\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n'
+    file.write_text(text, encoding="utf-8")
+    results = fp.run(file)
+    assert results.scenario.name == "said"
+    assert results.to_dict()["scenario"]["name"] == "said"
+
+
+def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
+    for name in ("a.json", "a.JSON", "a.Json"):
+        (tmp_path / name).write_text(json.dumps(TINY), encoding="utf-8")
+        assert fp.run(tmp_path / name).runs
+
+
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_scenario_resolves(path: Path) -> None:
     from fullpipe.scenario import from_file
@@ -117,7 +158,7 @@ def test_an_error_of_one_run_stops_the_rest() -> None:
         sim.run([Job(Alternative("broken", "{}"), seed) for seed in range(8)])
 
 
-def test_notebooks_show_the_table(small: Comparison) -> None:
+def test_notebooks_show_the_table(small: Results) -> None:
     html = small._repr_html_()
     assert "<table" in html
     assert "bbr1" in html

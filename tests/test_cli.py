@@ -1,7 +1,9 @@
 """The command line: what it prints where, and with which exit code it ends."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -30,6 +32,27 @@ def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: 
     runs = {path.suffix for path in Path("here/runs").iterdir()}
     assert runs == {".json", ".parquet"}
     assert len(list(Path("here/runs").iterdir())) == 2 * 2 * 3
+
+
+# Seconds of simulated time that take longer than no bar is worth, also on a fast machine.
+LONG = "120 s"
+
+
+@pytest.mark.parametrize("verb", ["compare", "run"])
+def test_progress_is_shown_on_a_terminal_only(verb: str, in_empty_folder: Path) -> None:
+    Path("long.toml").write_text(
+        f'compare = ["bbr1"]\nduration = "{LONG}"\n[path]\nrate = "1 Gbit/s"\nrtt = "40 ms"\n'
+        "[record]\nseries = false\n",
+        encoding="utf-8",
+    )
+    fast = ("--rate", "1 Gbit/s", "--rtt", "40 ms", "--duration", LONG, "--seeds", "2", "--json")
+    arguments = {"compare": ("compare", "bbr1", *fast), "run": ("run", "long.toml", "--out", "here")}
+    stdout, stderr = _at_a_terminal(*arguments[verb])
+    assert "simulator" in stderr
+    assert "runs" in stderr
+    assert "\x1b[" in stderr
+    assert "\x1b" not in stdout
+    assert "bbr1" in stdout
 
 
 def test_without_out_the_report_goes_under_out(in_empty_folder: Path) -> None:
@@ -118,6 +141,27 @@ def test_an_interrupt_ends_with_130_and_no_traceback(in_empty_folder: Path) -> N
     assert running.returncode == 130
     assert stdout == ""
     assert stderr.strip() == "fullpipe: interrupted"
+
+
+def _at_a_terminal(*arguments: str) -> tuple[str, str]:
+    """Runs `fullpipe` with a terminal as its stderr; what went to stdout and to the terminal."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "fullpipe", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )
+    os.close(theirs)
+    shown = bytearray()
+    with contextlib.suppress(OSError):  # Linux ends a terminal whose other end is closed with EIO.
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    os.close(ours)
+    stdout, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    return stdout, shown.decode()
 
 
 def _threads(pid: int) -> int:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import fullpipe as fp
-from fullpipe.figures import FIGURES, drawings, save, theme
+from fullpipe.figures import FIGURES, drawable, drawings, save, theme
 from fullpipe.figures import prepare as p
-from fullpipe.results import Comparison
+from fullpipe.results import Results
 
 
 def flow(values: list[float], name: str = "a") -> pl.DataFrame:
@@ -33,7 +33,7 @@ def test_a_spike_survives_thinning() -> None:
     assert thin["time_s"].is_sorted()
 
 
-def test_goodput_is_what_was_delivered(small: Comparison) -> None:
+def test_goodput_is_what_was_delivered(small: Results) -> None:
     for panel in p.panels(small):
         line = p.goodput_mbps(panel, panel.duration_s)
         assert 10 < line.height <= p.MAX_POINTS
@@ -53,7 +53,7 @@ def test_no_line_is_longer_than_the_limit(samples: int, flows: int) -> None:
     assert thin["value"].min() == frame["x"].min()
 
 
-def test_bands_cover_the_run_without_gap_or_overlap(small: Comparison) -> None:
+def test_bands_cover_the_run_without_gap_or_overlap(small: Results) -> None:
     for panel in p.panels(small):
         found = p.bands(panel, panel.duration_s, 400)
         assert found.height > 0
@@ -62,7 +62,7 @@ def test_bands_cover_the_run_without_gap_or_overlap(small: Comparison) -> None:
         assert set(found["phase"]) <= set(theme.PHASE)
 
 
-def test_a_cycle_too_fine_to_see_becomes_one_band(small: Comparison) -> None:
+def test_a_cycle_too_fine_to_see_becomes_one_band(small: Results) -> None:
     bbr1 = next(panel for panel in p.panels(small) if panel.row.label == "bbr1")
     coarse, fine = (set(p.bands(bbr1, bbr1.duration_s, width)["phase"]) for width in (20, 4000))
     assert "probe_bw" in coarse
@@ -81,11 +81,23 @@ def test_every_phase_that_a_controller_can_be_in_has_a_band() -> None:
     assert set(named) <= set(theme.PHASE)
 
 
-def test_the_path_says_its_own_limits(small: Comparison) -> None:
+def test_the_path_says_its_own_limits(small: Results) -> None:
     spec = small.scenario.alternatives[0].spec
     assert p.goodput_ceiling_mbps(spec) == [(0, pytest.approx(10 * 1448 / 1500))]
     assert p.base_rtt_ms(spec, None) == [(0, 20)]
     assert p.full_pipe_segments(spec, None) == [(0, pytest.approx(10e6 * 0.02 / 8 / 1500))]
+
+
+def test_headers_are_as_large_as_in_the_worlds() -> None:
+    spec = (Path(__file__).parent.parent / "crates/scenario/src/spec.rs").read_text(encoding="utf-8")
+    assert f"HEADER_BYTES: u32 = {p.HEADER_BYTES};" in spec
+
+
+def test_a_start_is_drawn_close_up_only_where_it_is_a_part() -> None:
+    path = {"rate": "5 Mbit/s", "rtt": "20 ms"}
+    for duration, there in (("1 s", False), ("3 s", True)):
+        results = fp.run({"duration": duration, "path": path, "compare": ["reno"]})
+        assert ("startup" in {figure.name for figure in drawable(results)}) is there
 
 
 def test_the_limits_follow_the_schedule() -> None:
@@ -137,26 +149,26 @@ def test_a_controller_has_one_colour_and_variants_another() -> None:
     assert len(set(colours.values())) == 4
 
 
-def test_the_median_run_represents(small: Comparison) -> None:
+def test_the_median_run_represents(small: Results) -> None:
     runs = [run for run in small.runs if run.label == "bbr1"]
     goodputs = sorted(run.summary["flows"][0]["goodput_bps"] for run in runs)
     assert p.representative(runs).summary["flows"][0]["goodput_bps"] == goodputs[1]
 
 
 @pytest.mark.parametrize("name", [figure.name for figure in FIGURES])
-def test_every_figure_names_axes_with_units(small: Comparison, name: str) -> None:
+def test_every_figure_names_axes_with_units(small: Results, name: str) -> None:
     spec = str(small.plot(name).to_dict())
     assert any(unit in spec for unit in ("Mbit/s", ", ms", "segments"))
     if name != "summary":
         assert "time, s" in spec
 
 
-def test_an_unknown_figure_is_a_mistake(small: Comparison) -> None:
+def test_an_unknown_figure_is_a_mistake(small: Results) -> None:
     with pytest.raises(fp.ScenarioError, match="throughput"):
         small.plot("everything")
 
 
-def test_files_are_svg_and_png(small: Comparison, tmp_path: Path) -> None:
+def test_files_are_svg_and_png(small: Results, tmp_path: Path) -> None:
     for path in save(drawings(small), tmp_path):
         head = path.read_bytes()[:8]
         assert head.startswith(b"<svg" if path.suffix == ".svg" else b"\x89PNG")
@@ -167,7 +179,7 @@ def test_without_series_only_the_summary_is_drawn() -> None:
         {
             "duration": "1 s",
             "path": {"rate": "5 Mbit/s", "rtt": "10 ms"},
-            "compare": ["reno"],
+            "compare": ["reno", "cubic"],
             "record": {"series": False},
         }
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.results import Comparison
+from fullpipe.results import Results
 
 LIMIT_BYTES = 5_000_000
 
 
 @pytest.fixture(scope="module")
-def page(small: Comparison, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(small: Results, tmp_path_factory: pytest.TempPathFactory) -> str:
     return small.report(tmp_path_factory.mktemp("report") / "deep" / "report.html").read_text(
         encoding="utf-8"
     )
@@ -73,13 +73,22 @@ def test_one_copy_of_the_script_serves_all_figures(page: str) -> None:
     assert page.count("vegaEmbed(live") == 1
 
 
-def test_it_says_scenario_seeds_and_version(page: str, small: Comparison) -> None:
+def test_it_says_scenario_seeds_and_version(page: str, small: Results) -> None:
     body = page.split("<script")[0]
     for said in ("bbr1", "cubic", "10 Mbit/s", "2 bdp", "seeds 1, 2, 3", "Fullpipe 0.", "95 % confidence"):
         assert said in body
 
 
-def test_doubts_and_what_did_not_run_are_said(small: Comparison) -> None:
+def test_it_opens_with_the_path_and_the_answer(page: str) -> None:
+    body = page.split("<script")[0].split("<h2>")[0]
+    assert "<h1>bbr1 against cubic on 10 Mbit/s, RTT 20 ms, buffer 2 bdp</h1>" in body
+    said = " ".join(re.sub(r"<[^>]+>", " ", body).split())
+    assert "Simulation" in said
+    assert "bbr1 had less queueing delay" in said
+    assert said.index("goodput (") < said.index("Controller"), "the answer, then the table"
+
+
+def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
     from fullpipe.report import html
 
     first = small.runs[0]
@@ -92,7 +101,7 @@ def test_doubts_and_what_did_not_run_are_said(small: Comparison) -> None:
         "sysctls": [["net.ipv4.tcp_rmem", "1 2 3"]],
     }
     doubtful = replace(first, summary={**first.summary, "provenance": provenance}, world="kernel")
-    results = Comparison(small.scenario, [*small.runs, doubtful], ["The kernel world did not run. <Because>"])
+    results = Results(small.scenario, [*small.runs, doubtful], ["The kernel world did not run. <Because>"])
     body = html(results).split("<script")[0]
     for said in (
         "untrustworthy",
@@ -104,14 +113,14 @@ def test_doubts_and_what_did_not_run_are_said(small: Comparison) -> None:
         assert said in body
     assert "<Because>" not in body
     assert "3,000" in body, "lateness in microseconds"
-    assert "One seed gives no interval (Linux kernel)" in body
+    assert "One run gives no interval (Linux kernel)" in body
 
 
-def test_labels_cannot_break_the_page(small: Comparison, tmp_path: Path) -> None:
+def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:
     evil = "</script><b>x"
     run = small.runs[0]
     named = replace(run, alternative=replace(run.alternative, label=evil))
-    text = Comparison(small.scenario, [named]).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    text = Results(small.scenario, [named]).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<b>x" not in text.split("<script")[0]
     assert text.count("</script") == 1
 

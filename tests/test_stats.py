@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.stats import estimate, median, t_quantile
+from fullpipe.stats import estimate, t_quantile
 
 
 @pytest.mark.parametrize(
     ("degrees", "expected"),
     # Two-sided 95 %, from the table of NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.2.
-    [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (29, 2.045), (100, 1.984)],
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045), (100, 1.984)],
 )
 def test_quantiles_are_those_of_the_table(degrees: int, expected: float) -> None:
     assert t_quantile(degrees) == pytest.approx(expected, abs=5e-4)
@@ -24,6 +24,11 @@ def test_quantile_of_one_degree_is_that_of_cauchy() -> None:
 
 def test_quantile_of_many_degrees_nears_the_normal_one() -> None:
     assert t_quantile(1_000_000) == pytest.approx(1.959966, abs=1e-5)
+
+
+def test_quantile_of_two_degrees_has_a_closed_form() -> None:
+    # P(|T| <= t) = t / sqrt(2 + t^2).
+    assert t_quantile(2) == pytest.approx(0.95 * math.sqrt(2 / (1 - 0.95**2)), rel=1e-10)
 
 
 def test_other_levels() -> None:
@@ -51,11 +56,6 @@ def test_equal_values_give_an_interval_of_no_width() -> None:
 def test_nothing_is_no_sample() -> None:
     with pytest.raises(ValueError, match="at least one value"):
         estimate([])
-
-
-def test_median() -> None:
-    assert median([3, 1, 2]) == 2
-    assert median([4, 1, 2, 3]) == 2.5
 
 
 @given(some.lists(some.floats(-1e6, 1e6), min_size=2, max_size=20))

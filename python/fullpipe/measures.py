@@ -123,7 +123,7 @@ COLUMNS = (
     Column("RTT mean", BY_NAME["rtt_mean_ms"], interval=True),
     Column("p50", BY_NAME["rtt_p50_ms"]),
     Column("p95", BY_NAME["rtt_p95_ms"]),
-    Column("Queue mean", BY_NAME["queue_delay_mean_ms"], interval=True),
+    Column("Queueing", BY_NAME["queue_delay_mean_ms"], interval=True),
     Column("Retransmits", BY_NAME["retransmits"], interval=True),
     Column("Loss", BY_NAME["loss_ratio"]),
 )

@@ -14,8 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fullpipe.answers import answers, together
 from fullpipe.figures import theme
-from fullpipe.answers import answers
 from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, flow_alone, known, shares
 from fullpipe.results import Group, Results, Run
 
@@ -58,21 +58,24 @@ def summary_table(results: Results) -> str:
     """The table of means with intervals, as HTML; also what a notebook shows for results."""
     groups = results.groups
     heads = "".join(_number_head(column.heading, column.measure.unit) for column in COLUMNS)
+    what = "Scenario" if results.labels == [results.scenario.name] else "Controller"
     colours = _colours(results)
     rows = []
     for group in groups:
         cells = "".join(f"<td>{_cell(group, column)}</td>" for column in COLUMNS)
         mark = ' <abbr class="untrustworthy" title="{}">untrustworthy</abbr>'
         doubt = mark.format(_text("; ".join(group.untrustworthy))) if group.untrustworthy else ""
-        dot = f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
+        mixed = len({flow["controller"] for flow in group.runs[0].summary["flows"]}) > 1
+        dot = "" if mixed else f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
         rows.append(
             f'<tr><th scope="row">{dot}{_text(group.label)}</th>'
             f"<td class=world>{_text(theme.world_title(group.world))}{doubt}</td>"
             f"<td>{len(group.runs)}</td>{cells}</tr>"
         )
     return (
-        '<div class="wide"><table class="summary"><thead><tr><th>Controller</th><th class=world>World</th>'
-        f"<th>Seeds</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        '<div class="wide"><table class="summary"><thead><tr>'
+        f"<th>{what}</th><th class=world>World</th>"
+        f"<th>Runs</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -90,7 +93,7 @@ def _flows(results: Results) -> list[str]:
     heads += _number_head(SHARE.title, SHARE.unit)
     heads += "".join(_number_head(column.heading, column.measure.unit) for column in FLOW_COLUMNS)
     table = f'<table class="summary"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return ["<h2>Flows</h2>", f'<div class="wide">{table}</div>', '<p class="quiet">Means over seeds.</p>']
+    return ["<h2>Flows</h2>", f'<div class="wide">{table}</div>', '<p class="quiet">Means over runs.</p>']
 
 
 def _flow_row(results: Results, group: Group, number: int) -> str:
@@ -127,7 +130,8 @@ def _colours(results: Results) -> dict[str, str]:
 
 
 def _title(results: Results) -> str:
-    who = " against ".join(results.labels) if len(results.labels) > 1 else results.scenario.name
+    labels = results.labels
+    who = " against ".join(labels) if len(labels) == 2 else together(labels)
     path = _path(results.scenario.document.get("path", {}))
     return f"{who} on {path}" if path else who
 
@@ -144,9 +148,9 @@ def _path(path: dict[str, Any]) -> str:
 
 
 def _header(results: Results) -> str:
-    sizes = {group.world: len(group.runs) for group in results.groups}
+    times = {group.world: group.times for group in results.groups}
     said = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
-    said += [f"{theme.world_title(world)}: {theme.times(world, count)}" for world, count in sizes.items()]
+    said += [f"{theme.world_title(world)}: {often}" for world, often in times.items()]
     answered = "".join(
         f'<p class="answer"><b>{_text(theme.world_title(world).capitalize())}</b> {_text(answer)}</p>'
         for world, answer in answers(results).items()
@@ -157,9 +161,11 @@ def _header(results: Results) -> str:
 
 def _interval_note(results: Results) -> str:
     single = sorted({theme.world_title(group.world) for group in results.groups if len(group.runs) == 1})
-    note = "± is a 95 % confidence interval of the mean over seeds (Student’s t)."
-    if single:
-        note += f" One seed gives no interval ({', '.join(single)})."
+    note = "± is a 95 % confidence interval of the mean over seeds or repetitions (Student’s t)."
+    if len(single) == len(results.worlds):
+        note = "Means of one run have no confidence interval."
+    elif single:
+        note += f" One run gives no interval ({', '.join(single)})."
     return f'<p class="quiet">{_text(note)}</p>'
 
 

@@ -80,6 +80,12 @@ class Group:
     measures: dict[str, Estimate | None]
 
     @property
+    def times(self) -> str:
+        """How often it ran, in words."""
+        noun = "repetition" if self.world == "kernel" else "seed"
+        return f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
+
+    @property
     def untrustworthy(self) -> list[str]:
         """Each reason once, in the order of the seeds."""
         return list(dict.fromkeys(reason for run in self.runs for reason in run.untrustworthy))

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from fullpipe import agreement, doctor
 from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, Quantity, flow_alone, shares
-from fullpipe.figures.theme import times
 from fullpipe.results import Group, Results, Run
 
 MARK = " !"
@@ -17,7 +16,7 @@ MARK = " !"
 
 def comparison(results: Results) -> Table:
     """One row a world and alternative: means, with confidence intervals over seeds."""
-    table = _table("Controller", "World", "Seeds")
+    table = _table("Controller", "World", "Runs")
     for column in COLUMNS:
         _add_numbers(table, column.heading, column.measure.unit)
     for group in results.groups:
@@ -29,12 +28,10 @@ def comparison(results: Results) -> Table:
 def comparison_notes(results: Results) -> list[str]:
     """What the reader of the table must know."""
     notes = []
-    counts: dict[str, list[int]] = {}
-    for group in results.groups:
-        counts.setdefault(group.world, []).append(len(group.runs))
-    said = ", ".join(f"{world} {times(world, max(sizes))}" for world, sizes in counts.items())
-    singles = [world for world, sizes in counts.items() if max(sizes) == 1]
-    if len(singles) < len(counts):
+    of_world = {group.world: group for group in results.groups}
+    said = ", ".join(f"{world} {group.times}" for world, group in of_world.items())
+    singles = [world for world, group in of_world.items() if len(group.runs) == 1]
+    if len(singles) < len(of_world):
         notes.append(f"± is the 95 % confidence interval of the mean ({said}).")
     if singles:
         notes.append(f"A single run gives no confidence interval ({', '.join(singles)}).")

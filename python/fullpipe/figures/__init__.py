@@ -28,7 +28,13 @@ class Figure:
 
 
 FIGURES = (
-    Figure("summary", summary.LOOK_AT, summary.figure, over_time=False),
+    Figure(
+        "summary",
+        summary.LOOK_AT,
+        summary.figure,
+        over_time=False,
+        worth_drawing=lambda results: len(results.groups) > 1,
+    ),
     Figure("throughput", throughput.LOOK_AT, throughput.figure),
     Figure("rtt", rtt.LOOK_AT, rtt.figure),
     Figure("inflight", inflight.LOOK_AT, inflight.figure),
@@ -51,6 +57,8 @@ def draw(results: Results, name: str) -> alt.ConcatChart:
 
 def drawable(results: Results) -> list[Figure]:
     """The figures that these results have data for."""
+    if not results.runs:
+        return []
     sampled = any(run.flow_series().height for run in results.runs)
     return [
         figure for figure in FIGURES if (sampled or not figure.over_time) and figure.worth_drawing(results)

@@ -6,10 +6,13 @@ from fullpipe.figures.over_time import OverTime, draw
 from fullpipe.figures.prepare import Panel, base_rtt_ms, full_pipe_segments, panels
 from fullpipe.results import Results
 
-LOOK_AT = "Look for the distance to the full pipe, the dashed line: below it the link idles, above it a queue stands."
+LOOK_AT = (
+    "Look for the distance to the dashed line, where the pipe is full: below it the link idles, and above it "
+    "a queue stands."
+)
 LOOK_AT_STARTUP = (
-    "Look for how far each controller overshoots the full pipe before it knows the bandwidth, and how it gets "
-    "rid of the queue it built."
+    "Look for how far each controller overshoots the full pipe before it knows the bandwidth, and how it "
+    "gets rid of the queue it built."
 )
 
 _STARTUP_RTTS = 40

@@ -12,6 +12,8 @@ from fullpipe.figures.prepare import Panel, Steps, bands, line, panels, records
 from fullpipe.results import Results
 
 _CLIP_ABOVE = 1.3
+# Between narrower bands the boundaries would hide the bands.
+_WIDE_BAND_PX = 8
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,8 @@ class _View:
 
     def _boundary_layer(self) -> alt.Chart:
         """Where one phase ends and the next begins, also between bands of like colour."""
-        begins = self.bands.select("start_s")[1:]
+        wide = (pl.col("end_s") - pl.col("start_s")) / self.end_s * self.width >= _WIDE_BAND_PX
+        begins = self.bands.filter(wide & wide.shift(1)).select("start_s")
         layer: alt.Chart = (
             alt.Chart(alt.InlineData(values=records(begins)))
             .mark_rule(color=theme.QUIET, strokeWidth=0.6, opacity=0.7, clip=True)

@@ -135,8 +135,11 @@ def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
         pl.col(name) - pl.col(name).shift(steps).fill_null(pl.col(name).first()).over("flow")
         for name in ("time_s", "delivered_bytes")
     )
-    rates = ends.select(pl.col("time_s") - span / 2, "flow", (grown * 8 / span / 1e6).alias("value"))
-    return rates.filter(pl.col("value").is_finite())
+    rates = ends.select(
+        pl.col("time_s") - span / 2, "flow", (grown * 8 / span / 1e6).alias("value"), span.alias("span")
+    )
+    # What little time is left over at the end says nothing about a rate.
+    return rates.filter(pl.col("span") >= step_s / 2).drop("span")
 
 
 def line(series: pl.DataFrame, column: str, *, end_s: float) -> pl.DataFrame:

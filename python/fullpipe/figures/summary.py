@@ -9,8 +9,8 @@ from fullpipe.measures import BY_NAME, Measure
 from fullpipe.results import Results
 
 LOOK_AT = (
-    "Look for long bars on the upper left and short ones everywhere else; where whiskers, the 95 % confidence "
-    "intervals, overlap, the difference may be chance."
+    "Look for long bars on the upper left and short ones everywhere else; where whiskers overlap, the "
+    "difference may be chance."
 )
 
 _SHOWN = {
@@ -40,16 +40,10 @@ def figure(results: Results) -> alt.ConcatChart:
 
 
 def _subtitle(results: Results) -> str:
-    counts = {group.world: len(group.runs) for group in results.groups}
-    said = ", ".join(
-        f"{theme.world_title(world)}: {theme.times(world, count)}" for world, count in counts.items()
-    )
-    note = (
-        "; whiskers: 95 % confidence"
-        if max(counts.values(), default=1) > 1
-        else "; one run gives no interval"
-    )
-    return f"Means ({said}){note}"
+    times = {group.world: group.times for group in results.groups}
+    said = ", ".join(f"{theme.world_title(world)}: {often}" for world, often in times.items())
+    several = any(len(group.runs) > 1 for group in results.groups)
+    return f"Means ({said}); " + ("whiskers: 95 % confidence" if several else "one run gives no interval")
 
 
 def _colours(results: Results) -> dict[str, str]:
@@ -68,7 +62,7 @@ def _bars(
         "value:Q",
         title=_SHOWN[measure.name],
         scale=alt.Scale(domain=[0, most * 1.22], nice=False),
-        axis=alt.Axis(tickCount=5),
+        axis=alt.Axis(tickCount=5, tickMinStep=10.0**-measure.digits),
     )
     y = alt.Y(
         "label:N", sort=labels, title=None, axis=alt.Axis(labels=first, labelFontSize=12, labelLimit=220)

@@ -76,12 +76,6 @@ def world_title(world: str) -> str:
     return WORLD.get(world, world)
 
 
-def times(world: str, count: int) -> str:
-    """How often a world ran, in words."""
-    noun = "repetition" if world == "kernel" else "seed"
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def controller_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each controller: its own, unless a variant named earlier took it."""
     chosen: dict[str, str] = {}

@@ -158,28 +158,14 @@ impl Sender {
                 let tx = *self.board.tx(seq);
                 let ever = self.board.ever_retransmitted.get(seq);
                 self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
-                if self.board.retransmitted.get(seq) {
-                    if self.board.lost.get(seq) {
-                        self.board.lost.clear(seq);
-                        self.board.lost_out -= 1;
-                        self.board.retransmitted.clear(seq);
-                        self.board.retrans_out -= 1;
+                if !ever {
+                    if seq < prior_highest.max(self.highest_sacked) {
+                        reordered = reordered.min(seq);
                     }
-                } else {
-                    if !ever {
-                        if seq < prior_highest.max(self.highest_sacked) {
-                            reordered = reordered.min(seq);
-                        }
-                        flags.original_delivered |= seq < self.recovery.high_seq;
-                        widen(&mut stamps.sacked, tx.sent_us);
-                    }
-                    if self.board.lost.get(seq) {
-                        self.board.lost.clear(seq);
-                        self.board.lost_out -= 1;
-                    }
+                    flags.original_delivered |= seq < self.recovery.high_seq;
+                    widen(&mut stamps.sacked, tx.sent_us);
                 }
-                self.board.sacked.set(seq);
-                self.board.sacked_out += 1;
+                self.board.mark_sacked(seq);
                 newly += 1;
                 self.highest_sacked = self.highest_sacked.max(seq + 1);
                 flags.data_sacked = true;

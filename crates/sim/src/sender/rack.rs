@@ -233,8 +233,7 @@ mod tests {
     }
 
     fn sack(board: &mut Scoreboard, rack: &mut Rack, seq: u64, now_us: u32) {
-        board.sacked.set(seq);
-        board.sacked_out += 1;
+        board.mark_sacked(seq);
         rack.on_delivered(seq, board.tx(seq).sent_us, now_us, false, 40_000);
     }
 
@@ -282,8 +281,7 @@ mod tests {
         let mut board = Scoreboard::new();
         board.push(4, TxState::default());
         let mut rack = Rack::new();
-        board.sacked.set(2);
-        board.sacked_out = 1;
+        board.mark_sacked(2);
         rack.on_delivered(2, 0, 50_000, false, 40_000);
         assert_eq!(detect(&mut rack, &mut board, 50_000, CaState::Recovery).0, [0, 1]);
     }

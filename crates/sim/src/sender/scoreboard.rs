@@ -163,6 +163,27 @@ impl Scoreboard {
         }
     }
 
+    /// Marks `seq` SACKed: it is neither lost nor out as a retransmission any more (Linux: `tcp_sacktag_one`).
+    #[inline]
+    pub(crate) fn mark_sacked(&mut self, seq: u64) {
+        debug_assert!(!self.sacked.get(seq));
+        self.clear_lost_and_retransmitted(seq);
+        self.sacked.set(seq);
+        self.sacked_out += 1;
+    }
+
+    #[inline]
+    fn clear_lost_and_retransmitted(&mut self, seq: u64) {
+        if self.lost.get(seq) {
+            self.lost.clear(seq);
+            self.lost_out -= 1;
+        }
+        if self.retransmitted.get(seq) {
+            self.retransmitted.clear(seq);
+            self.retrans_out -= 1;
+        }
+    }
+
     /// Takes the mark of loss from every segment out (Linux: `tcp_undo_cwnd_reduction` with `unmark_loss`).
     pub(crate) fn unmark_all_lost(&mut self) {
         if self.lost_out > 0 {
@@ -179,14 +200,7 @@ impl Scoreboard {
             self.sacked.clear(seq);
             self.sacked_out -= 1;
         }
-        if self.lost.get(seq) {
-            self.lost.clear(seq);
-            self.lost_out -= 1;
-        }
-        if self.retransmitted.get(seq) {
-            self.retransmitted.clear(seq);
-            self.retrans_out -= 1;
-        }
+        self.clear_lost_and_retransmitted(seq);
         if self.ever_retransmitted.get(seq) {
             self.ever_retransmitted.clear(seq);
             self.ever_out -= 1;
@@ -254,8 +268,7 @@ mod tests {
     #[test]
     fn in_flight_is_out_less_sacked_and_lost_plus_retransmitted() {
         let mut board = board(10);
-        board.sacked.set(5);
-        board.sacked_out += 1;
+        board.mark_sacked(5);
         board.mark_lost(0);
         board.mark_lost(1);
         assert_eq!(board.in_flight(), 7);
