@@ -63,7 +63,8 @@ test-python: $(DEV)
 	$(BIN)/python -m pytest
 
 bench: $(TOOLS)
-	cargo bench --workspace --locked
+	cargo run --release --locked -p fullpipe-bench
+	cargo bench --locked -p fullpipe-path
 
 clean:
 	rm -rf $(VENV) out

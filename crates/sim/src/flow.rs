@@ -207,7 +207,11 @@ impl Flow {
     fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) {
         let rtt = self.sender.as_ref().map_or(Duration::ZERO, Sender::srtt);
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
-        if receiver.on_arrival(now, arrival, rtt) {
+        let answer = receiver.on_arrival(now, arrival, rtt);
+        if let Some(early) = receiver.take_early() {
+            back.send(now, early);
+        }
+        if answer {
             back.send(now, receiver.acknowledge());
         }
         if receiver.delivered_segments() >= self.config.stream.segments() {

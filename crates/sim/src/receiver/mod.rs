@@ -3,7 +3,8 @@
 //! - In order: the first 16 segments are acknowledged one by one (quick ACKs), and any while the window is still growing;
 //!   then one ACK for more than one segment, or after the delayed-ACK timer of 40 ms.
 //! - Out of order: three duplicate ACKs at once, then one for all that arrives within min(1 ms, 5 % of the RTT) (SACK
-//!   compression, `tcp_comp_sack_delay_ns`), and at once when a hole closes.
+//!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block pushes out one that was not
+//!   reported yet.
 
 mod window;
 
@@ -27,6 +28,8 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 /// Blocks that Linux remembers (`TCP_NUM_SACKS`).
 const SACKS: usize = 4;
+/// Blocks that Linux counts on fitting into an ACK (`TCP_SACK_BLOCKS_EXPECTED`).
+const SACKS_EXPECTED: usize = 2;
 
 /// Data that arrived in one piece: one segment, or several that GRO merged.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,8 @@ pub(crate) struct Receiver {
     delayed_ack: Time,
     compressed: u32,
     compressed_timer: Time,
+    /// A compressed ACK that has to leave before the one for the present arrival.
+    early: Option<Acknowledgement>,
     /// Duplicate ACKs sent at once for this `next` (Linux: `dup_ack_counter`).
     duplicates: u32,
     duplicates_for: u64,
@@ -98,6 +103,7 @@ impl Receiver {
             delayed_ack: Time::NEVER,
             compressed: 0,
             compressed_timer: Time::NEVER,
+            early: None,
             duplicates: 0,
             duplicates_for: 0,
             arrived_segments: 0,
@@ -161,6 +167,12 @@ impl Receiver {
         }
         self.window.on_read(now, self.next_bytes, rtt);
         self.check_ack(now, answer_now, rtt)
+    }
+
+    /// An ACK that must leave before the answer to the last arrival.
+    #[inline]
+    pub(crate) fn take_early(&mut self) -> Option<Acknowledgement> {
+        self.early.take()
     }
 
     /// A timer is due. Returns whether an ACK must leave now.
@@ -353,6 +365,12 @@ impl Receiver {
 
     /// Puts the block that just changed in front (RFC 2018 section 4; Linux: `tcp_sack_new_ofo_skb`).
     fn report(&mut self, start: u64, end: u64) {
+        let known = &self.sacks[..self.sack_count];
+        let place =
+            known.iter().position(|block| block.0 <= end && block.1 >= start).unwrap_or(self.sack_count);
+        if place >= SACKS_EXPECTED && self.compressed > 0 {
+            self.early = Some(self.acknowledge());
+        }
         let mut kept = 1;
         let mut fresh = [(start, end); SACKS];
         for block in &self.sacks[..self.sack_count] {
@@ -421,6 +439,29 @@ mod tests {
         assert_eq!(receiver.timer(), Time::from_micros(100_064) + COMPRESSED_DELAY);
         assert!(arrive(&mut receiver, 100_900, 60), "a closed hole is acknowledged at once");
         assert_eq!((receiver.next, receiver.sack_count), (71, 0));
+    }
+
+    #[test]
+    fn a_block_is_reported_before_others_push_it_out() {
+        let mut receiver = receiver();
+        for seq in 0..60 {
+            arrive(&mut receiver, seq, seq);
+        }
+        receiver.quick = 0;
+        // Every other segment is lost, so each arrival is a block of its own; the fourth answer is held back.
+        let mut reported = Vec::new();
+        for seq in (61..81).step_by(2) {
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, sent_us: 0 };
+            let now = receiver.on_arrival(Time::from_micros(100_000 + seq), &arrival, RTT);
+            let early = receiver.take_early();
+            let late = now.then(|| receiver.acknowledge());
+            for ack in early.into_iter().chain(late) {
+                reported.extend(ack.sack[..ack.blocks as usize].iter().map(|block| block.0));
+            }
+        }
+        reported.sort_unstable();
+        reported.dedup();
+        assert_eq!(reported, [61, 63, 65, 67, 69, 71, 73, 75, 77], "only the last still waits for the timer");
     }
 
     #[test]
