@@ -31,7 +31,7 @@ impl Spec {
                     .map_err(|error| error.inside(&format!("{direction}[{index}]")))?;
             }
         }
-        hosts(&self.hosts).map_err(|error| error.inside("hosts"))?;
+        hosts(&self.hosts, self.mss()).map_err(|error| error.inside("hosts"))?;
         flows(self)?;
         interval(self)
     }
@@ -92,7 +92,7 @@ fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str
     }
 }
 
-fn hosts(hosts: &HostSpec) -> Result {
+fn hosts(hosts: &HostSpec, mss: u32) -> Result {
     for (field, [least, default, most]) in
         [("tcp_rmem_bytes", hosts.tcp_rmem_bytes), ("tcp_wmem_bytes", hosts.tcp_wmem_bytes)]
     {
@@ -100,6 +100,18 @@ fn hosts(hosts: &HostSpec) -> Result {
             Bytes::ZERO < least && least <= default && default <= most && most <= bounds::MAX_SOCKET_BUFFER;
         let given = format!("{}, {}, {}", least.as_u64(), default.as_u64(), most.as_u64());
         demand(right, field, given, "minimum, default, maximum in ascending order, at most 2^31 - 1")?;
+    }
+    // Buffers count memory, at first twice the payload; with less than a segment's worth nothing ever moves.
+    let least = Bytes::new(2 * mss as u64);
+    for (field, given) in
+        [("tcp_rmem_bytes[1]", hosts.tcp_rmem_bytes[1]), ("tcp_wmem_bytes[2]", hosts.tcp_wmem_bytes[2])]
+    {
+        demand(
+            given >= least,
+            field,
+            given.as_u64(),
+            format!("at least {} bytes, the memory of a full-sized segment", least.as_u64()),
+        )?;
     }
     delay("gro_ns", hosts.gro_ns)
 }

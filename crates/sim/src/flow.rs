@@ -3,15 +3,17 @@
 use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
-use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
+use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
 use crate::receiver::{Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
 /// Length of a SYN and of its answer as IP packets: 20 IP + 20 TCP + 20 options (MSS, SACK, timestamps, window scale).
 pub(crate) const SYN_BYTES: u32 = 60;
-/// A SYN is repeated after 1 s, then twice that, and so on (Linux: `TCP_TIMEOUT_INIT`).
+/// A SYN is repeated after 1 s (Linux: `TCP_TIMEOUT_INIT`) ...
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+/// ... this many times; then the time doubles (Linux: `net.ipv4.tcp_syn_linear_timeouts`).
+const SYN_LINEAR_TIMEOUTS: u64 = 4;
 /// GRO merges at most this much payload (Linux: 64 KB less headers).
 const GRO_MAX_BYTES: u64 = 65_160;
 
@@ -69,6 +71,7 @@ pub(crate) struct Flow {
     pub(crate) receiver: Option<Receiver>,
     syn_due: Time,
     syn_timeout: Duration,
+    syn_sent: Time,
     pub(crate) syns_sent: u64,
     pub(crate) syns_arrived: u64,
     stop_due: Time,
@@ -86,6 +89,7 @@ impl Flow {
             receiver: None,
             syn_due: config.start,
             syn_timeout: SYN_TIMEOUT,
+            syn_sent: Time::ZERO,
             syns_sent: 0,
             syns_arrived: 0,
             stop_due: config.stop,
@@ -137,11 +141,16 @@ impl Flow {
     }
 
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
-        let sent_us = now.as_micros() as u32;
         self.syns_sent += 1;
-        out.send(now, Segment { flow: self.config.sender.flow, sent_us, seq: 0, payload: 0, syn: true });
+        self.syn_sent = now;
+        out.send(
+            now,
+            Segment { flow: self.config.sender.flow, stamp_ms: stamp_ms(now), seq: 0, payload: 0, syn: true },
+        );
         self.syn_due = now + self.syn_timeout;
-        self.syn_timeout = self.syn_timeout + self.syn_timeout;
+        if self.syns_sent > SYN_LINEAR_TIMEOUTS {
+            self.syn_timeout = self.syn_timeout + self.syn_timeout;
+        }
     }
 
     /// A segment arrived at the receiver; `more` arrive at the same instant.
@@ -160,7 +169,7 @@ impl Flow {
             seq: segment.seq,
             segments: 1,
             bytes: segment.payload as u64,
-            sent_us: segment.sent_us,
+            stamp_ms: segment.stamp_ms,
         };
         if self.merging.is_none() && !more && self.config.gro == Duration::ZERO {
             return self.receive(now, &arrival, back);
@@ -187,12 +196,12 @@ impl Flow {
         let mss = self.config.sender.controller.mss;
         let receiver =
             self.receiver.get_or_insert_with(|| Receiver::new(segment.flow, mss, self.config.rmem, now));
-        let window_edge = receiver.acknowledge().window_edge;
+        let window_edge = receiver.window_edge();
         back.send(
             now,
             Acknowledgement {
                 flow: segment.flow,
-                echo_us: segment.sent_us,
+                echo_ms: segment.stamp_ms,
                 ack: 0,
                 window_edge,
                 sack: [(0, 0); SACK_BLOCKS],
@@ -254,13 +263,23 @@ impl Flow {
                 if !ack.syn {
                     return;
                 }
-                // A repeated SYN makes the sample ambiguous (Karn).
-                let rtt = (self.syns_sent == 1).then(|| {
-                    Duration::from_micros((now.as_micros() as u32).wrapping_sub(ack.echo_us) as u64)
-                });
+                if self.ended.is_some() {
+                    // It stopped while it was still connecting.
+                    return;
+                }
+                // A repeated SYN makes its own time ambiguous; the echoed timestamp, in milliseconds, does not.
+                let rtt = if self.syns_sent == 1 {
+                    now.saturating_since(self.syn_sent)
+                } else {
+                    Duration::from_millis(stamp_ms(now).wrapping_sub(ack.echo_ms).max(1) as u64)
+                };
+                let mut config = self.config.sender;
+                if self.syns_sent > 2 {
+                    // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.
+                    config.controller.initial_cwnd = 1;
+                }
                 self.syn_due = Time::NEVER;
-                let mut sender =
-                    Sender::establish(&self.config.sender, self.config.stream, now, rtt, ack.window_edge);
+                let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack.window_edge);
                 sender.push(now, out);
                 self.sender = Some(sender);
             }

@@ -2,17 +2,25 @@
 //!
 //! Sequence numbers count segments, not bytes: every segment of a flow is full-sized but its last.
 
+use fullpipe_units::Time;
+
 /// A data segment, or a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) flow: u32,
-    /// When it left the sender: its TCP timestamp, microseconds, wrapping.
-    pub(crate) sent_us: u32,
+    /// When it left the sender: its TCP timestamp (RFC 7323), milliseconds as in Linux, wrapping.
+    pub(crate) stamp_ms: u32,
     /// Its number; unused in a SYN.
     pub(crate) seq: u64,
     /// Payload bytes; zero in a SYN.
     pub(crate) payload: u32,
     pub(crate) syn: bool,
+}
+
+/// The value of the timestamp clock at `now`.
+#[inline]
+pub(crate) fn stamp_ms(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }
 
 /// Blocks that an acknowledgement can carry beside timestamps (RFC 2018: 40 bytes of options).
@@ -22,8 +30,8 @@ pub(crate) const SACK_BLOCKS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledgement {
     pub(crate) flow: u32,
-    /// Timestamp of the segment that it answers (RFC 7323 TSecr), microseconds, wrapping.
-    pub(crate) echo_us: u32,
+    /// Timestamp of the segment that it answers (RFC 7323 TSecr).
+    pub(crate) echo_ms: u32,
     /// The next segment that the receiver expects.
     pub(crate) ack: u64,
     /// The first byte past the receive window, counted from the start of the stream.

@@ -96,6 +96,56 @@ fn seeds_differ_even_where_nothing_is_random() {
 }
 
 #[test]
+fn a_flow_that_stops_while_it_connects_sends_nothing() {
+    let mut document = alone("cubic", json!({ "rate": "10 Mbit/s", "rtt": "200 ms" }), "10 s");
+    document["flows"] = json!([
+        { "controller": "cubic", "stop": "100 ms", "start_jitter": "0 s" },
+        { "controller": "cubic", "start": "2 s" },
+    ]);
+    let run = run(&document, 1);
+    assert_eq!((run.flows[0].totals.segments_sent, run.flows[0].totals.delivered_bytes), (0, 0));
+    assert!(
+        goodput(&run, 1) > 0.8 * 10e6 * PAYLOAD,
+        "the other has the link for itself: {}",
+        goodput(&run, 1)
+    );
+}
+
+#[test]
+fn the_hour_of_the_day_does_not_matter() {
+    // Microseconds in 32 bits wrap after 71.6 minutes, and half of that is where signed differences turn.
+    let path = json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %", "jitter": "3 ms", "jitter_reorders": true });
+    for controller in ["reno", "cubic", "bbr1"] {
+        let run_from = |start_s: u64| {
+            let mut document = alone(controller, path.clone(), &format!("{} s", start_s + 10));
+            document["record"] = json!({ "series": false });
+            document["flows"][0]["start"] = json!(format!("{start_s} s"));
+            run(&document, 1).flows[0].totals
+        };
+        let early = run_from(0);
+        for start_s in [2_144, 2_400, 4_290] {
+            let late = run_from(start_s);
+            assert_eq!(
+                (late.delivered_bytes, late.segments_sent, late.retransmits, late.undos),
+                (early.delivered_bytes, early.segments_sent, early.retransmits, early.undos),
+                "{controller} from {start_s} s"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_window_limited_flow_keeps_its_window() {
+    let mut document = alone("reno", json!({ "rate": "100 Mbit/s", "rtt": "50 ms" }), "20 s");
+    document["hosts"] = json!({ "tcp_rmem": ["4096", "131072", "400 KB"] });
+    let run = run(&document, 1);
+    let cwnd = &run.flows[0].series.cwnd;
+    assert!(cwnd.windows(2).all(|pair| pair[1] >= pair[0]), "nothing was lost and the writer never paused");
+    let cap = 400e3 * 160.0 / 256.0 * 8.0 / 0.05;
+    assert!(goodput(&run, 0) > 0.9 * cap, "{} of {cap}", goodput(&run, 0));
+}
+
+#[test]
 fn a_cancelled_run_gives_no_record() {
     let document = alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "10 ms" }), "60 s");
     let spec = resolve(&document.to_string(), Format::Json, None).unwrap();

@@ -38,7 +38,7 @@ pub(crate) struct Arrival {
     pub(crate) segments: u32,
     pub(crate) bytes: u64,
     /// Timestamp of the first segment.
-    pub(crate) sent_us: u32,
+    pub(crate) stamp_ms: u32,
 }
 
 /// The receiving half of a flow.
@@ -61,7 +61,7 @@ pub(crate) struct Receiver {
     sacks: [(u64, u64); SACKS],
     sack_count: usize,
     duplicate: Option<(u64, u64)>,
-    echo_us: u32,
+    echo_ms: u32,
     quick: u32,
     ato: Duration,
     last_arrival: Time,
@@ -95,7 +95,7 @@ impl Receiver {
             sacks: [(0, 0); SACKS],
             sack_count: 0,
             duplicate: None,
-            echo_us: 0,
+            echo_ms: 0,
             quick: 0,
             ato: ATO_MIN,
             last_arrival: now,
@@ -138,7 +138,7 @@ impl Receiver {
         self.arrived_segments += arrival.segments as u64;
         let end = arrival.seq + arrival.segments as u64;
         if arrival.seq <= self.acked {
-            self.echo_us = arrival.sent_us;
+            self.echo_ms = arrival.stamp_ms;
         }
         if arrival.seq > self.next {
             self.on_data_out_of_order(arrival, end);
@@ -196,7 +196,7 @@ impl Receiver {
         let waiting = self.waiting_bytes();
         let mut ack = Acknowledgement {
             flow: self.flow,
-            echo_us: self.echo_us,
+            echo_ms: self.echo_ms,
             ack: self.next,
             window_edge: self.window.announce(self.next_bytes, waiting),
             sack: [(0, 0); SACK_BLOCKS],
@@ -217,9 +217,12 @@ impl Receiver {
         }
         self.acked_bytes = self.next_bytes;
         self.acked = self.next;
-        self.quick = self.quick.saturating_sub(1);
-        if self.quick == 0 {
-            self.ato = ATO_MIN;
+        if self.quick > 0 {
+            // Leaving quick-ACK mode deflates the delay (Linux: `tcp_dec_quickack_mode`).
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = ATO_MIN;
+            }
         }
         self.delayed_ack = Time::NEVER;
         self.compressed = 0;
@@ -271,8 +274,7 @@ impl Receiver {
             return true;
         }
         if self.waiting.is_empty() {
-            self.delayed_ack = self.delayed_ack.min(Jiffies::at(now).plus(self.ato).start());
-            return false;
+            return self.delay_ack(now, rtt);
         }
         if self.compressed >= COMPRESSED_MAX {
             return true;
@@ -290,6 +292,24 @@ impl Receiver {
             self.compressed_timer = now + COMPRESSED_DELAY.min(Duration::from_nanos(rtt.as_nanos() / 20));
         }
         false
+    }
+
+    /// Sets the delayed-ACK timer, at most an RTT away where that is over 40 ms (Linux: `tcp_send_delayed_ack`). Returns
+    /// whether the ACK must leave now instead, because the timer is about to fire anyway.
+    fn delay_ack(&mut self, now: Time, rtt: Duration) -> bool {
+        let delay = if rtt == Duration::ZERO { self.ato } else { self.ato.min(rtt.max(ATO_MIN)) };
+        let jiffies = Jiffies::at(now);
+        let soon = jiffies.plus(Duration::from_nanos(delay.as_nanos() / 4)).start();
+        if self.delayed_ack != Time::NEVER && self.delayed_ack <= soon {
+            return true;
+        }
+        self.delayed_ack = self.delayed_ack.min(jiffies.plus(delay).start());
+        false
+    }
+
+    /// The first byte past the window announced so far.
+    pub(crate) fn window_edge(&self) -> u64 {
+        self.window.edge()
     }
 
     /// Moves what is in order now from the out-of-order ranges to the stream.
@@ -334,7 +354,9 @@ impl Receiver {
             self.short = Some((end - 1, full - arrival.bytes));
         }
         let waiting = self.waiting_bytes();
-        self.window.on_data(arrival.bytes, waiting);
+        if self.window.on_data(arrival.bytes, waiting) {
+            self.quick |= 1;
+        }
         // The usual place is the end.
         let mut place = self.waiting.len();
         while place > 0 && self.waiting[place - 1].0 > start {
@@ -395,7 +417,7 @@ mod tests {
     }
 
     fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {
-        let arrival = Arrival { seq, segments: 1, bytes: 1000, sent_us: at_us as u32 };
+        let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: at_us as u32 };
         let now = receiver.on_arrival(Time::from_micros(at_us), &arrival, RTT);
         if now {
             receiver.acknowledge();
@@ -428,6 +450,29 @@ mod tests {
     }
 
     #[test]
+    fn a_delayed_ack_that_waited_for_its_timer_lets_the_next_wait_longer() {
+        let mut receiver = receiver();
+        receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
+        let (mut seq, mut waits) = (0, Vec::new());
+        while arrive(&mut receiver, 1_000, seq) {
+            seq += 1;
+        }
+        let long = Duration::from_millis(150);
+        for round in 1..3u64 {
+            let due = receiver.timer();
+            assert!(receiver.on_timer(due));
+            receiver.acknowledge();
+            seq += 1;
+            let at = Time::from_micros(round * 200_000);
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0 };
+            receiver.last_arrival = at;
+            receiver.on_arrival(at, &arrival, long);
+            waits.push(receiver.timer().saturating_since(at).as_millis());
+        }
+        assert_eq!(waits, [60, 80], "half of twice 40 ms and 20 ms more; then half of twice 60");
+    }
+
+    #[test]
     fn duplicates_are_compressed_after_three_and_flushed_by_the_timer() {
         let mut receiver = receiver();
         for seq in 0..60 {
@@ -451,7 +496,7 @@ mod tests {
         // Every other segment is lost, so each arrival is a block of its own; the fourth answer is held back.
         let mut reported = Vec::new();
         for seq in (61..81).step_by(2) {
-            let arrival = Arrival { seq, segments: 1, bytes: 1000, sent_us: 0 };
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0 };
             let now = receiver.on_arrival(Time::from_micros(100_000 + seq), &arrival, RTT);
             let early = receiver.take_early();
             let late = now.then(|| receiver.acknowledge());
@@ -480,7 +525,7 @@ mod tests {
     fn a_short_last_segment_that_arrives_early_counts_its_own_bytes() {
         let mut receiver = receiver();
         arrive(&mut receiver, 1, 0);
-        let tail = Arrival { seq: 2, segments: 1, bytes: 300, sent_us: 2 };
+        let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2 };
         receiver.on_arrival(Time::from_micros(2), &tail, RTT);
         arrive(&mut receiver, 3, 1);
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (3, 2300));
@@ -493,15 +538,15 @@ mod tests {
             arrive(&mut receiver, seq, seq);
         }
         // Holds 1 (delivered), 2 (the hole), 3 (waiting) and 4.
-        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, sent_us: 9 };
+        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, stamp_ms: 9 };
         assert!(receiver.on_arrival(Time::from_micros(9), &merged, RTT));
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (5, 5000));
         // Holds 5 (the hole), 6 (waiting) and 7; then 9..12 twice over.
-        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, sent_us: 9 };
+        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, stamp_ms: 9 };
         receiver.on_arrival(Time::from_micros(9), &merged, RTT);
         assert_eq!(receiver.delivered_bytes(), 8000);
         for (seq, segments) in [(10, 1), (9, 3), (9, 3)] {
-            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, sent_us: 9 };
+            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, stamp_ms: 9 };
             receiver.on_arrival(Time::from_micros(9), &merged, RTT);
         }
         assert_eq!((receiver.waiting_segments(), receiver.duplicate_segments), (3, 7));
@@ -515,7 +560,7 @@ mod tests {
         for seq in 0..4 {
             arrive(&mut receiver, seq, seq);
         }
-        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, sent_us: 9 };
+        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, stamp_ms: 9 };
         assert!(receiver.on_arrival(Time::from_micros(9), &arrival, RTT));
         let ack = receiver.acknowledge();
         assert!(ack.dsack);

@@ -91,6 +91,11 @@ impl ReceiveWindow {
         self.edge
     }
 
+    /// The edge announced last.
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
     /// Announced window, bytes from `expected` on.
     #[inline]
     pub(crate) fn size(&self, expected: u64) -> u64 {

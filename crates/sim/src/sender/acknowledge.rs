@@ -7,7 +7,7 @@ use fullpipe_units::{Duration, Rate, Time};
 use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
-use crate::packet::Acknowledgement;
+use crate::packet::{Acknowledgement, stamp_ms};
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +30,12 @@ pub(super) struct Flags {
 struct Stamps {
     acked: Option<(u32, u32)>,
     sacked: Option<(u32, u32)>,
+}
+
+/// The timestamp of what left at `sent_us`, wrapping microseconds.
+fn stamp_of(now: Time, sent_us: u32) -> u32 {
+    let age = (now.as_micros() as u32).wrapping_sub(sent_us);
+    stamp_ms(now - Duration::from_micros(age as u64))
 }
 
 fn widen(stamps: &mut Option<(u32, u32)>, sent_us: u32) {
@@ -58,7 +64,7 @@ impl Sender {
         }
         let mut stamps = Stamps::default();
         let mut basis = None;
-        let prior_highest = if self.board.sacked_out > 0 { self.highest_sacked } else { prior_una };
+        let prior_highest = self.highest_sacked();
         let prior_sacked = self.board.sacked_out;
         self.sampler.begin_ack();
         if ack.blocks > 0 {
@@ -74,12 +80,17 @@ impl Sender {
             self.on_probe_acknowledged(now, ack.ack, &flags);
         }
 
+        if !old && prior_packets == 0 {
+            self.on_probe_acknowledged(now, ack.ack, &flags);
+        }
+
         let dubious = flags.data_sacked
             || flags.duplicate_reported
             || !(flags.data_acked || flags.window_updated)
             || self.recovery.state != CaState::Open;
         let mut retransmit = Retransmit::None;
-        if dubious && (prior_packets > 0 || flags.duplicate_reported) {
+        let counts = if old { ack.blocks > 0 } else { prior_packets > 0 || flags.duplicate_reported };
+        if dubious && counts {
             retransmit = self.recover(now, ack, prior_una, &mut flags);
         }
         if !old && prior_packets > 0 {
@@ -109,6 +120,9 @@ impl Sender {
                     flags.data_acked
                 },
             };
+            if event.may_raise_cwnd && !self.recovery.in_reduction() {
+                self.output.usage.stamp = now;
+            }
             self.controller.on_ack(&event);
             self.update_limits();
             if self.limits.mark_app_limited {
@@ -146,11 +160,15 @@ impl Sender {
         }
         let mut reordered = u64::MAX;
         let mut newly = 0;
-        for (index, &(start, end)) in ack.sack[..ack.blocks as usize].iter().enumerate() {
-            if index == 0 && ack.dsack {
-                self.on_duplicate_report(now, start, end, flags);
-                continue;
-            }
+        // In order of sequence, so that only what is really below something delivered before counts as reordered.
+        let mut blocks = ack.sack;
+        let blocks = &mut blocks[..ack.blocks as usize];
+        let (duplicate, blocks) = blocks.split_at_mut(ack.dsack as usize);
+        if let [(start, end)] = *duplicate {
+            self.on_duplicate_report(now, start, end, flags);
+        }
+        blocks.sort_unstable();
+        for &mut (start, end) in blocks {
             let end = end.min(self.board.next);
             let mut from = start.max(self.board.una);
             while let Some(seq) = self.board.next_unsacked(from, end) {
@@ -250,7 +268,7 @@ impl Sender {
             if !self.board.sacked.get(seq) {
                 newly += 1;
                 // An echo from before the retransmission: it was the original that arrived.
-                let spurious = ever && recovery::echoes_before(ack.echo_us, tx.sent_us);
+                let spurious = ever && recovery::echoes_before(ack.echo_ms, stamp_of(now, tx.sent_us));
                 if !spurious {
                     self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
                 }
@@ -263,7 +281,7 @@ impl Sender {
             self.sampler.count_delivered(now, newly);
         }
         if reordered < prior_highest {
-            self.rack.on_reordering(reordered, self.highest_sacked.max(prior_highest));
+            self.rack.on_reordering(reordered, self.highest_sacked().max(prior_highest));
         }
     }
 
@@ -293,7 +311,7 @@ impl Sender {
         sequence = sequence.or(sacked);
         if sequence.is_none() && flags.data_acked {
             // Timestamps count milliseconds (RFC 7323; Linux: `tcp_rtt_tsopt_us`).
-            let millis = (now_us / 1000).wrapping_sub(ack.echo_us / 1000).max(1);
+            let millis = stamp_ms(now).wrapping_sub(ack.echo_ms).max(1);
             sequence = Some(millis * 1000);
             control = sequence;
         }
@@ -309,7 +327,7 @@ impl Sender {
             && self.board.packets_out() > 0
             && sacked > since(self.board.tx(self.board.una).sent_us)
         {
-            // The head left before what was just SACKed: only then may the timer restart.
+            // What was SACKed left before the head last did: else the timeout would move on for ever in recovery.
             flags.set_timer = true;
         }
         control.map(|micros| Duration::from_micros(micros as u64))

@@ -87,21 +87,19 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A connection whose SYN was answered after `rtt` (`None` if the SYN had to be repeated).
+    /// A connection whose SYN was answered after `rtt`.
     pub(crate) fn establish(
         config: &SenderConfig,
         stream: Stream,
         now: Time,
-        rtt: Option<Duration>,
+        rtt: Duration,
         window_edge: u64,
     ) -> Sender {
         let mut estimator = RttEstimator::new();
         let mut min_rtt = MinRtt::new();
-        if let Some(rtt) = rtt {
-            let rtt_us = (rtt.as_micros() as u32).max(1);
-            estimator.sample(rtt_us, 0, 0);
-            min_rtt.sample(rtt_us, now);
-        }
+        let rtt_us = (rtt.as_micros() as u32).max(1);
+        estimator.sample(rtt_us, 0, 0);
+        min_rtt.sample(rtt_us, now);
         // The SYN counts as delivered, and the first write finds nothing queued, so Linux marks it application-limited.
         let mut sampler = Sampler::resume(now, 1);
         sampler.mark_app_limited(0);
@@ -127,7 +125,7 @@ impl Sender {
             sampler,
             rtt: estimator,
             min_rtt,
-            rack: Rack::new(),
+            rack: Rack::new(now.as_micros() as u32),
             recovery: Recovery::new(),
             output: Output::new(now, config.send_buffer, &config.controller),
             timers: Timers::new(),
@@ -215,6 +213,12 @@ impl Sender {
     /// Sends what may be sent (first write, or more data from the application).
     pub(crate) fn push(&mut self, now: Time, wire: &mut impl Wire) {
         self.write(now, transmit::Push::Normal, wire);
+    }
+
+    /// End of the highest SACKed segment, `una` when none is (Linux: `tcp_highest_sack_seq`).
+    #[inline]
+    fn highest_sacked(&self) -> u64 {
+        if self.board.sacked_out > 0 { self.highest_sacked } else { self.board.una }
     }
 
     /// The state that the controller sees.

@@ -1,7 +1,7 @@
 //! RACK loss detection (RFC 8985; Linux 6.12 `net/ipv4/tcp_recovery.c`): a segment is lost when one sent later was
 //! delivered and the reordering window has passed.
 //!
-//! Nothing is scanned twice. Segments sent once left in order of sequence, so a pointer that only moves up finds the lost
+//! Nothing is scanned twice but after an undo. Segments sent once left in order of sequence, so a pointer that only moves up finds the lost
 //! ones among them; retransmissions wait in a queue in the order they left.
 
 use std::collections::VecDeque;
@@ -55,9 +55,10 @@ fn after(a: u32, b: u32) -> bool {
 }
 
 impl Rack {
-    pub(crate) fn new() -> Rack {
+    /// A detector of a connection established at `now_us`.
+    pub(crate) fn new(now_us: u32) -> Rack {
         Rack {
-            newest_us: 0,
+            newest_us: now_us,
             newest_seq: 0,
             rtt_us: 0,
             advanced: false,
@@ -192,7 +193,7 @@ impl Rack {
             self.retransmissions.pop_front();
         }
 
-        // The last to expire is the newest that left before the newest delivered one.
+        // Linux waits for the latest of the segments that may be lost; the newest delivered one left just after it.
         let again_after_us =
             waiting.then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
         Detection { again_after_us }
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn one_sack_waits_a_quarter_of_the_rtt_and_three_do_not() {
-        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new());
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         sack(&mut board, &mut rack, 1, 41_000);
         assert_eq!(detect(&mut rack, &mut board, 41_000, CaState::Open), (vec![], Some(10_000)));
         sack(&mut board, &mut rack, 2, 42_000);
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_is_lost_when_something_sent_later_arrives() {
-        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new());
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         for seq in 1..4 {
             sack(&mut board, &mut rack, seq, 40_000 + seq as u32 * 1000);
         }
@@ -280,7 +281,7 @@ mod tests {
     fn segments_of_one_burst_are_ordered_by_sequence() {
         let mut board = Scoreboard::new();
         board.push(4, TxState::default());
-        let mut rack = Rack::new();
+        let mut rack = Rack::new(0);
         board.mark_sacked(2);
         rack.on_delivered(2, 0, 50_000, false, 40_000);
         assert_eq!(detect(&mut rack, &mut board, 50_000, CaState::Recovery).0, [0, 1]);

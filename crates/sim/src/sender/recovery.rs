@@ -53,8 +53,8 @@ impl Recovery {
 }
 
 /// Whether an echoed timestamp is older than a send; timestamps count milliseconds (RFC 7323).
-pub(super) fn echoes_before(echo_us: u32, sent_us: u32) -> bool {
-    ((echo_us / 1000).wrapping_sub(sent_us / 1000) as i32) < 0
+pub(super) fn echoes_before(echo_ms: u32, stamp_ms: u32) -> bool {
+    (echo_ms.wrapping_sub(stamp_ms) as i32) < 0
 }
 
 impl Sender {
@@ -67,7 +67,7 @@ impl Sender {
         flags: &mut Flags,
     ) -> Retransmit {
         let duplicate =
-            !flags.una_advanced && !flags.data_acked && !flags.window_updated && !flags.duplicate_reported;
+            ack.ack >= prior_una && !flags.una_advanced && !flags.window_updated && !flags.duplicate_reported;
         if self.recovery.state == CaState::Open {
             self.recovery.first_retransmission = None;
         } else if self.board.una >= self.recovery.high_seq {
@@ -168,6 +168,9 @@ impl Sender {
         let trigger = if self.in_ack { Trigger::Ack } else { Trigger::Timer };
         let change = StateChange { connection: self.connection(now), to, reduce, trigger };
         self.controller.on_state(&change);
+        if to == CaState::Loss || self.recovery.in_reduction() {
+            self.output.usage.stamp = now;
+        }
         self.recovery.state = to;
         self.update_limits();
     }
@@ -189,7 +192,7 @@ impl Sender {
 
     /// Linux: `tcp_packet_delayed`.
     fn original_was_delayed(&self, ack: &Acknowledgement) -> bool {
-        self.recovery.first_retransmission.is_none_or(|stamp| echoes_before(ack.echo_us, stamp))
+        self.recovery.first_retransmission.is_none_or(|stamp| echoes_before(ack.echo_ms, stamp))
     }
 
     /// Linux: `tcp_undo_cwnd_reduction`.
@@ -201,6 +204,7 @@ impl Sender {
         let undo = Undo { connection: self.connection(now) };
         self.controller.on_undo(&undo);
         self.counters.undos += 1;
+        self.output.usage.stamp = now;
         self.recovery.undo = None;
         self.rack.advanced = true;
         self.update_limits();
@@ -211,7 +215,7 @@ impl Sender {
         if self.recovery.undo.is_none() || !self.original_was_delayed(ack) {
             return false;
         }
-        self.rack.on_reordering(prior_una, self.highest_sacked);
+        self.rack.on_reordering(prior_una, self.highest_sacked());
         if self.board.retrans_out > 0 {
             return true;
         }
@@ -325,6 +329,8 @@ impl Sender {
         let now_us = now.as_micros() as u32;
         let mut runs = super::LossRuns::new(&mut self.controller, self.lost);
         let head = self.board.una;
+        // After an undo a retransmission may be out whose loss mark is gone: it is lost now, and the head goes again.
+        self.board.expire_retransmission(head);
         let mut from = head;
         while let Some(seq) = self.board.next_unsacked(from, self.board.next) {
             from = seq + 1;

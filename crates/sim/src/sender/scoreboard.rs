@@ -163,6 +163,14 @@ impl Scoreboard {
         }
     }
 
+    /// A retransmission of `seq`, if one is out, is not any more.
+    pub(crate) fn expire_retransmission(&mut self, seq: u64) {
+        if self.retransmitted.get(seq) {
+            self.retransmitted.clear(seq);
+            self.retrans_out -= 1;
+        }
+    }
+
     /// Marks `seq` SACKed: it is neither lost nor out as a retransmission any more (Linux: `tcp_sacktag_one`).
     #[inline]
     pub(crate) fn mark_sacked(&mut self, seq: u64) {

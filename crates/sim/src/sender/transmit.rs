@@ -5,7 +5,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::Scoreboard;
 use super::{Sender, Wire};
-use crate::packet::Segment;
+use crate::packet::{Segment, stamp_ms};
 use fullpipe_cc::delivery::TxState;
 
 /// A burst carries what the rate moves in 2^-10 s (Linux: `sk_pacing_shift`).
@@ -29,7 +29,8 @@ pub(super) struct Usage {
     pub(super) max_packets_out: u32,
     round_end: u64,
     used: u32,
-    stamp: Time,
+    /// When the window was last used up, grew or was cut (Linux: `snd_cwnd_stamp`).
+    pub(super) stamp: Time,
 }
 
 /// Output state.
@@ -217,7 +218,7 @@ impl Sender {
         for seq in first..first + segments as u64 {
             let payload = self.stream.bytes_of(seq);
             bytes += payload as u64;
-            wire.send(now, Segment { flow: self.flow, sent_us: tx.sent_us, seq, payload, syn: false });
+            wire.send(now, Segment { flow: self.flow, stamp_ms: stamp_ms(now), seq, payload, syn: false });
         }
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
@@ -282,8 +283,8 @@ impl Sender {
 
     /// Retransmits `segments` lost segments from `first` on as one burst (Linux: `tcp_retransmit_skb`).
     pub(super) fn retransmit(&mut self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) {
-        let sent_us = self.repeat(now, first, segments, Scoreboard::retransmit, wire);
-        self.recovery.first_retransmission.get_or_insert(sent_us);
+        self.repeat(now, first, segments, Scoreboard::retransmit, wire);
+        self.recovery.first_retransmission.get_or_insert(stamp_ms(now));
         self.recovery.undo_retransmissions = self.recovery.undo_retransmissions.max(0) + segments as i64;
     }
 
@@ -292,7 +293,7 @@ impl Sender {
         self.repeat(now, seq, 1, Scoreboard::probe, wire);
     }
 
-    /// Sends segments again as one burst; `note` enters each on the scoreboard. Returns its timestamp.
+    /// Sends segments again as one burst; `note` enters each on the scoreboard.
     fn repeat(
         &mut self,
         now: Time,
@@ -300,7 +301,7 @@ impl Sender {
         segments: u32,
         note: fn(&mut Scoreboard, u64, TxState),
         wire: &mut impl Wire,
-    ) -> u32 {
+    ) {
         self.begin_burst(now);
         let packets_out = self.board.packets_out();
         let in_flight = self.board.in_flight();
@@ -311,7 +312,7 @@ impl Sender {
             bytes += payload as u64;
             note(&mut self.board, seq, tx);
             self.rack.on_retransmit(seq, tx.sent_us);
-            wire.send(now, Segment { flow: self.flow, sent_us: tx.sent_us, seq, payload, syn: false });
+            wire.send(now, Segment { flow: self.flow, stamp_ms: stamp_ms(now), seq, payload, syn: false });
         }
         self.end_burst(now, segments, bytes);
         self.counters.retransmits += segments as u64;
@@ -322,7 +323,6 @@ impl Sender {
             prior_packets_out: packets_out,
             retransmission: true,
         });
-        tx.sent_us
     }
 
     /// Tells the controller when data leaves an idle connection (Linux: `tcp_event_data_sent`).
