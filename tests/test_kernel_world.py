@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -182,3 +183,52 @@ def within(seconds: float, holds: Callable[[], bool], complaint: Callable[[], st
     while not holds():
         assert time.monotonic() < deadline, complaint()
         time.sleep(0.05)
+
+
+SERVER = """
+import socket
+listening = socket.create_server(("", 5001))
+peer, _ = listening.accept()
+while echo := peer.recv(1):
+    peer.sendall(echo)
+"""
+CLIENT = """
+import os, socket, sys, time
+until = time.monotonic() + 10
+while True:
+    try:
+        peer = socket.create_connection((os.environ["FULLPIPE_SERVER"], 5001), timeout=5)
+        break
+    except OSError:
+        if time.monotonic() > until:
+            raise
+rounds = []
+for _ in range(3):
+    start = time.monotonic()
+    peer.sendall(b"x")
+    peer.recv(1)
+    rounds.append(time.monotonic() - start)
+print(min(rounds))
+sys.exit(7)
+"""
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> None:
+    server = shlex.join([sys.executable, "-c", SERVER])
+    done = command(
+        "shell",
+        "--rate",
+        "10 Mbit/s",
+        "--rtt",
+        "80 ms",
+        "--server",
+        server,
+        "--",
+        sys.executable,
+        "-c",
+        CLIENT,
+    )
+    assert done.returncode == 7, done.stderr
+    assert 0.08 <= float(done.stdout) < 0.5
+    assert "Traceback" not in done.stderr

@@ -255,6 +255,9 @@ def shell(
     from fullpipe.errors import mistake
 
     path = scenario.path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss, trace=trace)
+    if rate is not None:
+        # Packets to the command meet the same link as packets from it, as on an access line.
+        path["path"]["reverse"] = {"rate": rate, "buffer": buffer or "1 bdp"}
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document = {"name": "shell", **path, "flows": [{"controller": "reno"}]}
     spec = scenario.from_document(document, base_dir=Path.cwd()).alternatives[0].spec_json
