@@ -102,6 +102,12 @@ impl Rack {
         after(sent_us, self.newest_us) || (sent_us == self.newest_us && seq > self.newest_seq)
     }
 
+    /// Whether a segment left before the newest delivered one, so that it should have been delivered too.
+    #[inline]
+    fn left_before_newest(&self, seq: u64, sent_us: u32) -> bool {
+        !self.is_newest(seq, sent_us) && (sent_us, seq) != (self.newest_us, self.newest_seq)
+    }
+
     /// `seq` was retransmitted at `sent_us`.
     pub(crate) fn on_retransmit(&mut self, seq: u64, sent_us: u32) {
         self.retransmissions.push_back((seq, sent_us));
@@ -161,11 +167,11 @@ impl Rack {
                 continue;
             }
             let sent_us = board.tx(seq).sent_us;
-            if self.is_newest(seq, sent_us) || (sent_us == self.newest_us && seq == self.newest_seq) {
+            if !self.left_before_newest(seq, sent_us) {
                 break;
             }
-            if at.now_us.wrapping_sub(sent_us) < deadline_us {
-                waiting = true;
+            waiting = at.now_us.wrapping_sub(sent_us) < deadline_us;
+            if waiting {
                 break;
             }
             board.mark_lost(seq);
@@ -173,6 +179,7 @@ impl Rack {
             self.first_original += 1;
         }
 
+        let mut retransmission_waiting = false;
         while let Some(&(seq, sent_us)) = self.retransmissions.front() {
             // A tail loss probe repeats a segment without counting it as retransmitted, so that bit does not decide.
             let stale = seq < board.una
@@ -180,11 +187,11 @@ impl Rack {
                 || board.tx(seq).sent_us != sent_us
                 || (board.lost.get(seq) && !board.retransmitted.get(seq));
             if !stale {
-                if self.is_newest(seq, sent_us) || (sent_us == self.newest_us && seq == self.newest_seq) {
+                if !self.left_before_newest(seq, sent_us) {
                     break;
                 }
-                if at.now_us.wrapping_sub(sent_us) < deadline_us {
-                    waiting = true;
+                retransmission_waiting = at.now_us.wrapping_sub(sent_us) < deadline_us;
+                if retransmission_waiting {
                     break;
                 }
                 board.mark_lost(seq);
@@ -194,6 +201,7 @@ impl Rack {
         }
 
         // Linux waits for the latest of the segments that may be lost; the newest delivered one left just after it.
+        let waiting = waiting || retransmission_waiting;
         let again_after_us =
             waiting.then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
         Detection { again_after_us }
