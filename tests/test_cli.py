@@ -138,9 +138,29 @@ def test_an_interrupt_ends_with_130_and_no_traceback(in_empty_folder: Path) -> N
     _until(lambda: _threads(running.pid) > 1)
     running.send_signal(signal.SIGINT)
     stdout, stderr = running.communicate(timeout=30)
-    assert running.returncode == 130
-    assert stdout == ""
-    assert stderr.strip() == "fullpipe: interrupted"
+    assert (running.returncode, stdout, stderr) == (130, "", "fullpipe: interrupted\n")
+
+
+# Where an interrupt once ended in a traceback, or by signal: in an import, and in code that a library runs by
+# `exec`. Each is a program that is interrupted exactly there.
+@pytest.mark.parametrize(
+    "program",
+    [
+        "sys.modules['fullpipe.cli'] = Broken('cli')",
+        "import fullpipe.api; fullpipe.api.controllers = lambda: exec('raise KeyboardInterrupt')",
+    ],
+    ids=["import", "exec"],
+)
+def test_an_interrupt_at_an_awkward_moment(program: str) -> None:
+    before = (
+        "import sys, types\nclass Broken(types.ModuleType):\n"
+        " def __getattr__(self, name): raise KeyboardInterrupt\n"
+    )
+    after = "\nsys.argv = ['fullpipe', 'controllers']\nfrom fullpipe.__main__ import main\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", before + program + after], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
 
 
 def _at_a_terminal(*arguments: str) -> tuple[str, str]:

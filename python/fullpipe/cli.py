@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MISTAKE = 2
 DISAGREE = 1
-INTERRUPTED = 130
 
 # Wide enough for every table where nobody's window limits it.
 _PIPE_WIDTH = 160
@@ -59,14 +58,12 @@ def _guarded(command: Callable[[], object]) -> int:
     """The command's exit code; errors that a user can mend become a sentence."""
     try:
         code = command()
-        if code == INTERRUPTED:
-            _say("fullpipe: interrupted")
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
         message = error.format_message().strip().rstrip(".")
         return _complain(f"{message}; see `fullpipe --help`" if message else "see `fullpipe --help`")
     except typer.Abort:
-        return INTERRUPTED
+        raise KeyboardInterrupt from None
     except Exception as error:
         from fullpipe import _native
 
@@ -366,12 +363,3 @@ def _watching() -> "Watching":
     from fullpipe.watching import Watching
 
     return Watching(_console(stderr=True))
-
-
-def main() -> None:
-    """What the command `fullpipe` runs."""
-    app()
-
-
-if __name__ == "__main__":
-    main()
