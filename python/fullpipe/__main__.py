@@ -1,4 +1,4 @@
-"""The command `fullpipe`, also as `python -m fullpipe`: an interrupt at any moment is a line and exit code 130."""
+"""The command `fullpipe`, also as `python -m fullpipe`. An interrupt is one line and exit code 130."""
 
 import os
 import sys
