@@ -1,0 +1,102 @@
+//! Random scenarios, the same ones for ever: the number of a scenario is its seed.
+
+use serde_json::{Value, json};
+
+/// Draws of SplitMix64.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        fullpipe_path::mix(self.0) % bound
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn one_in(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+}
+
+/// Scenario number `number`: up to 36 flows over a path of one to six elements, short enough for a debug build.
+pub fn scenario(number: u64) -> Value {
+    let mut draws = Draws(number.wrapping_mul(0x5851_f42d_4c95_7f2d));
+    let rate_mbit = [1, 5, 10, 25, 100][draws.below(5) as usize];
+    let mut path = json!({
+        "rate": format!("{rate_mbit} Mbit/s"),
+        "rtt": draws.pick(&["1 ms", "4 ms", "10 ms", "40 ms", "100 ms"]),
+        "buffer": draws.pick(&["3 packets", "10 packets", "30 packets", "100 packets", "400 packets"]),
+    });
+    if draws.one_in(2) {
+        path["loss"] = json!(draws.pick(&["0.01 %", "0.1 %", "1 %", "3 %", "10 %", "25 %"]));
+    }
+    if draws.one_in(4) {
+        path["jitter"] = json!(draws.pick(&["0.2 ms", "1 ms", "5 ms"]));
+        path["jitter_reorders"] = json!(draws.one_in(2));
+    }
+    if draws.one_in(6) {
+        path["burst"] = json!("20 KB");
+    } else if draws.one_in(4) {
+        path["changes"] = json!([
+            { "at": "700 ms", "rate": format!("{} Mbit/s", rate_mbit * 2) },
+            { "at": "1400 ms", "rtt": draws.pick(&["3 ms", "30 ms", "90 ms"]), "loss": "0.5 %" },
+        ]);
+    }
+    for place in ["before", "after"] {
+        let mut elements = Vec::new();
+        while draws.one_in(3) {
+            elements.push(element(&mut draws, rate_mbit));
+        }
+        path[place] = json!(elements);
+    }
+    path["reverse"] = match draws.below(6) {
+        0 => json!({ "rate": "1 Mbit/s", "buffer": "100 packets" }),
+        1 => json!({ "loss": "5 %" }),
+        2 => json!({ "jitter": "2 ms", "jitter_reorders": draws.one_in(2) }),
+        _ => json!({}),
+    };
+    let mut flows = Vec::new();
+    for _ in 0..=draws.below(3) {
+        let count = [1, 1, 1, 2, 4, 12][draws.below(6) as usize];
+        let mut flow = json!({
+            "controller": draws.pick(&["reno", "cubic", "cubic", "bbr1", "bbr1", "bbr1:probe_gain=1.5"]),
+            "count": count,
+            "start": draws.pick(&["0 s", "0 s", "300 ms"]),
+        });
+        match draws.below(5) {
+            0 => flow["size"] = json!(draws.pick(&["1 B", "14480 B", "100 KB", "1000001 B"])),
+            1 => flow["stop"] = json!("1500 ms"),
+            2 => flow["max_cwnd"] = json!("20 packets"),
+            3 => flow["rtt"] = json!(draws.pick(&["110 ms", "150 ms"])),
+            _ => {}
+        }
+        flows.push(flow);
+    }
+    json!({
+        "name": format!("random {number}"),
+        "duration": "2500 ms",
+        "path": path,
+        "flows": flows,
+        "hosts": {
+            "pacing": draws.one_in(3),
+            "gro": draws.pick(&["0 s", "0 s", "0 s", "0.1 ms", "1 ms"]),
+            "tcp_memory": draws.pick(&["max", "linux", "ubuntu-18.10"]),
+        },
+    })
+}
+
+fn element(draws: &mut Draws, rate_mbit: u64) -> Value {
+    let faster = format!("{} Mbit/s", rate_mbit * (1 + draws.below(3)));
+    match draws.below(8) {
+        0 => json!({ "kind": "link", "rate": faster, "buffer": draws.pick(&["20 packets", "200 packets"]) }),
+        1 => json!({ "kind": "policer", "rate": faster, "burst": "60 KB" }),
+        2 => json!({ "kind": "token_bucket", "rate": faster, "burst": "10 KB", "buffer": "100 KB" }),
+        3 => json!({ "kind": "delay", "delay": draws.pick(&["0 s", "2 ms"]) }),
+        4 => json!({ "kind": "gilbert_elliott", "good_to_bad": "0.2 %", "bad_to_good": "30 %" }),
+        5 => json!({ "kind": "duplicate", "probability": "2 %" }),
+        6 => json!({ "kind": "reorder", "probability": "2 %", "delay": "1 ms" }),
+        _ => json!({ "kind": "jitter", "amplitude": "0.3 ms", "reorders": draws.one_in(3) }),
+    }
+}
