@@ -62,6 +62,14 @@ impl<P: Clone> Chain<P> {
         class_delays: &[Duration],
         seed: u64,
     ) -> Result<Chain<P>, ConfigError> {
+        let (elements, extra) = split_constant_delays(elements);
+        let class_delays: Vec<Duration> = match class_delays {
+            [] => vec![extra],
+            _ => class_delays
+                .iter()
+                .map(|delay| Duration::from_nanos(delay.as_nanos().saturating_add(extra.as_nanos())))
+                .collect(),
+        };
         let mut inner = Vec::new();
         let mut queues = Vec::new();
         let mut run: Vec<Element> = Vec::new();
@@ -78,7 +86,7 @@ impl<P: Clone> Chain<P> {
             run.push(element);
         }
         let reorders = run.last().is_some_and(Element::reorders);
-        let last = Stage { elements: run.into(), hold: Hold::last(reorders, class_delays) };
+        let last = Stage { elements: run.into(), hold: Hold::last(reorders, &class_delays) };
         Ok(Chain { inner, last, next: Time::NEVER, clock: Time::ZERO, counts: Counts::default(), queues })
     }
 
@@ -192,6 +200,19 @@ impl<P: Clone> Chain<P> {
             .queue()
             .expect("the list names queues only")
     }
+}
+
+/// Splits off the constant delays at the end, and adds them up: the holding queue applies them.
+fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Duration) {
+    let mut extra = Duration::ZERO;
+    let mut rest = elements;
+    while let [before @ .., ElementConfig::Delay { delay_ns }] = rest
+        && delay_ns.changes.is_empty()
+    {
+        extra = Duration::from_nanos(extra.as_nanos().saturating_add(delay_ns.initial.as_nanos()));
+        rest = before;
+    }
+    (rest, extra)
 }
 
 /// A run of elements, and the packets that have passed it and wait for their time.

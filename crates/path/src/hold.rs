@@ -20,14 +20,19 @@ pub(crate) enum Hold<P> {
     Fifo { extra: Duration, latest: Time, ring: VecDeque<Held<P>> },
     /// Packets come in order of time; classes get different extra delays.
     Lanes(Lanes<P>),
-    /// Packets come in any order. `extra` by class; empty for none.
-    Heap { extra: Box<[Duration]>, inserted: u64, heap: BinaryHeap<Numbered<P>> },
+    /// Packets come in any order. `extra` for all, and by class; empty for none.
+    Heap { extra: Duration, extra_of_class: Box<[Duration]>, inserted: u64, heap: BinaryHeap<Numbered<P>> },
 }
 
 impl<P> Hold<P> {
     /// A holding queue inside a chain, behind an element that reorders.
     pub(crate) fn inner() -> Hold<P> {
-        Hold::Heap { extra: Box::new([]), inserted: 0, heap: BinaryHeap::new() }
+        Hold::Heap {
+            extra: Duration::ZERO,
+            extra_of_class: Box::new([]),
+            inserted: 0,
+            heap: BinaryHeap::new(),
+        }
     }
 
     /// The holding queue at the end of a chain, which adds each class's delay. No class means one without delay.
@@ -35,8 +40,9 @@ impl<P> Hold<P> {
         let first = class_delays.first().copied().unwrap_or(Duration::ZERO);
         let same = class_delays.iter().all(|&delay| delay == first);
         if reorders {
-            let extra = if same && first == Duration::ZERO { [].into() } else { class_delays.into() };
-            Hold::Heap { extra, inserted: 0, heap: BinaryHeap::new() }
+            let (extra, extra_of_class) =
+                if same { (first, [].into()) } else { (Duration::ZERO, class_delays.into()) };
+            Hold::Heap { extra, extra_of_class, inserted: 0, heap: BinaryHeap::new() }
         } else if same {
             Hold::Fifo { extra: first, latest: Time::ZERO, ring: VecDeque::new() }
         } else {
@@ -64,9 +70,11 @@ impl<P> Hold<P> {
         match self {
             Hold::Fifo { .. } => unreachable!("see `push`"),
             Hold::Lanes(lanes) => lanes.push(due, packet, payload),
-            Hold::Heap { extra, inserted, heap } => {
-                let due =
-                    if extra.is_empty() { due } else { due.saturating_add(extra[packet.class as usize]) };
+            Hold::Heap { extra, extra_of_class, inserted, heap } => {
+                let mut due = due.saturating_add(*extra);
+                if !extra_of_class.is_empty() {
+                    due = due.saturating_add(extra_of_class[packet.class as usize]);
+                }
                 *inserted += 1;
                 heap.push(Numbered { number: *inserted, held: Held { due, packet, payload } });
                 due

@@ -20,7 +20,7 @@ const GRO_MAX_BYTES: u64 = 65_160;
 /// Where acknowledgements go.
 pub(crate) trait ReturnWire {
     /// Hands an acknowledgement to the path back at `now`.
-    fn send(&mut self, now: Time, ack: Acknowledgement);
+    fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement);
 }
 
 /// What a flow had done when its measures ended.
@@ -69,11 +69,15 @@ pub(crate) struct Flow {
     pub(crate) config: FlowConfig,
     pub(crate) sender: Option<Sender>,
     pub(crate) receiver: Option<Receiver>,
+    /// When something of its own is due that is neither the sender's nor the receiver's: see [`Flow::next`].
+    own_due: Time,
     syn_due: Time,
     syn_timeout: Duration,
     syn_sent: Time,
     pub(crate) syns_sent: u64,
     pub(crate) syns_arrived: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) acks_arrived: u64,
     stop_due: Time,
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
@@ -87,11 +91,14 @@ impl Flow {
         Flow {
             sender: None,
             receiver: None,
+            own_due: config.start.min(config.stop),
             syn_due: config.start,
             syn_timeout: SYN_TIMEOUT,
             syn_sent: Time::ZERO,
             syns_sent: 0,
             syns_arrived: 0,
+            acks_sent: 0,
+            acks_arrived: 0,
             stop_due: config.stop,
             merging: None,
             merge_due: Time::NEVER,
@@ -103,20 +110,46 @@ impl Flow {
     /// When the flow next has something to do by itself.
     #[inline]
     pub(crate) fn next(&self) -> Time {
-        let sender = self.sender.as_ref().map_or(Time::NEVER, Sender::timer);
-        let receiver = self.receiver.as_ref().map_or(Time::NEVER, Receiver::timer);
-        sender.min(receiver).min(self.syn_due).min(self.stop_due).min(self.merge_due)
+        let mut next = self.own_due;
+        if let Some(sender) = &self.sender {
+            next = next.min(sender.timer());
+        }
+        if let Some(receiver) = &self.receiver {
+            next = next.min(receiver.timer());
+        }
+        next
     }
 
-    /// A time from [`Flow::next`] has come.
-    pub(crate) fn on_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) {
+    /// A time from [`Flow::next`] has come. Returns whether the flow's measures ended now, as the other events do.
+    pub(crate) fn on_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) -> bool {
+        let mut ended = false;
+        if self.own_due <= now {
+            ended = self.on_own_timer(now, out, back);
+        }
+        if let Some(receiver) = &mut self.receiver
+            && receiver.timer() <= now
+            && receiver.on_timer(now)
+        {
+            let ack = receiver.acknowledge();
+            self.answer(now, ack, back);
+        }
+        if let Some(sender) = &mut self.sender
+            && sender.timer() <= now
+        {
+            sender.on_timer(now, out);
+        }
+        ended
+    }
+
+    fn on_own_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) -> bool {
+        let mut ended = false;
         if self.syn_due <= now {
             self.send_syn(now, out);
         }
         if self.stop_due <= now {
             self.stop_due = Time::NEVER;
             self.syn_due = Time::NEVER;
-            self.end(now, false);
+            ended |= self.end(now, false);
             if let Some(sender) = &mut self.sender {
                 sender.stop();
             }
@@ -125,28 +158,20 @@ impl Flow {
             && let Some(arrival) = self.merging.take()
         {
             self.merge_due = Time::NEVER;
-            self.receive(now, &arrival, back);
+            ended |= self.receive(now, &arrival, back);
         }
-        if let Some(receiver) = &mut self.receiver
-            && receiver.timer() <= now
-            && receiver.on_timer(now)
-        {
-            back.send(now, receiver.acknowledge());
-        }
-        if let Some(sender) = &mut self.sender
-            && sender.timer() <= now
-        {
-            sender.on_timer(now, out);
-        }
+        self.update_own_due();
+        ended
+    }
+
+    fn update_own_due(&mut self) {
+        self.own_due = self.syn_due.min(self.stop_due).min(self.merge_due);
     }
 
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
         self.syns_sent += 1;
         self.syn_sent = now;
-        out.send(
-            now,
-            Segment { flow: self.config.sender.flow, stamp_ms: stamp_ms(now), seq: 0, payload: 0, syn: true },
-        );
+        out.send(now, self.config.sender.flow, Segment { stamp_ms: stamp_ms(now), seq: 0, payload: 0 });
         self.syn_due = now + self.syn_timeout;
         if self.syns_sent > SYN_LINEAR_TIMEOUTS {
             self.syn_timeout = self.syn_timeout + self.syn_timeout;
@@ -161,9 +186,10 @@ impl Flow {
         segment: &Segment,
         more: bool,
         back: &mut impl ReturnWire,
-    ) {
-        if segment.syn {
-            return self.on_syn(now, segment, back);
+    ) -> bool {
+        if segment.is_syn() {
+            self.on_syn(now, segment, back);
+            return false;
         }
         let arrival = Arrival {
             seq: segment.seq,
@@ -174,6 +200,12 @@ impl Flow {
         if self.merging.is_none() && !more && self.config.gro == Duration::ZERO {
             return self.receive(now, &arrival, back);
         }
+        self.merge(now, arrival, back)
+    }
+
+    /// GRO: holds data back until what it cannot be merged with arrives, or the time is up.
+    fn merge(&mut self, now: Time, arrival: Arrival, back: &mut impl ReturnWire) -> bool {
+        let mut ended = false;
         match &mut self.merging {
             Some(held)
                 if held.seq + held.segments as u64 == arrival.seq
@@ -185,54 +217,63 @@ impl Flow {
             _ => {
                 self.merge_due = now + self.config.gro;
                 if let Some(held) = self.merging.replace(arrival) {
-                    self.receive(now, &held, back);
+                    ended = self.receive(now, &held, back);
                 }
             }
         }
+        self.update_own_due();
+        ended
     }
 
+    #[cold]
     fn on_syn(&mut self, now: Time, segment: &Segment, back: &mut impl ReturnWire) {
         self.syns_arrived += 1;
         let mss = self.config.sender.controller.mss;
-        let receiver =
-            self.receiver.get_or_insert_with(|| Receiver::new(segment.flow, mss, self.config.rmem, now));
-        let window_edge = receiver.window_edge();
-        back.send(
-            now,
-            Acknowledgement {
-                flow: segment.flow,
-                echo_ms: segment.stamp_ms,
-                ack: 0,
-                window_edge,
-                sack: [(0, 0); SACK_BLOCKS],
-                blocks: 0,
-                dsack: false,
-                syn: true,
-            },
-        );
+        let receiver = self.receiver.get_or_insert_with(|| Receiver::new(mss, self.config.rmem, now));
+        let answer = Acknowledgement {
+            echo_ms: segment.stamp_ms,
+            ack: 0,
+            window_edge: receiver.window_edge(),
+            sack: [(0, 0); SACK_BLOCKS],
+            blocks: 0,
+            dsack: false,
+            syn: true,
+        };
+        self.answer(now, answer, back);
     }
 
     #[inline]
-    fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) {
+    fn answer(&mut self, now: Time, ack: Acknowledgement, back: &mut impl ReturnWire) {
+        self.acks_sent += 1;
+        back.send(now, self.config.sender.flow, ack);
+    }
+
+    #[inline]
+    fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
         let rtt = self.sender.as_ref().map_or(Duration::ZERO, Sender::srtt);
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
         let answer = receiver.on_arrival(now, arrival, rtt);
-        if let Some(early) = receiver.take_early() {
-            back.send(now, early);
-        }
+        let completed = receiver.delivered_segments() >= self.config.stream.segments();
         if answer {
-            back.send(now, receiver.acknowledge());
+            let early = receiver.take_early();
+            let ack = receiver.acknowledge();
+            if let Some(early) = early {
+                self.answer(now, early, back);
+            }
+            self.answer(now, ack, back);
+        } else if let Some(early) = receiver.take_early() {
+            self.answer(now, early, back);
         }
-        if receiver.delivered_segments() >= self.config.stream.segments() {
-            self.end(now, true);
-        }
+        completed && self.end(now, true)
     }
 
-    /// Ends the flow's measures, once.
-    fn end(&mut self, at: Time, completed: bool) {
-        if self.ended.is_none() {
-            self.ended = Some(self.measured(at, completed));
+    /// Ends the flow's measures, once; returns whether it did.
+    fn end(&mut self, at: Time, completed: bool) -> bool {
+        if self.ended.is_some() {
+            return false;
         }
+        self.ended = Some(self.measured(at, completed));
+        true
     }
 
     /// What the flow has done by now.
@@ -253,36 +294,38 @@ impl Flow {
     /// An acknowledgement arrived at the sender.
     #[inline]
     pub(crate) fn on_acknowledgement(&mut self, now: Time, ack: &Acknowledgement, out: &mut impl Wire) {
+        self.acks_arrived += 1;
         match &mut self.sender {
             Some(sender) => {
                 if !ack.syn {
                     sender.on_ack(now, ack, out);
                 }
             }
-            None => {
-                if !ack.syn {
-                    return;
-                }
-                if self.ended.is_some() {
-                    // It stopped while it was still connecting.
-                    return;
-                }
-                // A repeated SYN makes its own time ambiguous; the echoed timestamp, in milliseconds, does not.
-                let rtt = if self.syns_sent == 1 {
-                    now.saturating_since(self.syn_sent)
-                } else {
-                    Duration::from_millis(stamp_ms(now).wrapping_sub(ack.echo_ms).max(1) as u64)
-                };
-                let mut config = self.config.sender;
-                if self.syns_sent > 2 {
-                    // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.
-                    config.controller.initial_cwnd = 1;
-                }
-                self.syn_due = Time::NEVER;
-                let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack.window_edge);
-                sender.push(now, out);
-                self.sender = Some(sender);
-            }
+            None => self.on_syn_answered(now, ack, out),
         }
+    }
+
+    #[cold]
+    fn on_syn_answered(&mut self, now: Time, ack: &Acknowledgement, out: &mut impl Wire) {
+        // A flow that stopped while it was connecting stays silent.
+        if !ack.syn || self.ended.is_some() {
+            return;
+        }
+        // A repeated SYN makes its own time ambiguous; the echoed timestamp, in milliseconds, does not.
+        let rtt = if self.syns_sent == 1 {
+            now.saturating_since(self.syn_sent)
+        } else {
+            Duration::from_millis(stamp_ms(now).wrapping_sub(ack.echo_ms).max(1) as u64)
+        };
+        let mut config = self.config.sender;
+        if self.syns_sent > 2 {
+            // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.
+            config.controller.initial_cwnd = 1;
+        }
+        self.syn_due = Time::NEVER;
+        self.update_own_due();
+        let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack.window_edge);
+        sender.push(now, out);
+        self.sender = Some(sender);
     }
 }

@@ -4,17 +4,23 @@
 
 use fullpipe_units::Time;
 
-/// A data segment, or a SYN.
+/// A data segment, or a SYN. The packet that carries it names the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub(crate) flow: u32,
-    /// When it left the sender: its TCP timestamp (RFC 7323), milliseconds as in Linux, wrapping.
-    pub(crate) stamp_ms: u32,
     /// Its number; unused in a SYN.
     pub(crate) seq: u64,
-    /// Payload bytes; zero in a SYN.
+    /// When it left the sender: its TCP timestamp (RFC 7323), milliseconds as in Linux, wrapping.
+    pub(crate) stamp_ms: u32,
+    /// Payload bytes; zero marks a SYN, because no data segment is empty.
     pub(crate) payload: u32,
-    pub(crate) syn: bool,
+}
+
+impl Segment {
+    /// Whether it is a SYN.
+    #[inline]
+    pub(crate) fn is_syn(&self) -> bool {
+        self.payload == 0
+    }
 }
 
 /// The value of the timestamp clock at `now`.
@@ -26,10 +32,9 @@ pub(crate) fn stamp_ms(now: Time) -> u32 {
 /// Blocks that an acknowledgement can carry beside timestamps (RFC 2018: 40 bytes of options).
 pub(crate) const SACK_BLOCKS: usize = 3;
 
-/// An acknowledgement, or the answer to a SYN.
+/// An acknowledgement, or the answer to a SYN. The packet that carries it names the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledgement {
-    pub(crate) flow: u32,
     /// Timestamp of the segment that it answers (RFC 7323 TSecr).
     pub(crate) echo_ms: u32,
     /// The next segment that the receiver expects.
@@ -46,6 +51,7 @@ pub(crate) struct Acknowledgement {
 
 impl Acknowledgement {
     /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, and 4 + 8 a block.
+    #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
         52 + if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 }
     }

@@ -12,13 +12,13 @@ use fullpipe_record::{
 use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
-use crate::agenda::Agenda;
+use crate::agenda::{Agenda, Winners};
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::{SenderConfig, Wire};
 use crate::series;
-use crate::verify::{self, Ends};
+use crate::verify;
 
 /// Linux `TCP_INIT_CWND` (RFC 6928).
 const INITIAL_CWND: u32 = 10;
@@ -27,11 +27,10 @@ const GSO_MAX: u32 = 65_536 - 1 - 320;
 /// Events between two looks at the cancel flag.
 const CANCEL_EVERY: u32 = 1 << 14;
 
-/// Sources of the agenda: the two directions, the sampler, then the flows.
-const FORWARD: usize = 0;
-const REVERSE: usize = 1;
-const SAMPLER: usize = 2;
-const FLOWS: usize = 3;
+/// Sources of the agenda: the sampler, then the flows. The two directions are asked themselves; at equal times they come
+/// first, forward before reverse.
+const SAMPLER: usize = 0;
+const FLOWS: usize = 1;
 
 /// Why a run gave no record.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ impl std::error::Error for SimError {}
 /// # Panics
 /// When packets or bytes are not conserved: a defect of the simulator.
 pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-    let mut world = World::new(spec, seed).map_err(SimError::Path)?;
+    let mut world: World<Winners> = World::new(spec, seed).map_err(SimError::Path)?;
     if !world.run(cancel) {
         return Err(SimError::Cancelled);
     }
@@ -72,50 +71,45 @@ pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError>
 struct Forward {
     chain: Chain<Segment>,
     header: u32,
-    ends: Ends,
 }
 
 impl Wire for Forward {
     #[inline]
-    fn send(&mut self, now: Time, segment: Segment) {
-        let bytes = if segment.syn { SYN_BYTES } else { segment.payload + self.header };
-        self.ends.sent(bytes);
-        self.chain.push(now, Packet { bytes, class: segment.flow }, segment);
+    fn send(&mut self, now: Time, flow: u32, segment: Segment) {
+        let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload + self.header };
+        self.chain.push(now, Packet { bytes, class: flow }, segment);
     }
 }
 
 /// The path back.
 struct Reverse {
     chain: Chain<Acknowledgement>,
-    ends: Ends,
 }
 
 impl ReturnWire for Reverse {
     #[inline]
-    fn send(&mut self, now: Time, ack: Acknowledgement) {
+    fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
         let bytes = if ack.syn { SYN_BYTES } else { ack.wire_bytes() };
-        self.ends.sent(bytes);
-        self.chain.push(now, Packet { bytes, class: ack.flow }, ack);
+        self.chain.push(now, Packet { bytes, class: flow }, ack);
     }
 }
 
-struct World {
+struct World<A> {
     end: Time,
-    agenda: Agenda,
+    agenda: A,
     forward: Forward,
     reverse: Reverse,
     flows: Vec<Flow>,
     /// Flows whose measures have not ended.
     open: usize,
     sample_interval: Option<Duration>,
-    next_sample: Time,
     flow_series: Vec<FlowSeries>,
     forward_series: Vec<LinkSeries>,
     reverse_series: Vec<LinkSeries>,
 }
 
-impl World {
-    fn new(spec: &Spec, seed: u64) -> Result<World, ConfigError> {
+impl<A: Agenda> World<A> {
+    fn new(spec: &Spec, seed: u64) -> Result<World<A>, ConfigError> {
         let mss = spec.mss();
         let delays =
             |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
@@ -155,12 +149,13 @@ impl World {
                 ))
             })
             .collect();
-        let mut agenda = Agenda::new(FLOWS + flows.len());
+        let mut agenda = A::new(FLOWS + flows.len());
         for (index, flow) in flows.iter().enumerate() {
             agenda.set(FLOWS + index, flow.next());
         }
-        let next_sample = if spec.sample_interval_ns.is_some() { Time::ZERO } else { Time::NEVER };
-        agenda.set(SAMPLER, next_sample);
+        if spec.sample_interval_ns.is_some() {
+            agenda.set(SAMPLER, Time::ZERO);
+        }
         Ok(World {
             end: Time::ZERO + spec.duration_ns,
             agenda,
@@ -168,85 +163,83 @@ impl World {
             flow_series: vec![FlowSeries::default(); flows.len()],
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
-            forward: Forward { chain: forward, header: Spec::HEADER_BYTES, ends: Ends::default() },
-            reverse: Reverse { chain: reverse, ends: Ends::default() },
+            forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
+            reverse: Reverse { chain: reverse },
             flows,
             sample_interval: spec.sample_interval_ns,
-            next_sample,
         })
     }
 
     /// Runs to the end; false when cancelled.
     fn run(&mut self, cancel: &AtomicBool) -> bool {
         let mut events = 0u32;
-        loop {
-            let (now, source) = self.agenda.next();
+        while self.open > 0 {
+            let (forward, reverse) = (self.forward.chain.next(), self.reverse.chain.next());
+            let mut now = forward.min(reverse);
+            let mut source = None;
+            if self.agenda.bound() < now {
+                let first = self.agenda.first();
+                if first.0 < now {
+                    now = first.0;
+                    source = Some(first.1);
+                }
+            }
             if now > self.end {
                 return true;
             }
             match source {
-                FORWARD => self.deliver_forward(now),
-                REVERSE => self.deliver_reverse(now),
-                SAMPLER => self.sample(now),
-                _ => {
-                    let flow = source - FLOWS;
-                    let was_open = self.flows[flow].ended.is_none();
-                    self.flows[flow].on_timer(now, &mut self.forward, &mut self.reverse);
-                    self.close(flow, was_open);
-                    self.settle(flow);
-                }
-            }
-            if self.open == 0 {
-                // Nothing is left to measure; the kernel world ends here too.
-                self.end = now;
-                return true;
+                None if forward == now => self.deliver_forward(now),
+                None => self.deliver_reverse(now),
+                Some(SAMPLER) => self.sample(now),
+                Some(source) => self.wake(source - FLOWS, now),
             }
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
                 return false;
             }
+            if self.open == 0 {
+                // Nothing is left to measure; the kernel world ends here too.
+                self.end = now;
+            }
         }
+        true
     }
 
+    /// Hands the receivers all that arrives now.
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
         while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
-            let flow = packet.class as usize;
-            self.forward.ends.arrived(packet.bytes);
             let more = self.forward.chain.next() <= now;
-            let was_open = self.flows[flow].ended.is_none();
-            self.flows[flow].on_segment(now, &segment, more, &mut self.reverse);
-            self.close(flow, was_open);
-            self.agenda.set(FLOWS + flow, self.flows[flow].next());
+            let flow = &mut self.flows[packet.class as usize];
+            let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
+            self.agenda.set(FLOWS + packet.class as usize, flow.next());
+            self.open -= ended as usize;
+            if !more {
+                return;
+            }
         }
-        self.agenda.set(FORWARD, self.forward.chain.next());
-        self.agenda.set(REVERSE, self.reverse.chain.next());
     }
 
+    /// Hands the senders all that arrives now.
     #[inline]
     fn deliver_reverse(&mut self, now: Time) {
         while let Some((_, packet, ack)) = self.reverse.chain.pop(now) {
-            let flow = packet.class as usize;
-            self.reverse.ends.arrived(packet.bytes);
-            self.flows[flow].on_acknowledgement(now, &ack, &mut self.forward);
-            self.agenda.set(FLOWS + flow, self.flows[flow].next());
+            let flow = &mut self.flows[packet.class as usize];
+            flow.on_acknowledgement(now, &ack, &mut self.forward);
+            self.agenda.set(FLOWS + packet.class as usize, flow.next());
+            if self.reverse.chain.next() > now {
+                return;
+            }
         }
-        self.agenda.set(FORWARD, self.forward.chain.next());
-        self.agenda.set(REVERSE, self.reverse.chain.next());
     }
 
-    /// Counts a flow that has just ended.
+    /// A flow's own time has come.
     #[inline]
-    fn close(&mut self, flow: usize, was_open: bool) {
-        self.open -= (was_open && self.flows[flow].ended.is_some()) as usize;
-    }
-
-    /// Puts a flow and both directions back on the agenda.
-    #[inline]
-    fn settle(&mut self, flow: usize) {
-        self.agenda.set(FLOWS + flow, self.flows[flow].next());
-        self.agenda.set(FORWARD, self.forward.chain.next());
-        self.agenda.set(REVERSE, self.reverse.chain.next());
+    fn wake(&mut self, index: usize, now: Time) {
+        let flow = &mut self.flows[index];
+        let ended = flow.on_timer(now, &mut self.forward, &mut self.reverse);
+        self.agenda.set(FLOWS + index, flow.next());
+        self.open -= ended as usize;
     }
 
     fn sample(&mut self, now: Time) {
@@ -256,15 +249,14 @@ impl World {
         series::sample_links(&mut self.forward_series, now, &self.forward.chain);
         series::sample_links(&mut self.reverse_series, now, &self.reverse.chain);
         if let Some(interval) = self.sample_interval {
-            self.next_sample += interval;
-            self.agenda.set(SAMPLER, self.next_sample);
+            self.agenda.set(SAMPLER, now + interval);
         }
     }
 
     fn into_run(self, spec: &Spec, seed: u64) -> Run {
-        verify::flows(&self.flows, &self.forward.ends);
-        verify::path("forward", self.forward.chain.counts(), &self.forward.ends);
-        verify::path("reverse", self.reverse.chain.counts(), &self.reverse.ends);
+        let books = verify::Books::of(&self.flows);
+        verify::path("forward", self.forward.chain.counts(), books.forward);
+        verify::path("reverse", self.reverse.chain.counts(), books.reverse);
         let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.end);
         links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.end));
         let end = self.end;

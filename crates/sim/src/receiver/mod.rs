@@ -44,7 +44,6 @@ pub(crate) struct Arrival {
 /// The receiving half of a flow.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    flow: u32,
     mss: u32,
     /// Next segment expected (Linux: `rcv_nxt`), and the bytes before it.
     next: u64,
@@ -81,9 +80,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(flow: u32, mss: u32, rmem: [u64; 3], now: Time) -> Receiver {
+    pub(crate) fn new(mss: u32, rmem: [u64; 3], now: Time) -> Receiver {
         Receiver {
-            flow,
             mss,
             next: 0,
             next_bytes: 0,
@@ -195,7 +193,6 @@ impl Receiver {
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
         let mut ack = Acknowledgement {
-            flow: self.flow,
             echo_ms: self.echo_ms,
             ack: self.next,
             window_edge: self.window.announce(self.next_bytes, waiting),
@@ -413,7 +410,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(40);
 
     fn receiver() -> Receiver {
-        Receiver::new(0, 1000, [4096, 131_072, 1 << 31], Time::ZERO)
+        Receiver::new(1000, [4096, 131_072, 1 << 31], Time::ZERO)
     }
 
     fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {

@@ -17,7 +17,7 @@ pub(crate) struct ReceiveWindow {
     mss: u64,
     buffer: u64,
     buffer_max: u64,
-    /// Most that the buffer could ever offer (Linux: `window_clamp`).
+    /// What the buffer holds, the most that it could ever offer (Linux: `window_clamp`).
     clamp: u64,
     /// Most that is offered now; slow-starts towards `clamp` (Linux: `rcv_ssthresh`).
     offered: u64,
@@ -52,7 +52,7 @@ impl ReceiveWindow {
     /// Linux acknowledges at once, so that the sender learns of it.
     #[inline]
     pub(crate) fn on_data(&mut self, bytes: u64, waiting: u64) -> bool {
-        let room = self.clamp.min(self.space(waiting)).saturating_sub(self.offered);
+        let room = self.space(waiting).saturating_sub(self.offered);
         if room == 0 || bytes < 128 {
             return false;
         }
@@ -104,7 +104,7 @@ impl ReceiveWindow {
 
     #[inline]
     fn space(&self, waiting: u64) -> u64 {
-        (self.buffer * PAYLOAD_PER_256 / 256).saturating_sub(waiting)
+        self.clamp.saturating_sub(waiting)
     }
 }
 

@@ -31,7 +31,7 @@ use transmit::Output;
 /// Where a sender's segments go.
 pub(crate) trait Wire {
     /// Hands a segment to the path at `now`.
-    fn send(&mut self, now: Time, segment: Segment);
+    fn send(&mut self, now: Time, flow: u32, segment: Segment);
 }
 
 /// What a sender is set to.

@@ -218,7 +218,7 @@ impl Sender {
         for seq in first..first + segments as u64 {
             let payload = self.stream.bytes_of(seq);
             bytes += payload as u64;
-            wire.send(now, Segment { flow: self.flow, stamp_ms: stamp_ms(now), seq, payload, syn: false });
+            wire.send(now, self.flow, Segment { stamp_ms: stamp_ms(now), seq, payload });
         }
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
@@ -312,7 +312,7 @@ impl Sender {
             bytes += payload as u64;
             note(&mut self.board, seq, tx);
             self.rack.on_retransmit(seq, tx.sent_us);
-            wire.send(now, Segment { flow: self.flow, stamp_ms: stamp_ms(now), seq, payload, syn: false });
+            wire.send(now, self.flow, Segment { stamp_ms: stamp_ms(now), seq, payload });
         }
         self.end_burst(now, segments, bytes);
         self.counters.retransmits += segments as u64;

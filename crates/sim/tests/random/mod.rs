@@ -21,7 +21,7 @@ impl Draws {
 }
 
 /// Scenario number `number`: up to 36 flows over a path of one to six elements, short enough for a debug build.
-pub fn scenario(number: u64) -> Value {
+pub(crate) fn scenario(number: u64) -> Value {
     let mut draws = Draws(number.wrapping_mul(0x5851_f42d_4c95_7f2d));
     let rate_mbit = [1, 5, 10, 25, 100][draws.below(5) as usize];
     let mut path = json!({
