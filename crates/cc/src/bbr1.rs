@@ -239,7 +239,7 @@ impl Bbr1 {
             if self.probe_rtt.probe_rtt_done_stamp != 0 {
                 self.probe_rtt.probe_rtt_round_done |= self.round_start;
                 if self.probe_rtt.probe_rtt_round_done {
-                    self.check_probe_rtt_done(connection);
+                    self.check_probe_rtt_done(connection.jiffies, connection.delivered_time.as_micros());
                 }
             } else if connection.in_flight <= self.params.cwnd_min_target {
                 self.probe_rtt.begin_dwell(connection.jiffies);
@@ -251,14 +251,14 @@ impl Bbr1 {
         }
     }
 
-    fn check_probe_rtt_done(&mut self, connection: &Connection) {
-        if !self.probe_rtt.is_done(connection.jiffies) {
+    fn check_probe_rtt_done(&mut self, jiffies: u32, delivered_us: u64) {
+        if !self.probe_rtt.is_done(jiffies) {
             return;
         }
-        self.probe_rtt.min_rtt_stamp = connection.jiffies;
+        self.probe_rtt.min_rtt_stamp = jiffies;
         self.cwnd = self.cwnd.max(self.recovery.prior_cwnd);
         if self.full_pipe.full_bw_reached {
-            self.enter_probe_bw(connection.delivered_time.as_micros());
+            self.enter_probe_bw(delivered_us);
         } else {
             self.mode = Mode::Startup;
         }
@@ -408,7 +408,9 @@ impl Controller for Bbr1 {
         match self.mode {
             // No need to probe or drain with an empty pipe: restart at the estimated bandwidth.
             Mode::ProbeBw => self.set_pacing_rate(self.bw(), UNIT, connection.srtt),
-            Mode::ProbeRtt => self.check_probe_rtt_done(connection),
+            Mode::ProbeRtt => {
+                self.check_probe_rtt_done(connection.jiffies, connection.delivered_time.as_micros());
+            }
             Mode::Startup | Mode::Drain => {}
         }
     }

@@ -184,7 +184,40 @@ impl Sampler {
         if !self.has_basis {
             return RateSample::NONE;
         }
-        let basis = &self.basis;
+        self.sample(now_us, &self.basis, self.basis_retransmitted, min_rtt, lost)
+    }
+
+    /// All of the above for an ACK that only acknowledges in order `segments` that were sent once: the last of them, with
+    /// the state `tx`, was sent last and is the basis.
+    #[inline]
+    pub fn take_in_order(
+        &mut self,
+        now: Time,
+        segments: u32,
+        tx: &TxState,
+        min_rtt: Duration,
+        lost: u64,
+    ) -> RateSample {
+        self.delivered += segments as u64;
+        if self.app_limited() && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let now_us = now.as_micros();
+        self.delivered_time = now;
+        self.delivered_us = now_us as u32;
+        self.first_sent_us = tx.sent_us;
+        self.sample(now_us, tx, false, min_rtt, lost)
+    }
+
+    #[inline]
+    fn sample(
+        &self,
+        now_us: u64,
+        basis: &TxState,
+        retransmitted: bool,
+        min_rtt: Duration,
+        lost: u64,
+    ) -> RateSample {
         let delivered = (self.delivered as u32).wrapping_sub(basis.delivered);
         // Sending and acknowledging are two stages of a pipeline; the slower one shows the bottleneck.
         let send_us = (basis.sent_us.wrapping_sub(basis.first_sent_us) as i32).max(0) as u32;
@@ -197,7 +230,7 @@ impl Sampler {
             prior_delivered: self.delivered - delivered as u64,
             prior_delivered_time: Time::from_micros(now_us.saturating_add_signed(-(since_prior_us as i64))),
             app_limited: basis.app_limited(),
-            retransmitted: self.basis_retransmitted,
+            retransmitted,
             tx_in_flight: basis.in_flight(),
             lost_since_sent: (lost as u32).wrapping_sub(basis.lost),
         }

@@ -2,7 +2,7 @@
 //! delivery rate it measures, what it says of losses, what the controller makes of it, and what may be sent then.
 
 use fullpipe_cc::{Ack, CaState, Controller, RateSample};
-use fullpipe_units::{Duration, Rate, Time};
+use fullpipe_units::{Duration, Time};
 
 use super::recovery::Retransmit;
 use super::transmit::Push;
@@ -44,8 +44,84 @@ fn widen(stamps: &mut Option<(u32, u32)>, sent_us: u32) {
 
 impl Sender {
     /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
+    #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
+        let plain = ack.blocks == 0
+            && ack.ack > self.board.una
+            && self.board.is_clean()
+            && self.recovery.state == CaState::Open
+            && self.timers.probe_end.is_none();
+        if plain {
+            self.on_plain_ack(now, ack);
+            if self.write(now, Push::Normal, wire) == 0 {
+                self.set_timer(now);
+            }
+        } else {
+            self.on_any_ack(now, ack, wire);
+        }
+    }
+
+    /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
+    /// with nothing SACKed, lost or retransmitted: most of all. The timer is left to the caller, because sending sets it
+    /// anew.
+    #[inline]
+    fn on_plain_ack(&mut self, now: Time, ack: &Acknowledgement) {
+        self.timers.retransmits = 0;
+        self.take_window(ack);
+        let (first, last) = (self.board.una, ack.ack - 1);
+        let (first_sent_us, tx) = (self.board.tx(first).sent_us, *self.board.tx(last));
+        let prior_in_flight = self.board.packets_out();
+        let segments = (ack.ack - first) as u32;
+        self.board.una = ack.ack;
+
+        let now_us = now.as_micros() as u32;
+        self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
+        let maybe_delayed = segments == 1 && self.stream.bytes_of(first) < self.config.mss;
+        let rtt_us = now_us.wrapping_sub(tx.sent_us);
+        if !(maybe_delayed && rtt_us > self.min_rtt.micros()) {
+            self.min_rtt.sample(rtt_us.max(1), now);
+        }
+        self.rtt.sample(now_us.wrapping_sub(first_sent_us), self.board.una, self.board.next);
+        let sample = self.sampler.take_in_order(now, segments, &tx, self.min_rtt.get(), self.lost);
+        self.rack.update_window(Some(tx.delivered), self.sampler.delivered() as u32);
+        self.note_rate(&sample);
+        self.output.usage.stamp = now;
+        let event = Ack {
+            connection: self.connection(now),
+            prior_in_flight,
+            newly_delivered: segments,
+            newly_lost: 0,
+            newly_acked: segments,
+            rtt: Some(Duration::from_micros(rtt_us as u64)),
+            maybe_delayed,
+            una_advanced: true,
+            snd_una: self.board.una,
+            snd_nxt: self.board.next,
+            sample,
+            cwnd_limited: self.output.usage.cwnd_limited,
+            max_packets_out: self.output.usage.max_packets_out,
+            may_raise_cwnd: true,
+        };
+        self.controller.on_ack(&event);
+        self.update_limits();
+        if self.limits.mark_app_limited {
+            self.sampler.mark_app_limited(self.board.in_flight());
+        }
+    }
+
+    /// Takes over the receiver's window; returns whether it moved.
+    #[inline]
+    fn take_window(&mut self, ack: &Acknowledgement) -> bool {
+        let moved = ack.window_edge > self.window_edge;
+        if moved {
+            self.window_edge = ack.window_edge;
+            self.window_end = ack.window_edge / self.config.mss as u64;
+        }
+        moved
+    }
+
+    fn on_any_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         self.in_ack = true;
         let prior_una = self.board.una;
         let prior_in_flight = self.board.in_flight();
@@ -58,10 +134,7 @@ impl Sender {
         if flags.una_advanced {
             self.timers.retransmits = 0;
         }
-        if ack.window_edge > self.window_edge {
-            self.window_edge = ack.window_edge;
-            flags.window_updated = true;
-        }
+        flags.window_updated = self.take_window(ack);
         let mut stamps = Stamps::default();
         let mut basis = None;
         let prior_highest = self.highest_sacked();
@@ -339,8 +412,7 @@ impl Sender {
         if let (Some(delivered), Some(interval)) = (sample.delivered, sample.interval)
             && interval > Duration::ZERO
         {
-            let bytes = delivered as u64 * self.config.mss as u64;
-            self.last_rate = Rate::from_bits_per_sec(bytes * 8 * 1_000_000 / interval.as_micros().max(1));
+            self.last_sample = (delivered, interval.as_micros() as u32);
         }
     }
 }

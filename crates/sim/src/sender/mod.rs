@@ -72,8 +72,9 @@ pub(crate) struct Sender {
     output: Output,
     timers: Timers,
     stream: Stream,
-    /// First byte past the receiver's window.
+    /// First byte past the receiver's window, and the first segment that is not whole within it.
     window_edge: u64,
+    window_end: u64,
     /// Segments marked lost so far, each time anew (Linux: `tp->lost`).
     lost: u64,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
@@ -82,7 +83,8 @@ pub(crate) struct Sender {
     in_ack: bool,
     /// The flow's own random stream.
     random: RandomStream,
-    last_rate: Rate,
+    /// The last valid delivery-rate sample: segments, and microseconds.
+    last_sample: (u32, u32),
     pub(crate) counters: Counters,
 }
 
@@ -131,11 +133,12 @@ impl Sender {
             timers: Timers::new(),
             stream,
             window_edge,
+            window_end: window_edge / config.controller.mss as u64,
             lost: 0,
             highest_sacked: 0,
             in_ack: false,
             random: RandomStream(config.random_seed),
-            last_rate: Rate::ZERO,
+            last_sample: (0, 0),
             counters: Counters::default(),
         };
         sender.update_limits();
@@ -175,7 +178,9 @@ impl Sender {
 
     /// The last delivery-rate sample that Linux would show as `tcpi_delivery_rate`, payload.
     pub(crate) fn delivery_rate(&self) -> Rate {
-        self.last_rate
+        let (segments, micros) = self.last_sample;
+        let bytes = segments as u64 * self.config.mss as u64;
+        Rate::from_bits_per_sec(bytes * 8 * 1_000_000 / micros.max(1) as u64)
     }
 
     /// Payload rate at which the sender may send, paced or not (Linux: `sk_pacing_rate`).

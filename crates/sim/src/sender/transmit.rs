@@ -49,7 +49,7 @@ pub(super) struct Output {
     /// Data segments sent (Linux: `data_segs_out`).
     segments: u64,
     last_sent: Time,
-    /// Payload bytes that the send buffer holds.
+    /// Full segments that the send buffer holds.
     buffer: u64,
 }
 
@@ -65,7 +65,7 @@ impl Output {
             retransmit_from: 0,
             segments: 0,
             last_sent: now,
-            buffer: (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64,
+            buffer: (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64 / config.mss as u64,
         }
     }
 }
@@ -112,18 +112,18 @@ impl Sender {
     #[inline]
     fn sendable(&self) -> u64 {
         let next = self.board.next;
-        let mss = self.config.mss as u64;
-        let in_stream = self.stream.segments() - next.min(self.stream.segments());
-        let window = (self.window_edge.saturating_sub(next * mss)) / mss;
-        let buffered = (self.board.una * mss).saturating_add(self.output.buffer) / mss;
-        let admitted = in_stream.min(window).min(buffered.saturating_sub(next));
-        if admitted == 0
-            && in_stream == 1
-            && self.window_edge >= next * mss + self.stream.bytes_of(next) as u64
-        {
-            return 1;
+        let end = self.stream.segments().min(self.window_end).min(self.board.una + self.output.buffer);
+        if end > next {
+            return end - next;
         }
-        admitted
+        self.last_fits() as u64
+    }
+
+    /// Whether only the last segment is left, which is short, and fits where a full one would not.
+    fn last_fits(&self) -> bool {
+        let next = self.board.next;
+        let edge = next * self.config.mss as u64 + self.stream.bytes_of(next) as u64;
+        next.wrapping_add(1) == self.stream.segments() && self.window_edge >= edge
     }
 
     /// The pacing timer fired (Linux: `tcp_pace_kick`, then `tcp_tsq_write`).
@@ -134,11 +134,11 @@ impl Sender {
         self.write(now, Push::Normal, wire);
     }
 
-    /// Sends new data (Linux: `tcp_write_xmit`).
-    pub(super) fn write(&mut self, now: Time, push: Push, wire: &mut impl Wire) {
+    /// Sends new data (Linux: `tcp_write_xmit`); returns how many segments. If it sends, it sets the timer.
+    pub(super) fn write(&mut self, now: Time, push: Push, wire: &mut impl Wire) -> u32 {
         let mut cwnd_limited = false;
         let mut sent = 0;
-        let max_segments = self.burst_segments();
+        let mut max_segments = 0;
         loop {
             let sendable = self.sendable();
             if sendable == 0 || self.paced_out(now) {
@@ -154,6 +154,9 @@ impl Sender {
                 quota = 1;
             }
             let available = sendable.min(u32::MAX as u64) as u32;
+            if max_segments == 0 {
+                max_segments = self.burst_segments();
+            }
             if push == Push::Normal
                 && quota.min(max_segments).min(available) > 1
                 && self.should_defer(now, max_segments, available, &mut cwnd_limited)
@@ -161,7 +164,7 @@ impl Sender {
                 break;
             }
             let segments = if push == Push::Probe { 1 } else { quota.min(max_segments).min(available) };
-            self.send_new(now, segments, wire);
+            self.send_new(now, segments, push, wire);
             sent += segments;
             if push == Push::Probe {
                 break;
@@ -174,6 +177,7 @@ impl Sender {
         if sent > 0 && push == Push::Normal {
             self.schedule_probe(now, false);
         }
+        sent
     }
 
     /// Whether a partial burst should wait for the next ACK to become a full one (Linux: `tcp_tso_should_defer`).
@@ -188,7 +192,7 @@ impl Sender {
         if limit >= max_segments || limit as u64 >= in_stream {
             return false;
         }
-        let receive_window = (self.window_edge / self.config.mss as u64).saturating_sub(self.board.una);
+        let receive_window = self.window_end.saturating_sub(self.board.una);
         let chunk = (self.limits.cwnd as u64).min(receive_window) / TSO_WIN_DIVISOR as u64;
         if limit as u64 >= chunk || self.board.packets_out() == 0 {
             return false;
@@ -207,7 +211,8 @@ impl Sender {
     }
 
     /// Sends the next `segments` new segments as one burst.
-    fn send_new(&mut self, now: Time, segments: u32, wire: &mut impl Wire) {
+    #[inline]
+    fn send_new(&mut self, now: Time, segments: u32, push: Push, wire: &mut impl Wire) {
         self.begin_burst(now);
         let first = self.board.next;
         let packets_out = self.board.packets_out();
@@ -228,7 +233,10 @@ impl Sender {
             prior_packets_out: packets_out,
             retransmission: false,
         });
-        if packets_out == 0 || self.timers.is_probe() {
+        // Where a probe will be scheduled after the last burst, the timer is set then.
+        let probe_follows =
+            push == Push::Normal && matches!(self.recovery.state, CaState::Open | CaState::Cwr);
+        if !probe_follows && (packets_out == 0 || self.timers.is_probe()) {
             self.rearm(now);
         }
     }
