@@ -84,13 +84,16 @@ fn measure(case: &Case) {
 
 /// Data segments that one run sends.
 fn packets(controller: &str, rate: &str, rtt: &str, buffer: &str, loss: &str, duration: &str) -> u64 {
-    let document = serde_json::json!({
+    let mut document = serde_json::json!({
         "name": "bench",
         "duration": duration,
-        "path": { "rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss },
+        "path": { "rate": rate, "rtt": rtt, "buffer": buffer },
         "record": { "series": false },
         "flows": [{ "controller": controller }],
     });
+    if loss != "0 %" {
+        document["path"]["loss"] = serde_json::json!(loss);
+    }
     let spec = match resolve(&document.to_string(), Format::Json, None) {
         Ok(spec) => spec,
         Err(error) => {

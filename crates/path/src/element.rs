@@ -69,6 +69,12 @@ impl Tally {
         self.packets += 1;
         self.bytes += Bytes::new(bytes as u64);
     }
+
+    #[inline]
+    pub(crate) fn add_many(&mut self, packets: u32, bytes_each: u32) {
+        self.packets += packets as u64;
+        self.bytes += Bytes::new(packets as u64 * bytes_each as u64);
+    }
 }
 
 impl std::ops::Add for Tally {

@@ -120,6 +120,36 @@ impl<S: Server> Queue<S> {
         fate
     }
 
+    /// Whether the server alone decides, and nobody will ask about the past.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.departures.is_none() && self.history.is_none()
+    }
+
+    /// [`Queue::admit`] for `count` packets of one length at `now`, in a queue that [is plain](Queue::is_plain) and whose
+    /// server every packet can pass. Tells `accepted` which got in and when they leave; returns how many did not.
+    #[inline]
+    pub(crate) fn admit_run(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        count: u32,
+        mut accepted: impl FnMut(u32, Time),
+    ) -> u32 {
+        debug_assert!(self.is_plain() && self.server.can_pass(bytes));
+        let mut let_in = 0;
+        for index in 0..count {
+            if let Ok(departure) = self.server.offer(now, bytes, self.limit.bytes) {
+                self.clear = departure;
+                let_in += 1;
+                accepted(index, departure);
+            }
+        }
+        self.accepted.add_many(let_in, bytes);
+        self.dropped.add_many(count - let_in, bytes);
+        count - let_in
+    }
+
     /// Why a packet is turned away before the server is asked.
     #[inline]
     fn refuses(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {

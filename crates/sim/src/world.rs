@@ -79,6 +79,12 @@ impl Wire for Forward {
         let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload + self.header };
         self.chain.push(now, Packet { bytes, class: flow }, segment);
     }
+
+    #[inline]
+    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
+        let packet = Packet { bytes: first.payload + self.header, class: flow };
+        self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
+    }
 }
 
 /// The path back.

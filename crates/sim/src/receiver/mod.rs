@@ -54,6 +54,8 @@ pub(crate) struct Receiver {
     window: ReceiveWindow,
     /// Ranges waiting out of order, in order and apart.
     waiting: VecDeque<(u64, u64)>,
+    /// Segments in them.
+    waiting_segments: u64,
     /// A short segment that waits, and by how many bytes it is short: the last of its stream.
     short: Option<(u64, u64)>,
     /// Blocks to report, latest first (Linux: `selective_acks`).
@@ -89,6 +91,7 @@ impl Receiver {
             acked: 0,
             window: ReceiveWindow::new(mss, rmem, now),
             waiting: VecDeque::new(),
+            waiting_segments: 0,
             short: None,
             sacks: [(0, 0); SACKS],
             sack_count: 0,
@@ -119,7 +122,7 @@ impl Receiver {
         self.next
     }
 
-    /// Segments waiting out of order.
+    /// Segments waiting out of order, counted anew from the ranges so that whoever checks the sum checks something.
     pub(crate) fn waiting_segments(&self) -> u64 {
         self.waiting.iter().map(|(start, end)| end - start).sum()
     }
@@ -255,7 +258,7 @@ impl Receiver {
 
     #[inline]
     fn waiting_bytes(&self) -> u64 {
-        if self.waiting.is_empty() { 0 } else { self.waiting_segments() * self.mss as u64 }
+        self.waiting_segments * self.mss as u64
     }
 
     fn quick_acks(&mut self) {
@@ -327,6 +330,7 @@ impl Receiver {
                 }
                 self.next = end;
             }
+            self.waiting_segments -= end - start;
             self.waiting.pop_front();
         }
         let (next, mut kept) = (self.next, 0);
@@ -365,6 +369,7 @@ impl Receiver {
             self.waiting.insert(place, (start, start));
         }
         // Grow the range at `place` over the new data and over the ranges that it now touches.
+        let duplicates = self.duplicate_segments;
         let known = self.waiting[place].1.min(end);
         if known > start {
             self.note_duplicate(start, known);
@@ -378,6 +383,7 @@ impl Receiver {
             self.waiting[place].1 = self.waiting[place].1.max(to);
             self.waiting.remove(place + 1);
         }
+        self.waiting_segments += (end - start) - (self.duplicate_segments - duplicates);
         let (from, to) = self.waiting[place];
         self.report(from, to);
     }

@@ -32,6 +32,9 @@ use transmit::Output;
 pub(crate) trait Wire {
     /// Hands a segment to the path at `now`.
     fn send(&mut self, now: Time, flow: u32, segment: Segment);
+
+    /// Hands over `count` segments with as much payload each, `first` and those after it.
+    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32);
 }
 
 /// What a sender is set to.

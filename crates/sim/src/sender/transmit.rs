@@ -219,12 +219,7 @@ impl Sender {
         let in_flight = self.board.in_flight();
         let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
         self.board.push(segments, tx);
-        let mut bytes = 0;
-        for seq in first..first + segments as u64 {
-            let payload = self.stream.bytes_of(seq);
-            bytes += payload as u64;
-            wire.send(now, self.flow, Segment { stamp_ms: stamp_ms(now), seq, payload });
-        }
+        let bytes = self.put_on_wire(now, first, segments, wire);
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
             departure: now,
@@ -239,6 +234,22 @@ impl Sender {
         if !probe_follows && (packets_out == 0 || self.timers.is_probe()) {
             self.rearm(now);
         }
+    }
+
+    /// Hands segments to the path; returns their payload in bytes.
+    #[inline]
+    fn put_on_wire(&self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) -> u64 {
+        let last = first + segments as u64 - 1;
+        let segment = |seq| Segment { stamp_ms: stamp_ms(now), seq, payload: self.stream.bytes_of(seq) };
+        let tail = segment(last);
+        // Only the last of a stream may be short.
+        if segments > 1 && tail.payload != self.config.mss {
+            wire.send_run(now, self.flow, segment(first), segments - 1);
+            wire.send(now, self.flow, tail);
+        } else {
+            wire.send_run(now, self.flow, segment(first), segments);
+        }
+        (segments - 1) as u64 * self.config.mss as u64 + tail.payload as u64
     }
 
     /// Retransmits what is marked lost, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
@@ -314,14 +325,11 @@ impl Sender {
         let packets_out = self.board.packets_out();
         let in_flight = self.board.in_flight();
         let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
-        let mut bytes = 0;
         for seq in first..first + segments as u64 {
-            let payload = self.stream.bytes_of(seq);
-            bytes += payload as u64;
             note(&mut self.board, seq, tx);
             self.rack.on_retransmit(seq, tx.sent_us);
-            wire.send(now, self.flow, Segment { stamp_ms: stamp_ms(now), seq, payload });
         }
+        let bytes = self.put_on_wire(now, first, segments, wire);
         self.end_burst(now, segments, bytes);
         self.counters.retransmits += segments as u64;
         self.controller.on_sent(&Sent {
