@@ -123,8 +123,9 @@ impl<P: Clone> Chain<P> {
         assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
         self.advance(now);
         self.counts.entered.add_many(count, packet.bytes);
-        let (dropped, due) = self.last.pass_plain_run(now, packet, count, payload);
+        let (dropped, lost, due) = self.last.pass_plain_run(now, packet, count, payload);
         self.counts.dropped[Cause::QueueFull as usize].add_many(dropped, packet.bytes);
+        self.counts.dropped[Cause::Lost as usize].add_many(lost, packet.bytes);
         self.next = self.next.min(due);
     }
 
@@ -252,15 +253,16 @@ struct Entry {
 }
 
 impl<P: Clone> Stage<P> {
-    /// Whether it is one link of constant rate whose limit counts bytes, and a FIFO: what most paths are.
+    /// Whether it is one link of constant rate whose limit counts bytes, random loss or none, and a FIFO: what most
+    /// paths are.
     #[inline]
     fn is_plain(&self) -> bool {
-        matches!(&*self.elements, [Element::Link(queue)] if queue.is_plain())
+        matches!(&*self.elements, [Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)] if queue.is_plain())
             && matches!(self.hold, Hold::Fifo { .. })
     }
 
-    /// Runs packets of one length through a stage that [is plain](Stage::is_plain). Returns how many were dropped, and
-    /// when the first of the others is due; [`Time::NEVER`] if there is none.
+    /// Runs packets of one length through a stage that [is plain](Stage::is_plain). Returns how many found the queue
+    /// full, how many were lost, and when the first of the others is due; [`Time::NEVER`] if there is none.
     #[inline]
     fn pass_plain_run(
         &mut self,
@@ -268,20 +270,28 @@ impl<P: Clone> Stage<P> {
         packet: Packet,
         count: u32,
         mut payload: impl FnMut(u32) -> P,
-    ) -> (u32, Time) {
-        let ([Element::Link(queue)], Hold::Fifo { extra, latest, ring }) =
+    ) -> (u32, u32, Time) {
+        let ([Element::Link(queue), rest @ ..], Hold::Fifo { extra, latest, ring }) =
             (&mut *self.elements, &mut self.hold)
         else {
             unreachable!("see `is_plain`");
         };
-        let (extra, mut first) = (*extra, Time::NEVER);
+        let mut loss = rest.first_mut();
+        let (extra, mut first, mut lost) = (*extra, Time::NEVER, 0);
+        ring.reserve(count as usize);
         let dropped = queue.admit_run(now, packet.bytes, count, |index, departure| {
+            if let Some(Element::Loss(loss)) = &mut loss
+                && loss.loses(departure)
+            {
+                lost += 1;
+                return;
+            }
             let due = departure.saturating_add(extra);
             first = first.min(due);
             *latest = due;
             ring.push_back(Held { due, packet, payload: payload(index) });
         });
-        (dropped, first)
+        (dropped, lost, first)
     }
 
     /// Runs a packet through the stage. Returns what became of it, and when it is due; [`Time::NEVER`] if dropped.

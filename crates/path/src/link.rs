@@ -71,6 +71,40 @@ impl ConstantRate {
         ConstantRate { rate, limit, busy: Busy { nanos: 0, part: 0 }, known: [nothing; 2] }
     }
 
+    /// What a packet of `bytes` means, looked up or worked out.
+    #[inline]
+    fn transmission(&mut self, bytes: u32) -> Transmission {
+        let mut place = (self.known[0].bytes != bytes) as usize;
+        if self.known[place].bytes != bytes {
+            self.learn(bytes);
+            place = 0;
+        }
+        self.known[place]
+    }
+
+    /// Lets packets of one length in at `now`, as [`Server::offer`] does each; tells `accepted` the index and departure
+    /// of those that fit, and returns how many did.
+    #[inline]
+    pub(crate) fn offer_run(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        count: u32,
+        mut accepted: impl FnMut(u32, Time),
+    ) -> u32 {
+        let one = self.transmission(bytes);
+        let (now, rate) = (now.as_nanos(), self.rate);
+        let (mut busy, mut let_in) = (self.busy, 0);
+        for index in 0..count {
+            if let Some(departure) = one.admit(&mut busy, now, rate) {
+                let_in += 1;
+                accepted(index, departure);
+            }
+        }
+        self.busy = busy;
+        let_in
+    }
+
     #[inline(never)]
     fn learn(&mut self, bytes: u32) {
         let work = bytes as u64 * WORK_PER_BYTE;
@@ -91,6 +125,25 @@ impl ConstantRate {
     }
 }
 
+impl Transmission {
+    /// Adds this packet to what the server has to do, if it fits, and returns when it departs.
+    #[inline]
+    fn admit(&self, server: &mut Busy, now: u64, rate: u64) -> Option<Time> {
+        let busy = if now > server.nanos { Busy { nanos: now, part: 0 } } else { *server };
+        let lead = busy.nanos - now;
+        if !self.fits || lead > self.slack_nanos || (lead == self.slack_nanos && busy.part > self.slack_part)
+        {
+            return None;
+        }
+        let part = busy.part + self.part;
+        let carry = part >= rate;
+        let part = if carry { part - rate } else { part };
+        let nanos = busy.nanos.saturating_add(self.nanos + carry as u64);
+        *server = Busy { nanos, part };
+        Some(Time::from_nanos(nanos.saturating_add((part > 0) as u64)))
+    }
+}
+
 impl Server for ConstantRate {
     type Mark = Busy;
 
@@ -101,24 +154,8 @@ impl Server for ConstantRate {
 
     #[inline]
     fn offer(&mut self, now: Time, bytes: u32, _: Bytes) -> Result<Time, Cause> {
-        let now = now.as_nanos();
-        let mut place = (self.known[0].bytes != bytes) as usize;
-        if self.known[place].bytes != bytes {
-            self.learn(bytes);
-            place = 0;
-        }
-        let &Transmission { fits, nanos, part, slack_nanos, slack_part, .. } = &self.known[place];
-        let busy = if now > self.busy.nanos { Busy { nanos: now, part: 0 } } else { self.busy };
-        let lead = busy.nanos - now;
-        if !fits || lead > slack_nanos || (lead == slack_nanos && busy.part > slack_part) {
-            return Err(Cause::QueueFull);
-        }
-        let part = busy.part + part;
-        let carry = part >= self.rate;
-        let part = if carry { part - self.rate } else { part };
-        let nanos = busy.nanos.saturating_add(nanos + carry as u64);
-        self.busy = Busy { nanos, part };
-        Ok(Time::from_nanos(nanos.saturating_add((part > 0) as u64)))
+        let one = self.transmission(bytes);
+        one.admit(&mut self.busy, now.as_nanos(), self.rate).ok_or(Cause::QueueFull)
     }
 
     fn mark(&self) -> Busy {

@@ -20,9 +20,13 @@ impl Loss {
     }
 
     #[inline]
+    pub(crate) fn loses(&mut self, now: Time) -> bool {
+        self.probability.at(now).happens(self.random.next_u32())
+    }
+
+    #[inline]
     pub(crate) fn admit(&mut self, now: Time) -> Fate {
-        let lost = self.probability.at(now).happens(self.random.next_u32());
-        if lost { Fate::Dropped(Cause::Lost) } else { Fate::Leaves(now) }
+        if self.loses(now) { Fate::Dropped(Cause::Lost) } else { Fate::Leaves(now) }
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::config::QueueLimit;
 use crate::element::{Cause, Fate, Moment, Packet, Tally};
+use crate::link::ConstantRate;
 use fullpipe_units::{Bytes, Duration, Time};
 use std::collections::VecDeque;
 use std::fmt;
@@ -62,6 +63,29 @@ pub(crate) struct Queue<S: Server> {
     departures: Option<Departures>,
     /// Only kept where packets are announced before they arrive. Never empty.
     history: Option<VecDeque<Snapshot<S::Mark>>>,
+}
+
+impl Queue<ConstantRate> {
+    /// [`Queue::admit`] for `count` packets of one length at `now`, in a queue that [is plain](Queue::is_plain). Tells
+    /// `accepted` which got in and when they leave; returns how many did not.
+    #[inline]
+    pub(crate) fn admit_run(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        count: u32,
+        mut accepted: impl FnMut(u32, Time),
+    ) -> u32 {
+        debug_assert!(self.is_plain());
+        let clear = &mut self.clear;
+        let let_in = self.server.offer_run(now, bytes, count, |index, departure| {
+            *clear = departure;
+            accepted(index, departure);
+        });
+        self.accepted.add_many(let_in, bytes);
+        self.dropped.add_many(count - let_in, bytes);
+        count - let_in
+    }
 }
 
 /// A queue right after an arrival.
@@ -124,30 +148,6 @@ impl<S: Server> Queue<S> {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.departures.is_none() && self.history.is_none()
-    }
-
-    /// [`Queue::admit`] for `count` packets of one length at `now`, in a queue that [is plain](Queue::is_plain) and whose
-    /// server every packet can pass. Tells `accepted` which got in and when they leave; returns how many did not.
-    #[inline]
-    pub(crate) fn admit_run(
-        &mut self,
-        now: Time,
-        bytes: u32,
-        count: u32,
-        mut accepted: impl FnMut(u32, Time),
-    ) -> u32 {
-        debug_assert!(self.is_plain() && self.server.can_pass(bytes));
-        let mut let_in = 0;
-        for index in 0..count {
-            if let Ok(departure) = self.server.offer(now, bytes, self.limit.bytes) {
-                self.clear = departure;
-                let_in += 1;
-                accepted(index, departure);
-            }
-        }
-        self.accepted.add_many(let_in, bytes);
-        self.dropped.add_many(count - let_in, bytes);
-        count - let_in
     }
 
     /// Why a packet is turned away before the server is asked.

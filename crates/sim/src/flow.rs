@@ -158,7 +158,7 @@ impl Flow {
             && let Some(arrival) = self.merging.take()
         {
             self.merge_due = Time::NEVER;
-            ended |= self.receive(now, &arrival, back);
+            ended |= self.receive_merged(now, &arrival, back);
         }
         self.update_own_due();
         ended
@@ -217,7 +217,7 @@ impl Flow {
             _ => {
                 self.merge_due = now + self.config.gro;
                 if let Some(held) = self.merging.replace(arrival) {
-                    ended = self.receive(now, &held, back);
+                    ended = self.receive_merged(now, &held, back);
                 }
             }
         }
@@ -248,7 +248,7 @@ impl Flow {
         back.send(now, self.config.sender.flow, ack);
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
         let rtt = self.sender.as_ref().map_or(Duration::ZERO, Sender::srtt);
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
@@ -265,6 +265,11 @@ impl Flow {
             self.answer(now, early, back);
         }
         completed && self.end(now, true)
+    }
+
+    #[inline(never)]
+    fn receive_merged(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
+        self.receive(now, arrival, back)
     }
 
     /// Ends the flow's measures, once; returns whether it did.

@@ -20,6 +20,8 @@ use window::ReceiveWindow;
 const MAX_QUICK_ACKS: u32 = 16;
 /// Linux `TCP_ATO_MIN` and `TCP_DELACK_MIN`: 40 ms.
 const ATO_MIN: Duration = Duration::from_millis(40);
+/// Linux `TCP_ATO_MIN / 2`: arrivals at most this far apart bring the delayed-ACK time to twice this, [`ATO_MIN`].
+const STEADY_GAP: Duration = Duration::from_millis(20);
 /// Linux `TCP_DELACK_MAX`: 200 ms.
 const ATO_MAX: Duration = Duration::from_millis(200);
 /// Linux `net.ipv4.tcp_comp_sack_nr`.
@@ -137,10 +139,31 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
         self.arrived_segments += arrival.segments as u64;
-        let end = arrival.seq + arrival.segments as u64;
         if arrival.seq <= self.acked {
             self.echo_ms = arrival.stamp_ms;
         }
+        // Most data: the next in order, nothing waiting, quick ACKs over, the delayed-ACK time where steady arrivals
+        // leave it, and no room in the window to grow into. What follows for it is then short.
+        let steady = arrival.seq == self.next
+            && self.waiting.is_empty()
+            && self.quick == 0
+            && self.ato == ATO_MIN
+            && self.window.is_fully_offered()
+            && now <= self.last_arrival + STEADY_GAP;
+        if !steady {
+            return self.on_any_arrival(now, arrival, rtt);
+        }
+        self.last_arrival = now;
+        self.next += arrival.segments as u64;
+        self.next_bytes += arrival.bytes;
+        self.window.on_read(now, self.next_bytes, rtt);
+        self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now, rtt)
+    }
+
+    /// The rest of [`Receiver::on_arrival`] where there is more to do.
+    #[inline(never)]
+    fn on_any_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
+        let end = arrival.seq + arrival.segments as u64;
         if arrival.seq > self.next {
             self.on_data_out_of_order(arrival, end);
             return self.check_ack(now, false, rtt);
@@ -240,8 +263,8 @@ impl Receiver {
         } else {
             let gap = now.saturating_since(self.last_arrival);
             let half = Duration::from_nanos(self.ato.as_nanos() / 2);
-            if gap <= Duration::from_millis(20) {
-                self.ato = half + Duration::from_millis(20);
+            if gap <= STEADY_GAP {
+                self.ato = half + STEADY_GAP;
             } else if gap < self.ato {
                 self.ato = (half + gap).min(ATO_MAX);
             } else if gap > Duration::from_millis(200) {
@@ -296,8 +319,13 @@ impl Receiver {
 
     /// Sets the delayed-ACK timer, at most an RTT away where that is over 40 ms (Linux: `tcp_send_delayed_ack`). Returns
     /// whether the ACK must leave now instead, because the timer is about to fire anyway.
+    #[inline]
     fn delay_ack(&mut self, now: Time, rtt: Duration) -> bool {
-        let delay = if rtt == Duration::ZERO { self.ato } else { self.ato.min(rtt.max(ATO_MIN)) };
+        let delay = if rtt == Duration::ZERO || self.ato == ATO_MIN {
+            self.ato
+        } else {
+            self.ato.min(rtt.max(ATO_MIN))
+        };
         let jiffies = Jiffies::at(now);
         let soon = jiffies.plus(Duration::from_nanos(delay.as_nanos() / 4)).start();
         if self.delayed_ack != Time::NEVER && self.delayed_ack <= soon {

@@ -48,6 +48,12 @@ impl ReceiveWindow {
         }
     }
 
+    /// Whether [`ReceiveWindow::on_data`] would change nothing with nothing waiting.
+    #[inline]
+    pub(crate) fn is_fully_offered(&self) -> bool {
+        self.offered >= self.clamp
+    }
+
     /// Data of `bytes` arrived in one piece, `waiting` bytes are out of order. Returns whether the window grew: then
     /// Linux acknowledges at once, so that the sender learns of it.
     #[inline]

@@ -121,6 +121,7 @@ impl Sender {
         moved
     }
 
+    #[inline(never)]
     fn on_any_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         self.in_ack = true;
         let prior_una = self.board.una;
@@ -207,14 +208,14 @@ impl Sender {
             Retransmit::None => {}
             Retransmit::Lost => self.retransmit_lost(now, wire),
             Retransmit::New => {
-                self.write(now, Push::Normal, wire);
+                self.write_rarely(now, Push::Normal, wire);
                 if self.board.next <= self.recovery.high_seq {
                     self.recovery.frto = false;
                     self.retransmit_lost(now, wire);
                 }
             }
         }
-        self.write(now, Push::Normal, wire);
+        self.write_rarely(now, Push::Normal, wire);
     }
 
     /// Tags what the blocks report (Linux: `tcp_sacktag_write_queue`).

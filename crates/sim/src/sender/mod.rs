@@ -220,7 +220,7 @@ impl Sender {
 
     /// Sends what may be sent (first write, or more data from the application).
     pub(crate) fn push(&mut self, now: Time, wire: &mut impl Wire) {
-        self.write(now, transmit::Push::Normal, wire);
+        self.write_rarely(now, transmit::Push::Normal, wire);
     }
 
     /// End of the highest SACKed segment, `una` when none is (Linux: `tcp_highest_sack_seq`).

@@ -177,7 +177,7 @@ impl Sender {
             let before = self.board.next;
             let has_new = self.has_sendable();
             if has_new {
-                self.write(now, Push::Probe, wire);
+                self.write_rarely(now, Push::Probe, wire);
             } else {
                 let last = self.board.next - 1;
                 self.probe(now, last, wire);

@@ -127,6 +127,7 @@ impl Sender {
     }
 
     /// The pacing timer fired (Linux: `tcp_pace_kick`, then `tcp_tsq_write`).
+    #[inline]
     pub(super) fn on_pacing_timer(&mut self, now: Time, wire: &mut impl Wire) {
         if self.board.lost_out > self.board.retrans_out && self.limits.cwnd > self.board.in_flight() {
             self.retransmit_lost(now, wire);
@@ -135,6 +136,7 @@ impl Sender {
     }
 
     /// Sends new data (Linux: `tcp_write_xmit`); returns how many segments. If it sends, it sets the timer.
+    #[inline(always)]
     pub(super) fn write(&mut self, now: Time, push: Push, wire: &mut impl Wire) -> u32 {
         let mut cwnd_limited = false;
         let mut sent = 0;
@@ -180,6 +182,12 @@ impl Sender {
         sent
     }
 
+    /// [`Sender::write`] where it is not hot.
+    #[inline(never)]
+    pub(super) fn write_rarely(&mut self, now: Time, push: Push, wire: &mut impl Wire) {
+        self.write(now, push, wire);
+    }
+
     /// Whether a partial burst should wait for the next ACK to become a full one (Linux: `tcp_tso_should_defer`).
     #[inline]
     fn should_defer(&self, now: Time, max_segments: u32, available: u32, cwnd_limited: &mut bool) -> bool {
@@ -211,7 +219,7 @@ impl Sender {
     }
 
     /// Sends the next `segments` new segments as one burst.
-    #[inline]
+    #[inline(always)]
     fn send_new(&mut self, now: Time, segments: u32, push: Push, wire: &mut impl Wire) {
         self.begin_burst(now);
         let first = self.board.next;
@@ -341,19 +349,24 @@ impl Sender {
         });
     }
 
-    /// Tells the controller when data leaves an idle connection (Linux: `tcp_event_data_sent`).
     #[inline]
     fn begin_burst(&mut self, now: Time) {
         if self.board.in_flight() == 0 {
-            let start = TransmitStart {
-                connection: self.connection(now),
-                last_sent: self.output.last_sent,
-                rto: Duration::from_micros(self.rtt.rto_us as u64),
-            };
-            self.controller.on_transmit_start(&start);
-            self.update_limits();
+            self.start_from_idle(now);
         }
         self.output.last_sent = now;
+    }
+
+    /// Tells the controller that data leaves an idle connection (Linux: `tcp_event_data_sent`).
+    #[cold]
+    fn start_from_idle(&mut self, now: Time) {
+        let start = TransmitStart {
+            connection: self.connection(now),
+            last_sent: self.output.last_sent,
+            rto: Duration::from_micros(self.rtt.rto_us as u64),
+        };
+        self.controller.on_transmit_start(&start);
+        self.update_limits();
     }
 
     /// Counts a burst and moves the earliest departure of the next (Linux: `tcp_update_skb_after_send`).
