@@ -386,10 +386,10 @@ impl Receiver {
         if self.window.on_data(arrival.bytes, waiting) {
             self.quick |= 1;
         }
-        // The usual place is the end.
+        // The usual place is the end, or the first hole.
         let mut place = self.waiting.len();
-        while place > 0 && self.waiting[place - 1].0 > start {
-            place -= 1;
+        if self.waiting.back().is_some_and(|last| last.0 > start) {
+            place = self.waiting.partition_point(|range| range.0 <= start);
         }
         if place > 0 && self.waiting[place - 1].1 >= start {
             place -= 1;
@@ -424,10 +424,17 @@ impl Receiver {
         if place >= SACKS_EXPECTED && self.compressed > 0 {
             self.early = Some(self.acknowledge());
         }
+        // Usually the block on top has grown, and touches no other.
+        let apart = |block: &(u64, u64)| block.0 > end || block.1 < start;
+        if place == 0 && self.sacks[..self.sack_count].iter().skip(1).all(apart) {
+            self.sacks[0] = (start, end);
+            self.sack_count = self.sack_count.max(1);
+            return;
+        }
         let mut kept = 1;
         let mut fresh = [(start, end); SACKS];
         for block in &self.sacks[..self.sack_count] {
-            if (block.0 > end || block.1 < start) && kept < SACKS {
+            if apart(block) && kept < SACKS {
                 fresh[kept] = *block;
                 kept += 1;
             }

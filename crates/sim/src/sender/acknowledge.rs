@@ -38,8 +38,8 @@ fn stamp_of(now: Time, sent_us: u32) -> u32 {
     stamp_ms(now - Duration::from_micros(age as u64))
 }
 
-fn widen(stamps: &mut Option<(u32, u32)>, sent_us: u32) {
-    *stamps = Some((stamps.map_or(sent_us, |(first, _)| first), sent_us));
+fn widen(stamps: &mut Option<(u32, u32)>, first_us: u32, last_us: u32) {
+    *stamps = Some((stamps.map_or(first_us, |(first, _)| first), last_us));
 }
 
 impl Sender {
@@ -246,22 +246,25 @@ impl Sender {
             let end = end.min(self.board.next);
             let mut from = start.max(self.board.una);
             while let Some(seq) = self.board.next_unsacked(from, end) {
-                from = seq + 1;
-                let tx = *self.board.tx(seq);
-                let ever = self.board.ever_retransmitted.get(seq);
-                self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
+                // Segments that were sent once left in order, so the last of a run of them stands for all.
+                let run = self.board.end_of_sent_once(seq, end) - seq;
+                let ever = run == 0;
+                let (count, last) = (run.max(1), seq + run.max(1) - 1);
+                from = last + 1;
+                let tx = *self.board.tx(last);
+                self.rack.on_delivered(last, tx.sent_us, now_us, ever, self.min_rtt.micros());
                 if !ever {
                     if seq < prior_highest.max(self.highest_sacked) {
                         reordered = reordered.min(seq);
                     }
                     flags.original_delivered |= seq < self.recovery.high_seq;
-                    widen(&mut stamps.sacked, tx.sent_us);
+                    widen(&mut stamps.sacked, self.board.tx(seq).sent_us, tx.sent_us);
                 }
-                self.board.mark_sacked(seq);
-                newly += 1;
-                self.highest_sacked = self.highest_sacked.max(seq + 1);
+                self.board.mark_sacked(seq, count);
+                newly += count as u32;
+                self.highest_sacked = self.highest_sacked.max(last + 1);
                 flags.data_sacked = true;
-                self.sampler.on_delivered(&tx, seq, ever);
+                self.sampler.on_delivered(&tx, last, ever);
                 *basis = Some(tx.delivered);
             }
         }
@@ -330,26 +333,35 @@ impl Sender {
         let mut newly = 0;
         while self.board.una < ack.ack {
             let seq = self.board.una;
-            let tx = *self.board.tx(seq);
-            let ever = self.board.ever_retransmitted.get(seq);
+            // What was SACKed before has nothing more to tell.
+            let sacked = self.board.end_of_sacked(seq, ack.ack) - seq;
+            if sacked > 0 {
+                self.board.pop(sacked);
+                continue;
+            }
+            // Segments that were sent once left in order, so the last of a run of them stands for all.
+            let run = self.board.end_of_sent_once(seq, ack.ack) - seq;
+            let ever = run == 0;
+            let (count, last) = (run.max(1), seq + run.max(1) - 1);
+            let tx = *self.board.tx(last);
             if ever {
                 flags.retransmitted_acked = true;
-            } else if !self.board.sacked.get(seq) {
-                widen(&mut stamps.acked, tx.sent_us);
+            } else {
+                widen(&mut stamps.acked, self.board.tx(seq).sent_us, tx.sent_us);
                 reordered = reordered.min(seq);
                 flags.original_delivered |= seq < self.recovery.high_seq;
             }
-            if !self.board.sacked.get(seq) {
-                newly += 1;
+            if !self.board.is_sacked(seq) {
+                newly += count as u32;
                 // An echo from before the retransmission: it was the original that arrived.
                 let spurious = ever && recovery::echoes_before(ack.echo_ms, stamp_of(now, tx.sent_us));
                 if !spurious {
-                    self.rack.on_delivered(seq, tx.sent_us, now_us, ever, self.min_rtt.micros());
+                    self.rack.on_delivered(last, tx.sent_us, now_us, ever, self.min_rtt.micros());
                 }
-                self.sampler.on_delivered(&tx, seq, ever);
+                self.sampler.on_delivered(&tx, last, ever);
                 *basis = Some(tx.delivered);
             }
-            self.board.pop_tagged();
+            self.board.pop(count);
         }
         if newly > 0 {
             self.sampler.count_delivered(now, newly);

@@ -162,7 +162,7 @@ impl Rack {
         self.first_original = self.first_original.max(board.una);
         while let Some(seq) = board.next_unsacked(self.first_original, board.next) {
             self.first_original = seq;
-            if board.ever_retransmitted.get(seq) || board.lost.get(seq) {
+            if board.was_retransmitted(seq) || board.is_lost(seq) {
                 self.first_original += 1;
                 continue;
             }
@@ -183,9 +183,9 @@ impl Rack {
         while let Some(&(seq, sent_us)) = self.retransmissions.front() {
             // A tail loss probe repeats a segment without counting it as retransmitted, so that bit does not decide.
             let stale = seq < board.una
-                || board.sacked.get(seq)
+                || board.is_sacked(seq)
                 || board.tx(seq).sent_us != sent_us
-                || (board.lost.get(seq) && !board.retransmitted.get(seq));
+                || (board.is_lost(seq) && !board.is_retransmitted(seq));
             if !stale {
                 if !self.left_before_newest(seq, sent_us) {
                     break;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn sack(board: &mut Scoreboard, rack: &mut Rack, seq: u64, now_us: u32) {
-        board.mark_sacked(seq);
+        board.mark_sacked(seq, 1);
         rack.on_delivered(seq, board.tx(seq).sent_us, now_us, false, 40_000);
     }
 
@@ -290,7 +290,7 @@ mod tests {
         let mut board = Scoreboard::new();
         board.push(4, TxState::default());
         let mut rack = Rack::new(0);
-        board.mark_sacked(2);
+        board.mark_sacked(2, 1);
         rack.on_delivered(2, 0, 50_000, false, 40_000);
         assert_eq!(detect(&mut rack, &mut board, 50_000, CaState::Recovery).0, [0, 1]);
     }

@@ -302,7 +302,7 @@ impl Sender {
     /// Linux: `tcp_any_retrans_done`.
     fn any_retransmission(&self) -> bool {
         self.board.retrans_out > 0
-            || (self.board.packets_out() > 0 && self.board.ever_retransmitted.get(self.board.una))
+            || (self.board.packets_out() > 0 && self.board.was_retransmitted(self.board.una))
     }
 
     /// Linux: `tcp_enter_loss`.
@@ -334,7 +334,7 @@ impl Sender {
         let mut from = head;
         while let Some(seq) = self.board.next_unsacked(from, self.board.next) {
             from = seq + 1;
-            let already = self.board.lost.get(seq) && !self.board.retransmitted.get(seq);
+            let already = self.board.is_lost(seq) && !self.board.is_retransmitted(seq);
             if already || (seq != head && !self.rack.expired(&self.board, seq, now_us)) {
                 continue;
             }

@@ -1,53 +1,27 @@
 //! The retransmission queue: what is sent and not yet cumulatively acknowledged.
 //!
 //! One ring, indexed by sequence number, in struct-of-arrays form: the transmit state of each segment and four bits that
-//! mirror Linux's `TCPCB_*` tags. Bits of segments outside `una..next` are always clear.
+//! mirror Linux's `TCPCB_*` tags. Tags of segments outside `una..next` are always clear. What concerns many segments (a
+//! SACK block, a cumulative ACK) is done 64 at a time.
 
 use fullpipe_cc::delivery::TxState;
 
-/// A ring of bits, one a segment.
-#[derive(Debug, Default)]
-pub(crate) struct Bits {
-    words: Vec<u64>,
+/// The tags of 64 segments, one bit a segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tags {
+    /// SACKed (`TCPCB_SACKED_ACKED`).
+    sacked: u64,
+    /// Marked lost (`TCPCB_LOST`).
+    lost: u64,
+    /// A retransmission is out (`TCPCB_SACKED_RETRANS`).
+    retransmitted: u64,
+    /// Was ever retransmitted (`TCPCB_EVER_RETRANS`).
+    ever_retransmitted: u64,
 }
 
-impl Bits {
-    fn with_capacity(segments: usize) -> Bits {
-        Bits { words: vec![0; segments / 64] }
-    }
-
-    #[inline]
-    fn place(&self, seq: u64) -> (usize, u64) {
-        let word = (seq / 64) as usize & (self.words.len() - 1);
-        (word, 1 << (seq % 64))
-    }
-
-    /// Whether the bit of `seq` is set.
-    #[inline]
-    pub(crate) fn get(&self, seq: u64) -> bool {
-        let (word, bit) = self.place(seq);
-        self.words[word] & bit != 0
-    }
-
-    /// Sets the bit of `seq`.
-    #[inline]
-    pub(crate) fn set(&mut self, seq: u64) {
-        let (word, bit) = self.place(seq);
-        self.words[word] |= bit;
-    }
-
-    /// Clears the bit of `seq`.
-    #[inline]
-    pub(crate) fn clear(&mut self, seq: u64) {
-        let (word, bit) = self.place(seq);
-        self.words[word] &= !bit;
-    }
-
-    /// The bits of the 64 segments that share a word with `seq`.
-    #[inline]
-    fn word(&self, seq: u64) -> u64 {
-        self.words[(seq / 64) as usize & (self.words.len() - 1)]
-    }
+#[inline]
+fn bit(seq: u64) -> u64 {
+    1 << (seq % 64)
 }
 
 /// The ring. Counts are Linux's (`packets_out` and so on), in segments.
@@ -57,14 +31,6 @@ pub(crate) struct Scoreboard {
     pub(crate) una: u64,
     /// Next segment to send for the first time (`SND.NXT`).
     pub(crate) next: u64,
-    /// SACKed (`TCPCB_SACKED_ACKED`).
-    pub(crate) sacked: Bits,
-    /// Marked lost (`TCPCB_LOST`).
-    pub(crate) lost: Bits,
-    /// A retransmission is out (`TCPCB_SACKED_RETRANS`).
-    pub(crate) retransmitted: Bits,
-    /// Was ever retransmitted (`TCPCB_EVER_RETRANS`).
-    pub(crate) ever_retransmitted: Bits,
     /// Segments with the bit `sacked`.
     pub(crate) sacked_out: u32,
     /// Segments with the bit `lost`.
@@ -73,6 +39,7 @@ pub(crate) struct Scoreboard {
     pub(crate) retrans_out: u32,
     /// Segments in `una..next` that were ever retransmitted; while zero an ACK needs no look at single segments.
     pub(crate) ever_out: u32,
+    tags: Vec<Tags>,
     tx: Vec<TxState>,
 }
 
@@ -83,14 +50,11 @@ impl Scoreboard {
         Scoreboard {
             una: 0,
             next: 0,
-            sacked: Bits::with_capacity(Self::INITIAL),
-            lost: Bits::with_capacity(Self::INITIAL),
-            retransmitted: Bits::with_capacity(Self::INITIAL),
-            ever_retransmitted: Bits::with_capacity(Self::INITIAL),
             sacked_out: 0,
             lost_out: 0,
             retrans_out: 0,
             ever_out: 0,
+            tags: vec![Tags::default(); Self::INITIAL / 64],
             tx: vec![TxState::default(); Self::INITIAL],
         }
     }
@@ -132,11 +96,46 @@ impl Scoreboard {
         self.next += segments as u64;
     }
 
+    #[inline]
+    fn tags(&self, seq: u64) -> &Tags {
+        &self.tags[(seq / 64) as usize & (self.tags.len() - 1)]
+    }
+
+    #[inline]
+    fn tags_mut(&mut self, seq: u64) -> &mut Tags {
+        let mask = self.tags.len() - 1;
+        &mut self.tags[(seq / 64) as usize & mask]
+    }
+
+    /// Whether `seq` is SACKed.
+    #[inline]
+    pub(crate) fn is_sacked(&self, seq: u64) -> bool {
+        self.tags(seq).sacked & bit(seq) != 0
+    }
+
+    /// Whether `seq` is marked lost.
+    #[inline]
+    pub(crate) fn is_lost(&self, seq: u64) -> bool {
+        self.tags(seq).lost & bit(seq) != 0
+    }
+
+    /// Whether a retransmission of `seq` is out.
+    #[inline]
+    pub(crate) fn is_retransmitted(&self, seq: u64) -> bool {
+        self.tags(seq).retransmitted & bit(seq) != 0
+    }
+
+    /// Whether `seq` was ever retransmitted.
+    #[inline]
+    pub(crate) fn was_retransmitted(&self, seq: u64) -> bool {
+        self.tags(seq).ever_retransmitted & bit(seq) != 0
+    }
+
     /// Notes that `seq`, which is marked lost, was retransmitted with the state `tx`.
     #[inline]
     pub(crate) fn retransmit(&mut self, seq: u64, tx: TxState) {
-        debug_assert!(self.lost.get(seq) && !self.retransmitted.get(seq));
-        self.retransmitted.set(seq);
+        debug_assert!(self.is_lost(seq) && !self.is_retransmitted(seq));
+        self.tags_mut(seq).retransmitted |= bit(seq);
         self.retrans_out += 1;
         self.probe(seq, tx);
     }
@@ -146,99 +145,121 @@ impl Scoreboard {
     pub(crate) fn probe(&mut self, seq: u64, tx: TxState) {
         let mask = self.tx.len() - 1;
         self.tx[seq as usize & mask] = tx;
-        if !self.ever_retransmitted.get(seq) {
-            self.ever_retransmitted.set(seq);
-            self.ever_out += 1;
-        }
+        self.ever_out += !self.was_retransmitted(seq) as u32;
+        self.tags_mut(seq).ever_retransmitted |= bit(seq);
     }
 
     /// Marks `seq` lost; if it was lost already, its retransmission is lost now (Linux: `tcp_mark_skb_lost`).
     pub(crate) fn mark_lost(&mut self, seq: u64) {
-        if !self.lost.get(seq) {
-            self.lost.set(seq);
+        if !self.is_lost(seq) {
+            self.tags_mut(seq).lost |= bit(seq);
             self.lost_out += 1;
-        } else if self.retransmitted.get(seq) {
-            self.retransmitted.clear(seq);
-            self.retrans_out -= 1;
+        } else {
+            self.expire_retransmission(seq);
         }
     }
 
     /// A retransmission of `seq`, if one is out, is not any more.
     pub(crate) fn expire_retransmission(&mut self, seq: u64) {
-        if self.retransmitted.get(seq) {
-            self.retransmitted.clear(seq);
-            self.retrans_out -= 1;
-        }
+        self.retrans_out -= self.is_retransmitted(seq) as u32;
+        self.tags_mut(seq).retransmitted &= !bit(seq);
     }
 
-    /// Marks `seq` SACKed: it is neither lost nor out as a retransmission any more (Linux: `tcp_sacktag_one`).
+    /// Marks `count` segments from `seq` on SACKed: they are neither lost nor out as retransmissions any more (Linux:
+    /// `tcp_sacktag_one`). None of them was.
     #[inline]
-    pub(crate) fn mark_sacked(&mut self, seq: u64) {
-        debug_assert!(!self.sacked.get(seq));
-        self.clear_lost_and_retransmitted(seq);
-        self.sacked.set(seq);
-        self.sacked_out += 1;
-    }
-
-    #[inline]
-    fn clear_lost_and_retransmitted(&mut self, seq: u64) {
-        if self.lost.get(seq) {
-            self.lost.clear(seq);
-            self.lost_out -= 1;
-        }
-        if self.retransmitted.get(seq) {
-            self.retransmitted.clear(seq);
-            self.retrans_out -= 1;
-        }
+    pub(crate) fn mark_sacked(&mut self, seq: u64, count: u64) {
+        let (mut lost, mut retransmitted) = (0, 0);
+        self.each_word(seq, count, |tags, bits| {
+            debug_assert!(tags.sacked & bits == 0);
+            lost += (tags.lost & bits).count_ones();
+            retransmitted += (tags.retransmitted & bits).count_ones();
+            tags.sacked |= bits;
+            tags.lost &= !bits;
+            tags.retransmitted &= !bits;
+        });
+        self.sacked_out += count as u32;
+        self.lost_out -= lost;
+        self.retrans_out -= retransmitted;
     }
 
     /// Takes the mark of loss from every segment out (Linux: `tcp_undo_cwnd_reduction` with `unmark_loss`).
     pub(crate) fn unmark_all_lost(&mut self) {
         if self.lost_out > 0 {
-            self.lost.words.fill(0);
+            self.tags.iter_mut().for_each(|tags| tags.lost = 0);
             self.lost_out = 0;
         }
     }
 
-    /// Moves `una` past one tagged segment and clears its tags.
+    /// Moves `una` past `count` segments and clears their tags.
     #[inline]
-    pub(crate) fn pop_tagged(&mut self) {
-        let seq = self.una;
-        if self.sacked.get(seq) {
-            self.sacked.clear(seq);
-            self.sacked_out -= 1;
+    pub(crate) fn pop(&mut self, count: u64) {
+        let (mut sacked, mut lost, mut retransmitted, mut ever) = (0, 0, 0, 0);
+        self.each_word(self.una, count, |tags, bits| {
+            sacked += (tags.sacked & bits).count_ones();
+            lost += (tags.lost & bits).count_ones();
+            retransmitted += (tags.retransmitted & bits).count_ones();
+            ever += (tags.ever_retransmitted & bits).count_ones();
+            tags.sacked &= !bits;
+            tags.lost &= !bits;
+            tags.retransmitted &= !bits;
+            tags.ever_retransmitted &= !bits;
+        });
+        self.sacked_out -= sacked;
+        self.lost_out -= lost;
+        self.retrans_out -= retransmitted;
+        self.ever_out -= ever;
+        self.una += count;
+    }
+
+    /// Shows `change` each word of tags that holds some of the `count` segments from `seq` on, and which bits those are.
+    #[inline]
+    fn each_word(&mut self, seq: u64, count: u64, mut change: impl FnMut(&mut Tags, u64)) {
+        let (mut seq, end) = (seq, seq + count);
+        while seq < end {
+            let here = (64 - seq % 64).min(end - seq);
+            change(self.tags_mut(seq), u64::MAX >> (64 - here) << (seq % 64));
+            seq += here;
         }
-        self.clear_lost_and_retransmitted(seq);
-        if self.ever_retransmitted.get(seq) {
-            self.ever_retransmitted.clear(seq);
-            self.ever_out -= 1;
-        }
-        self.una += 1;
     }
 
     /// The first segment at or after `from` that is marked lost and has no retransmission out; `None` before `next`.
     pub(crate) fn next_to_retransmit(&self, from: u64) -> Option<u64> {
-        self.find(from, |seq| self.lost.word(seq) & !self.retransmitted.word(seq) & !self.sacked.word(seq))
+        let found = self.find(from, self.next, |tags| tags.lost & !tags.retransmitted & !tags.sacked);
+        (found < self.next).then_some(found)
     }
 
     /// The first segment in `from..to` that is not SACKed.
+    #[inline]
     pub(crate) fn next_unsacked(&self, from: u64, to: u64) -> Option<u64> {
-        self.find(from, |seq| !self.sacked.word(seq)).filter(|seq| *seq < to)
+        let found = self.find(from, to, |tags| !tags.sacked);
+        (found < to).then_some(found)
     }
 
-    /// The first segment at or after `from` and before `next` whose bit is set in `word(seq)`.
+    /// The end, at most `to`, of the run from `from` on of segments that are SACKed and were sent once.
     #[inline]
-    fn find(&self, from: u64, word: impl Fn(u64) -> u64) -> Option<u64> {
+    pub(crate) fn end_of_sacked(&self, from: u64, to: u64) -> u64 {
+        self.find(from, to, |tags| !tags.sacked | tags.ever_retransmitted)
+    }
+
+    /// The end, at most `to`, of the run from `from` on of segments that are not SACKed and were sent once.
+    #[inline]
+    pub(crate) fn end_of_sent_once(&self, from: u64, to: u64) -> u64 {
+        self.find(from, to, |tags| tags.sacked | tags.ever_retransmitted)
+    }
+
+    /// The first segment in `from..to` whose bit is set in `word`; `to` (or `from`, if that is later) when there is none.
+    #[inline]
+    fn find(&self, from: u64, to: u64, word: impl Fn(&Tags) -> u64) -> u64 {
         let mut seq = from;
-        while seq < self.next {
-            let bits = word(seq) >> (seq % 64);
+        while seq < to {
+            let bits = word(self.tags(seq)) >> (seq % 64);
             if bits != 0 {
-                let found = seq + bits.trailing_zeros() as u64;
-                return (found < self.next).then_some(found);
+                return (seq + bits.trailing_zeros() as u64).min(to);
             }
             seq = (seq / 64 + 1) * 64;
         }
-        None
+        to.max(from)
     }
 
     /// Doubles the ring.
@@ -250,16 +271,17 @@ impl Scoreboard {
             tx[seq as usize & (new - 1)] = self.tx[seq as usize & (old - 1)];
         }
         self.tx = tx;
-        for bits in [&mut self.sacked, &mut self.lost, &mut self.retransmitted, &mut self.ever_retransmitted]
-        {
-            let mut wide = Bits::with_capacity(new);
-            for seq in self.una..self.next {
-                if bits.get(seq) {
-                    wide.set(seq);
-                }
-            }
-            *bits = wide;
-        }
+        let before = std::mem::replace(&mut self.tags, vec![Tags::default(); new / 64]);
+        // The first and the last word may share a place in the old ring, so each takes only its own bits.
+        let mut word = self.una / 64;
+        self.each_word(self.una, self.next - self.una, |tags, bits| {
+            let was = before[word as usize & (old / 64 - 1)];
+            tags.sacked |= was.sacked & bits;
+            tags.lost |= was.lost & bits;
+            tags.retransmitted |= was.retransmitted & bits;
+            tags.ever_retransmitted |= was.ever_retransmitted & bits;
+            word += 1;
+        });
     }
 }
 
@@ -276,7 +298,7 @@ mod tests {
     #[test]
     fn in_flight_is_out_less_sacked_and_lost_plus_retransmitted() {
         let mut board = board(10);
-        board.mark_sacked(5);
+        board.mark_sacked(5, 1);
         board.mark_lost(0);
         board.mark_lost(1);
         assert_eq!(board.in_flight(), 7);
@@ -306,14 +328,26 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_that_wraps_within_a_word_grows_with_its_tags_in_place() {
+        let mut board = board(60);
+        board.pop(50);
+        board.push(50, TxState::default());
+        // Segments 50 to 63 and 64 to 109 shared the only words.
+        board.mark_sacked(52, 3);
+        board.mark_sacked(100, 2);
+        board.push(200, TxState::default());
+        assert_eq!((board.end_of_sacked(52, 310), board.end_of_sacked(100, 310)), (55, 102));
+        board.pop(260);
+        assert_eq!((board.sacked_out, board.packets_out()), (0, 0));
+    }
+
+    #[test]
     fn a_search_stops_at_the_end_of_what_was_sent() {
         let mut board = board(70);
         assert_eq!(board.next_unsacked(0, 70), Some(0));
-        for seq in 0..70 {
-            board.sacked.set(seq);
-        }
+        board.mark_sacked(0, 70);
         assert_eq!(board.next_unsacked(0, 70), None);
-        board.una = 64;
-        assert_eq!(board.next_unsacked(64, 70), None);
+        board.pop(64);
+        assert_eq!((board.next_unsacked(64, 70), board.sacked_out), (None, 6));
     }
 }

@@ -219,7 +219,7 @@ impl Sender {
         self.enter_loss(now);
         self.timers.retransmits += 1;
         let head = self.board.una;
-        if !self.board.retransmitted.get(head) {
+        if !self.board.is_retransmitted(head) {
             self.retransmit(now, head, 1, wire);
         }
         self.rtt.back_off();

@@ -296,9 +296,9 @@ impl Sender {
         while segments < most {
             let next = seq + segments as u64;
             let same = next < self.board.next
-                && self.board.lost.get(next)
-                && !self.board.retransmitted.get(next)
-                && !self.board.sacked.get(next)
+                && self.board.is_lost(next)
+                && !self.board.is_retransmitted(next)
+                && !self.board.is_sacked(next)
                 && self.board.tx(next).sent_us == sent_us;
             if !same {
                 break;
