@@ -5,6 +5,7 @@
 //! hop costs no event, however many elements it has. A new stage begins behind an element that reorders, because an
 //! element that keeps order must see arrivals in order; between stages a packet waits in a heap.
 
+use crate::carrier::Carrier;
 use crate::config::ElementConfig;
 use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
 use crate::error::ConfigError;
@@ -19,6 +20,7 @@ pub struct Chain<P> {
     /// The stages before the last; most chains have none.
     inner: Vec<Stage<P>>,
     last: Stage<P>,
+    shape: Shape,
     /// When something happens next: the earliest head of any stage.
     next: Time,
     /// The latest time the caller told.
@@ -26,6 +28,17 @@ pub struct Chain<P> {
     counts: Counts,
     /// Where the queues are: (stage, element).
     queues: Vec<(usize, usize)>,
+}
+
+/// Shapes of a chain that most paths have, and for which less has to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Nothing but a delay, the same for all: a FIFO.
+    Delay,
+    /// One link of constant rate whose limit counts bytes, random loss or none, and a FIFO.
+    Link,
+    /// Any other.
+    Any,
 }
 
 /// Packets and bytes, by what became of them. Always `entered + duplicated == left + dropped_total() + inside`.
@@ -39,7 +52,7 @@ pub struct Counts {
     pub left: Tally,
     /// Neither dropped nor handed back yet.
     pub inside: Tally,
-    dropped: [Tally; Cause::ALL.len()],
+    pub(crate) dropped: [Tally; Cause::ALL.len()],
 }
 
 impl Counts {
@@ -87,7 +100,25 @@ impl<P: Clone> Chain<P> {
         }
         let reorders = run.last().is_some_and(Element::reorders);
         let last = Stage { elements: run.into(), hold: Hold::last(reorders, &class_delays) };
-        Ok(Chain { inner, last, next: Time::NEVER, clock: Time::ZERO, counts: Counts::default(), queues })
+        let shape = match (&*last.elements, &last.hold) {
+            _ if !inner.is_empty() => Shape::Any,
+            ([], Hold::Fifo { .. }) => Shape::Delay,
+            ([Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)], Hold::Fifo { .. })
+                if queue.is_plain() =>
+            {
+                Shape::Link
+            }
+            _ => Shape::Any,
+        };
+        Ok(Chain {
+            inner,
+            last,
+            shape,
+            next: Time::NEVER,
+            clock: Time::ZERO,
+            counts: Counts::default(),
+            queues,
+        })
     }
 
     /// Offers a packet at `now`. Times never go back, over `push` and `pop` together.
@@ -100,6 +131,17 @@ impl<P: Clone> Chain<P> {
         assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
         self.advance(now);
         self.counts.entered.add(packet.bytes);
+        if self.shape == Shape::Delay {
+            let due = self.last.hold.push(now, packet, payload);
+            self.next = self.next.min(due);
+            return Admission::Queued;
+        }
+        self.pass(now, packet, payload)
+    }
+
+    /// The rest of [`Chain::push`].
+    #[inline(never)]
+    fn pass(&mut self, now: Time, packet: Packet, payload: P) -> Admission {
         let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
         let first = self.inner.first_mut().unwrap_or(&mut self.last);
         let (admission, due) = first.pass(&mut self.counts, entry, payload);
@@ -114,7 +156,7 @@ impl<P: Clone> Chain<P> {
     /// As [`Chain::push`] does.
     #[inline]
     pub fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
-        if !self.inner.is_empty() || !self.last.is_plain() {
+        if self.shape != Shape::Link {
             for index in 0..count {
                 self.push(now, packet, payload(index));
             }
@@ -144,13 +186,14 @@ impl<P: Clone> Chain<P> {
         if now < self.next || self.next == Time::NEVER {
             return None;
         }
-        if !self.inner.is_empty() && !self.settle(now) {
+        let inner = self.shape == Shape::Any && !self.inner.is_empty();
+        if inner && !self.settle(now) {
             return None;
         }
         // The clock has reached `next`, and nothing inside is due before it: so a packet is.
         let Held { due, packet, payload } = self.last.hold.pop()?;
         self.next = self.last.hold.next();
-        if !self.inner.is_empty() {
+        if inner {
             self.look_inside();
         }
         self.counts.left.add(packet.bytes);
@@ -159,7 +202,7 @@ impl<P: Clone> Chain<P> {
 
     /// Moves what is due by `now` from stage to stage. Returns whether a packet is due at the end.
     #[inline(never)]
-    fn settle(&mut self, now: Time) -> bool {
+    fn move_on(&mut self, now: Time) -> bool {
         for index in 0..self.inner.len() {
             let (before, after) = self.inner.split_at_mut(index + 1);
             let (from, to) = (&mut before[index].hold, after.first_mut().unwrap_or(&mut self.last));
@@ -224,6 +267,62 @@ impl<P: Clone> Chain<P> {
     }
 }
 
+impl<P: Clone> Carrier<P> for Chain<P> {
+    fn new(
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+    ) -> Result<Chain<P>, ConfigError> {
+        Chain::new(elements, class_delays, seed)
+    }
+
+    #[inline]
+    fn push(&mut self, now: Time, packet: Packet, payload: P) {
+        Chain::push(self, now, packet, payload);
+    }
+
+    #[inline]
+    fn push_run(&mut self, now: Time, packet: Packet, count: u32, payload: impl FnMut(u32) -> P) {
+        Chain::push_run(self, now, packet, count, payload);
+    }
+
+    #[inline]
+    fn next(&self) -> Time {
+        Chain::next(self)
+    }
+
+    #[inline]
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet, P)> {
+        Chain::pop(self, now)
+    }
+
+    #[inline]
+    fn is_due(&mut self, now: Time) -> bool {
+        // What is due between stages has moved on when `pop` looked.
+        self.next <= now
+    }
+
+    fn settle(&mut self, now: Time) {
+        self.advance(now);
+        // Inside a stage there is nothing to do: queues keep a history.
+        if self.next <= now {
+            self.move_on(now);
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        Chain::counts(self)
+    }
+
+    fn queues(&self) -> usize {
+        Chain::queues(self)
+    }
+
+    fn queue(&self, index: usize) -> QueueView<'_> {
+        Chain::queue(self, index)
+    }
+}
+
 /// Splits off the constant delays at the end, and adds them up: the holding queue applies them.
 fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Duration) {
     let mut extra = Duration::ZERO;
@@ -253,15 +352,7 @@ struct Entry {
 }
 
 impl<P: Clone> Stage<P> {
-    /// Whether it is one link of constant rate whose limit counts bytes, random loss or none, and a FIFO: what most
-    /// paths are.
-    #[inline]
-    fn is_plain(&self) -> bool {
-        matches!(&*self.elements, [Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)] if queue.is_plain())
-            && matches!(self.hold, Hold::Fifo { .. })
-    }
-
-    /// Runs packets of one length through a stage that [is plain](Stage::is_plain). Returns how many found the queue
+    /// Runs packets of one length through the stage of a chain of the shape [`Shape::Link`]. Returns how many found the queue
     /// full, how many were lost, and when the first of the others is due; [`Time::NEVER`] if there is none.
     #[inline]
     fn pass_plain_run(
@@ -274,7 +365,7 @@ impl<P: Clone> Stage<P> {
         let ([Element::Link(queue), rest @ ..], Hold::Fifo { extra, latest, ring }) =
             (&mut *self.elements, &mut self.hold)
         else {
-            unreachable!("see `is_plain`");
+            unreachable!("not of the shape `Link`");
         };
         let mut loss = rest.first_mut();
         let (extra, mut first, mut lost) = (*extra, Time::NEVER, 0);

@@ -33,6 +33,8 @@
 //! * [`config`]: what a path is made of, in numbers; [`ConfigError`] when they make no sense (checked in `build.rs`)
 //! * `element.rs`: [`Packet`], [`Cause`], [`Admission`], and the closed set of elements
 //! * `chain.rs`: [`Chain`], which composes elements into stages; `hold.rs`, where packets wait for their time
+//! * `carrier.rs`: [`Carrier`], what a driver needs of a path; `hops.rs`: [`Hops`], a chain computed the plain way, to test
+//!   the other
 //! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers, each a file:
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `duplicate.rs`, `reorder.rs`
@@ -55,6 +57,7 @@
 //! moves on inside.
 
 mod build;
+mod carrier;
 mod chain;
 pub mod config;
 mod delay;
@@ -63,6 +66,7 @@ mod duplicate;
 mod element;
 mod error;
 mod hold;
+mod hops;
 mod jitter;
 mod link;
 mod loss;
@@ -75,10 +79,12 @@ mod schedule;
 mod token_bucket;
 pub mod trace;
 
+pub use carrier::Carrier;
 pub use chain::{Chain, Counts};
 pub use delivery_trace::OPPORTUNITY_BYTES;
 pub use element::{Admission, Cause, Packet, Tally};
 pub use error::ConfigError;
+pub use hops::Hops;
 pub use queue::{QueueView, Totals};
 pub use rates::{capacities, highest_rate, shortest_buffer};
 pub use rng::mix;
