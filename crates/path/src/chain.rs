@@ -186,8 +186,22 @@ impl<P: Clone> Chain<P> {
         if now < self.next || self.next == Time::NEVER {
             return None;
         }
-        let inner = self.shape == Shape::Any && !self.inner.is_empty();
-        if inner && !self.settle(now) {
+        if self.shape != Shape::Any
+            && let Hold::Fifo { ring, .. } = &mut self.last.hold
+        {
+            let Held { due, packet, payload } = ring.pop()?;
+            self.next = ring.front().map_or(Time::NEVER, |held| held.due);
+            self.counts.left.add(packet.bytes);
+            return Some((due, packet, payload));
+        }
+        self.pop_any(now)
+    }
+
+    /// [`Chain::pop`] from a chain of any shape, once its time has come.
+    #[inline(never)]
+    fn pop_any(&mut self, now: Time) -> Option<(Time, Packet, P)> {
+        let inner = !self.inner.is_empty();
+        if inner && !self.move_on(now) {
             return None;
         }
         // The clock has reached `next`, and nothing inside is due before it: so a packet is.
@@ -198,6 +212,25 @@ impl<P: Clone> Chain<P> {
         }
         self.counts.left.add(packet.bytes);
         Some((due, packet, payload))
+    }
+
+    /// [`Chain::pop`] without moving the payload: shows it to `take`, and then drops it.
+    #[inline]
+    pub fn pop_with<R>(&mut self, now: Time, take: impl FnOnce(Packet, &P) -> R) -> Option<R> {
+        if self.shape == Shape::Any {
+            return self.pop(now).map(|(_, packet, payload)| take(packet, &payload));
+        }
+        self.advance(now);
+        let Hold::Fifo { ring, .. } = &mut self.last.hold else {
+            unreachable!("only the shape `Any` is no FIFO")
+        };
+        // What is due never, never comes, whatever the time.
+        let first = ring.front().filter(|held| held.due <= now && held.due != Time::NEVER)?;
+        self.counts.left.add(first.packet.bytes);
+        let taken = take(first.packet, &first.payload);
+        ring.pop();
+        self.next = ring.front().map_or(Time::NEVER, |held| held.due);
+        Some(taken)
     }
 
     /// Moves what is due by `now` from stage to stage. Returns whether a packet is due at the end.
@@ -297,6 +330,11 @@ impl<P: Clone> Carrier<P> for Chain<P> {
     }
 
     #[inline]
+    fn pop_with<T>(&mut self, now: Time, take: impl FnOnce(Packet, &P) -> T) -> Option<T> {
+        Chain::pop_with(self, now, take)
+    }
+
+    #[inline]
     fn is_due(&mut self, now: Time) -> bool {
         // What is due between stages has moved on when `pop` looked.
         self.next <= now
@@ -380,7 +418,7 @@ impl<P: Clone> Stage<P> {
             let due = departure.saturating_add(extra);
             first = first.min(due);
             *latest = due;
-            ring.push_back(Held { due, packet, payload: payload(index) });
+            ring.push(Held { due, packet, payload: payload(index) });
         });
         (dropped, lost, first)
     }

@@ -1,6 +1,7 @@
 //! Where packets wait whose time of departure is known: the end of a stage.
 
 use crate::element::Packet;
+use crate::ring::Ring;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,7 +18,7 @@ pub(crate) struct Held<P> {
 #[derive(Debug)]
 pub(crate) enum Hold<P> {
     /// Packets come in order of time, and all get the same extra delay.
-    Fifo { extra: Duration, latest: Time, ring: VecDeque<Held<P>> },
+    Fifo { extra: Duration, latest: Time, ring: Ring<Held<P>> },
     /// Packets come in order of time; classes get different extra delays.
     Lanes(Lanes<P>),
     /// Packets come in any order. `extra` for all, and by class; empty for none.
@@ -44,7 +45,7 @@ impl<P> Hold<P> {
                 if same { (first, [].into()) } else { (Duration::ZERO, class_delays.into()) };
             Hold::Heap { extra, extra_of_class, inserted: 0, heap: BinaryHeap::new() }
         } else if same {
-            Hold::Fifo { extra: first, latest: Time::ZERO, ring: VecDeque::new() }
+            Hold::Fifo { extra: first, latest: Time::ZERO, ring: Ring::new() }
         } else {
             Hold::Lanes(Lanes::new(class_delays))
         }
@@ -58,7 +59,7 @@ impl<P> Hold<P> {
                 let due = due.saturating_add(*extra);
                 assert!(due >= *latest, "an element that must not reorder did");
                 *latest = due;
-                ring.push_back(Held { due, packet, payload });
+                ring.push(Held { due, packet, payload });
                 due
             }
             _ => self.push_sorted(due, packet, payload),
@@ -96,7 +97,7 @@ impl<P> Hold<P> {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Held<P>> {
         match self {
-            Hold::Fifo { ring, .. } => ring.pop_front(),
+            Hold::Fifo { ring, .. } => ring.pop(),
             _ => self.pop_sorted(),
         }
     }

@@ -74,6 +74,7 @@ mod policer;
 mod queue;
 mod rates;
 mod reorder;
+mod ring;
 mod rng;
 mod schedule;
 mod token_bucket;

@@ -198,7 +198,7 @@ impl<S: Server> Queue<S> {
 }
 
 /// A queue seen from outside. Ask about times from the chain's latest `push` or `pop` on; in a chain that reorders
-/// somewhere, first `pop` until nothing more is due.
+/// somewhere, first `pop` until nothing more is due, or [`Carrier::settle`](crate::Carrier::settle).
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a>(&'a dyn Observable);
 

@@ -1,7 +1,7 @@
 //! Laws that every chain obeys, over random paths and arrivals.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use fullpipe_path::{Admission, Cause, Chain, Packet, Tally};
+use fullpipe_path::{Admission, Carrier, Cause, Chain, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -56,8 +56,9 @@ fn probability() -> impl Strategy<Value = Probability> + Clone {
     (0.0..0.5).prop_map(Probability::from_f64)
 }
 
+/// Some so short that many things happen at once.
 fn duration() -> impl Strategy<Value = Duration> + Clone {
-    (0u64..1_000_000).prop_map(Duration::from_nanos)
+    prop_oneof![3 => 0u64..1_000_000, 1 => 0u64..4].prop_map(Duration::from_nanos)
 }
 
 fn keeps_order() -> impl Strategy<Value = ElementConfig> {
@@ -137,11 +138,61 @@ enum Poll {
     OnTime,
 }
 
-fn collect(chain: &mut Chain<usize>, now: Time, output: &mut Output) {
-    while let Some((due, packet, number)) = chain.pop(now) {
+fn collect(carrier: &mut impl Carrier<usize>, now: Time, output: &mut Output) {
+    while let Some((due, packet, number)) = carrier.pop(now) {
         assert!(due <= now);
         output.push((due, packet.bytes, packet.class, number));
+        if !carrier.is_due(now) {
+            break;
+        }
+        let due = carrier.next();
+        assert!(due <= now);
+        let taken = carrier.pop_with(now, |packet, &number| (due, packet.bytes, packet.class, number));
+        output.push(taken.expect("one is due"));
     }
+    assert_eq!(carrier.pop(now), None);
+}
+
+/// What a driver does with one of two paths, between two arrivals.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    Nothing,
+    Settle,
+    Collect,
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    prop_oneof![Just(Ask::Nothing), Just(Ask::Settle), Just(Ask::Collect)]
+}
+
+impl Ask {
+    fn of(self, carrier: &mut impl Carrier<usize>, now: Time, output: &mut Output) {
+        match self {
+            Ask::Nothing => {}
+            Ask::Settle => carrier.settle(now),
+            Ask::Collect => collect(carrier, now, output),
+        }
+    }
+}
+
+/// Brings both up to `now` and compares all queues.
+fn queues_look_alike(
+    one: &mut impl Carrier<usize>,
+    other: &mut impl Carrier<usize>,
+    now: Time,
+) -> Result<(), TestCaseError> {
+    one.settle(now);
+    other.settle(now);
+    prop_assert_eq!(one.queues(), other.queues());
+    for index in 0..one.queues() {
+        let (one, other) = (one.queue(index), other.queue(index));
+        prop_assert_eq!(one.name(), other.name());
+        prop_assert_eq!(one.totals(now), other.totals(now));
+        prop_assert_eq!(one.backlog(now), other.backlog(now));
+        prop_assert_eq!(one.delay(now), other.delay(now));
+        prop_assert_eq!(one.packets(now), other.packets(now));
+    }
+    Ok(())
 }
 
 fn tally(of: impl Iterator<Item = u32>) -> Tally {
@@ -366,5 +417,55 @@ proptest! {
         }
         expected.sort_by_key(|packet| (packet.0, packet.3));
         prop_assert_eq!(output, expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Elements composed when a packet is offered, and elements asked when it gets there.
+    #[test]
+    fn a_chain_agrees_with_hops(
+        elements in prop::collection::vec(anything(), 0..6),
+        delays in prop::collection::vec(duration(), 0..12),
+        arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
+        run_length in 1u32..5,
+        asked in prop::collection::vec((ask(), ask(), 0u64..3, any::<bool>()), 120),
+        seed: u64,
+    ) {
+        let mut chain: Chain<usize> = Chain::new(&elements, &delays, seed).unwrap();
+        let mut hops: Hops<usize> = Hops::new(&elements, &delays, seed).unwrap();
+        let (mut composed, mut plainly, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            let (ask_chain, ask_hops, part, look) = asked[number];
+            let between = now + Duration::from_nanos(gap * part / 2);
+            now += Duration::from_nanos(gap);
+            ask_chain.of(&mut chain, between, &mut composed);
+            ask_hops.of(&mut hops, between, &mut plainly);
+            let packet = Packet { bytes, class: (number % delays.len().max(1)) as u32 };
+            let payload = |index: u32| number * 10 + index as usize;
+            chain.push_run(now, packet, run_length, payload);
+            Carrier::push_run(&mut hops, now, packet, run_length, payload);
+            if look {
+                queues_look_alike(&mut chain, &mut hops, now)?;
+            }
+        }
+        for (number, extra) in [0, 1, 500_000].into_iter().enumerate() {
+            now += Duration::from_nanos(extra);
+            queues_look_alike(&mut chain, &mut hops, now)?;
+            asked[number].0.of(&mut chain, now, &mut composed);
+        }
+        while chain.next() != Time::NEVER {
+            now = now.max(chain.next());
+            collect(&mut chain, now, &mut composed);
+        }
+        while hops.next() != Time::NEVER {
+            let next = hops.next().max(now);
+            collect(&mut hops, next, &mut plainly);
+            now = now.max(next);
+        }
+        prop_assert_eq!(composed, plainly);
+        prop_assert_eq!(chain.counts(), hops.counts());
+        queues_look_alike(&mut chain, &mut hops, now)?;
     }
 }

@@ -4,6 +4,11 @@
 //! every ACK), and those cost nothing: the time is noted, and filed only when the old one comes up. Up to [`SCAN`]
 //! sources a linear scan finds the earliest; beyond, a winner tree, in which filing costs at most one path from leaf to
 //! root. Equal times go to the lower source.
+//!
+//! [`Plain`] keeps a heap instead, for the run that others are held to.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use fullpipe_units::Time;
 
@@ -129,6 +134,43 @@ impl Agenda for Winners {
     }
 }
 
+/// The agenda of an oracle: every change goes into a heap, and what no longer holds is skipped.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    due: Vec<Time>,
+    /// Times and their sources. Of each source that has something to do, one is when; all others are out of date.
+    heap: BinaryHeap<Reverse<(Time, usize)>>,
+}
+
+impl Agenda for Plain {
+    fn new(sources: usize) -> Plain {
+        Plain { due: vec![Time::NEVER; sources], heap: BinaryHeap::new() }
+    }
+
+    fn set(&mut self, source: usize, time: Time) {
+        if self.due[source] != time {
+            self.due[source] = time;
+            if time != Time::NEVER {
+                self.heap.push(Reverse((time, source)));
+            }
+        }
+    }
+
+    fn bound(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, |first| first.0.0)
+    }
+
+    fn first(&mut self) -> (Time, usize) {
+        while let Some(&Reverse((time, source))) = self.heap.peek() {
+            if self.due[source] == time {
+                return (time, source);
+            }
+            self.heap.pop();
+        }
+        (Time::NEVER, 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,27 +182,41 @@ mod tests {
             sources in 1usize..40,
             changes in prop::collection::vec((0usize..40, 0u64..50, any::<bool>()), 1..200),
         ) {
-            let mut agenda = Winners::new(sources);
-            let mut plain = vec![Time::NEVER; sources];
-            for (source, time, look) in changes {
-                let source = source % sources;
-                let time = if time == 0 { Time::NEVER } else { Time::from_nanos(time) };
-                agenda.set(source, time);
-                plain[source] = time;
-                let first = (0..sources).min_by_key(|i| (plain[*i], *i)).unwrap();
-                prop_assert!(agenda.bound() <= plain[first]);
-                if look {
-                    prop_assert_eq!(agenda.first(), (plain[first], first));
-                }
+            the_first_is_right::<Winners>(sources, &changes)?;
+            the_first_is_right::<Plain>(sources, &changes)?;
+        }
+    }
+
+    /// Holds an agenda to a look at all times. A change: (source, time or zero for never, whether to ask now).
+    fn the_first_is_right<A: Agenda>(
+        sources: usize,
+        changes: &[(usize, u64, bool)],
+    ) -> Result<(), TestCaseError> {
+        let mut agenda = A::new(sources);
+        let mut times = vec![Time::NEVER; sources];
+        for &(source, time, look) in changes {
+            let source = source % sources;
+            let time = if time == 0 { Time::NEVER } else { Time::from_nanos(time) };
+            agenda.set(source, time);
+            times[source] = time;
+            let first = (0..sources).min_by_key(|i| (times[*i], *i)).unwrap();
+            prop_assert!(agenda.bound() <= times[first]);
+            if look {
+                prop_assert_eq!(agenda.first(), (times[first], first));
             }
         }
+        Ok(())
     }
 
     #[test]
     fn equal_times_go_to_the_lower_source() {
-        let mut agenda = Winners::new(3);
-        agenda.set(2, Time::from_nanos(5));
-        agenda.set(1, Time::from_nanos(5));
-        assert_eq!(agenda.first(), (Time::from_nanos(5), 1));
+        fn first<A: Agenda>() -> (Time, usize) {
+            let mut agenda = A::new(3);
+            agenda.set(2, Time::from_nanos(5));
+            agenda.set(1, Time::from_nanos(5));
+            agenda.first()
+        }
+        assert_eq!(first::<Winners>(), (Time::from_nanos(5), 1));
+        assert_eq!(first::<Plain>(), (Time::from_nanos(5), 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Time series of a run, sampled at equal distances.
 
 use fullpipe_cc::Limits;
-use fullpipe_path::Chain;
+use fullpipe_path::Carrier;
 use fullpipe_record::{FlowSeries, LinkSeries};
 use fullpipe_units::{Duration, Time};
 
@@ -29,8 +29,8 @@ pub(crate) fn sample_flow(series: &mut FlowSeries, now: Time, flow: &Flow) {
     series.ca_state.push(sender.state() as u8);
 }
 
-/// Appends the present state of a direction's queues.
-pub(crate) fn sample_links<P: Clone>(series: &mut [LinkSeries], now: Time, chain: &Chain<P>) {
+/// Appends the present state of a direction's queues. The chain has settled at `now`.
+pub(crate) fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
     for (index, series) in series.iter_mut().enumerate() {
         let queue = chain.queue(index);
         series.time_ns.push(now.as_nanos());

@@ -1,5 +1,5 @@
 //! Results do not change when the simulator gets faster: fingerprints of whole records, over a fixed set of random
-//! scenarios.
+//! scenarios, and the records of the plain simulator.
 
 mod random;
 
@@ -9,17 +9,23 @@ use std::sync::atomic::AtomicBool;
 use fullpipe_record::Run;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::{Format, resolve};
+use serde_json::{Value, json};
 
 /// Scenarios in the golden table.
 const GOLDEN: u64 = 400;
+/// Scenarios that are run both ways: those of the table, more of their kind, and each again with more on the way back.
+const BOTH_WAYS: u64 = 500;
 
-fn spec(number: u64) -> Spec {
-    let document = random::scenario(number).to_string();
-    resolve(&document, Format::Json, None).unwrap_or_else(|error| panic!("{error} in {document}"))
+fn spec(document: &Value) -> Spec {
+    resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error} in {document}"))
 }
 
-fn run(number: u64) -> Run {
-    fullpipe_sim::run(&spec(number), number, &AtomicBool::new(false)).expect("nothing cancels it")
+fn run(spec: &Spec, seed: u64) -> Run {
+    fullpipe_sim::run(spec, seed, &AtomicBool::new(false)).expect("nothing cancels it")
+}
+
+fn run_plainly(spec: &Spec, seed: u64) -> Run {
+    fullpipe_sim::run_plainly(spec, seed, &AtomicBool::new(false)).expect("nothing cancels it")
 }
 
 /// FNV-1a over the record as text: flows and links, totals and every point of every series.
@@ -34,7 +40,7 @@ fn fingerprint(run: &Run) -> u64 {
 fn records_are_those_of_the_golden_table() {
     let mut table = "number flows sent retransmits timeouts delivered_bytes fingerprint\n".to_string();
     for number in 0..GOLDEN {
-        let run = run(number);
+        let run = run(&spec(&random::scenario(number)), number);
         let sum = |pick: fn(&fullpipe_record::FlowTotals) -> u64| -> u64 {
             run.flows.iter().map(|flow| pick(&flow.totals)).sum()
         };
@@ -64,4 +70,62 @@ fn records_are_those_of_the_golden_table() {
         );
     }
     assert_eq!(golden.lines().count(), table.lines().count());
+}
+
+/// The simulator composes a path's elements and files timers late; the plain one takes every hop as an event.
+#[test]
+fn records_are_those_of_the_plain_simulator() {
+    for number in 0..BOTH_WAYS {
+        for document in [random::scenario(number), random::scenario_with_a_longer_way_back(number)] {
+            let spec = spec(&document);
+            let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+            let same = fast.flows == plain.flows && fast.links == plain.links;
+            assert!(same, "number {number}: {}\n{document}", difference(&fast, &plain));
+        }
+    }
+}
+
+/// The first flow or link in which two records differ; the series alone do where totals are equal.
+fn difference(fast: &Run, plain: &Run) -> String {
+    let mut flows = fast.flows.iter().zip(&plain.flows);
+    if let Some((fast, plain)) = flows.find(|(fast, plain)| fast != plain) {
+        return format!("{}: {:?}, but plainly {:?}", fast.label, fast.totals, plain.totals);
+    }
+    let mut links = fast.links.iter().zip(&plain.links);
+    if let Some((fast, plain)) = links.find(|(fast, plain)| fast != plain) {
+        return format!("{}: {:?}, but plainly {:?}", fast.name, fast.totals, plain.totals);
+    }
+    format!(
+        "{} and {} flows, {} and {} links",
+        fast.flows.len(),
+        plain.flows.len(),
+        fast.links.len(),
+        plain.links.len()
+    )
+}
+
+/// The receiver answers the last segment and the run is over, at the same instant as the answer gets past an element that
+/// reorders and into a queue.
+#[test]
+fn the_last_instant_of_a_run_counts_in_full() {
+    let document = json!({
+        "name": "one segment",
+        "duration": "1 s",
+        "path": {
+            "rate": "10 Mbit/s",
+            "rtt": "20 ms",
+            "reverse": {
+                "before": [{ "kind": "reorder", "probability": "0 %", "delay": "1 ms" }],
+                "rate": "1 Mbit/s",
+            },
+        },
+        "flows": [{ "controller": "reno", "size": "1 B" }],
+    });
+    let spec = spec(&document);
+    for run in [run(&spec, 1), run_plainly(&spec, 1)] {
+        assert!(run.flows[0].totals.completed);
+        let back = run.links.last().expect("the link on the way back");
+        // The answers to the SYN and to the segment.
+        assert_eq!((back.totals.arrived_packets, back.totals.accepted_bytes), (2, 60 + 52));
+    }
 }

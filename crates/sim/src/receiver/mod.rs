@@ -136,7 +136,7 @@ impl Receiver {
     }
 
     /// Data arrived; `rtt` is the receiver's estimate of the round trip. Returns whether an ACK must leave now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
         self.arrived_segments += arrival.segments as u64;
         if arrival.seq <= self.acked {

@@ -73,7 +73,7 @@ impl Sender {
         let (first_sent_us, tx) = (self.board.tx(first).sent_us, *self.board.tx(last));
         let prior_in_flight = self.board.packets_out();
         let segments = (ack.ack - first) as u32;
-        self.board.una = ack.ack;
+        self.board.advance(segments as u64);
 
         let now_us = now.as_micros() as u32;
         self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
@@ -326,7 +326,7 @@ impl Sender {
             self.sampler.count_delivered(now, (ack.ack - first) as u32);
             self.sampler.on_delivered(&tx, last, false);
             *basis = Some(tx.delivered);
-            self.board.una = ack.ack;
+            self.board.advance(ack.ack - first);
             return;
         }
         let mut reordered = u64::MAX;

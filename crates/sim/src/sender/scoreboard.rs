@@ -40,11 +40,17 @@ pub(crate) struct Scoreboard {
     /// Segments in `una..next` that were ever retransmitted; while zero an ACK needs no look at single segments.
     pub(crate) ever_out: u32,
     tags: Vec<Tags>,
+    /// The transmit states, one after the other and around; that of `una` is at `head`. Not a power of two of them, because
+    /// this is what a window's memory is.
     tx: Vec<TxState>,
+    head: usize,
 }
 
 impl Scoreboard {
-    const INITIAL: usize = 64;
+    /// Segments that the rings hold at first, and at least.
+    const INITIAL: usize = 16;
+    /// They shrink when they are this many times larger than needed: what is small stays in the caches.
+    const SHRINK_AT: usize = 8;
 
     pub(crate) fn new() -> Scoreboard {
         Scoreboard {
@@ -54,8 +60,9 @@ impl Scoreboard {
             lost_out: 0,
             retrans_out: 0,
             ever_out: 0,
-            tags: vec![Tags::default(); Self::INITIAL / 64],
+            tags: vec![Tags::default(); 1],
             tx: vec![TxState::default(); Self::INITIAL],
+            head: 0,
         }
     }
 
@@ -77,22 +84,31 @@ impl Scoreboard {
         self.sacked_out | self.lost_out | self.retrans_out | self.ever_out == 0
     }
 
+    /// Where the transmit state of `seq`, one of `una..=next`, is.
+    #[inline]
+    fn place(&self, seq: u64) -> usize {
+        let place = self.head + (seq - self.una) as usize;
+        if place >= self.tx.len() { place - self.tx.len() } else { place }
+    }
+
     /// The transmit state of the last transmission of `seq`.
     #[inline]
     pub(crate) fn tx(&self, seq: u64) -> &TxState {
-        &self.tx[seq as usize & (self.tx.len() - 1)]
+        &self.tx[self.place(seq)]
     }
 
     /// Notes that `segments` new segments left with the state `tx`.
     #[inline]
     pub(crate) fn push(&mut self, segments: u32, tx: TxState) {
-        while self.packets_out() as usize + segments as usize > self.tx.len() {
-            self.grow();
+        let needed = self.packets_out() as usize + segments as usize;
+        if needed > self.tx.len() || needed * Self::SHRINK_AT < self.tx.len() {
+            self.resize(needed);
         }
-        let mask = self.tx.len() - 1;
-        for seq in self.next..self.next + segments as u64 {
-            self.tx[seq as usize & mask] = tx;
-        }
+        let place = self.place(self.next);
+        let (around, here) = self.tx.split_at_mut(place);
+        let here_count = here.len().min(segments as usize);
+        here[..here_count].fill(tx);
+        around[..segments as usize - here_count].fill(tx);
         self.next += segments as u64;
     }
 
@@ -143,8 +159,8 @@ impl Scoreboard {
     /// Notes that `seq` was repeated as a tail loss probe, which Linux does not count as out a second time.
     #[inline]
     pub(crate) fn probe(&mut self, seq: u64, tx: TxState) {
-        let mask = self.tx.len() - 1;
-        self.tx[seq as usize & mask] = tx;
+        let place = self.place(seq);
+        self.tx[place] = tx;
         self.ever_out += !self.was_retransmitted(seq) as u32;
         self.tags_mut(seq).ever_retransmitted |= bit(seq);
     }
@@ -209,6 +225,13 @@ impl Scoreboard {
         self.lost_out -= lost;
         self.retrans_out -= retransmitted;
         self.ever_out -= ever;
+        self.advance(count);
+    }
+
+    /// Moves `una` past `count` segments that carry no tag.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: u64) {
+        self.head = self.place(self.una + count);
         self.una += count;
     }
 
@@ -262,20 +285,32 @@ impl Scoreboard {
         to.max(from)
     }
 
-    /// Doubles the ring.
+    /// Gives the rings the size for `needed` segments and some more.
     #[cold]
-    fn grow(&mut self) {
-        let (old, new) = (self.tx.len(), self.tx.len() * 2);
-        let mut tx = vec![TxState::default(); new];
-        for seq in self.una..self.next {
-            tx[seq as usize & (new - 1)] = self.tx[seq as usize & (old - 1)];
+    fn resize(&mut self, needed: usize) {
+        let more = if needed > self.tx.len() { (self.tx.len() / 4).max(needed - self.tx.len()) } else { 0 };
+        let size = if more > 0 { self.tx.len() + more } else { (2 * needed).max(Self::INITIAL) };
+        if size == self.tx.len() {
+            return;
         }
-        self.tx = tx;
-        let before = std::mem::replace(&mut self.tags, vec![Tags::default(); new / 64]);
+        let mut tx = Vec::with_capacity(size);
+        tx.extend((self.una..self.next).map(|seq| *self.tx(seq)));
+        tx.resize(size, TxState::default());
+        (self.tx, self.head) = (tx, 0);
+        // Positions that share a word share a place, so that a window needs a word more than it fills.
+        let words = (size.div_ceil(64) + 1).next_power_of_two();
+        if words != self.tags.len() {
+            self.resize_tags(words);
+        }
+    }
+
+    fn resize_tags(&mut self, words: usize) {
+        let old = self.tags.len();
+        let before = std::mem::replace(&mut self.tags, vec![Tags::default(); words]);
         // The first and the last word may share a place in the old ring, so each takes only its own bits.
         let mut word = self.una / 64;
         self.each_word(self.una, self.next - self.una, |tags, bits| {
-            let was = before[word as usize & (old / 64 - 1)];
+            let was = before[word as usize & (old - 1)];
             tags.sacked |= was.sacked & bits;
             tags.lost |= was.lost & bits;
             tags.retransmitted |= was.retransmitted & bits;

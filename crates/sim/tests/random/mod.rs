@@ -87,6 +87,17 @@ pub(crate) fn scenario(number: u64) -> Value {
     })
 }
 
+/// The same with up to six elements more on the way back.
+pub(crate) fn scenario_with_a_longer_way_back(number: u64) -> Value {
+    let mut document = scenario(number);
+    let mut draws = Draws(!number);
+    for place in ["before", "after"] {
+        let elements: Vec<Value> = (0..draws.below(4)).map(|_| element(&mut draws, 1)).collect();
+        document["path"]["reverse"][place] = json!(elements);
+    }
+    document
+}
+
 fn element(draws: &mut Draws, rate_mbit: u64) -> Value {
     let faster = format!("{} Mbit/s", rate_mbit * (1 + draws.below(3)));
     match draws.below(8) {

@@ -1,0 +1,62 @@
+//! What a driver needs of a path, whichever way it is computed.
+
+use crate::chain::Counts;
+use crate::config::ElementConfig;
+use crate::element::Packet;
+use crate::error::ConfigError;
+use crate::queue::QueueView;
+use fullpipe_units::{Duration, Time};
+
+/// Carries the packets of one direction: [`Chain`](crate::Chain), or [`Hops`](crate::Hops), the slow one that tests hold
+/// it to. Same configuration, seed and arrivals: the same departures in the same order, whichever it is.
+///
+/// Times never go back, over all methods that take `now` together; each panics if they do.
+pub trait Carrier<P>: Sized {
+    /// Builds the path. A packet of class `c` is delayed by a further `class_delays[c]` at the end; no class at all means
+    /// that no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
+    ///
+    /// # Errors
+    /// When the numbers of an element make no sense.
+    fn new(elements: &[ElementConfig], class_delays: &[Duration], seed: u64) -> Result<Self, ConfigError>;
+
+    /// Offers a packet at `now`. What becomes of it shows in [`Carrier::counts`], and in what is handed out.
+    ///
+    /// # Panics
+    /// If the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is unknown.
+    fn push(&mut self, now: Time, packet: Packet, payload: P);
+
+    /// Offers `count` packets of one length and class at `now`, as so many calls of [`Carrier::push`]. `payload` is asked
+    /// for each in turn, from zero.
+    ///
+    /// # Panics
+    /// As [`Carrier::push`] does.
+    fn push_run(&mut self, now: Time, packet: Packet, count: u32, payload: impl FnMut(u32) -> P);
+
+    /// When something happens next: a packet leaves, or moves on inside. [`Time::NEVER`] if there is nothing to wait for.
+    fn next(&self) -> Time;
+
+    /// The next packet that is due at or before `now`, with its exact due time. Packets leave in order of due time. How
+    /// often and how late this is called changes no due time and no drop.
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet, P)>;
+
+    /// [`Carrier::pop`] of a packet that is only looked at: shows it to `take`, and then drops it.
+    fn pop_with<T>(&mut self, now: Time, take: impl FnOnce(Packet, &P) -> T) -> Option<T>;
+
+    /// After a [`Carrier::pop`] at `now`: whether another one would hand out a packet.
+    fn is_due(&mut self, now: Time) -> bool;
+
+    /// Brings everything inside up to `now`, and hands out nothing: queues may then be asked about `now`.
+    fn settle(&mut self, now: Time);
+
+    /// What became of all packets so far. Walks over the packets inside.
+    fn counts(&self) -> Counts;
+
+    /// How many queues (links, delivery traces, token buckets and policers) there are.
+    fn queues(&self) -> usize;
+
+    /// A queue, in order along the path.
+    ///
+    /// # Panics
+    /// If there is none of this `index`.
+    fn queue(&self, index: usize) -> QueueView<'_>;
+}

@@ -1,0 +1,381 @@
+//! The path computed the plain way: one event a packet and hop.
+//!
+//! An oracle for [`Chain`](crate::Chain), which composes elements when a packet is offered. Here a packet is at one place
+//! at a time and an element is asked about it when it gets there, so nothing is known before it happens: no element
+//! needs a history, no stage has to begin behind an element that reorders, and constant delays are elements like all
+//! others. Where the two disagree, one of them is wrong.
+
+use crate::carrier::Carrier;
+use crate::chain::Counts;
+use crate::config::ElementConfig;
+use crate::element::{Element, Fate, Moment, Packet, Tally};
+use crate::error::ConfigError;
+use crate::queue::QueueView;
+use fullpipe_units::{Duration, Time};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a path does to the packets of one direction, a hop at a time. Slow; results are those of
+/// [`Chain`](crate::Chain), but for when they are known: a packet that is going to be dropped counts as inside until it
+/// gets where that happens.
+#[derive(Debug)]
+pub struct Hops<P> {
+    stations: Box<[Station]>,
+    /// By class; empty for none.
+    class_delays: Box<[Duration]>,
+    /// Packets on their way, by when they get to the next place.
+    travelling: BinaryHeap<Hop<P>>,
+    /// Packets that have got to the end and wait to be handed out, in order.
+    arrived: VecDeque<(Time, Packet, P)>,
+    /// How many numbers were given out.
+    numbers: u64,
+    /// The latest time the caller told.
+    clock: Time,
+    counts: Counts,
+    /// Which stations are queues.
+    queues: Vec<usize>,
+}
+
+/// An element, and what is to be known of it.
+#[derive(Debug)]
+struct Station {
+    element: Element,
+    /// Whether it delays all packets alike, always.
+    is_constant: bool,
+}
+
+/// Where a packet gets to.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Station(usize),
+    /// Behind the last element; the delay of its class is still to come.
+    ClassDelay,
+    End,
+}
+
+/// A packet that gets to a place at a time. The greatest is the first by (time, number), as `BinaryHeap` wants it.
+///
+/// The number says who goes first at equal times: who was told first when to leave the element before. Constant delays
+/// tell nobody anything new, and so keep it. That matters where packets overtake and classes differ in their delay: two
+/// that arrive at the end at once leave in the order in which the last element saw them, as in [`Chain`](crate::Chain),
+/// which adds all constant delays up.
+#[derive(Debug)]
+struct Hop<P> {
+    at: Time,
+    number: u64,
+    place: Place,
+    packet: Packet,
+    payload: P,
+}
+
+impl<P: Clone> Hops<P> {
+    fn advance(&mut self, now: Time) {
+        assert!(now >= self.clock, "time goes back from {} to {now}", self.clock);
+        self.clock = now;
+    }
+
+    fn new_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// The place behind this many stations.
+    fn place_behind(&self, stations: usize) -> Place {
+        if stations < self.stations.len() { Place::Station(stations) } else { Place::ClassDelay }
+    }
+
+    /// A packet gets to a place; what is there decides where it goes from here.
+    fn arrive(&mut self, hop: Hop<P>) {
+        match hop.place {
+            Place::Station(station) => self.pass(station, hop),
+            Place::ClassDelay => {
+                let delay =
+                    self.class_delays.get(hop.packet.class as usize).copied().unwrap_or(Duration::ZERO);
+                let at = hop.at.saturating_add(delay);
+                self.travelling.push(Hop { at, place: Place::End, ..hop });
+            }
+            Place::End => self.arrived.push_back((hop.at, hop.packet, hop.payload)),
+        }
+    }
+
+    /// A packet gets to an element.
+    fn pass(&mut self, station: usize, hop: Hop<P>) {
+        let Hop { at, packet, payload, .. } = hop;
+        let place = self.place_behind(station + 1);
+        let Station { element, is_constant } = &mut self.stations[station];
+        match element.admit(Moment { arrival: at, clock: at }, &packet) {
+            Fate::Leaves(departure) => {
+                assert!(departure >= at, "a packet leaves before it comes");
+                let number = if *is_constant { hop.number } else { self.new_number() };
+                self.travelling.push(Hop { at: departure, number, place, packet, payload });
+            }
+            Fate::Twice(departure) => {
+                self.counts.duplicated.add(packet.bytes);
+                for payload in [payload.clone(), payload] {
+                    let number = self.new_number();
+                    self.travelling.push(Hop { at: departure, number, place, packet, payload });
+                }
+            }
+            Fate::Dropped(cause) => self.counts.dropped[cause as usize].add(packet.bytes),
+        }
+    }
+}
+
+impl<P: Clone> Carrier<P> for Hops<P> {
+    fn new(elements: &[ElementConfig], class_delays: &[Duration], seed: u64) -> Result<Hops<P>, ConfigError> {
+        let station = |(index, config): (usize, &ElementConfig)| {
+            let is_constant =
+                matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
+            Ok(Station { element: Element::new(config, index, seed, false)?, is_constant })
+        };
+        let stations: Box<[Station]> = elements.iter().enumerate().map(station).collect::<Result<_, _>>()?;
+        let queues = (0..stations.len()).filter(|&index| stations[index].element.queue().is_some()).collect();
+        Ok(Hops {
+            stations,
+            class_delays: class_delays.into(),
+            travelling: BinaryHeap::new(),
+            arrived: VecDeque::new(),
+            numbers: 0,
+            clock: Time::ZERO,
+            counts: Counts::default(),
+            queues,
+        })
+    }
+
+    /// The packet gets to the first element now, which is asked when the caller asks for anything.
+    fn push(&mut self, now: Time, packet: Packet, payload: P) {
+        assert!((1..=Packet::MAX_BYTES).contains(&packet.bytes), "a packet of {} bytes", packet.bytes);
+        let classes = self.class_delays.len();
+        assert!(classes == 0 || (packet.class as usize) < classes, "a packet of class {}", packet.class);
+        self.advance(now);
+        self.counts.entered.add(packet.bytes);
+        let (number, place) = (self.new_number(), self.place_behind(0));
+        self.travelling.push(Hop { at: now, number, place, packet, payload });
+    }
+
+    fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
+        (0..count).for_each(|index| self.push(now, packet, payload(index)));
+    }
+
+    /// When the next packet gets to its next place, or the due time of one that waits to be handed out.
+    fn next(&self) -> Time {
+        // What has arrived was due before all that has not.
+        match self.arrived.front() {
+            Some(&(due, ..)) => due,
+            None => self.travelling.peek().map_or(Time::NEVER, |hop| hop.at),
+        }
+    }
+
+    /// Moves all hops that are due, then hands out the first packet that is.
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet, P)> {
+        self.settle(now);
+        let (due, packet, payload) = self.arrived.pop_front()?;
+        self.counts.left.add(packet.bytes);
+        Some((due, packet, payload))
+    }
+
+    fn pop_with<T>(&mut self, now: Time, take: impl FnOnce(Packet, &P) -> T) -> Option<T> {
+        self.pop(now).map(|(_, packet, payload)| take(packet, &payload))
+    }
+
+    fn is_due(&mut self, now: Time) -> bool {
+        self.settle(now);
+        !self.arrived.is_empty()
+    }
+
+    fn settle(&mut self, now: Time) {
+        self.advance(now);
+        // What is due never, never comes, whatever the time.
+        while self.travelling.peek().is_some_and(|hop| hop.at <= now && hop.at != Time::NEVER)
+            && let Some(hop) = self.travelling.pop()
+        {
+            self.arrive(hop);
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let travelling = self.travelling.iter().map(|hop| hop.packet);
+        let arrived = self.arrived.iter().map(|&(_, packet, _)| packet);
+        let mut inside = Tally::default();
+        travelling.chain(arrived).for_each(|packet| inside.add(packet.bytes));
+        Counts { inside, ..self.counts }
+    }
+
+    fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// As all packets left it that have got there; [`Carrier::settle`] moves on those that are due.
+    fn queue(&self, index: usize) -> QueueView<'_> {
+        self.stations[self.queues[index]].element.queue().expect("the list names queues only")
+    }
+}
+
+impl<P> Ord for Hop<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl<P> PartialOrd for Hop<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Hop<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<P> Eq for Hop<P> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::Chain;
+    use crate::config::{Probability, QueueLimit, Schedule};
+    use crate::element::Cause;
+    use fullpipe_units::{Bytes, Rate};
+
+    const FULL: Packet = Packet { bytes: 1500, class: 0 };
+
+    fn micros(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    /// A byte a microsecond, and room for one full packet.
+    fn link() -> ElementConfig {
+        ElementConfig::Link {
+            name: "link".into(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
+            queue: QueueLimit { bytes: Bytes::new(1500), packets: None },
+        }
+    }
+
+    fn delay(micros: u64) -> ElementConfig {
+        ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_micros(micros)) }
+    }
+
+    fn hops<P: Clone>(elements: &[ElementConfig], class_delays: &[Duration]) -> Hops<P> {
+        Hops::new(elements, class_delays, 1).unwrap()
+    }
+
+    #[test]
+    fn every_hop_is_an_event() {
+        let mut hops = hops(&[delay(10), link(), delay(20)], &[Duration::from_micros(5)]);
+        hops.push(micros(0), FULL, 'a');
+        for event in [0, 10, 1510, 1530] {
+            assert_eq!(hops.next(), micros(event));
+            assert_eq!(hops.pop(micros(event)), None);
+        }
+        assert_eq!(hops.next(), micros(1535));
+        assert_eq!(hops.pop(micros(1535)), Some((micros(1535), FULL, 'a')));
+        assert_eq!(hops.next(), Time::NEVER);
+    }
+
+    #[test]
+    fn an_element_knows_of_a_packet_when_it_gets_there() {
+        let mut hops = hops(&[delay(10), link()], &[]);
+        hops.push(micros(0), FULL, 'a');
+        hops.push(micros(0), FULL, 'b');
+        hops.settle(micros(9));
+        assert_eq!(hops.queue(0).totals(micros(9)).arrived.packets, 0);
+        assert_eq!(hops.counts().inside.packets, 2);
+        hops.settle(micros(10));
+        let totals = hops.queue(0).totals(micros(10));
+        assert_eq!((totals.accepted.packets, totals.dropped.packets), (1, 1));
+        assert_eq!((hops.counts().inside.packets, hops.counts().dropped(Cause::QueueFull).packets), (1, 1));
+    }
+
+    #[test]
+    fn what_has_settled_is_handed_out_later_with_its_own_time() {
+        let mut hops = hops(&[delay(10)], &[]);
+        hops.push(micros(0), FULL, 'a');
+        hops.push(micros(1), FULL, 'b');
+        hops.push(micros(5), FULL, 'c');
+        hops.settle(micros(12));
+        assert_eq!((hops.next(), hops.counts().inside.packets), (micros(10), 3));
+        hops.push(micros(12), FULL, 'd');
+        assert_eq!(hops.pop(micros(12)), Some((micros(10), FULL, 'a')));
+        assert!(hops.is_due(micros(12)));
+        assert_eq!(hops.pop(micros(13)), Some((micros(11), FULL, 'b')));
+        assert!(!hops.is_due(micros(13)));
+        assert_eq!(hops.next(), micros(15));
+        assert_eq!(hops.pop(micros(30)), Some((micros(15), FULL, 'c')));
+        assert_eq!(hops.pop(micros(30)), Some((micros(22), FULL, 'd')));
+        assert_eq!(hops.pop(micros(30)), None);
+    }
+
+    #[test]
+    fn a_hop_is_not_a_packet_that_is_due() {
+        let mut hops = hops(&[delay(0), delay(5)], &[]);
+        hops.push(micros(0), FULL, 'a');
+        assert!(hops.next() <= micros(0) && !hops.is_due(micros(0)));
+        assert!(hops.is_due(micros(5)));
+    }
+
+    /// Both leave after a millisecond: packets of class 0 that were held back, and those of class 1 that were not and got
+    /// to the end before them.
+    #[test]
+    fn at_equal_times_the_order_before_constant_delays_counts() {
+        let held = ElementConfig::Reorder {
+            probability: Probability::from_f64(0.5),
+            delay_ns: Duration::from_millis(1),
+        };
+        let elements = [held, delay(7)];
+        let class_delays = [Duration::ZERO, Duration::from_millis(1)];
+        let mut hops = hops(&elements, &class_delays);
+        let mut chain = Chain::new(&elements, &class_delays, 1).unwrap();
+        for number in 0..40 {
+            let packet = Packet { bytes: 1500, class: number % 2 };
+            hops.push(micros(0), packet, number);
+            chain.push(micros(0), packet, number);
+        }
+        let plainly: Vec<_> = std::iter::from_fn(|| hops.pop(micros(9000))).collect();
+        let composed: Vec<_> = std::iter::from_fn(|| chain.pop(micros(9000))).collect();
+        assert_eq!(plainly, composed);
+        let together: Vec<u32> =
+            plainly.iter().filter(|out| out.0 == micros(1007)).map(|out| out.2).collect();
+        assert!(together.is_sorted() && together.iter().any(|number| number % 2 == 0), "{together:?}");
+        assert!(together.iter().any(|number| number % 2 == 1), "{together:?}");
+    }
+
+    #[test]
+    fn a_packet_behind_a_dead_link_stays_inside() {
+        let down = ElementConfig::Link {
+            name: "link".into(),
+            rate_bps: Schedule {
+                initial: Rate::from_bits_per_sec(8),
+                changes: vec![(micros(1), Rate::ZERO)],
+            },
+            queue: QueueLimit { bytes: Bytes::new(1500), packets: None },
+        };
+        let mut hops = hops(&[down], &[]);
+        hops.push(micros(0), FULL, ());
+        hops.settle(micros(0));
+        assert_eq!((hops.next(), hops.pop(Time::NEVER)), (Time::NEVER, None));
+        assert_eq!(hops.counts().inside.packets, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "time goes back from 5 us to 4 us")]
+    fn time_must_not_go_back() {
+        let mut hops: Hops<()> = hops(&[], &[]);
+        hops.settle(micros(5));
+        hops.push(micros(4), FULL, ());
+    }
+
+    #[test]
+    #[should_panic(expected = "a packet of class 2")]
+    fn a_class_must_be_known() {
+        hops(&[], &[Duration::ZERO; 2]).push(micros(0), Packet { bytes: 1, class: 2 }, ());
+    }
+
+    #[test]
+    #[should_panic(expected = "a packet of 0 bytes")]
+    fn a_packet_must_have_a_length() {
+        hops(&[], &[]).push(micros(0), Packet { bytes: 0, class: 0 }, ());
+    }
+}
