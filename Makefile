@@ -62,8 +62,13 @@ test-no-std: $(TOOLS)
 test-python: $(DEV)
 	$(BIN)/python -m pytest
 
-bench: $(TOOLS)
-	cargo run --release --locked -p fullpipe-bench
+# The short ones, a few minutes. bench/README.md has the others.
+bench: $(PACKAGE)
+	cargo run --release --locked -p fullpipe-bench -- packets
+	cargo run --release --locked -p fullpipe-bench -- series
+	cargo run --release --locked -p fullpipe-bench -- sweep
+	cargo run --release --locked -p fullpipe-bench -- controllers
+	$(BIN)/python bench/python.py
 	cargo bench --locked -p fullpipe-path
 
 clean:

@@ -7,7 +7,7 @@ use fullpipe_units::{Duration, Time};
 use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
-use crate::packet::{Acknowledgement, stamp_ms};
+use crate::packet::{Acknowledgement, SACK_BLOCKS, stamp_ms};
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -242,10 +242,10 @@ impl Sender {
             self.on_duplicate_report(now, start, end, flags);
         }
         blocks.sort_unstable();
-        for &mut (start, end) in blocks {
+        for &mut (start, end) in &mut *blocks {
             let end = end.min(self.board.next);
             let mut from = start.max(self.board.una);
-            while let Some(seq) = self.board.next_unsacked(from, end) {
+            while let Some(seq) = self.next_news(from, end) {
                 // Segments that were sent once left in order, so the last of a run of them stands for all.
                 let run = self.board.end_of_sent_once(seq, end) - seq;
                 let ever = run == 0;
@@ -268,12 +268,26 @@ impl Sender {
                 *basis = Some(tx.delivered);
             }
         }
+        self.known_blocks = [(0, 0); SACK_BLOCKS];
+        for (known, &mut (start, end)) in self.known_blocks.iter_mut().zip(blocks) {
+            *known = (start, end.min(self.board.next));
+        }
         if newly > 0 {
             self.sampler.count_delivered(now, newly);
         }
         if reordered != u64::MAX && (self.recovery.state != CaState::Loss || self.recovery.undo.is_some()) {
             self.rack.on_reordering(reordered, self.highest_sacked);
         }
+    }
+
+    /// The first segment in `from..end` that is not SACKed yet.
+    #[inline]
+    fn next_news(&self, from: u64, end: u64) -> Option<u64> {
+        let mut from = from;
+        while let Some(known) = self.known_blocks.iter().find(|block| block.0 <= from && from < block.1) {
+            from = known.1;
+        }
+        self.board.next_unsacked(from, end)
     }
 
     /// A block reported a segment that had arrived before (Linux: `tcp_check_dsack`).

@@ -19,7 +19,7 @@ use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Pa
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::Segment;
+use crate::packet::{SACK_BLOCKS, Segment};
 use crate::workload::Stream;
 use rack::Rack;
 use recovery::Recovery;
@@ -82,6 +82,9 @@ pub(crate) struct Sender {
     lost: u64,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
     highest_sacked: u64,
+    /// The blocks that the last SACK reported: all in them is SACKed, and need not be looked at again (Linux:
+    /// `recv_sack_cache`).
+    known_blocks: [(u64, u64); SACK_BLOCKS],
     /// An ACK is being processed, not a timer.
     in_ack: bool,
     /// The flow's own random stream.
@@ -139,6 +142,7 @@ impl Sender {
             window_end: window_edge / config.controller.mss as u64,
             lost: 0,
             highest_sacked: 0,
+            known_blocks: [(0, 0); SACK_BLOCKS],
             in_ack: false,
             random: RandomStream(config.random_seed),
             last_sample: (0, 0),

@@ -1,0 +1,49 @@
+//! Repeated measurements on a machine that is not quiet.
+//!
+//! What is compared is measured in turn, round by round, so that a slow spell hits all of it. A ratio is the median of
+//! the rounds' own ratios, and so need not be that of the medians.
+
+/// One number a round.
+#[derive(Clone, Debug)]
+pub(crate) struct Samples(Vec<f64>);
+
+/// Measures every subject once in each of `rounds`, after a first round that only warms up.
+pub(crate) fn interleaved<S>(
+    rounds: usize,
+    subjects: &mut [S],
+    mut measure: impl FnMut(&mut S) -> f64,
+) -> Vec<Samples> {
+    let mut samples: Vec<Samples> = subjects.iter().map(|_| Samples(Vec::new())).collect();
+    for round in 0..=rounds {
+        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
+            let value = measure(subject);
+            if round > 0 {
+                samples.0.push(value);
+            }
+        }
+    }
+    samples
+}
+
+impl Samples {
+    /// The middle one.
+    pub(crate) fn median(&self) -> f64 {
+        median(self.0.clone())
+    }
+
+    /// The least: what the machine can do when it is left alone.
+    pub(crate) fn min(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many times `other` this is.
+    pub(crate) fn ratio_to(&self, other: &Samples) -> f64 {
+        median(self.0.iter().zip(&other.0).map(|(this, other)| this / other).collect())
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
