@@ -20,7 +20,7 @@ PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
-	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print) \
+	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.c' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
 
 # cargo and pip then build for the same interpreter, and maturin is found.

@@ -15,10 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullpipe._native import Cancelled, ScenarioError, WorldError
+    from fullpipe._native import Cancelled, ScenarioError, TraceError, WorldError
     from fullpipe.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, run, schema
     from fullpipe.results import Results, Run
+    from fullpipe.traces import read_trace
 
 __all__ = [
     "Agreement",
@@ -26,11 +27,13 @@ __all__ = [
     "Results",
     "Run",
     "ScenarioError",
+    "TraceError",
     "WorldError",
     "__version__",
     "agree",
     "compare",
     "controllers",
+    "read_trace",
     "run",
     "schema",
 ]
@@ -42,10 +45,12 @@ _HOME = {
     "run": "fullpipe.api",
     "schema": "fullpipe.api",
     "Agreement": "fullpipe.agreement",
+    "read_trace": "fullpipe.traces",
     "Results": "fullpipe.results",
     "Run": "fullpipe.results",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
+    "TraceError": "fullpipe._native",
     "WorldError": "fullpipe._native",
 }
 

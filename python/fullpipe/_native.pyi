@@ -6,10 +6,13 @@ __all__ = [
     "Cancel",
     "Cancelled",
     "ScenarioError",
+    "TraceError",
     "WorldError",
     "controllers",
     "kernel_doctor",
+    "kernel_record",
     "kernel_run",
+    "replay",
     "resolve",
     "schema",
     "shell",
@@ -29,6 +32,9 @@ class WorldError(RuntimeError):
     """A world could not run, e.g. for want of permission. `str()` says what was attempted and the mend."""
 
     mend: str
+
+class TraceError(ValueError):
+    """A file is no trace that can be replayed. `str()` says which, what was found and what is expected."""
 
 class Cancelled(Exception):
     """The run was cancelled through its `Cancel`."""
@@ -58,6 +64,15 @@ def simulate(spec_json: str, seed: int, cancel: Cancel | None = None) -> tuple[s
 
 def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
     """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""
+
+def kernel_record(spec_json: str, seed: int, algorithm: str) -> tuple[str, bytes]:
+    """Runs a spec over Linux TCP and records the calls of "bbr" or "cubic": summary JSON and the trace.
+
+    Only in a fresh single-threaded process, as root.
+    """
+
+def replay(path: str) -> str:
+    """Replays a trace without the GIL: JSON with calls, the first difference and the branches reached."""
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, mend."""

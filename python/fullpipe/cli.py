@@ -1,6 +1,7 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
-Exit codes: 0 done, 1 the worlds do not agree (`agree`), 2 a mistake in what was asked, 130 interrupted.
+Exit codes: 0 done, 1 ours and the kernel's do not agree (`agree`, `replay`), 2 a mistake in what was asked,
+130 interrupted.
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
 
@@ -67,7 +68,7 @@ def _guarded(command: Callable[[], object]) -> int:
     except Exception as error:
         from fullpipe import _native
 
-        if isinstance(error, _native.ScenarioError | _native.WorldError):
+        if isinstance(error, _native.ScenarioError | _native.WorldError | _native.TraceError):
             return _complain(str(error))
         raise
 
@@ -268,6 +269,103 @@ def shell(
     os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", request])
 
 
+kernel = typer.Typer(no_args_is_help=True, help="What only this machine's own TCP can tell.")
+app.add_typer(kernel, name="kernel")
+
+
+@kernel.command()
+def record(
+    algorithm: Annotated[str, typer.Option("--cc", help="What to record: bbr or cubic.")],
+    out: Annotated[Path, typer.Option(metavar="TRACE", help="The file to write.")],
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO.toml",
+            help="A scenario file, instead of the options for the path.",
+            show_default="none",
+        ),
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Rate of the bottleneck.", show_default="none")] = None,
+    rtt: Annotated[str | None, typer.Option(help="Round-trip time.", show_default="none")] = None,
+    buffer: Annotated[str | None, typer.Option(help="Queue of the bottleneck.", show_default="1 bdp")] = None,
+    loss: Loss = None,
+    duration: Annotated[str | None, typer.Option(help="How long to record.", show_default="10 s")] = None,
+    flows: Annotated[
+        int | None, typer.Option(help="How many flows of the algorithm.", show_default="1")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the path's random elements.", show_default="the scenario's")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record what the kernel's BBR or CUBIC is told and decides, call by call. Needs root, clang and libbpf.
+
+    In a scenario, the flows that use the algorithm are recorded, the others run beside them.
+    """
+    from fullpipe import api, tables, traces
+    from fullpipe.errors import mistake
+
+    algorithm = traces.known_algorithm(algorithm)
+    if scenario is None:
+        loaded = traces.plain_scenario(
+            algorithm, rate=rate, rtt=rtt, buffer=buffer, loss=loss, duration=duration, flows=flows
+        )
+    else:
+        plain = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "duration": duration}
+        for name, given in {**plain, "flows": flows}.items():
+            if given is not None:
+                raise mistake(name, given, "no path beside a scenario", f"leave out --{name} or the scenario")
+        loaded = api.load(scenario)
+    _check_file(out)
+    with _watching() as watch:
+        recording = traces.record(
+            loaded, algorithm, seed=seed, progress=lambda done: watch("kernel", done, 1)
+        )
+    recording.write(out)
+    if as_json:
+        print(json.dumps({**recording.summary, "trace": str(out), "bytes": len(recording.trace)}))
+        return
+    _console().print(tables.recording(recording))
+    print(tables.recording_total(recording, out))
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="What `kernel record` wrote.")],
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="Show which branches of the controller the calls reached.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replay recorded calls against the controllers here. Exit code 1: some call was decided otherwise."""
+    from fullpipe import _native, tables, traces
+
+    reports = []
+    unreadable = False
+    for file in files:
+        try:
+            reports.append(traces.replay(file))
+        except _native.TraceError as error:
+            _complain(str(error))
+            unreadable = True
+    if as_json:
+        print(json.dumps(reports, indent=2))
+    elif reports:
+        console = _console()
+        console.print(tables.replays(reports))
+        for report in reports:
+            _print_notes(tables.disagreements(report))
+            if report["difference"] is not None:
+                console.print(tables.difference(report))
+        if coverage:
+            for table in tables.coverage(reports):
+                console.print(table)
+    if unreadable:
+        raise typer.Exit(MISTAKE)
+    if not all(report["agrees"] for report in reports):
+        raise typer.Exit(DISAGREE)
+
+
 @app.command()
 def controllers(as_json: AsJson = False) -> None:
     """List the congestion controllers and their parameters."""
@@ -343,6 +441,21 @@ def _folder(given: Path | None, stem: str, *, wanted: bool) -> Path | None:
             "out", str(folder), f"a folder to write into ({error.strerror})", "name another with --out"
         ) from None
     return folder
+
+
+def _check_file(path: Path) -> None:
+    """That a file can be written there; found out before it is made."""
+    from fullpipe.errors import mistake
+
+    reason = ""
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = "its folder does not exist"
+    elif not os.access(path.parent, os.W_OK):
+        reason = "its folder cannot be written to"
+    if reason:
+        raise mistake("out", str(path), f"a file to write ({reason})", "name another with --out")
 
 
 def _plain(name: str) -> str:

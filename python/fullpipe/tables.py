@@ -1,13 +1,14 @@
 """Tables for the terminal."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fullpipe import agreement, doctor
+from fullpipe import agreement, doctor, traces
 from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, Quantity, flow_alone, shares
 from fullpipe.results import Group, Results, Run
 
@@ -140,6 +141,75 @@ def diagnosis(found: Sequence[doctor.Check]) -> Table:
             what.append(f"\nmend: {one.mend}", style="yellow")
         table.add_row(Text(heading, style="bold"), one.name, mark, what)
     return table
+
+
+def recording(made: traces.Recording) -> Table:
+    """One row a recorded flow, in the order of their numbers in the trace."""
+    table = _table("Flow", "In the scenario", "Controller")
+    table.add_column("Calls", justify="right")
+    for number, flow in enumerate(made.summary["flows"]):
+        label = Text(flow["label"], style="bold")
+        table.add_row(str(number), label, flow["controller"], f"{flow['calls']:,}")
+    return table
+
+
+def recording_total(made: traces.Recording, path: Path) -> str:
+    """What was recorded in all."""
+    calls, lost = made.summary["calls"], made.summary["lost"]
+    return f"{path}: {calls:,} calls, {lost} lost, {len(made.trace):,} bytes"
+
+
+def replays(reports: Sequence[dict[str, Any]]) -> Table:
+    """One row a trace."""
+    table = _table("Trace", "Algorithm", "Kernel")
+    for heading in ("Flows", "Calls", "Replayed"):
+        table.add_column(heading, justify="right", vertical="top")
+    table.add_column("")
+    for report in reports:
+        verdict = Text("equal", style="green") if report["agrees"] else Text("DIFFERS", style="bold red")
+        numbers = (f"{report[key]:,}" for key in ("flows", "calls", "replayed"))
+        table.add_row(Text(report["trace"], style="bold"), report["cc"], report["kernel"], *numbers, verdict)
+    return table
+
+
+def difference(report: dict[str, Any]) -> Table:
+    """Both states after the first call that was decided otherwise, side by side."""
+    table = _table("Field")
+    for heading in ("Here", "Kernel"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in report["difference"]["state"]:
+        differs = row["ours"] != row["kernel"]
+        mark = Text("differs" if differs else "", style="bold red")
+        table.add_row(Text(row["field"], style="bold"), str(row["ours"]), str(row["kernel"]), mark)
+    return table
+
+
+def disagreements(report: dict[str, Any]) -> list[str]:
+    """The first call that was decided otherwise, in words; also of what each ACK shows for itself."""
+    firsts = {
+        "": report["difference"] and report["difference"]["sentence"],
+        "the windowed maximum alone: ": report["filter"]["first"],
+        "the delivery-rate sample alone: ": report["sampler"]["first"],
+    }
+    return [f"{report['trace']}: {what}{first}" for what, first in firsts.items() if first]
+
+
+def coverage(reports: Sequence[dict[str, Any]]) -> list[Table]:
+    """For each algorithm, how many calls of each trace reached each branch."""
+    made = []
+    for algorithm in dict.fromkeys(report["cc"] for report in reports):
+        of_it = [report for report in reports if report["cc"] == algorithm]
+        table = _table(f"Branch of {algorithm}")
+        for report in of_it:
+            table.add_column(report["trace"], justify="right")
+        table.add_column("")
+        branches = zip(*(report["coverage"] for report in of_it), strict=True)
+        for branch in branches:
+            counts = (f"{one['calls']:,}" if one["calls"] else "–" for one in branch)
+            table.add_row(branch[0]["branch"], *counts, Text(branch[0]["summary"], style="dim"))
+        made.append(table)
+    return made
 
 
 def controllers(found: Sequence[dict[str, Any]]) -> Table:

@@ -773,6 +773,22 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
+    fn a_loss_that_a_tail_probe_repaired_leaves_an_earlier_reduction_to_undo() {
+        let mut flow = Flow::new();
+        let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
+        bbr.restore(&State { snd_cwnd: 40, ..bbr.state() });
+        flow.change(&mut bbr, CaState::Recovery, true);
+        flow.change(&mut bbr, CaState::Open, false);
+        let prior_ssthresh = bbr.state().prior_ssthresh;
+        assert_ne!(prior_ssthresh, 0);
+        // tcp_process_tlp_ack: the state of a congestion mark, without one.
+        flow.change(&mut bbr, CaState::Cwr, true);
+        assert_eq!(bbr.state().prior_ssthresh, prior_ssthresh);
+        bbr.on_ce(&CeMarks { segments: 1 });
+        assert_eq!(bbr.state().prior_ssthresh, 0);
+    }
+
+    #[test]
     fn recorded_state_survives_a_round_trip() {
         let flow = Flow::new();
         let state = in_probe_bw(&flow, 5, UNIT).state();

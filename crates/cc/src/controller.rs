@@ -47,7 +47,7 @@ pub enum CaState {
     Open = 0,
     /// SACKs or duplicate ACKs arrived; nothing is marked lost yet.
     Disorder = 1,
-    /// The window is being reduced for a congestion mark.
+    /// The window is being reduced for a congestion mark, or for a loss that a tail probe repaired.
     Cwr = 2,
     /// Fast recovery: lost segments are being retransmitted.
     Recovery = 3,

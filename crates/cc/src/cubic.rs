@@ -167,6 +167,16 @@ pub struct Curve {
     pub tcp_cwnd: u32,
 }
 
+impl Curve {
+    /// Time on the curve one RTT from now, in 1/1,024 s since the epoch's start.
+    #[inline]
+    pub(crate) fn time(&self, jiffies: u32, hz: u32) -> u64 {
+        let elapsed = jiffies.wrapping_sub(self.epoch_start) as i32 as u64;
+        let ahead = (self.delay_min as u64 * hz as u64).div_ceil(1_000_000);
+        (elapsed.wrapping_add(ahead) << SCALE_SHIFT) / hz as u64
+    }
+}
+
 /// The increase algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicIncrease {
@@ -185,12 +195,12 @@ pub struct CubicIncrease {
 }
 
 impl CubicIncrease {
-    fn new(params: &Params, config: &Config, connection: &Connection) -> CubicIncrease {
+    /// Linux: `cubictcp_init`. `snd_nxt` is in segments.
+    pub(crate) fn new(params: &Params, config: &Config, now_us: u32, snd_nxt: u64) -> CubicIncrease {
         let curve_factor = params.bic_scale * 10;
-        let snd_nxt = connection.packets_out as u64;
         CubicIncrease {
             curve: Curve::default(),
-            hystart: HyStart::new(&params.hystart, config, connection.now.as_micros() as u32, snd_nxt),
+            hystart: HyStart::new(&params.hystart, config, now_us, snd_nxt),
             beta: params.beta,
             fast_convergence: params.fast_convergence,
             tcp_friendliness: params.tcp_friendliness,
@@ -209,6 +219,11 @@ impl CubicIncrease {
     /// HyStart's state.
     pub const fn hystart(&self) -> &HyStart {
         &self.hystart
+    }
+
+    /// The host's bursts and pacing, which may change while a recorded connection lives.
+    pub(crate) fn set_host(&mut self, gso_max: u32, paced: bool) {
+        self.hystart.set_host(gso_max, paced);
     }
 
     /// Takes over recorded state.
@@ -235,7 +250,7 @@ impl CubicIncrease {
             let per_segment = (cwnd.wrapping_mul(self.beta_scale) >> 3).max(1);
             while curve.ack_cnt > per_segment {
                 curve.ack_cnt -= per_segment;
-                curve.tcp_cwnd += 1;
+                curve.tcp_cwnd = curve.tcp_cwnd.wrapping_add(1);
             }
             if curve.tcp_cwnd > cwnd {
                 curve.cnt = curve.cnt.min(cwnd / (curve.tcp_cwnd - cwnd));
@@ -262,9 +277,7 @@ impl CubicIncrease {
             }
         }
         // Where the curve will be one RTT from now.
-        let elapsed = jiffies.wrapping_sub(curve.epoch_start) as i32 as u64;
-        let ahead = (curve.delay_min as u64 * self.hz as u64).div_ceil(1_000_000);
-        let time = (elapsed.wrapping_add(ahead) << SCALE_SHIFT) / self.hz as u64;
+        let time = curve.time(jiffies, self.hz);
         let before_origin = time < curve.bic_k as u64;
         let offset = if before_origin { curve.bic_k as u64 - time } else { time - curve.bic_k as u64 };
         let cube = (self.curve_factor as u64).wrapping_mul(offset).wrapping_mul(offset).wrapping_mul(offset);
@@ -385,13 +398,9 @@ impl Cubic {
             threshold if !params.hystart.enabled => threshold,
             _ => Limits::INFINITE,
         };
-        LossBased::with(
-            CubicIncrease::new(params, config, connection),
-            ssthresh,
-            &params.core,
-            config,
-            connection,
-        )
+        let (now_us, snd_nxt) = (connection.now.as_micros() as u32, connection.packets_out as u64);
+        let algorithm = CubicIncrease::new(params, config, now_us, snd_nxt);
+        LossBased::with(algorithm, ssthresh, &params.core, config, connection)
     }
 }
 

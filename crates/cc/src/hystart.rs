@@ -53,6 +53,12 @@ pub struct Round {
 }
 
 impl Round {
+    /// Whether its least RTT is more than an eighth above the minimum.
+    #[inline]
+    pub(crate) fn is_delay_high(&self, delay_min: u32) -> bool {
+        self.curr_rtt > delay_min.wrapping_add((delay_min >> 3).clamp(DELAY_MIN_US, DELAY_MAX_US))
+    }
+
     fn begin(&mut self, now_us: u32, snd_nxt: u64) {
         *self = Round {
             sample_cnt: 0,
@@ -81,6 +87,10 @@ impl HyStart {
             round.begin(now_us, snd_nxt);
         }
         HyStart { params: *params, round, gso_max: config.gso_max, paced: config.paced }
+    }
+
+    pub(crate) fn set_host(&mut self, gso_max: u32, paced: bool) {
+        (self.gso_max, self.paced) = (gso_max, paced);
     }
 
     /// The round.
@@ -127,7 +137,7 @@ impl HyStart {
 
     /// A train of ACKs as long as the path means a pipe full of data. Pacing alone can stretch a train to half the RTT,
     /// so without pacing half the length suffices.
-    fn is_train_long(&mut self, delay_min: u32, now_us: u32, pacing: &Pacing) -> bool {
+    pub(crate) fn is_train_long(&mut self, delay_min: u32, now_us: u32, pacing: &Pacing) -> bool {
         if now_us.wrapping_sub(self.round.last_ack) as i32 > self.params.ack_delta_us as i32 {
             return false;
         }
@@ -157,7 +167,7 @@ impl HyStart {
             self.round.sample_cnt += 1;
             return false;
         }
-        self.round.curr_rtt > delay_min.wrapping_add((delay_min >> 3).clamp(DELAY_MIN_US, DELAY_MAX_US))
+        self.round.is_delay_high(delay_min)
     }
 }
 

@@ -8,6 +8,7 @@
 //! 4. [`reno`], then [`cubic`] with [`hystart`]: the increase algorithms; [`loss_based`]: the window they share.
 //! 5. [`bbr1`]: BBR version 1, one file for each noun of its specification.
 //! 6. [`conformance`]: the laws that every controller obeys, for yours as well.
+//! 7. [`replay`]: recorded calls of a real kernel, and whether the controllers here decide the same.
 //!
 //! What is not here: no clock, no timer, no allocation, no random numbers, no floating point in a decision, no packet.
 //! The crate needs neither `std` nor `alloc`; `tests/no_std` proves it.
@@ -44,6 +45,7 @@ pub mod loss_based;
 pub mod params;
 mod recovery;
 pub mod reno;
+pub mod replay;
 #[cfg(test)]
 mod testing;
 pub mod windowed;

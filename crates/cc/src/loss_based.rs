@@ -98,6 +98,19 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// Whether it was the limit, so that it may grow: it was filled, or in slow start half filled (Linux:
+    /// `tcp_is_cwnd_limited`). `filled` is whether the sender ran into it in the last round, `max_packets_out` the most
+    /// segments that were out.
+    #[inline]
+    pub(crate) const fn is_limit(&self, filled: bool, max_packets_out: u32) -> bool {
+        filled || (self.in_slow_start() && self.cwnd < 2 * max_packets_out)
+    }
+
+    /// The window if the last reduction proved spurious (Linux: `tcp_reno_undo_cwnd`).
+    pub(crate) const fn undone(&self) -> u32 {
+        if self.cwnd > self.prior_cwnd { self.cwnd } else { self.prior_cwnd }
+    }
+
     /// Grows by what was acknowledged, up to the threshold; returns what is left (Linux: `tcp_slow_start`).
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
@@ -328,12 +341,6 @@ impl<A: Algorithm> LossBased<A> {
         }
     }
 
-    /// Linux: `tcp_is_cwnd_limited`.
-    #[inline]
-    fn is_cwnd_limited(&self, ack: &Ack) -> bool {
-        ack.cwnd_limited || (self.window.in_slow_start() && self.window.cwnd < 2 * ack.max_packets_out)
-    }
-
     /// Linux: `tcp_update_pacing_rate`.
     #[inline]
     fn update_pacing(&mut self, connection: &Connection) {
@@ -441,7 +448,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
     fn on_undo(&mut self, _: &Undo) {
         self.undo_marker = false;
         let Some(prior_ssthresh) = self.prior_ssthresh.get() else { return };
-        self.window.cwnd = self.window.cwnd.max(self.window.prior_cwnd);
+        self.window.cwnd = self.window.undone();
         self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
     }
 
@@ -462,7 +469,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
         }
         if in_reduction(connection.state) {
             self.reduce(connection.in_flight, ack.newly_delivered, ack.una_advanced && ack.newly_lost == 0);
-        } else if ack.may_raise_cwnd && self.is_cwnd_limited(ack) {
+        } else if ack.may_raise_cwnd && self.window.is_limit(ack.cwnd_limited, ack.max_packets_out) {
             self.algorithm.cong_avoid(&mut self.window, clocks, ack.newly_delivered);
         }
         self.update_pacing(connection);

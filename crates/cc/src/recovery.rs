@@ -20,6 +20,11 @@ pub(crate) const fn current_ssthresh(cwnd: u32, ssthresh: u32, state: CaState) -
 pub(crate) struct PriorThreshold(u32);
 
 impl PriorThreshold {
+    /// One that was recorded.
+    pub(crate) const fn restored(prior_ssthresh: u32) -> PriorThreshold {
+        PriorThreshold(prior_ssthresh)
+    }
+
     /// Notes the threshold that a reduction is about to replace. `cwnd` and `ssthresh` are those before it.
     #[inline]
     pub(crate) fn on_state(&mut self, change: &StateChange, cwnd: u32, ssthresh: u32) {
@@ -29,9 +34,9 @@ impl PriorThreshold {
             CaState::Loss if change.reduce => self.0 = current,
             // tcp_enter_recovery: from CWR, whose cause is proven, there is no way back.
             CaState::Recovery => self.0 = if change.reduce { current } else { 0 },
-            // tcp_enter_cwr
-            CaState::Cwr => self.0 = 0,
-            CaState::Loss | CaState::Open | CaState::Disorder => {}
+            // Of a mark the controller hears by itself; a loss that a tail probe repaired leaves the way back open
+            // (tcp_process_tlp_ack).
+            CaState::Loss | CaState::Cwr | CaState::Open | CaState::Disorder => {}
         }
     }
 

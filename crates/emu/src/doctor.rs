@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use fullpipe_cc::replay::Ops;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Clock;
@@ -9,7 +10,7 @@ use crate::histogram::Histogram;
 use crate::namespace::{Privilege, become_capable, effective_capabilities, enter_new_network, sysctl};
 use crate::sys;
 use crate::tun::{Address, Tun};
-use crate::{EmuError, host};
+use crate::{EmuError, host, tap};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +36,11 @@ const GOOD_RESOLUTION_NS: u64 = 1_000;
 /// Looks at everything the kernel world needs. Call it in a process of its own that has only one thread: without root it
 /// enters a user namespace.
 pub fn doctor() -> Vec<Check> {
+    // Before a user namespace is entered, in which the process looks as if it might do anything.
+    let recorder = recorder();
     let mut checks = vec![kernel(), cores(), tun_device(), rights(), network(), realtime_and_lateness()];
     checks.extend(["bbr", "cubic", "reno"].map(algorithm));
-    checks.extend([default_algorithm(), clock_resolution(), timer_frequency()]);
+    checks.extend([default_algorithm(), clock_resolution(), timer_frequency(), recorder]);
     checks
 }
 
@@ -142,6 +145,15 @@ fn algorithm(name: &str) -> Check {
     ill(&label, format!("not among: {available}"), format!("as root: `modprobe tcp_{name}`"))
 }
 
+/// Only `fullpipe kernel record` needs it.
+fn recorder() -> Check {
+    let tried = Ops::ALL.map(tap::try_out).into_iter().collect::<Result<Vec<()>, EmuError>>();
+    of_result(
+        "recorder of decisions (optional)",
+        tried.map(|_| "loads; bbr and cubic can be recorded".to_owned()),
+    )
+}
+
 fn default_algorithm() -> Check {
     let name = "default congestion control";
     let found = sysctl("net.ipv4.tcp_congestion_control").unwrap_or_else(|| "unknown".to_owned());
@@ -159,9 +171,7 @@ fn clock_resolution() -> Check {
     ill(name, found, "boot with high-resolution timers (`highres=on`) and a better clock source")
 }
 
-/// TCP's own timers tick at this rate, which is the resolution of the coarse clock.
+/// TCP's own timers tick at this rate.
 fn timer_frequency() -> Check {
-    const NANOS_PER_SEC: u64 = 1_000_000_000;
-    let tick_ns = sys::coarse_resolution_ns().max(1);
-    well("timer frequency", format!("{} Hz", (NANOS_PER_SEC + tick_ns / 2) / tick_ns))
+    well("timer frequency", format!("{} Hz", sys::ticks_per_second()))
 }

@@ -45,6 +45,28 @@ pub enum EmuError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Something is missing that recording the kernel's decisions needs.
+    #[error("cannot record the kernel's decisions: {reason}")]
+    NoRecorder {
+        /// What.
+        reason: String,
+        /// How to get it.
+        mend: String,
+    },
+    /// A recording with gaps, which nobody can replay.
+    #[error("the recorder lost {lost} calls and kept {kept}")]
+    LostCalls {
+        /// How many found no room.
+        lost: u64,
+        /// How many did.
+        kept: usize,
+    },
+    /// A recording that does not fit into memory.
+    #[error("the recording has more than {most} calls")]
+    TooManyCalls {
+        /// How many it may have.
+        most: usize,
+    },
     /// Part of the emulator stopped early.
     #[error("the {0} stopped unexpectedly")]
     Stopped(&'static str),
@@ -81,7 +103,11 @@ impl EmuError {
                 "load its module as root (`modprobe tcp_{name}`), choose one that is there, or use the simulator \
                  (--world sim)"
             ),
-            EmuError::Unsupported { mend, .. } => mend.clone(),
+            EmuError::Unsupported { mend, .. } | EmuError::NoRecorder { mend, .. } => mend.clone(),
+            EmuError::LostCalls { .. } => {
+                "stop what else runs on this machine, or record a slower path or fewer flows".to_owned()
+            }
+            EmuError::TooManyCalls { .. } => "record a shorter time, a slower path or fewer flows".to_owned(),
             EmuError::Path(_) => "correct the path in the scenario".to_owned(),
             EmuError::System { .. } | EmuError::Stopped(_) => {
                 "`fullpipe doctor` shows what this machine can do".to_owned()

@@ -13,12 +13,13 @@
 //! * `ferry`: carries packets from one device through the path to the other and records how late it was.
 //! * [`host`]: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
 //! * [`tcp_info`]: what a kernel socket tells about itself.
+//! * [`tap`]: records what the kernel's congestion control is told and decides, call by call.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * `histogram` and `rates`: arithmetic.
 //! * [`clock`]: the only clock of the workspace. `sys`: thin wrappers around system calls.
 //!
 //! Nothing is left behind, however the process ends: namespaces have no names and belong to threads, devices belong to
-//! descriptors, and nothing is written to disk.
+//! descriptors, and nothing is written to disk but the compiled recorder, in the user's cache.
 #![cfg(target_os = "linux")]
 
 mod address;
@@ -34,6 +35,7 @@ pub mod namespace;
 pub mod run;
 pub mod shell;
 mod sys;
+pub mod tap;
 pub mod tcp_info;
 pub mod tun;
 
@@ -42,3 +44,4 @@ pub use error::EmuError;
 pub use namespace::die_with_parent;
 pub use run::run;
 pub use shell::shell;
+pub use tap::record;

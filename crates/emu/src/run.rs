@@ -4,6 +4,7 @@
 //! carries packets between their TUN devices. The calling thread waits. Everything belongs to the process, so
 //! however it ends, nothing remains.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::thread;
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{Provenance, Run, World};
-use fullpipe_scenario::spec::{Spec, Stream};
+use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
@@ -23,6 +24,7 @@ use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress};
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, sysctl, wait_for};
 use crate::sys;
+use crate::tap::Tapped;
 use crate::tun::{Address, Tun, transmit_drops};
 
 /// Between the last preparation and the start of the run, so that every thread stands ready.
@@ -48,15 +50,22 @@ const OVERRUN_SHARE: u64 = 100;
 /// `seed` drives the path's random elements and the flows' start jitter. Takes the scenario's duration, less if all
 /// flows end earlier.
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, EmuError> {
+    run_tapped(spec, seed, None)
+}
+
+/// The same, with flows that are recorded.
+pub(crate) fn run_tapped(spec: &Spec, seed: u64, tapped: Option<&Tapped>) -> Result<Run, EmuError> {
     check(spec)?;
     become_capable()?;
     ask_to_die_with_parent();
+    let abort = AtomicBool::new(false);
     let shared = Shared {
         spec,
         seed,
+        tapped,
         progress: Progress::of(spec),
         stop: AtomicBool::new(false),
-        abort: AtomicBool::new(false),
+        abort: tapped.map_or(&abort, |tapped| &tapped.abort),
         stop_ferry: event_fd()?,
         done: event_fd()?,
     };
@@ -102,11 +111,13 @@ fn event_fd() -> Result<OwnedFd, EmuError> {
 struct Shared<'a> {
     spec: &'a Spec,
     seed: u64,
+    /// Which flows are recorded, if any.
+    tapped: Option<&'a Tapped>,
     progress: Vec<Progress>,
     /// The receiver may go.
     stop: AtomicBool,
-    /// The ferry failed, so the sender should not go on.
-    abort: AtomicBool,
+    /// The ferry failed, or the recorder is full, so the sender should not go on.
+    abort: &'a AtomicBool,
     stop_ferry: OwnedFd,
     /// Some thread has ended.
     done: OwnedFd,
@@ -126,11 +137,16 @@ impl Shared<'_> {
     ) -> Result<(SenderReport, HostReport), EmuError> {
         let _signal = SignalOnDrop(&self.done);
         let (tun, mut report) = self.prepare_host("sender", host::SENDER)?;
-        check_algorithms(self.spec)?;
+        if let Some(tapped) = self.tapped {
+            tapped.is_here();
+        }
+        let names: Vec<&str> = self.spec.flows.iter().filter_map(|flow| self.algorithm_of(flow)).collect();
+        check_algorithms(&names)?;
         let _ = ready.send(Arc::clone(&tun));
         drop(ready);
         let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
-        let sent = Sender::new(self.spec, self.seed, clock, &self.progress)?.run(&self.abort)?;
+        let sender = Sender::new(self.spec, self.seed, clock, &self.progress)?;
+        let sent = sender.with_algorithms(&names).run(self.abort)?;
         report.note_drops(&tun, "sender");
         Ok((sent, report))
     }
@@ -144,6 +160,11 @@ impl Shared<'_> {
         receiver.run(self.spec, clock, &self.progress, &self.stop)?;
         report.note_drops(&tun, "receiver");
         Ok(report)
+    }
+
+    /// What a flow sets as its congestion control. The scenario has been checked: each has one.
+    fn algorithm_of(&self, flow: &FlowSpec) -> Option<&'static str> {
+        self.tapped.map_or_else(|| flow.controller.linux_name(), |tapped| tapped.name_for(flow))
     }
 
     /// Makes a namespace of the calling thread's own, sets it up, and connects it to the path.
@@ -173,9 +194,8 @@ impl Shared<'_> {
     ) -> Result<FerryReport, EmuError> {
         let _signal = SignalOnDrop(&self.done);
         let spec = self.spec;
-        let delays = |delay: fn(&fullpipe_scenario::spec::FlowSpec) -> Duration| -> Vec<Duration> {
-            spec.flows.iter().map(delay).collect()
-        };
+        let delays =
+            |delay: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(delay).collect() };
         let (forward, reverse) = (delays(|flow| flow.extra_forward_ns), delays(|flow| flow.extra_reverse_ns));
         let classes = Classes { first_port: FIRST_PORT, flows: spec.flows.len() as u32 };
         let plans = (
@@ -227,7 +247,7 @@ impl Drop for SignalOnDrop<'_> {
 }
 
 /// Refuses what the kernel world cannot do, before anything is set up.
-fn check(spec: &Spec) -> Result<(), EmuError> {
+pub(crate) fn check(spec: &Spec) -> Result<(), EmuError> {
     let unsupported = |field: String, reason: String, mend: &str| {
         Err(EmuError::Unsupported { field, reason, mend: mend.to_owned() })
     };
@@ -266,23 +286,27 @@ fn check(spec: &Spec) -> Result<(), EmuError> {
 }
 
 /// Whether the kernel has every algorithm, in the calling thread's namespace. As root, asking loads the module.
-fn check_algorithms(spec: &Spec) -> Result<(), EmuError> {
+fn check_algorithms(names: &[&str]) -> Result<(), EmuError> {
     let socket = sys::socket(libc::SOCK_STREAM).map_err(|error| EmuError::system("open a socket", error))?;
-    let mut names: Vec<&str> = spec.flows.iter().filter_map(|flow| flow.controller.linux_name()).collect();
+    let mut names = names.to_vec();
     names.sort_unstable();
     names.dedup();
     for name in names {
-        match set_algorithm(&socket, name) {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-                let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
-                let available = available.split_whitespace().map(str::to_owned).collect();
-                return Err(EmuError::NoAlgorithm { name: name.to_owned(), available });
-            }
-            Err(error) => return Err(EmuError::system(format!("use congestion control {name}"), error)),
-        }
+        set_algorithm(&socket, name).map_err(|error| no_algorithm(name, error))?;
     }
     Ok(())
+}
+
+/// Why a socket does not take an algorithm.
+pub(crate) fn no_algorithm(name: &str, error: io::Error) -> EmuError {
+    if error.raw_os_error() != Some(libc::ENOENT) {
+        return EmuError::system(format!("use congestion control {name}"), error);
+    }
+    let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    EmuError::NoAlgorithm {
+        name: name.to_owned(),
+        available: available.split_whitespace().map(str::to_owned).collect(),
+    }
 }
 
 /// Puts the threads' reports together.
@@ -378,7 +402,7 @@ mod tests {
     use crate::histogram::Histogram;
     use fullpipe_path::config::{QueueLimit, Schedule};
     use fullpipe_scenario::controller::ControllerChoice;
-    use fullpipe_scenario::spec::{FlowSpec, HostSpec, Workload};
+    use fullpipe_scenario::spec::{HostSpec, Workload};
     use fullpipe_units::Bytes;
 
     fn spec(buffer_bytes: u64) -> Spec {

@@ -1,7 +1,8 @@
 //! Thin wrappers around the system calls that the standard library lacks. Nearly all `unsafe` of the
 //! crate is here.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
 use std::mem;
 use std::net::SocketAddrV4;
@@ -9,6 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use fullpipe_units::Duration;
 
+pub(crate) mod bpf;
+pub(crate) mod libbpf;
 pub(crate) mod process;
 
 /// Turns the C convention (-1 and errno) into a `Result`.
@@ -29,9 +32,11 @@ pub(crate) fn monotonic_resolution_ns() -> u64 {
     resolution_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Resolution of CLOCK_MONOTONIC_COARSE in nanoseconds: one tick of the kernel's timer.
-pub(crate) fn coarse_resolution_ns() -> u64 {
-    resolution_ns(libc::CLOCK_MONOTONIC_COARSE)
+/// The kernel's `CONFIG_HZ`: CLOCK_MONOTONIC_COARSE moves once a tick of its timer.
+pub(crate) fn ticks_per_second() -> u32 {
+    const NANOS_PER_SEC: u64 = 1_000_000_000;
+    let tick_ns = resolution_ns(libc::CLOCK_MONOTONIC_COARSE).max(1);
+    ((NANOS_PER_SEC + tick_ns / 2) / tick_ns) as u32
 }
 
 fn resolution_ns(id: libc::clockid_t) -> u64 {
@@ -353,6 +358,11 @@ pub(crate) fn signal_event(fd: &OwnedFd) {
     let _ = writev(fd, &[io::IoSlice::new(&1u64.to_ne_bytes())]);
 }
 
+/// Waits until an eventfd is signalled; whether it was, rather than the timeout having passed.
+pub(crate) fn wait_for_event(fd: &OwnedFd, timeout: Duration) -> io::Result<bool> {
+    poll([fd.as_raw_fd()], libc::POLLIN, Some(timeout)).map(|[events]| events != 0)
+}
+
 /// Real-time priorities in use: low, so that the kernel's own threads (at 50 and above) win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Realtime {
@@ -431,4 +441,13 @@ pub(crate) fn is_pipe_or_socket(fd: RawFd) -> bool {
         libc::fstat(fd, &mut status) == 0
             && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
     }
+}
+
+/// Gives a file without a name (O_TMPFILE) the name `path`, which must be free.
+pub(crate) fn link_file(file: &File, path: &CStr) -> io::Result<()> {
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let here = libc::AT_FDCWD;
+    // SAFETY: both paths are NUL-terminated.
+    check(unsafe { libc::linkat(here, from.as_ptr(), here, path.as_ptr(), libc::AT_SYMLINK_FOLLOW) })
+        .map(drop)
 }

@@ -21,6 +21,12 @@ create_exception!(
     PyRuntimeError,
     "A world could not run, e.g. no permission for the kernel world. `str()` says what was attempted and the mend."
 );
+create_exception!(
+    fullpipe._native,
+    TraceError,
+    PyValueError,
+    "A file is no trace that can be replayed. `str()` says which, what was found and what is expected."
+);
 create_exception!(fullpipe._native, Cancelled, PyException, "The run was cancelled through its `Cancel`.");
 
 /// Gives the classes their attributes, empty.
@@ -48,6 +54,19 @@ pub(crate) fn unknown_format(py: Python<'_>, given: &str) -> PyErr {
     let sentence = format!("{field}: {given:?} is not a format; expected {expected}; {mend}");
     let parts = [("field", field), ("given", given), ("expected", expected), ("mend", mend)];
     with_parts(py, ScenarioError::new_err(sentence), &parts)
+}
+
+/// The exception for an algorithm whose calls cannot be recorded.
+pub(crate) fn unknown_algorithm(py: Python<'_>, given: &str) -> PyErr {
+    let (field, expected, mend) = ("cc", "bbr or cubic", "those two can be recorded");
+    let sentence = format!("{field}: {given:?} cannot be recorded; expected {expected}; {mend}");
+    let parts = [("field", field), ("given", given), ("expected", expected), ("mend", mend)];
+    with_parts(py, ScenarioError::new_err(sentence), &parts)
+}
+
+/// The exception for a file that is no trace.
+pub(crate) fn trace_error(error: &fullpipe_record::trace::TraceError) -> PyErr {
+    TraceError::new_err(error.to_string())
 }
 
 /// The exception for a world that could not run.

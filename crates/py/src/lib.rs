@@ -5,11 +5,13 @@
 
 mod catalogue;
 mod errors;
+mod traces;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fullpipe_cc::replay::Ops;
 use fullpipe_record::{Run, parquet, table::Table};
 use fullpipe_scenario::{Format, Spec};
 use pyo3::prelude::*;
@@ -120,6 +122,31 @@ fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAn
     Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
 }
 
+/// Runs a spec over Linux TCP and records the calls of an algorithm: summary JSON and the trace. Only in a fresh
+/// single-threaded process of its own, as root.
+#[pyfunction]
+fn kernel_record<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    algorithm: &str,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    fullpipe_emu::die_with_parent();
+    let spec = read_spec(py, spec_json)?;
+    let ops = Ops::by_name(algorithm).ok_or_else(|| errors::unknown_algorithm(py, algorithm))?;
+    let recording = py.detach(|| fullpipe_emu::record(&spec, seed, ops));
+    let recording = recording.map_err(|error| world_error(py, &error))?;
+    let encoded = py.detach(|| traces::encode(&recording, &spec.name, ops));
+    let (summary, file) = encoded.map_err(|error| errors::trace_error(&error))?;
+    Ok((summary, PyBytes::new(py, &file)))
+}
+
+/// Replays a trace without the GIL: JSON with calls, the first difference and the branches reached.
+#[pyfunction]
+fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| traces::replay_json(&path)).map_err(|error| errors::trace_error(&error))
+}
+
 /// JSON list of what the kernel world needs: name, ok, found, mend.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
@@ -147,9 +174,12 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Cancel, controllers, kernel_doctor, kernel_run, resolve, schema, shell, simulate, version};
+    use super::{
+        Cancel, controllers, kernel_doctor, kernel_record, kernel_run, replay, resolve, schema, shell,
+        simulate, version,
+    };
     #[pymodule_export]
-    use crate::errors::{Cancelled, ScenarioError, WorldError};
+    use crate::errors::{Cancelled, ScenarioError, TraceError, WorldError};
 
     use pyo3::prelude::*;
 

@@ -2,7 +2,8 @@
 
 In: one blob on stdin, the request as JSON. The pipe stays open while the parent lives; when it closes, this
 process ends. Out: blobs on stdout. The first is a header as JSON; if it says ok, three more follow: summary
-as JSON, flow series and link series as Parquet. A blob is its length in 8 bytes, big endian, and its bytes.
+as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two follow:
+summary as JSON and the trace as Parquet. A blob is its length in 8 bytes, big endian, and its bytes.
 """
 
 import json
@@ -21,11 +22,14 @@ def main() -> None:
     from fullpipe import _native
 
     try:
-        summary, flows, links = _native.kernel_run(request["spec"], request["seed"])
+        if "record" in request:
+            summary, *parts = _native.kernel_record(request["spec"], request["seed"], request["record"])
+        else:
+            summary, *parts = _native.kernel_run(request["spec"], request["seed"])
     except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:
         _write_blob(answers, json.dumps(_described(error)).encode())
         return
-    for blob in (b'{"ok": true}', summary.encode(), flows, links):
+    for blob in (b'{"ok": true}', summary.encode(), *parts):
         _write_blob(answers, blob)
 
 

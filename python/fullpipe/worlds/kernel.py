@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import IO
 
 from fullpipe import _native
@@ -35,8 +35,24 @@ def run(jobs: Sequence[Job], progress: Progress = ignore_progress) -> list[Run]:
     return runs
 
 
-def _run_in_child(job: Job, tick: Callable[[float], None]) -> Run:
-    request = json.dumps({"spec": job.alternative.spec_json, "seed": job.seed}).encode()
+def record(job: Job, algorithm: str, progress: Progress = ignore_progress) -> tuple[str, bytes]:
+    """Runs a job and records the calls of the flows that use `algorithm` (bbr or cubic).
+
+    Returns a summary as JSON and the trace.
+    """
+    request = {"spec": job.alternative.spec_json, "seed": job.seed, "record": algorithm}
+    summary, trace = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
+    return summary.decode(), trace
+
+
+def _run_in_child(job: Job, tick: Progress) -> Run:
+    request = {"spec": job.alternative.spec_json, "seed": job.seed}
+    return _result(job, *_ask(request, job.alternative.duration_s, tick))
+
+
+def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple[bytes, int, str]:
+    """What the child answers, its exit code, and its complaints."""
+    said = json.dumps(request).encode()
     with tempfile.TemporaryFile() as complaints:
         # A group of its own: Ctrl-C reaches this process alone, which then ends the child in order.
         child = subprocess.Popen(
@@ -49,19 +65,19 @@ def _run_in_child(job: Job, tick: Callable[[float], None]) -> Run:
         assert child.stdin is not None and child.stdout is not None
         try:
             try:
-                child.stdin.write(_LENGTH.pack(len(request)) + request)
+                child.stdin.write(_LENGTH.pack(len(said)) + said)
                 child.stdin.flush()
-                answers = _read_all(child.stdout, job.alternative.duration_s, tick)
+                answers = _read_all(child.stdout, duration_s, tick)
             except BrokenPipeError:
                 answers = b""
             code = child.wait()
         finally:
             _end(child)
         complaints.seek(0)
-        return _result(job, answers, code, complaints.read().decode(errors="replace"))
+        return answers, code, complaints.read().decode(errors="replace")
 
 
-def _read_all(source: IO[bytes], duration_s: float, tick: Callable[[float], None]) -> bytes:
+def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
     """Reads until the child closes its end, ticking meanwhile."""
     parts = bytearray()
     began = time.monotonic()
@@ -86,10 +102,16 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _result(job: Job, answers: bytes, code: int, complaints: str) -> Run:
+    summary, flows, links = _blobs(answers, code, complaints, expected=3)
+    return Run.of(job.alternative, NAME, job.seed, summary.decode(), flows, links)
+
+
+def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list[bytes]:
+    """What the child sent behind its header; raises the error that it sent instead."""
     blobs = _split(answers)
     header = json.loads(blobs[0]) if blobs else {}
-    if header.get("ok") and len(blobs) == 4:
-        return Run.of(job.alternative, NAME, job.seed, blobs[1].decode(), blobs[2], blobs[3])
+    if header.get("ok") and len(blobs) == 1 + expected:
+        return blobs[1:]
     if "message" in header:
         raise _as_error(header)
     last = complaints.strip().splitlines()[-1:] or ["it said nothing"]

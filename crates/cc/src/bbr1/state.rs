@@ -2,6 +2,7 @@
 
 use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, cwnd, pacing};
 use crate::controller::CaState;
+use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 
 /// A view of a [`Bbr1`] for replaying recorded kernel state. Bandwidths are in segments a microsecond times 2^24.
@@ -47,6 +48,8 @@ pub struct State {
     pub snd_ssthresh: u32,
     /// `sk->sk_pacing_rate`, bytes a second.
     pub pacing_rate: u64,
+    /// `tp->prior_ssthresh`, which the core keeps: the threshold to return to, zero if nothing can be undone.
+    pub prior_ssthresh: u32,
 }
 
 impl Bbr1 {
@@ -89,6 +92,7 @@ impl Bbr1 {
             snd_cwnd: self.cwnd,
             snd_ssthresh: self.ssthresh,
             pacing_rate: self.pacing_rate,
+            prior_ssthresh: self.prior_ssthresh.get().unwrap_or(0),
         }
     }
 
@@ -140,6 +144,7 @@ impl Bbr1 {
         self.cwnd = state.snd_cwnd;
         self.ssthresh = state.snd_ssthresh;
         self.pacing_rate = state.pacing_rate;
+        self.prior_ssthresh = PriorThreshold::restored(state.prior_ssthresh);
         self.burst_goal = pacing::burst_goal(&self.params, state.pacing_rate, self.mss);
     }
 }

@@ -112,6 +112,14 @@ impl<'a> Sender<'a> {
         })
     }
 
+    /// Has the flows use these algorithms of the kernel, in their order.
+    pub(crate) fn with_algorithms(mut self, names: &[&str]) -> Sender<'a> {
+        for (flow, name) in self.flows.iter_mut().zip(names) {
+            flow.name = (*name).to_owned();
+        }
+        self
+    }
+
     /// Sends until the end of the run, until every flow is over, or until `abort` is set.
     pub(crate) fn run(mut self, abort: &AtomicBool) -> Result<SenderReport, EmuError> {
         let mut ready = Vec::new();
@@ -204,6 +212,7 @@ impl Flow<'_> {
         if self.paced && !self.is_bbr {
             enable_pacing(&socket).map_err(failed(format!("enable pacing of {label}")))?;
         }
+        vanish_when_closed(&socket).map_err(failed(format!("prepare the end of {label}")))?;
         sys::bind(&socket, from).map_err(failed(format!("bind {label} to {from}")))?;
         sys::connect(&socket, to).map_err(failed(format!("connect {label} to {to}")))?;
         epoll
@@ -301,6 +310,13 @@ impl Flow<'_> {
 /// Sets a socket's congestion control.
 pub(crate) fn set_algorithm(socket: &OwnedFd, name: &str) -> std::io::Result<()> {
     sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+}
+
+/// Has the socket go with its descriptor. TCP would else keep it, and with it the namespace and the congestion control,
+/// for minutes, trying to deliver the rest over a path that is gone.
+fn vanish_when_closed(socket: &OwnedFd) -> std::io::Result<()> {
+    let at_once = [1i32, 0].map(i32::to_ne_bytes).concat(); // struct linger: on, no time
+    sys::set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &at_once)
 }
 
 /// Makes TCP pace a socket whose algorithm does not ask for it. The limit itself is out of reach; the largest value

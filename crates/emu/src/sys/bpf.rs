@@ -1,0 +1,142 @@
+//! Wrappers around bpf(2), for what is simpler without a library, and the memory of a BPF ring buffer.
+
+use std::io;
+use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_LINK_CREATE: libc::c_int = 28;
+const BPF_STRUCT_OPS: u32 = 44;
+
+/// Issues a bpf(2) command.
+///
+/// # Safety
+/// `T` must be the beginning of the kernel's `union bpf_attr` for `command`, and pointers in it must be valid.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    let attributes = ptr::from_mut(attributes);
+    // SAFETY: the caller vouches for the attributes; their size is told.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, mem::size_of::<T>()) };
+    super::check(result as libc::c_int)
+}
+
+/// Registers a struct_ops map for as long as the descriptor that is returned is open.
+pub(crate) fn link_struct_ops(map: RawFd) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attributes {
+        map: u32,
+        target: u32,
+        attach_type: u32,
+        flags: u32,
+    }
+    let mut attributes = Attributes { map: map as u32, target: 0, attach_type: BPF_STRUCT_OPS, flags: 0 };
+    // SAFETY: these are the members of `link_create`, without pointers. The descriptor is new and nobody else's.
+    unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_LINK_CREATE, &mut attributes)?)) }
+}
+
+/// An element of an array map whose values are 64-bit numbers.
+pub(crate) fn array_element(map: RawFd, index: u32) -> io::Result<u64> {
+    #[repr(C)]
+    struct Attributes {
+        map: u32,
+        padding: u32,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    let mut value = 0u64;
+    let mut attributes = Attributes {
+        map: map as u32,
+        padding: 0,
+        key: ptr::from_ref(&index) as u64,
+        value: ptr::from_mut(&mut value) as u64,
+        flags: 0,
+    };
+    // SAFETY: these are the members for an element; key and value have the sizes that the map was made with.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes)? };
+    Ok(value)
+}
+
+/// The reading end of a BPF ring buffer (Linux `kernel/bpf/ringbuf.c`).
+///
+/// The kernel maps one page with the reader's position, one with the writer's, and the data twice in a row, so that a
+/// record is never split. Positions count up for ever.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    reader: Mapping,
+    writer: Mapping,
+    page: usize,
+    data_bytes: usize,
+}
+
+/// The length of a record in its header: not yet written, or to be skipped.
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+const HEADER_BYTES: usize = 8;
+
+impl Ring {
+    /// Maps the ring buffer; `data_bytes` is what it was made with, a power of two.
+    pub(crate) fn map(ring: RawFd, data_bytes: usize) -> io::Result<Ring> {
+        // SAFETY: no pointers; the page size is always known.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let reader = Mapping::new(ring, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
+        let writer = Mapping::new(ring, page, page + 2 * data_bytes, libc::PROT_READ)?;
+        Ok(Ring { reader, writer, page, data_bytes })
+    }
+
+    /// Hands every finished record to `take`, in order, and frees its room.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(&[u8])) {
+        // SAFETY: both pages begin with a 64-bit position that is only ever accessed atomically.
+        let (read, written) = unsafe {
+            (&*self.reader.start.cast::<AtomicU64>(), &*self.writer.start.cast::<AtomicU64>().cast_const())
+        };
+        let mut position = read.load(Ordering::Relaxed);
+        while position < written.load(Ordering::Acquire) {
+            let at = self.page + (position as usize & (self.data_bytes - 1));
+            // SAFETY: records are 8-byte aligned and lie within the data, which is mapped twice.
+            let header = unsafe { &*self.writer.start.add(at).cast::<AtomicU32>().cast_const() };
+            let header = header.load(Ordering::Acquire);
+            if header & BUSY != 0 {
+                return;
+            }
+            let length = (header & !DISCARDED) as usize;
+            if header & DISCARDED == 0 {
+                // SAFETY: the record is complete, and the kernel does not touch it before the position has passed.
+                take(unsafe { std::slice::from_raw_parts(self.writer.start.add(at + HEADER_BYTES), length) });
+            }
+            position += (HEADER_BYTES + length).next_multiple_of(HEADER_BYTES) as u64;
+            read.store(position, Ordering::Release);
+        }
+    }
+}
+
+/// Memory shared with the kernel.
+#[derive(Debug)]
+struct Mapping {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to the process, not to a thread, and is unmapped once.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(fd: RawFd, offset: usize, bytes: usize, protection: libc::c_int) -> io::Result<Mapping> {
+        // SAFETY: a new mapping of a descriptor, at an address of the kernel's choice.
+        let start = unsafe {
+            libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd, offset as libc::off_t)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapping { start: start.cast(), bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+    }
+}

@@ -1,0 +1,197 @@
+//! The few functions of libbpf that a recording needs, found when it begins: the program runs without the library, and
+//! only recording asks for it.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use libc::{c_char, c_int, c_void};
+
+use super::bpf;
+
+/// Version 1 of the library, whatever its minor version.
+const LIBRARY: &CStr = c"libbpf.so.1";
+/// A struct_ops map with it can be registered through a link, and only so (Linux 6.4).
+const BPF_F_LINK: u32 = 1 << 13;
+
+type Pointer = *mut c_void;
+
+/// The library, loaded. It is never unloaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Library {
+    set_print: unsafe extern "C" fn(Printer) -> Pointer,
+    open_mem: unsafe extern "C" fn(*const c_void, usize, *const c_void) -> Pointer,
+    load: unsafe extern "C" fn(Pointer) -> c_int,
+    close: unsafe extern "C" fn(Pointer),
+    find_map: unsafe extern "C" fn(Pointer, *const c_char) -> Pointer,
+    map_fd: unsafe extern "C" fn(Pointer) -> c_int,
+    set_map_flags: unsafe extern "C" fn(Pointer, u32) -> c_int,
+    attach_struct_ops: unsafe extern "C" fn(Pointer) -> Pointer,
+    link_fd: unsafe extern "C" fn(Pointer) -> c_int,
+}
+
+/// `libbpf_print_fn_t`. A `va_list` as an argument is a pointer, or of its size, on every architecture of Linux.
+type Printer = unsafe extern "C" fn(c_int, *const c_char, Pointer) -> c_int;
+
+impl Library {
+    /// Loads it. The error is the dynamic linker's sentence.
+    pub(crate) fn open() -> Result<Library, String> {
+        // SAFETY: the name is NUL-terminated; loading a system library runs its own initialisers only.
+        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if library.is_null() {
+            return Err(linker_error());
+        }
+        // SAFETY: the types of the fields are those of libbpf.h, which version 1 keeps.
+        unsafe {
+            Ok(Library {
+                set_print: find(library, c"libbpf_set_print")?,
+                open_mem: find(library, c"bpf_object__open_mem")?,
+                load: find(library, c"bpf_object__load")?,
+                close: find(library, c"bpf_object__close")?,
+                find_map: find(library, c"bpf_object__find_map_by_name")?,
+                map_fd: find(library, c"bpf_map__fd")?,
+                set_map_flags: find(library, c"bpf_map__set_map_flags")?,
+                attach_struct_ops: find(library, c"bpf_map__attach_struct_ops")?,
+                link_fd: find(library, c"bpf_link__fd")?,
+            })
+        }
+    }
+}
+
+/// A function of the library.
+///
+/// # Safety
+/// `F` must be the type of a pointer to that function.
+unsafe fn find<F: Copy>(library: Pointer, name: &CStr) -> Result<F, String> {
+    const { assert!(size_of::<F>() == size_of::<Pointer>()) };
+    // SAFETY: the library is open, the name NUL-terminated.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+    if found.is_null() {
+        return Err(linker_error());
+    }
+    // SAFETY: of the same size, and the caller vouches for the type.
+    Ok(unsafe { mem::transmute_copy::<Pointer, F>(&found) })
+}
+
+fn linker_error() -> String {
+    // SAFETY: dlerror returns null or a NUL-terminated text that is valid until the next call.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+    }
+}
+
+/// What the library had to say, for the sentence that a user reads.
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+/// A message may contain the verifier's log; its beginning is enough.
+const MESSAGE_BYTES: usize = 4096;
+
+/// Keeps warnings; drops the rest.
+unsafe extern "C" fn keep_warnings(level: c_int, format: *const c_char, arguments: Pointer) -> c_int {
+    const WARNING: c_int = 0;
+    // The crate libc does not declare it.
+    unsafe extern "C" {
+        fn vsnprintf(buffer: *mut c_char, size: usize, format: *const c_char, arguments: Pointer) -> c_int;
+    }
+    if level == WARNING {
+        let mut buffer = [0u8; MESSAGE_BYTES];
+        // SAFETY: the buffer has that size; format and arguments belong together, as the library promises.
+        unsafe { vsnprintf(buffer.as_mut_ptr().cast(), MESSAGE_BYTES, format, arguments) };
+        let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default().to_string_lossy();
+        MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+    }
+    0
+}
+
+/// Why an object could not be loaded or attached.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What the kernel said.
+    pub(crate) error: io::Error,
+    /// What the library said, in lines.
+    pub(crate) messages: String,
+}
+
+impl Refused {
+    fn now() -> Refused {
+        let error = io::Error::last_os_error();
+        let messages = mem::take(&mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner));
+        Refused { error, messages }
+    }
+
+    fn code(code: c_int) -> Refused {
+        Refused { error: io::Error::from_raw_os_error(-code), ..Refused::now() }
+    }
+}
+
+/// Programs and maps in the kernel. They go when this does, and with the process.
+pub(crate) struct Object {
+    library: Library,
+    object: Pointer,
+}
+
+impl Object {
+    /// Loads a compiled file with the congestion control `operations`, which is not registered yet.
+    pub(crate) fn load(library: Library, compiled: &[u8], operations: &CStr) -> Result<Object, Refused> {
+        // SAFETY: the printer has the type that the library expects.
+        unsafe { (library.set_print)(keep_warnings) };
+        // SAFETY: pointer and length describe `compiled`, which outlives the loading; no options.
+        let object = unsafe { (library.open_mem)(compiled.as_ptr().cast(), compiled.len(), ptr::null()) };
+        if object.is_null() {
+            return Err(Refused::now());
+        }
+        let object = Object { library, object };
+        let map = object.map(operations)?;
+        // SAFETY: the map belongs to the object, which is open.
+        let loaded = unsafe {
+            // A registration without a link would outlive the process.
+            match (library.set_map_flags)(map, BPF_F_LINK) {
+                0 => (library.load)(object.object),
+                error => error,
+            }
+        };
+        if loaded < 0 { Err(Refused::code(loaded)) } else { Ok(object) }
+    }
+
+    /// Registers the congestion control for as long as the descriptor is open.
+    pub(crate) fn register(&self, operations: &CStr) -> Result<OwnedFd, Refused> {
+        let map = self.map(operations)?;
+        // SAFETY: the map belongs to the object, which is loaded.
+        let link = unsafe { (self.library.attach_struct_ops)(map) };
+        if link.is_null() {
+            return Err(Refused::now());
+        }
+        // The library's link is never destroyed, which would end the registration: its descriptor is ours from here.
+        // SAFETY: both belong to the object.
+        let (link, map) = unsafe { ((self.library.link_fd)(link), (self.library.map_fd)(map)) };
+        if link == map {
+            // Before 1.2 the library knew no links and has only filled the map.
+            return bpf::link_struct_ops(map).map_err(|error| Refused { error, ..Refused::now() });
+        }
+        // SAFETY: the descriptor is open, and the library's own copy of it is never used again.
+        Ok(unsafe { OwnedFd::from_raw_fd(link) })
+    }
+
+    /// The descriptor of a map. It is the object's.
+    pub(crate) fn map_fd(&self, name: &CStr) -> Result<RawFd, Refused> {
+        let map = self.map(name)?;
+        // SAFETY: the map belongs to the object.
+        Ok(unsafe { (self.library.map_fd)(map) })
+    }
+
+    fn map(&self, name: &CStr) -> Result<Pointer, Refused> {
+        // SAFETY: the object is open, the name NUL-terminated.
+        let map = unsafe { (self.library.find_map)(self.object, name.as_ptr()) };
+        if map.is_null() { Err(Refused::now()) } else { Ok(map) }
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // SAFETY: the object is open, and nothing of it is used afterwards.
+        unsafe { (self.library.close)(self.object) };
+    }
+}
