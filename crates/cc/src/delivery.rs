@@ -53,7 +53,7 @@ impl TxState {
 /// let first = sampler.on_sent(Time::ZERO, 0, 1, 0);
 /// sampler.begin_ack();
 /// sampler.on_delivered(&first, 1, false);
-/// sampler.count_delivered(Time::from_micros(10_000), 1);
+/// sampler.count_delivered(1);
 /// let sample = sampler.end_ack(Time::from_micros(10_000), 1, Duration::from_millis(10), 0);
 /// assert_eq!((sample.delivered, sample.interval), (Some(1), Some(Duration::from_millis(10))));
 /// ```
@@ -163,9 +163,9 @@ impl Sampler {
         self.first_sent_us = tx.sent_us;
     }
 
-    /// Counts newly delivered segments. `now` is the ACK's time; the stamp follows in [`Sampler::end_ack`], as in Linux.
+    /// Counts newly delivered segments. The time stamp follows in [`Sampler::end_ack`], as in Linux.
     #[inline]
-    pub fn count_delivered(&mut self, _now: Time, segments: u32) {
+    pub fn count_delivered(&mut self, segments: u32) {
         self.delivered += segments as u64;
     }
 
@@ -257,7 +257,7 @@ mod tests {
     fn ack(sampler: &mut Sampler, now: Time, tx: &TxState, end_seq: u64) -> RateSample {
         sampler.begin_ack();
         sampler.on_delivered(tx, end_seq, false);
-        sampler.count_delivered(now, 1);
+        sampler.count_delivered(1);
         sampler.end_ack(now, 1, Duration::ZERO, 0)
     }
 
@@ -271,10 +271,55 @@ mod tests {
         for (i, tx) in tx.iter().enumerate() {
             sampler.on_delivered(tx, i as u64 + 1, false);
         }
-        sampler.count_delivered(at(20 * MS), 3);
+        sampler.count_delivered(3);
         let sample = sampler.end_ack(at(20 * MS), 3, Duration::ZERO, 0);
         assert_eq!(sample.delivered, Some(3));
         assert_eq!(sample.interval, Some(Duration::from_millis(20)));
+    }
+
+    /// Random sends and ACKs in order: the one step and the four it stands for leave the same sampler and sample.
+    #[test]
+    fn an_ack_in_order_can_be_taken_in_one_step() {
+        let mut seed = 1u64;
+        let mut below = |bound: u64| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) % bound
+        };
+        let mut sampler = Sampler::new(at(0));
+        // The states of the segments out: the first `out` places, in order.
+        let (mut sent, mut out, mut now) = ([TxState::default(); 64], 0usize, 0);
+        for step in 0..20_000 {
+            now += below(3) * below(30_000);
+            let room = 64 - out;
+            if out == 0 || (room > 4 && below(2) == 0) {
+                let burst = 1 + below(4) as usize;
+                let tx = sampler.on_sent(at(now), out as u32, (out + burst) as u32, step / 100);
+                sent[out..out + burst].fill(tx);
+                out += burst;
+                continue;
+            }
+            if below(10) == 0 {
+                sampler.mark_app_limited(out as u32);
+            }
+            let acked = 1 + below(out as u64) as usize;
+            let (min_rtt, lost) = (Duration::from_micros(below(20_000)), step / 90);
+            let mut plainly = sampler;
+            plainly.begin_ack();
+            for (index, tx) in sent[..acked].iter().enumerate() {
+                plainly.on_delivered(tx, index as u64, false);
+            }
+            plainly.count_delivered(acked as u32);
+            let expected = plainly.end_ack(at(now), acked as u32, min_rtt, lost);
+            let sample = sampler.take_in_order(at(now), acked as u32, &sent[acked - 1], min_rtt, lost);
+            assert_eq!(sample, expected, "step {step}");
+            // What is left of the basis counts for nothing after the ACK.
+            plainly.begin_ack();
+            sampler.begin_ack();
+            (plainly.basis, plainly.basis_end_seq) = (sampler.basis, sampler.basis_end_seq);
+            assert_eq!(sampler, plainly, "step {step}");
+            sent.copy_within(acked..out, 0);
+            out -= acked;
+        }
     }
 
     #[test]
@@ -299,7 +344,7 @@ mod tests {
         sampler.begin_ack();
         sampler.on_delivered(&retransmission, 1, true);
         sampler.on_delivered(&old, 6, false);
-        sampler.count_delivered(at(40 * MS), 2);
+        sampler.count_delivered(2);
         let sample = sampler.end_ack(at(40 * MS), 2, Duration::ZERO, 2);
         assert!(sample.retransmitted);
         assert_eq!(sample.tx_in_flight, 3);
@@ -341,7 +386,7 @@ mod tests {
         let tx = sampler.on_sent(at(0), 0, 1, 0);
         sampler.begin_ack();
         sampler.on_delivered(&tx, 1, false);
-        sampler.count_delivered(at(9 * MS), 1);
+        sampler.count_delivered(1);
         let sample = sampler.end_ack(at(9 * MS), 1, Duration::from_millis(10), 0);
         assert_eq!((sample.delivered, sample.interval), (Some(1), None));
     }

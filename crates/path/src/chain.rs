@@ -416,6 +416,7 @@ impl<P: Clone> Stage<P> {
                 return;
             }
             let due = departure.saturating_add(extra);
+            debug_assert!(due >= *latest, "an element that must not reorder did");
             first = first.min(due);
             *latest = due;
             ring.push(Held { due, packet, payload: payload(index) });

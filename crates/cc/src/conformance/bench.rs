@@ -259,7 +259,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         let (prior_in_flight, prior_una) = (self.connection.in_flight, self.una);
         self.sampler.begin_ack();
         self.sampler.on_delivered(&segment.tx, sequence + 1, segment.retransmitted);
-        self.sampler.count_delivered(now, 1);
+        self.sampler.count_delivered(1);
         if segment.fate == Fate::Out {
             self.connection.in_flight -= 1;
         }

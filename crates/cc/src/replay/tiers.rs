@@ -86,7 +86,7 @@ pub fn sampler_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
         sampler.on_delivered(&tx, rs.last_end_seq as u64, rs.is_retrans);
     }
     let now = micros(socket.tcp_mstamp);
-    sampler.count_delivered(now, rs.acked_sacked);
+    sampler.count_delivered(rs.acked_sacked);
     let min_rtt = Duration::from_micros(socket.min_rtt_us as u64);
     let sample = sampler.end_ack(now, rs.acked_sacked, min_rtt, socket.lost as u64);
     let none = |value: Option<u64>| value.unwrap_or(u64::MAX);

@@ -382,6 +382,46 @@ ALWAYS_INLINE void note_arguments(struct record *record, s64 first, s64 second, 
 #define OPERATION SEC("struct_ops")
 #define SOCKET ((struct sock *)arguments[0])
 
+// A recorded function that takes a socket and nothing else.
+#define OF_SOCKET(name, hook, function)                                                                                \
+	OPERATION void name(u64 *arguments)                                                                            \
+	{                                                                                                              \
+		struct sock *sk = SOCKET;                                                                              \
+		struct record *record = before(sk, hook);                                                              \
+                                                                                                                       \
+		note_time(record);                                                                                     \
+		function(sk);                                                                                          \
+		after(sk, record, 0);                                                                                  \
+	}
+
+// One that takes a value of `type`, too.
+#define OF_SOCKET_AND(type, name, hook, function)                                                                      \
+	OPERATION void name(u64 *arguments)                                                                            \
+	{                                                                                                              \
+		struct sock *sk = SOCKET;                                                                              \
+		type value = arguments[1];                                                                             \
+		struct record *record = before(sk, hook);                                                              \
+                                                                                                                       \
+		note_arguments(record, value, 0, 0);                                                                   \
+		note_time(record);                                                                                     \
+		function(sk, value);                                                                                   \
+		after(sk, record, 0);                                                                                  \
+	}
+
+// One that takes a socket and answers with a number.
+#define ANSWERING(name, hook, function)                                                                                \
+	OPERATION u32 name(u64 *arguments)                                                                             \
+	{                                                                                                              \
+		struct sock *sk = SOCKET;                                                                              \
+		struct record *record = before(sk, hook);                                                              \
+		u32 returned;                                                                                          \
+                                                                                                                       \
+		note_time(record);                                                                                     \
+		returned = function(sk);                                                                               \
+		after(sk, record, returned);                                                                           \
+		return returned;                                                                                       \
+	}
+
 #ifdef BBR
 
 ALWAYS_INLINE void note_sample(struct record *record, const struct rate_sample *rs)
@@ -404,15 +444,11 @@ ALWAYS_INLINE void note_sample(struct record *record, const struct rate_sample *
 	record->rs_is_ack_delayed = rs->is_ack_delayed;
 }
 
-OPERATION void fp_bbr_init(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, INIT);
-
-	note_time(record);
-	bbr_init(sk);
-	after(sk, record, 0);
-}
+OF_SOCKET(fp_bbr_init, INIT, bbr_init)
+OF_SOCKET_AND(u32, fp_bbr_cwnd_event, CWND_EVENT, bbr_cwnd_event)
+OF_SOCKET_AND(u8, fp_bbr_set_state, SET_STATE, bbr_set_state)
+ANSWERING(fp_bbr_ssthresh, SSTHRESH, bbr_ssthresh)
+ANSWERING(fp_bbr_undo_cwnd, UNDO, bbr_undo_cwnd)
 
 OPERATION void fp_bbr_main(u64 *arguments)
 {
@@ -427,54 +463,6 @@ OPERATION void fp_bbr_main(u64 *arguments)
 	note_time(record);
 	bbr_main(sk, ack, flag, rs);
 	after(sk, record, 0);
-}
-
-OPERATION void fp_bbr_cwnd_event(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	u32 event = arguments[1];
-	struct record *record = before(sk, CWND_EVENT);
-
-	note_arguments(record, event, 0, 0);
-	note_time(record);
-	bbr_cwnd_event(sk, event);
-	after(sk, record, 0);
-}
-
-OPERATION void fp_bbr_set_state(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	u8 new_state = arguments[1];
-	struct record *record = before(sk, SET_STATE);
-
-	note_arguments(record, new_state, 0, 0);
-	note_time(record);
-	bbr_set_state(sk, new_state);
-	after(sk, record, 0);
-}
-
-OPERATION u32 fp_bbr_ssthresh(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, SSTHRESH);
-	u32 returned;
-
-	note_time(record);
-	returned = bbr_ssthresh(sk);
-	after(sk, record, returned);
-	return returned;
-}
-
-OPERATION u32 fp_bbr_undo_cwnd(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, UNDO);
-	u32 returned;
-
-	note_time(record);
-	returned = bbr_undo_cwnd(sk);
-	after(sk, record, returned);
-	return returned;
 }
 
 // These two answer from state that the others leave, and change none.
@@ -505,15 +493,11 @@ struct tcp_congestion_ops fp_bbr = {
 
 #ifdef CUBIC
 
-OPERATION void fp_cubic_init(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, INIT);
-
-	note_time(record);
-	cubictcp_init(sk);
-	after(sk, record, 0);
-}
+OF_SOCKET(fp_cubic_init, INIT, cubictcp_init)
+OF_SOCKET_AND(u32, fp_cubic_cwnd_event, CWND_EVENT, cubictcp_cwnd_event)
+OF_SOCKET_AND(u8, fp_cubic_set_state, SET_STATE, cubictcp_state)
+ANSWERING(fp_cubic_ssthresh, SSTHRESH, cubictcp_recalc_ssthresh)
+ANSWERING(fp_cubic_undo_cwnd, UNDO, tcp_reno_undo_cwnd)
 
 OPERATION void fp_cubic_cong_avoid(u64 *arguments)
 {
@@ -537,54 +521,6 @@ OPERATION void fp_cubic_pkts_acked(u64 *arguments)
 	note_time(record);
 	cubictcp_acked(sk, sample);
 	after(sk, record, 0);
-}
-
-OPERATION void fp_cubic_cwnd_event(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	u32 event = arguments[1];
-	struct record *record = before(sk, CWND_EVENT);
-
-	note_arguments(record, event, 0, 0);
-	note_time(record);
-	cubictcp_cwnd_event(sk, event);
-	after(sk, record, 0);
-}
-
-OPERATION void fp_cubic_set_state(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	u8 new_state = arguments[1];
-	struct record *record = before(sk, SET_STATE);
-
-	note_arguments(record, new_state, 0, 0);
-	note_time(record);
-	cubictcp_state(sk, new_state);
-	after(sk, record, 0);
-}
-
-OPERATION u32 fp_cubic_ssthresh(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, SSTHRESH);
-	u32 returned;
-
-	note_time(record);
-	returned = cubictcp_recalc_ssthresh(sk);
-	after(sk, record, returned);
-	return returned;
-}
-
-OPERATION u32 fp_cubic_undo_cwnd(u64 *arguments)
-{
-	struct sock *sk = SOCKET;
-	struct record *record = before(sk, UNDO);
-	u32 returned;
-
-	note_time(record);
-	returned = tcp_reno_undo_cwnd(sk);
-	after(sk, record, returned);
-	return returned;
 }
 
 SEC(".struct_ops")

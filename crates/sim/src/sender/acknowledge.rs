@@ -239,7 +239,7 @@ impl Sender {
         let blocks = &mut blocks[..ack.blocks as usize];
         let (duplicate, blocks) = blocks.split_at_mut(ack.dsack as usize);
         if let [(start, end)] = *duplicate {
-            self.on_duplicate_report(now, start, end, flags);
+            self.on_duplicate_report(start, end, flags);
         }
         blocks.sort_unstable();
         for &mut (start, end) in &mut *blocks {
@@ -273,7 +273,7 @@ impl Sender {
             *known = (start, end.min(self.board.next));
         }
         if newly > 0 {
-            self.sampler.count_delivered(now, newly);
+            self.sampler.count_delivered(newly);
         }
         if reordered != u64::MAX && (self.recovery.state != CaState::Loss || self.recovery.undo.is_some()) {
             self.rack.on_reordering(reordered, self.highest_sacked);
@@ -291,7 +291,7 @@ impl Sender {
     }
 
     /// A block reported a segment that had arrived before (Linux: `tcp_check_dsack`).
-    fn on_duplicate_report(&mut self, now: Time, start: u64, end: u64, flags: &mut Flags) {
+    fn on_duplicate_report(&mut self, start: u64, end: u64, flags: &mut Flags) {
         let segments = (end - start) as u32;
         self.recovery.duplicates += segments as u64;
         if self.recovery.duplicates > self.counters.retransmits {
@@ -303,7 +303,7 @@ impl Sender {
             self.rack.dsack_seen = true;
         }
         flags.duplicate_reported = true;
-        self.sampler.count_delivered(now, segments);
+        self.sampler.count_delivered(segments);
         if let Some(marker) = self.recovery.undo
             && self.recovery.undo_retransmissions > 0
             && end > marker
@@ -337,7 +337,7 @@ impl Sender {
             stamps.acked = Some((self.board.tx(first).sent_us, tx.sent_us));
             flags.original_delivered |= first < self.recovery.high_seq;
             self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
-            self.sampler.count_delivered(now, (ack.ack - first) as u32);
+            self.sampler.count_delivered((ack.ack - first) as u32);
             self.sampler.on_delivered(&tx, last, false);
             *basis = Some(tx.delivered);
             self.board.advance(ack.ack - first);
@@ -378,7 +378,7 @@ impl Sender {
             self.board.pop(count);
         }
         if newly > 0 {
-            self.sampler.count_delivered(now, newly);
+            self.sampler.count_delivered(newly);
         }
         if reordered < prior_highest {
             self.rack.on_reordering(reordered, self.highest_sacked().max(prior_highest));
