@@ -3,7 +3,7 @@
 use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
-use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
 use crate::receiver::{Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
@@ -171,7 +171,11 @@ impl Flow {
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
         self.syns_sent += 1;
         self.syn_sent = now;
-        out.send(now, self.config.sender.flow, Segment { stamp_ms: stamp_ms(now), seq: 0, payload: 0 });
+        out.send(
+            now,
+            self.config.sender.flow,
+            Segment { stamp_ms: stamp_ms(now), echo_ms: 0, seq: 0, payload: 0 },
+        );
         self.syn_due = now + self.syn_timeout;
         if self.syns_sent > SYN_LINEAR_TIMEOUTS {
             self.syn_timeout = self.syn_timeout + self.syn_timeout;
@@ -196,6 +200,7 @@ impl Flow {
             segments: 1,
             bytes: segment.payload as u64,
             stamp_ms: segment.stamp_ms,
+            echo_ms: segment.echo_ms,
         };
         if self.merging.is_none() && !more && self.config.gro == Duration::ZERO {
             return self.receive(now, &arrival, back);
@@ -236,23 +241,23 @@ impl Flow {
             window_edge: receiver.window_edge(),
             sack: [(0, 0); SACK_BLOCKS],
             blocks: 0,
-            dsack: false,
-            syn: true,
+            kind: AckKind::Syn,
+            stamp_ms: 0,
         };
         self.answer(now, answer, back);
     }
 
     #[inline]
-    fn answer(&mut self, now: Time, ack: Acknowledgement, back: &mut impl ReturnWire) {
+    fn answer(&mut self, now: Time, mut ack: Acknowledgement, back: &mut impl ReturnWire) {
         self.acks_sent += 1;
+        ack.stamp_ms = stamp_ms(now) as u16;
         back.send(now, self.config.sender.flow, ack);
     }
 
     #[inline(always)]
     fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
-        let rtt = self.sender.as_ref().map_or(Duration::ZERO, Sender::srtt);
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
-        let answer = receiver.on_arrival(now, arrival, rtt);
+        let answer = receiver.on_arrival(now, arrival);
         let completed = receiver.delivered_segments() >= self.config.stream.segments();
         if answer {
             let early = receiver.take_early();
@@ -302,7 +307,7 @@ impl Flow {
         self.acks_arrived += 1;
         match &mut self.sender {
             Some(sender) => {
-                if !ack.syn {
+                if ack.kind != AckKind::Syn {
                     sender.on_ack(now, ack, out);
                 }
             }
@@ -313,7 +318,7 @@ impl Flow {
     #[cold]
     fn on_syn_answered(&mut self, now: Time, ack: &Acknowledgement, out: &mut impl Wire) {
         // A flow that stopped while it was connecting stays silent.
-        if !ack.syn || self.ended.is_some() {
+        if ack.kind != AckKind::Syn || self.ended.is_some() {
             return;
         }
         // A repeated SYN makes its own time ambiguous; the echoed timestamp, in milliseconds, does not.
@@ -323,13 +328,17 @@ impl Flow {
             Duration::from_millis(stamp_ms(now).wrapping_sub(ack.echo_ms).max(1) as u64)
         };
         let mut config = self.config.sender;
+        if self.syns_sent == 1 {
+            // What the receiver measures from its answer to the first data, by the same path.
+            self.receiver.as_mut().expect("it has answered").on_established(rtt);
+        }
         if self.syns_sent > 2 {
             // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.
             config.controller.initial_cwnd = 1;
         }
         self.syn_due = Time::NEVER;
         self.update_own_due();
-        let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack.window_edge);
+        let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack);
         sender.push(now, out);
         self.sender = Some(sender);
     }

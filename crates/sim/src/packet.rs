@@ -11,8 +11,10 @@ pub(crate) struct Segment {
     pub(crate) seq: u64,
     /// When it left the sender: its TCP timestamp (RFC 7323), milliseconds as in Linux, wrapping.
     pub(crate) stamp_ms: u32,
+    /// The stamp of the latest ACK that the sender has seen (RFC 7323 TSecr).
+    pub(crate) echo_ms: u16,
     /// Payload bytes; zero marks a SYN, because no data segment is empty.
-    pub(crate) payload: u32,
+    pub(crate) payload: u16,
 }
 
 impl Segment {
@@ -35,6 +37,8 @@ pub(crate) const SACK_BLOCKS: usize = 3;
 /// An acknowledgement, or the answer to a SYN. The packet that carries it names the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledgement {
+    /// When it left the receiver: the low bits of its timestamp, which are enough to time a round trip below 65 s.
+    pub(crate) stamp_ms: u16,
     /// Timestamp of the segment that it answers (RFC 7323 TSecr).
     pub(crate) echo_ms: u32,
     /// The next segment that the receiver expects.
@@ -44,9 +48,17 @@ pub(crate) struct Acknowledgement {
     /// Half-open ranges of segments; the first `blocks` count.
     pub(crate) sack: [(u64, u64); SACK_BLOCKS],
     pub(crate) blocks: u8,
+    pub(crate) kind: AckKind,
+}
+
+/// What an acknowledgement is beside its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    Plain,
     /// The first block reports a duplicate (RFC 2883).
-    pub(crate) dsack: bool,
-    pub(crate) syn: bool,
+    Duplicate,
+    /// The answer to a SYN.
+    Syn,
 }
 
 impl Acknowledgement {

@@ -15,7 +15,7 @@ use fullpipe_units::{Duration, Rate, Time};
 use crate::agenda::{Agenda, Plain, Winners};
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
-use crate::packet::{Acknowledgement, Segment};
+use crate::packet::{AckKind, Acknowledgement, Segment};
 use crate::sender::{SenderConfig, Wire};
 use crate::series;
 use crate::verify;
@@ -86,13 +86,13 @@ struct Forward<F> {
 impl<F: Carrier<Segment>> Wire for Forward<F> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, segment: Segment) {
-        let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload + self.header };
+        let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload as u32 + self.header };
         self.chain.push(now, Packet { bytes, class: flow }, segment);
     }
 
     #[inline]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
-        let packet = Packet { bytes: first.payload + self.header, class: flow };
+        let packet = Packet { bytes: first.payload as u32 + self.header, class: flow };
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
     }
 }
@@ -105,7 +105,7 @@ struct Reverse<R> {
 impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
-        let bytes = if ack.syn { SYN_BYTES } else { ack.wire_bytes() };
+        let bytes = if ack.kind == AckKind::Syn { SYN_BYTES } else { ack.wire_bytes() };
         self.chain.push(now, Packet { bytes, class: flow }, ack);
     }
 }

@@ -1,4 +1,4 @@
-//! The receiver: reassembly, SACK blocks, and when to acknowledge (Linux 6.12, `tcp_input.c`).
+//! The receiver: reassembly, SACK blocks, and when to acknowledge (Linux 6.18, `tcp_input.c`).
 //!
 //! - In order: the first 16 segments are acknowledged one by one (quick ACKs), and any while the window is still growing;
 //!   then one ACK for more than one segment, or after the delayed-ACK timer of 40 ms.
@@ -6,6 +6,7 @@
 //!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block pushes out one that was not
 //!   reported yet.
 
+mod round_trip;
 mod window;
 
 use std::collections::VecDeque;
@@ -13,7 +14,8 @@ use std::collections::VecDeque;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::{Acknowledgement, SACK_BLOCKS};
+use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS};
+use round_trip::RoundTrip;
 use window::ReceiveWindow;
 
 /// Linux `TCP_MAX_QUICKACKS`.
@@ -41,6 +43,8 @@ pub(crate) struct Arrival {
     pub(crate) bytes: u64,
     /// Timestamp of the first segment.
     pub(crate) stamp_ms: u32,
+    /// The timestamp that it echoes.
+    pub(crate) echo_ms: u16,
 }
 
 /// The receiving half of a flow.
@@ -54,6 +58,7 @@ pub(crate) struct Receiver {
     acked_bytes: u64,
     acked: u64,
     window: ReceiveWindow,
+    round_trip: RoundTrip,
     /// Ranges waiting out of order, in order and apart.
     waiting: VecDeque<(u64, u64)>,
     /// Segments in them.
@@ -92,6 +97,7 @@ impl Receiver {
             acked_bytes: 0,
             acked: 0,
             window: ReceiveWindow::new(mss, rmem, now),
+            round_trip: RoundTrip::new(),
             waiting: VecDeque::new(),
             waiting_segments: 0,
             short: None,
@@ -112,6 +118,11 @@ impl Receiver {
             arrived_segments: 0,
             duplicate_segments: 0,
         }
+    }
+
+    /// The handshake is over and took `rtt`.
+    pub(crate) fn on_established(&mut self, rtt: Duration) {
+        self.round_trip.on_established(rtt);
     }
 
     /// Bytes delivered to the application.
@@ -135,13 +146,14 @@ impl Receiver {
         self.delayed_ack.min(self.compressed_timer)
     }
 
-    /// Data arrived; `rtt` is the receiver's estimate of the round trip. Returns whether an ACK must leave now.
+    /// Data arrived. Returns whether an ACK must leave now.
     #[inline(always)]
-    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
         self.arrived_segments += arrival.segments as u64;
         if arrival.seq <= self.acked {
             self.echo_ms = arrival.stamp_ms;
         }
+        self.round_trip.on_echo(now, arrival.echo_ms, arrival.bytes >= self.mss as u64);
         // Most data: the next in order, nothing waiting, quick ACKs over, the delayed-ACK time where steady arrivals
         // leave it, and no room in the window to grow into. What follows for it is then short.
         let steady = arrival.seq == self.next
@@ -151,22 +163,22 @@ impl Receiver {
             && self.window.is_fully_offered()
             && now <= self.last_arrival + STEADY_GAP;
         if !steady {
-            return self.on_any_arrival(now, arrival, rtt);
+            return self.on_any_arrival(now, arrival);
         }
         self.last_arrival = now;
         self.next += arrival.segments as u64;
         self.next_bytes += arrival.bytes;
-        self.window.on_read(now, self.next_bytes, rtt);
-        self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now, rtt)
+        self.on_in_order(now, 0);
+        self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now)
     }
 
     /// The rest of [`Receiver::on_arrival`] where there is more to do.
     #[inline(never)]
-    fn on_any_arrival(&mut self, now: Time, arrival: &Arrival, rtt: Duration) -> bool {
+    fn on_any_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
         let end = arrival.seq + arrival.segments as u64;
         if arrival.seq > self.next {
             self.on_data_out_of_order(arrival, end);
-            return self.check_ack(now, false, rtt);
+            return self.check_ack(now, false);
         }
         let mut bytes = arrival.bytes;
         let mut answer_now = false;
@@ -189,8 +201,9 @@ impl Receiver {
             self.take_waiting();
             answer_now |= self.waiting.is_empty();
         }
-        self.window.on_read(now, self.next_bytes, rtt);
-        self.check_ack(now, answer_now, rtt)
+        let beyond = self.waiting.back().map_or(0, |last| (last.1 - self.next) * self.mss as u64);
+        self.on_in_order(now, beyond);
+        self.check_ack(now, answer_now)
     }
 
     /// An ACK that must leave before the answer to the last arrival.
@@ -224,13 +237,14 @@ impl Receiver {
             window_edge: self.window.announce(self.next_bytes, waiting),
             sack: [(0, 0); SACK_BLOCKS],
             blocks: 0,
-            dsack: false,
-            syn: false,
+            kind: AckKind::Plain,
+            // Whoever sends it knows the time.
+            stamp_ms: 0,
         };
         if let Some(range) = self.duplicate.take() {
             ack.sack[0] = range;
             ack.blocks = 1;
-            ack.dsack = true;
+            ack.kind = AckKind::Duplicate;
         }
         for block in &self.sacks[..self.sack_count] {
             if (ack.blocks as usize) < SACK_BLOCKS {
@@ -279,6 +293,14 @@ impl Receiver {
         }
     }
 
+    /// Data up to `next` has been read by the application, and data waits up to `beyond` bytes further.
+    #[inline]
+    fn on_in_order(&mut self, now: Time, beyond: u64) {
+        let window = self.window.edge() - self.acked_bytes;
+        self.round_trip.on_in_order(now, self.next_bytes, window);
+        self.window.on_read(now, self.next_bytes, beyond, self.round_trip.smoothed());
+    }
+
     #[inline]
     fn waiting_bytes(&self) -> u64 {
         self.waiting_segments * self.mss as u64
@@ -292,12 +314,12 @@ impl Receiver {
 
     /// Linux: `__tcp_ack_snd_check`.
     #[inline]
-    fn check_ack(&mut self, now: Time, hole_closed: bool, rtt: Duration) -> bool {
+    fn check_ack(&mut self, now: Time, hole_closed: bool) -> bool {
         if self.next_bytes - self.acked_bytes > self.mss as u64 || self.quick > 0 || hole_closed {
             return true;
         }
         if self.waiting.is_empty() {
-            return self.delay_ack(now, rtt);
+            return self.delay_ack(now);
         }
         if self.compressed >= COMPRESSED_MAX {
             return true;
@@ -312,7 +334,8 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compressed_timer == Time::NEVER {
-            self.compressed_timer = now + COMPRESSED_DELAY.min(Duration::from_nanos(rtt.as_nanos() / 20));
+            self.compressed_timer =
+                now + COMPRESSED_DELAY.min(Duration::from_nanos(self.round_trip.least().as_nanos() / 20));
         }
         false
     }
@@ -320,7 +343,8 @@ impl Receiver {
     /// Sets the delayed-ACK timer, at most an RTT away where that is over 40 ms (Linux: `tcp_send_delayed_ack`). Returns
     /// whether the ACK must leave now instead, because the timer is about to fire anyway.
     #[inline]
-    fn delay_ack(&mut self, now: Time, rtt: Duration) -> bool {
+    fn delay_ack(&mut self, now: Time) -> bool {
+        let rtt = self.round_trip.handshake();
         let delay = if rtt == Duration::ZERO || self.ato == ATO_MIN {
             self.ato
         } else {
@@ -448,15 +472,14 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    const RTT: Duration = Duration::from_millis(40);
-
     fn receiver() -> Receiver {
         Receiver::new(1000, [4096, 131_072, 1 << 31], Time::ZERO)
     }
 
     fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {
-        let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: at_us as u32 };
-        let now = receiver.on_arrival(Time::from_micros(at_us), &arrival, RTT);
+        let echo = ((at_us / 1000) as u16).wrapping_sub(40);
+        let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: at_us as u32, echo_ms: echo };
+        let now = receiver.on_arrival(Time::from_micros(at_us), &arrival);
         if now {
             receiver.acknowledge();
         }
@@ -491,20 +514,20 @@ mod tests {
     fn a_delayed_ack_that_waited_for_its_timer_lets_the_next_wait_longer() {
         let mut receiver = receiver();
         receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
+        receiver.on_established(Duration::from_millis(150));
         let (mut seq, mut waits) = (0, Vec::new());
         while arrive(&mut receiver, 1_000, seq) {
             seq += 1;
         }
-        let long = Duration::from_millis(150);
         for round in 1..3u64 {
             let due = receiver.timer();
             assert!(receiver.on_timer(due));
             receiver.acknowledge();
             seq += 1;
             let at = Time::from_micros(round * 200_000);
-            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0 };
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0 };
             receiver.last_arrival = at;
-            receiver.on_arrival(at, &arrival, long);
+            receiver.on_arrival(at, &arrival);
             waits.push(receiver.timer().saturating_since(at).as_millis());
         }
         assert_eq!(waits, [60, 80], "half of twice 40 ms and 20 ms more; then half of twice 60");
@@ -517,6 +540,7 @@ mod tests {
             arrive(&mut receiver, seq, seq);
         }
         receiver.quick = 0;
+        receiver.on_established(Duration::from_millis(40));
         let sent: Vec<bool> = (61..71).map(|seq| arrive(&mut receiver, 100_000 + seq, seq)).collect();
         assert_eq!(sent, [true, true, true, false, false, false, false, false, false, false]);
         assert_eq!(receiver.timer(), Time::from_micros(100_064) + COMPRESSED_DELAY);
@@ -534,8 +558,8 @@ mod tests {
         // Every other segment is lost, so each arrival is a block of its own; the fourth answer is held back.
         let mut reported = Vec::new();
         for seq in (61..81).step_by(2) {
-            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0 };
-            let now = receiver.on_arrival(Time::from_micros(100_000 + seq), &arrival, RTT);
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0 };
+            let now = receiver.on_arrival(Time::from_micros(100_000 + seq), &arrival);
             let early = receiver.take_early();
             let late = now.then(|| receiver.acknowledge());
             for ack in early.into_iter().chain(late) {
@@ -563,8 +587,8 @@ mod tests {
     fn a_short_last_segment_that_arrives_early_counts_its_own_bytes() {
         let mut receiver = receiver();
         arrive(&mut receiver, 1, 0);
-        let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2 };
-        receiver.on_arrival(Time::from_micros(2), &tail, RTT);
+        let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2, echo_ms: 0 };
+        receiver.on_arrival(Time::from_micros(2), &tail);
         arrive(&mut receiver, 3, 1);
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (3, 2300));
     }
@@ -576,16 +600,16 @@ mod tests {
             arrive(&mut receiver, seq, seq);
         }
         // Holds 1 (delivered), 2 (the hole), 3 (waiting) and 4.
-        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, stamp_ms: 9 };
-        assert!(receiver.on_arrival(Time::from_micros(9), &merged, RTT));
+        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, stamp_ms: 9, echo_ms: 0 };
+        assert!(receiver.on_arrival(Time::from_micros(9), &merged));
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (5, 5000));
         // Holds 5 (the hole), 6 (waiting) and 7; then 9..12 twice over.
-        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, stamp_ms: 9 };
-        receiver.on_arrival(Time::from_micros(9), &merged, RTT);
+        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, stamp_ms: 9, echo_ms: 0 };
+        receiver.on_arrival(Time::from_micros(9), &merged);
         assert_eq!(receiver.delivered_bytes(), 8000);
         for (seq, segments) in [(10, 1), (9, 3), (9, 3)] {
-            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, stamp_ms: 9 };
-            receiver.on_arrival(Time::from_micros(9), &merged, RTT);
+            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, stamp_ms: 9, echo_ms: 0 };
+            receiver.on_arrival(Time::from_micros(9), &merged);
         }
         assert_eq!((receiver.waiting_segments(), receiver.duplicate_segments), (3, 7));
         let kept = receiver.delivered_segments() + receiver.waiting_segments() + receiver.duplicate_segments;
@@ -598,10 +622,10 @@ mod tests {
         for seq in 0..4 {
             arrive(&mut receiver, seq, seq);
         }
-        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, stamp_ms: 9 };
-        assert!(receiver.on_arrival(Time::from_micros(9), &arrival, RTT));
+        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, stamp_ms: 9, echo_ms: 0 };
+        assert!(receiver.on_arrival(Time::from_micros(9), &arrival));
         let ack = receiver.acknowledge();
-        assert!(ack.dsack);
+        assert_eq!(ack.kind, AckKind::Duplicate);
         assert_eq!((ack.sack[0], ack.ack), ((1, 2), 4));
     }
 }

@@ -1,4 +1,5 @@
-//! The receive window and its autotuning (Linux 6.12: `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_select_window`).
+//! The receive window and its autotuning (Linux 6.18: `tcp_grow_window`, `tcp_rcv_space_adjust`,
+//! `tcp_rcvbuf_grow`, `tcp_select_window`).
 //!
 //! The application reads at once, so that all of the buffer is free but for what waits out of order.
 
@@ -66,18 +67,20 @@ impl ReceiveWindow {
         true
     }
 
-    /// The application has read up to `read`; `rtt` is the receiver's estimate of the round trip, zero if unknown.
+    /// The application has read up to `read`, and data waits up to `beyond` bytes further; `rtt` is the receiver's
+    /// estimate of the round trip, zero if unknown.
     #[inline]
-    pub(crate) fn on_read(&mut self, now: Time, read: u64, rtt: Duration) {
+    pub(crate) fn on_read(&mut self, now: Time, read: u64, beyond: u64, rtt: Duration) {
         if rtt == Duration::ZERO || now.saturating_since(self.measure_start) < rtt {
             return;
         }
         let copied = read - self.measure_from;
         if copied > self.per_rtt {
-            // Twice the last round for losses, and twice again if the sender doubles (comment in tcp_input.c: "4x").
-            let window = 2 * copied + 16 * self.mss;
-            let window =
-                window + 2 * (window as u128 * (copied - self.per_rtt) as u128 / self.per_rtt as u128) as u64;
+            // Twice, because what is measured is a round old, and again by what the sender may grow meanwhile. Before 6.16
+            // 16 segments came on top.
+            let window = 2 * copied;
+            let growth = (window as u128 * (copied - self.per_rtt) as u128 / self.per_rtt as u128) as u64;
+            let window = window + 2 * growth + beyond;
             let buffer = (window * 256 / PAYLOAD_PER_256).min(self.buffer_max);
             if buffer > self.buffer {
                 self.buffer = buffer;
@@ -130,7 +133,7 @@ mod tests {
                 window.on_data(1448, 0);
             }
             now += RTT;
-            window.on_read(now, read, RTT);
+            window.on_read(now, read, 0, RTT);
             window.announce(read, 0);
             seen.push(window.size(read));
         }

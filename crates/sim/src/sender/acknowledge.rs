@@ -7,7 +7,7 @@ use fullpipe_units::{Duration, Time};
 use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
-use crate::packet::{Acknowledgement, SACK_BLOCKS, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms};
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +47,10 @@ impl Sender {
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
+        // Not from an ACK that others overtook: its stamp is older than what is known.
+        if ack.ack >= self.board.una {
+            self.peer_stamp_ms = ack.stamp_ms;
+        }
         let plain = ack.blocks == 0
             && ack.ack > self.board.una
             && self.board.is_clean()
@@ -237,7 +241,7 @@ impl Sender {
         // In order of sequence, so that only what is really below something delivered before counts as reordered.
         let mut blocks = ack.sack;
         let blocks = &mut blocks[..ack.blocks as usize];
-        let (duplicate, blocks) = blocks.split_at_mut(ack.dsack as usize);
+        let (duplicate, blocks) = blocks.split_at_mut((ack.kind == AckKind::Duplicate) as usize);
         if let [(start, end)] = *duplicate {
             self.on_duplicate_report(start, end, flags);
         }

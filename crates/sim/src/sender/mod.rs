@@ -19,7 +19,7 @@ use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Pa
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::{SACK_BLOCKS, Segment};
+use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::workload::Stream;
 use rack::Rack;
 use recovery::Recovery;
@@ -77,6 +77,8 @@ pub(crate) struct Sender {
     stream: Stream,
     /// First byte past the receiver's window, and the first segment that is not whole within it.
     window_edge: u64,
+    /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
+    peer_stamp_ms: u16,
     window_end: u64,
     /// Segments marked lost so far, each time anew (Linux: `tp->lost`).
     lost: u64,
@@ -101,7 +103,7 @@ impl Sender {
         stream: Stream,
         now: Time,
         rtt: Duration,
-        window_edge: u64,
+        answer: &Acknowledgement,
     ) -> Sender {
         let mut estimator = RttEstimator::new();
         let mut min_rtt = MinRtt::new();
@@ -138,8 +140,9 @@ impl Sender {
             output: Output::new(now, config.send_buffer, &config.controller),
             timers: Timers::new(),
             stream,
-            window_edge,
-            window_end: window_edge / config.controller.mss as u64,
+            window_edge: answer.window_edge,
+            window_end: answer.window_edge / config.controller.mss as u64,
+            peer_stamp_ms: answer.stamp_ms,
             lost: 0,
             highest_sacked: 0,
             known_blocks: [(0, 0); SACK_BLOCKS],

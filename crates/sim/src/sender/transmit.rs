@@ -248,10 +248,15 @@ impl Sender {
     #[inline]
     fn put_on_wire(&self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) -> u64 {
         let last = first + segments as u64 - 1;
-        let segment = |seq| Segment { stamp_ms: stamp_ms(now), seq, payload: self.stream.bytes_of(seq) };
+        let segment = |seq| Segment {
+            stamp_ms: stamp_ms(now),
+            echo_ms: self.peer_stamp_ms,
+            seq,
+            payload: self.stream.bytes_of(seq) as u16,
+        };
         let tail = segment(last);
         // Only the last of a stream may be short.
-        if segments > 1 && tail.payload != self.config.mss {
+        if segments > 1 && tail.payload as u32 != self.config.mss {
             wire.send_run(now, self.flow, segment(first), segments - 1);
             wire.send(now, self.flow, tail);
         } else {
