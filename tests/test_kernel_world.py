@@ -80,6 +80,19 @@ def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
+def test_an_application_that_pauses_sends_the_same_in_both_worlds() -> None:
+    document = {
+        "name": "pauses",
+        "duration": "3 s",
+        "path": {"rate": "20 Mbit/s", "rtt": "20 ms"},
+        "flows": [{"controller": "cubic", "bursts": {"size": "100 KB", "every": "500 ms"}}],
+    }
+    results = fp.run(document, world="all")
+    # Six writes of 70 whole segments.
+    assert [run.summary["flows"][0]["delivered_bytes"] for run in results.runs] == [6 * 70 * 1448] * 2
+
+
+@pytest.mark.usefixtures("kernel_world")
 def test_agree_runs_both_worlds(in_empty_folder: Path) -> None:
     Path("s.toml").write_text(
         'compare = ["cubic"]\nduration = "2 s"\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n', encoding="utf-8"

@@ -122,14 +122,15 @@ fn flows(spec: &Spec) -> Result {
     demand(counts.contains(&(count as u64)), "flows", count, format!("1 to {} flows", bounds::MAX_FLOWS))?;
     let mut labels = BTreeSet::new();
     for (index, checked) in spec.flows.iter().enumerate() {
-        flow(checked, spec.duration_ns).map_err(|error| error.inside(&format!("flows[{index}]")))?;
+        flow(checked, spec.mss(), spec.duration_ns)
+            .map_err(|error| error.inside(&format!("flows[{index}]")))?;
         let unique = labels.insert(checked.label.as_str());
         demand(unique, &format!("flows[{index}].label"), &checked.label, "a label of its own for each flow")?;
     }
     Ok(())
 }
 
-fn flow(flow: &FlowSpec, duration: Duration) -> Result {
+fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
     let long = bounds::MAX_DURATION;
     demand(!flow.label.is_empty(), "label", &flow.label, "a label")?;
     let before_end = flow.start_ns < Time::ZERO + duration;
@@ -141,6 +142,13 @@ fn flow(flow: &FlowSpec, duration: Duration) -> Result {
     if let Workload::Finite { size_bytes } = flow.workload {
         let right = Bytes::ZERO < size_bytes && size_bytes <= bounds::MAX_FLOW_SIZE;
         demand(right, "workload.size_bytes", size_bytes.as_u64(), "1 byte to 1 PB")?;
+    }
+    if let Workload::Bursts { size_bytes, every_ns } = flow.workload {
+        let whole = size_bytes > Bytes::ZERO && size_bytes.as_u64().is_multiple_of(u64::from(mss));
+        let right = whole && size_bytes <= bounds::MAX_FLOW_SIZE;
+        let expected = format!("a multiple of the segment size ({mss} B), at most 1 PB");
+        demand(right, "workload.size_bytes", size_bytes.as_u64(), expected)?;
+        within("workload.every_ns", every_ns, bounds::MIN_BURST_INTERVAL, long)?;
     }
     delay("extra_forward_ns", flow.extra_forward_ns)?;
     delay("extra_reverse_ns", flow.extra_reverse_ns)?;

@@ -355,12 +355,26 @@ pub struct FlowDocument {
     pub stop: Option<Said<Duration>>,
     /// How much it sends. Default: as much as it can.
     pub size: Option<Said<Size>>,
+    /// Writes in bursts, with pauses between them, instead of `size`.
+    pub bursts: Option<BurstsDocument>,
     /// Its own round-trip time, at least the path's; the rest is added for this flow alone. Default: the path's.
     pub rtt: Option<Said<Duration>>,
     /// Name in records and reports, numbered where `count` is above 1. Default: the controller.
     pub label: Option<String>,
     /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt`.
     pub max_cwnd: Option<Said<Size>>,
+}
+
+/// An application that writes the same amount again and again, whether or not the last has arrived.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstsDocument {
+    /// How much at a time, rounded up to whole segments.
+    #[schemars(required)]
+    pub size: Option<Said<Size>>,
+    /// From one write to the next, at least 1 ms; the first is when the flow connects.
+    #[schemars(required)]
+    pub every: Option<Said<Duration>>,
 }
 
 /// What is recorded besides the summary.

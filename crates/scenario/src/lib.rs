@@ -11,12 +11,14 @@
 //! * [`controller`][]: `bbr1:probe_gain=1.5`.
 //! * [`resolve`](mod@resolve): from words to numbers; `resolve/path.rs` and `resolve/flows.rs` hold the two large parts.
 //! * [`spec`]: the numbers; `check.rs` holds a spec against its invariants, [`bounds`] lists the limits.
+//! * [`bursts`]: when an application that pauses writes.
 //! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the mend.
 //!
 //! This crate reads files (traces, scenarios) and nothing else: no clock, no random numbers, no environment.
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod bursts;
 mod check;
 pub mod controller;
 pub mod decimal;

@@ -149,4 +149,12 @@ pub enum Workload {
         /// How many.
         size_bytes: Bytes,
     },
+    /// This many bytes again and again.
+    Bursts {
+        /// How many at a time, a multiple of the segment size: nothing then depends on how a host joins the end of one
+        /// burst to the start of the next.
+        size_bytes: Bytes,
+        /// From one write to the next. The first is when the connection stands; all that are due by then leave together.
+        every_ns: Duration,
+    },
 }

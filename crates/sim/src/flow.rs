@@ -1,5 +1,6 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
+use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
@@ -38,7 +39,9 @@ pub(crate) struct FlowConfig {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
+    /// All that it will ever send.
     pub(crate) stream: Stream,
+    pub(crate) bursts: Option<Bursts>,
     pub(crate) start: Time,
     pub(crate) stop: Time,
 }
@@ -57,6 +60,7 @@ impl FlowConfig {
             rmem,
             gro,
             stream: Stream::new(&spec.workload, sender.controller.mss),
+            bursts: Bursts::new(&spec.workload, start),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
         }
@@ -79,6 +83,8 @@ pub(crate) struct Flow {
     pub(crate) acks_sent: u64,
     pub(crate) acks_arrived: u64,
     stop_due: Time,
+    /// When the application writes next.
+    write_due: Time,
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
@@ -100,6 +106,7 @@ impl Flow {
             acks_sent: 0,
             acks_arrived: 0,
             stop_due: config.stop,
+            write_due: Time::NEVER,
             merging: None,
             merge_due: Time::NEVER,
             ended: None,
@@ -149,6 +156,7 @@ impl Flow {
         if self.stop_due <= now {
             self.stop_due = Time::NEVER;
             self.syn_due = Time::NEVER;
+            self.write_due = Time::NEVER;
             ended |= self.end(now, false);
             if let Some(sender) = &mut self.sender {
                 sender.stop();
@@ -160,12 +168,18 @@ impl Flow {
             self.merge_due = Time::NEVER;
             ended |= self.receive_merged(now, &arrival, back);
         }
+        if self.write_due <= now
+            && let (Some(bursts), Some(sender)) = (&mut self.config.bursts, &mut self.sender)
+        {
+            sender.on_written(now, bursts.take(now).as_u64() / self.config.sender.controller.mss as u64, out);
+            self.write_due = bursts.due();
+        }
         self.update_own_due();
         ended
     }
 
     fn update_own_due(&mut self) {
-        self.own_due = self.syn_due.min(self.stop_due).min(self.merge_due);
+        self.own_due = self.syn_due.min(self.stop_due).min(self.merge_due).min(self.write_due);
     }
 
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
@@ -337,8 +351,13 @@ impl Flow {
             config.controller.initial_cwnd = 1;
         }
         self.syn_due = Time::NEVER;
+        let mut stream = self.config.stream;
+        if let Some(bursts) = &mut self.config.bursts {
+            stream.end_at(bursts.take(now).as_u64() / config.controller.mss as u64);
+            self.write_due = bursts.due();
+        }
         self.update_own_due();
-        let mut sender = Sender::establish(&config, self.config.stream, now, rtt, ack);
+        let mut sender = Sender::establish(&config, stream, now, rtt, ack);
         sender.push(now, out);
         self.sender = Some(sender);
     }

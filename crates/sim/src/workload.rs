@@ -13,7 +13,7 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(workload: &Workload, mss: u32) -> Stream {
         match workload {
-            Workload::Bulk => Stream { mss, segments: u64::MAX, tail_bytes: mss },
+            Workload::Bulk | Workload::Bursts { .. } => Stream { mss, segments: u64::MAX, tail_bytes: mss },
             Workload::Finite { size_bytes } => {
                 let size = size_bytes.as_u64();
                 let segments = size.div_ceil(mss as u64);
@@ -21,6 +21,11 @@ impl Stream {
                 Stream { mss, segments, tail_bytes: tail_bytes as u32 }
             }
         }
+    }
+
+    /// The application writes `segments` more, in bursts: until now the stream ended before them.
+    pub(crate) fn extend(&mut self, segments: u64) {
+        self.segments = self.segments.saturating_add(segments);
     }
 
     /// Number of segments; `u64::MAX` when it never ends.

@@ -73,6 +73,59 @@ fn a_finite_flow_delivers_every_byte_and_ends() {
     }
 }
 
+/// Flows that pause, with the samples of their controllers' window at the times asked for.
+fn pausing(controller: &str, bursts: serde_json::Value) -> fullpipe_record::Run {
+    let mut document =
+        alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp" }), "10 s");
+    document["flows"][0]["bursts"] = bursts;
+    document["flows"][0]["start_jitter"] = json!(0);
+    run(&document, 1)
+}
+
+#[test]
+fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
+    for controller in ["reno", "cubic", "bbr1"] {
+        let run = pausing(controller, json!({ "size": "100 KB", "every": "1 s" }));
+        // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
+        assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
+        assert!(!run.flows[0].totals.completed);
+    }
+}
+
+#[test]
+fn bursts_faster_than_the_link_fill_it() {
+    for controller in ["reno", "cubic", "bbr1"] {
+        let run = pausing(controller, json!({ "size": "1 MB", "every": "100 ms" }));
+        let rate = goodput(&run, 0);
+        assert!(rate > 0.9 * 20e6 * PAYLOAD, "{controller}: {rate}");
+    }
+}
+
+/// RFC 2861, as Linux has it: a window that was not used for longer than a timeout is halved for each, down to the initial
+/// one. BBR paces instead and keeps its window.
+#[test]
+fn a_window_restarts_after_idleness() {
+    let window_after_pause = |controller: &str| {
+        let run = pausing(controller, json!({ "size": "600 KB", "every": "4 s" }));
+        let series = &run.flows[0].series;
+        let just_after = series.time_ns.iter().position(|at| *at > 4_015_000_000).expect("samples");
+        series.cwnd[just_after]
+    };
+    assert_eq!(window_after_pause("cubic"), 10);
+    assert_eq!(window_after_pause("reno"), 10);
+    assert!(window_after_pause("bbr1") > 50);
+}
+
+/// A sender that always waits for its application must not take its own low rate for the path's.
+#[test]
+fn bbr_keeps_its_bandwidth_through_application_limited_phases() {
+    let run = pausing("bbr1", json!({ "size": "250 KB", "every": "500 ms" }));
+    let series = &run.flows[0].series;
+    let believed = *series.bandwidth_bps.last().expect("samples") as f64;
+    assert!((0.8..1.1).contains(&(believed / (20e6 * PAYLOAD))), "{believed}");
+    assert!(goodput(&run, 0) < 0.25 * 20e6, "the application gives a fifth of the link");
+}
+
 #[test]
 fn the_same_seed_repeats_and_another_does_not() {
     for controller in ["reno", "cubic", "bbr1"] {

@@ -93,7 +93,7 @@ impl Receiver {
                     let total = progress.add(bytes as u64);
                     let size = match workload {
                         Workload::Finite { size_bytes } => Some(size_bytes.as_u64()),
-                        Workload::Bulk => None,
+                        Workload::Bulk | Workload::Bursts { .. } => None,
                     };
                     if size.is_some_and(|size| total >= size && total - (bytes as u64) < size) {
                         progress.complete(clock.now());

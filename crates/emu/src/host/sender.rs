@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Params;
 use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals};
+use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
 use fullpipe_units::{Duration, Time};
 
@@ -52,6 +53,8 @@ struct Flow<'a> {
     socket: Option<OwnedFd>,
     /// Bytes that the application has still to write; `None` for no end.
     unwritten: Option<u64>,
+    /// When it has more.
+    bursts: Option<Bursts>,
     totals: FlowTotals,
     series: FlowSeries,
     failure: Option<String>,
@@ -63,6 +66,8 @@ enum State {
     Waiting,
     /// Connecting or writing; in the epoll set.
     Writing,
+    /// Connected, with nothing to write until the next burst.
+    Pausing,
     /// Everything is written.
     Written,
     /// Its measured interval is over.
@@ -82,11 +87,12 @@ impl<'a> Sender<'a> {
         let flow = |(number, flow): (usize, &'a FlowSpec)| {
             let name = flow.controller.linux_name().unwrap_or_default().to_owned();
             let is_bbr = matches!(flow.controller.params(), Params::Bbr1(_));
+            let start = flow.start_time(number, seed);
             Flow {
                 spec: flow,
                 number,
                 progress: &progress[number],
-                start: flow.start_time(number, seed),
+                start,
                 paced: flow.is_paced(&spec.hosts),
                 is_bbr,
                 name,
@@ -95,7 +101,9 @@ impl<'a> Sender<'a> {
                 unwritten: match flow.workload {
                     Workload::Bulk => None,
                     Workload::Finite { size_bytes } => Some(size_bytes.as_u64()),
+                    Workload::Bursts { .. } => Some(0),
                 },
+                bursts: Bursts::new(&flow.workload, start),
                 totals: FlowTotals::default(),
                 series: FlowSeries::default(),
                 failure: None,
@@ -175,7 +183,10 @@ impl Flow<'_> {
     fn next_event(&self) -> Option<Time> {
         match self.state {
             State::Waiting => Some(self.start),
-            State::Writing | State::Written => self.spec.stop_ns,
+            State::Writing | State::Pausing | State::Written => {
+                let burst = self.bursts.map_or(Time::NEVER, |bursts| bursts.due());
+                Some(burst.min(self.spec.stop_ns.unwrap_or(Time::NEVER)))
+            }
             State::Over => None,
         }
     }
@@ -189,13 +200,13 @@ impl Flow<'_> {
                 self.finish(stop, epoll)
             }
             State::Waiting if now >= self.start => self.start(now, epoll),
-            State::Writing | State::Written => match self.progress.completed() {
+            State::Writing | State::Pausing | State::Written => match self.progress.completed() {
                 Some(at) => {
                     self.totals.completed = true;
                     self.finish(at, epoll)
                 }
                 None if now >= stop => self.finish(now, epoll),
-                None => Ok(()),
+                None => self.take_burst(now, epoll),
             },
             State::Waiting | State::Over => Ok(()),
         }
@@ -215,12 +226,22 @@ impl Flow<'_> {
         vanish_when_closed(&socket).map_err(failed(format!("prepare the end of {label}")))?;
         sys::bind(&socket, from).map_err(failed(format!("bind {label} to {from}")))?;
         sys::connect(&socket, to).map_err(failed(format!("connect {label} to {to}")))?;
-        epoll
-            .add(&socket, libc::EPOLLOUT, self.number as u64)
-            .map_err(failed(format!("watch the socket of {label}")))?;
+        watch(epoll, &socket, self.number, label)?;
         self.totals.start_ns = now.as_nanos();
         self.socket = Some(socket);
         self.state = State::Writing;
+        self.take_burst(now, epoll)
+    }
+
+    /// The application has more to write, if it is time.
+    fn take_burst(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
+        let Some(bursts) = self.bursts.as_mut().filter(|bursts| bursts.due() <= now) else { return Ok(()) };
+        let more = bursts.take(now).as_u64();
+        self.unwritten = self.unwritten.map(|left| left + more);
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
+            self.state = State::Writing;
+            return watch(epoll, socket, self.number, &self.spec.label);
+        }
         Ok(())
     }
 
@@ -234,7 +255,10 @@ impl Flow<'_> {
                 let sent = sent.unwrap_or(0) as u64;
                 self.unwritten = self.unwritten.map(|left| left - sent);
                 if self.unwritten == Some(0) {
-                    self.end_writing(epoll)?;
+                    match self.bursts {
+                        Some(_) => self.pause(epoll)?,
+                        None => self.end_writing(epoll)?,
+                    }
                 }
             }
             Err(error) => {
@@ -246,9 +270,20 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn end_writing(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) {
+    /// Nothing to write for now.
+    fn pause(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+        if let Some(socket) = &self.socket {
             epoll.remove(socket).map_err(failed("stop watching a socket"))?;
+        }
+        self.state = State::Pausing;
+        Ok(())
+    }
+
+    fn end_writing(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+        if self.state == State::Writing {
+            self.pause(epoll)?;
+        }
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
             // Fails if the connection is gone, which has been noted.
             let _ = sys::shutdown_write(socket);
             self.state = State::Written;
@@ -305,6 +340,11 @@ impl Flow<'_> {
             series: self.series,
         }
     }
+}
+
+/// Has a flow written to when its socket takes more.
+fn watch(epoll: &Epoll, socket: &OwnedFd, number: usize, label: &str) -> Result<(), EmuError> {
+    epoll.add(socket, libc::EPOLLOUT, number as u64).map_err(failed(format!("watch the socket of {label}")))
 }
 
 /// Sets a socket's congestion control.

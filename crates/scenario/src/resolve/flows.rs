@@ -87,7 +87,7 @@ impl Group {
             start_ns: Time::ZERO + times.start,
             start_jitter_ns: times.jitter,
             stop_ns: times.stop.map(|stop| Time::ZERO + stop),
-            workload: workload(&at("size"), &document.size, frame, bdp)?,
+            workload: workload(field, document, frame, bdp)?,
             extra_forward_ns,
             extra_reverse_ns: extra - extra_forward_ns,
             max_cwnd: max_cwnd(&at("max_cwnd"), &document.max_cwnd, frame, bdp)?,
@@ -165,19 +165,47 @@ fn own_rtt(field: &str, said: &Option<Said<Duration>>, frame: &Frame) -> Result<
 
 fn workload(
     field: &str,
-    said: &Option<Said<Size>>,
+    document: &FlowDocument,
     frame: &Frame,
     bdp: Bytes,
 ) -> Result<Workload, ScenarioError> {
-    let Some(said) = said else { return Ok(Workload::Bulk) };
-    let payload = Bytes::new(u64::from(frame.spec.mss()));
+    let mss = u64::from(frame.spec.mss());
+    match (&document.size, &document.bursts) {
+        (None, None) => Ok(Workload::Bulk),
+        (Some(said), None) => {
+            Ok(Workload::Finite { size_bytes: amount(&format!("{field}.size"), said, mss, bdp)? })
+        }
+        (None, Some(bursts)) => {
+            let at = |key: &str| format!("{field}.bursts.{key}");
+            let missing = |key: &str, expected: &str| {
+                let mend = "write bursts = { size = \"200 KB\", every = \"500 ms\" }";
+                ScenarioError::missing(&at(key)).expected(expected).mend(mend)
+            };
+            let size = bursts.size.as_ref().ok_or_else(|| missing("size", "an amount"))?;
+            let every = bursts.every.as_ref().ok_or_else(|| missing("every", "a time"))?;
+            let segments = amount(&at("size"), size, mss, bdp)?.as_u64().div_ceil(mss);
+            let every_ns = every
+                .read_within(&at("every"), bounds::MIN_BURST_INTERVAL..=bounds::MAX_DURATION)
+                .map_err(|error| error.write("\"500 ms\""))?;
+            Ok(Workload::Bursts { size_bytes: Bytes::new(segments * mss), every_ns })
+        }
+        (Some(size), Some(_)) => Err(size
+            .error(&format!("{field}.size"), "stands beside bursts")
+            .expected("one of them")
+            .mend("leave out size, or bursts")),
+    }
+}
+
+/// How much an application sends, given in bytes, segments or bandwidth-delay products.
+fn amount(field: &str, said: &Said<Size>, mss: u64, bdp: Bytes) -> Result<Bytes, ScenarioError> {
+    let payload = Bytes::new(mss);
     let size_bytes = said.read(field)?.bytes(payload, bdp).filter(|size| *size <= bounds::MAX_FLOW_SIZE);
     let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
     let size_bytes = size_bytes.ok_or_else(|| said.error(field, format!("is above {most}")))?;
     if size_bytes == Bytes::ZERO {
         return Err(said.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
     }
-    Ok(Workload::Finite { size_bytes })
+    Ok(size_bytes)
 }
 
 fn max_cwnd(

@@ -152,6 +152,9 @@ fn everything_that_may_be_said_resolves() {
         controller = "cubic"
         label = "short"
         size = "10 MB"
+        [[flows]]
+        controller = "reno"
+        bursts = { size = "100 KB", every = "250 ms" }
         [record]
         interval = "5 ms"
         "#,
@@ -196,13 +199,17 @@ fn everything_that_may_be_said_resolves() {
     assert_eq!(spec.hosts.tcp_wmem_bytes[2], Bytes::new(8_000_000));
 
     let labels: Vec<&str> = spec.flows.iter().map(|flow| flow.label.as_str()).collect();
-    assert_eq!(labels, ["bbr1:probe_gain=1.5-1", "bbr1:probe_gain=1.5-2", "short"]);
+    assert_eq!(labels, ["bbr1:probe_gain=1.5-1", "bbr1:probe_gain=1.5-2", "short", "reno"]);
     assert_eq!((spec.flows[0].start_ns, spec.flows[1].start_ns), (at(1), at(3)));
     let extra = Duration::from_micros(20_500);
     assert_eq!((spec.flows[0].extra_forward_ns, spec.flows[0].extra_reverse_ns), (extra, extra));
     // 10 Mbit/s times 81 ms is 101 250 bytes; two of them are 22.5 packets of 9000 bytes.
     assert_eq!(spec.flows[0].max_cwnd, Some(22));
     assert_eq!(spec.flows[2].workload, Workload::Finite { size_bytes: Bytes::new(10_000_000) });
+
+    // 8948 bytes a segment: twelve of them hold 100 KB.
+    let bursts = Workload::Bursts { size_bytes: Bytes::new(12 * 8948), every_ns: Duration::from_millis(250) };
+    assert_eq!(spec.flows[3].workload, bursts);
 
     let again = Spec::from_json(&spec.to_json()).unwrap();
     assert_eq!(again, spec);
@@ -395,6 +402,26 @@ fn bad_flows_name_their_place() {
     assert_all(&flow("start = \"2 s\"\nstop = \"2 s\""), &["flows[0].stop", "not after the start"]);
     assert_all(&flow("rtt = \"10 ms\""), &["flows[0].rtt", "below the path's round-trip time (40 ms)"]);
     assert_all(&flow("size = \"0 B\""), &["flows[0].size", "is zero"]);
+    assert_all(
+        &flow("size = \"1 MB\"\nbursts = { size = \"1 MB\", every = \"1 s\" }"),
+        &["flows[0].size", "stands beside bursts", "leave out size, or bursts"],
+    );
+    assert_all(
+        &flow("bursts = { every = \"1 s\" }"),
+        &["flows[0].bursts.size: nothing is given", "expected an amount", "200 KB"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"1 MB\" }"),
+        &["flows[0].bursts.every: nothing is given", "expected a time", "500 ms"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"0 B\", every = \"1 s\" }"),
+        &["flows[0].bursts.size", "is zero", "at least one byte"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"1 MB\", every = \"1 us\" }"),
+        &["flows[0].bursts.every", "below 1 ms"],
+    );
     assert_all(&flow("max_cwnd = \"100 B\""), &["flows[0].max_cwnd", "below one packet"]);
     assert_all(&flow("max_cwnd = \"2000000000 packets\""), &["flows[0].max_cwnd", "above"]);
     assert_all(&flow("label = \"\""), &["flows[0].label", "is empty"]);

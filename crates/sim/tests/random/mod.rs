@@ -65,11 +65,15 @@ pub(crate) fn scenario(number: u64) -> Value {
             "count": count,
             "start": draws.pick(&["0 s", "0 s", "300 ms"]),
         });
-        match draws.below(5) {
+        match draws.below(6) {
             0 => flow["size"] = json!(draws.pick(&["1 B", "14480 B", "100 KB", "1000001 B"])),
             1 => flow["stop"] = json!("1500 ms"),
             2 => flow["max_cwnd"] = json!("20 packets"),
-            3 => flow["rtt"] = json!(draws.pick(&["110 ms", "150 ms"])),
+            3 => {
+                let every = draws.pick(&["20 ms", "150 ms", "700 ms"]);
+                flow["bursts"] = json!({ "size": draws.pick(&["1 B", "30 KB", "200 KB"]), "every": every });
+            }
+            4 => flow["rtt"] = json!(draws.pick(&["110 ms", "150 ms"])),
             _ => {}
         }
         flows.push(flow);
