@@ -13,6 +13,8 @@ from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, Quantity, fl
 from fullpipe.results import Group, Results, Run
 
 MARK = " !"
+# With more, numbers of calls do not fit a terminal.
+_TRACES_SIDE_BY_SIDE = 4
 
 
 def comparison(results: Results) -> Table:
@@ -196,18 +198,32 @@ def disagreements(report: dict[str, Any]) -> list[str]:
 
 
 def coverage(reports: Sequence[dict[str, Any]]) -> list[Table]:
-    """For each algorithm, how many calls of each trace reached each branch."""
+    """For each algorithm, how many calls reached each branch.
+
+    Few traces stand side by side; of many the sum is shown, with a sign for each trace.
+    """
     made = []
     for algorithm in dict.fromkeys(report["cc"] for report in reports):
         of_it = [report for report in reports if report["cc"] == algorithm]
+        names = [Path(report["trace"]).stem for report in of_it]
+        together = len(of_it) > _TRACES_SIDE_BY_SIDE
         table = _table(f"Branch of {algorithm}")
-        for report in of_it:
-            table.add_column(report["trace"], justify="right")
+        for name in ["All calls"] if together else names:
+            table.add_column(name, justify="right")
+        if together:
+            table.add_column(f"Traces 1 to {len(of_it)}")
+            numbered = ", ".join(f"{number} {name}" for number, name in enumerate(names, 1))
+            table.caption = f"Digits: how long the number of calls of the trace is. Traces: {numbered}."
+            table.caption_justify = "left"
         table.add_column("")
-        branches = zip(*(report["coverage"] for report in of_it), strict=True)
-        for branch in branches:
-            counts = (f"{one['calls']:,}" if one["calls"] else "–" for one in branch)
-            table.add_row(branch[0]["branch"], *counts, Text(branch[0]["summary"], style="dim"))
+        for branch in zip(*(report["coverage"] for report in of_it), strict=True):
+            calls = [one["calls"] for one in branch]
+            if together:
+                signs = "".join(str(min(len(str(count)), 9)) if count else "·" for count in calls)
+                cells = [f"{sum(calls):,}" if sum(calls) else "–", signs]
+            else:
+                cells = [f"{count:,}" if count else "–" for count in calls]
+            table.add_row(branch[0]["branch"], *cells, Text(branch[0]["summary"], style="dim"))
         made.append(table)
     return made
 
