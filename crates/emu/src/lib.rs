@@ -7,7 +7,8 @@
 //!
 //! In reading order:
 //!
-//! * [`run`](mod@run): one run from preparation to record, and what makes it untrustworthy.
+//! * [`run`](mod@run): one run from preparation to record, and what makes it untrustworthy. `threads`: the hosts' and the
+//!   ferry's, started and stopped together.
 //! * [`namespace`]: rights, network namespaces that belong to threads, settings, dying with the parent.
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again.
 //! * `ferry`: carries packets from one device through the path to the other and records how late it was.
@@ -37,6 +38,7 @@ pub mod shell;
 mod sys;
 pub mod tap;
 pub mod tcp_info;
+mod threads;
 pub mod tun;
 
 pub use doctor::{Check, doctor};
