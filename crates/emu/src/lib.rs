@@ -14,6 +14,7 @@
 //! * `ferry`: carries packets from one device through the path to the other and records how late it was.
 //! * [`host`]: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
 //! * [`tcp_info`]: what a kernel socket tells about itself.
+//! * [`probe`](mod@probe): holds the emulator to what was asked of it, by numbered and stamped datagrams.
 //! * [`tap`]: records what the kernel's congestion control is told and decides, call by call.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * `histogram` and `rates`: arithmetic.
@@ -33,6 +34,7 @@ pub mod histogram;
 pub mod host;
 mod merge;
 pub mod namespace;
+pub mod probe;
 pub mod run;
 pub mod shell;
 mod sys;
@@ -44,6 +46,7 @@ pub mod tun;
 pub use doctor::{Check, doctor};
 pub use error::EmuError;
 pub use namespace::die_with_parent;
+pub use probe::probe;
 pub use run::run;
 pub use shell::shell;
 pub use tap::record;
