@@ -73,9 +73,9 @@ def kernel_record(spec_json: str, seed: int, algorithm: str) -> tuple[str, bytes
     """
 
 def kernel_probe(spec_json: str, seed: int, probe_json: str) -> tuple[str, bytes]:
-    """Sends numbered datagrams over the forward path: measures as JSON, and four 64-bit integers a datagram.
+    """Sends numbered datagrams over the forward path: measures as JSON; four 64-bit integers a datagram.
 
-    These are when it was sent, when it arrived, when it should have (nanoseconds, -1 for never), and whether it
+    These are when it was sent, arrived and should have arrived (nanoseconds, -1 for never), and whether it
     should have. Only in a fresh single-threaded process.
     """
 

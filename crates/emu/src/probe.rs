@@ -26,7 +26,7 @@ use crate::run::{LATENESS_LIMIT, check, judge_ferry};
 use crate::sys::datagram::HEAD_BYTES;
 use crate::threads::{self, Carried, Ready};
 use expected::{Fate, Pipe};
-use receiver::Received;
+use receiver::{Arrival, Received};
 use sender::Sent;
 pub use statistics::{Decisions, Share, Spread};
 
@@ -79,6 +79,8 @@ pub struct Measured {
     pub lost: Option<Share>,
     /// Bits a second that arrived, from the first to the last datagram.
     pub received_bps: Option<f64>,
+    /// Bits a second that should have: less than the rate asked for where the sender left the link idle.
+    pub expected_bps: Option<f64>,
     /// (nanoseconds since the start, bits a second until then).
     pub received_over_time: Vec<(u64, f64)>,
     /// From the first datagram on that the queue dropped.
@@ -104,10 +106,14 @@ pub struct WhenFull {
     pub sent_bps: Option<f64>,
     /// Datagrams dropped of those sent from then on.
     pub dropped: u64,
+    /// Datagrams that should have been dropped of them.
+    pub expected: u64,
     /// Datagrams sent from then on.
     pub sent: u64,
     /// Time in the queue and on the wire of those that arrived: measured delay less the delay asked for.
     pub queueing: Option<Spread>,
+    /// The same of those that should have arrived: shorter than the buffer where the sender paused and the queue shrank.
+    pub expected_queueing: Option<Spread>,
 }
 
 /// Datagrams that the path never had, or never gave back to the receiver: the machine's limits, not the emulator's errors.
@@ -207,13 +213,17 @@ fn evaluate(
         receiver: received.dropped,
         unstamped: received.unstamped,
     };
-    let (own, own_doubts) = (ferried.lateness.lateness(), judge_ferry(spec, &ferried));
+    let own = ferried.lateness.lateness();
+    let mut own_doubts = judge_ferry(spec, &ferried);
+    own_doubts.extend(hosts.into_iter().flat_map(|host| host.untrustworthy));
     let fates =
         expected::fates(&spec.forward, Stream::Forward.seed(seed), probe.datagram_bytes, &sent.at_ns)?;
     let (order, trips) = compare(probe, &sent.at_ns, &received, &fates);
     let late = trips.iter().filter_map(|trip| Some(trip.received_ns? as i64 - trip.due_ns? as i64)).collect();
     let arrived_ns: Vec<u64> = trips.iter().filter_map(|trip| trip.received_ns).collect();
     let dropped_by_queue = fates.iter().filter(|fate| **fate == Fate::QueueFull).count() as u64;
+    let model = expected_trips(probe, &sent.at_ns, &fates);
+    let model_arrived_ns: Vec<u64> = model.iter().filter_map(|trip| trip.received_ns).collect();
     let missing = (trips.len() - arrived_ns.len()) as u64;
     let let_in = trips.len() as u64 - dropped_by_queue;
     let measured = Measured {
@@ -228,8 +238,9 @@ fn evaluate(
         decisions: Decisions::of(trips.iter().map(|trip| (trip.received_ns.is_some(), trip.expected))),
         lost: Share::of(missing.saturating_sub(dropped_by_queue), let_in),
         received_bps: statistics::rate_bps(&arrived_ns, probe.datagram_bytes),
+        expected_bps: statistics::rate_bps(&model_arrived_ns, probe.datagram_bytes),
         received_over_time: statistics::rate_over_time(&arrived_ns, probe.datagram_bytes, PIECE.as_nanos()),
-        full: when_full(probe, &trips),
+        full: when_full(probe, &trips, &model),
         outside,
         lateness_limit_ns: LATENESS_LIMIT.as_nanos(),
         own_p99_ns: own.p99_ns,
@@ -285,19 +296,42 @@ fn compare(probe: &Probe, sent_ns: &[u64], received: &Received, fates: &[Fate]) 
     (order, trips.collect())
 }
 
-fn when_full(probe: &Probe, trips: &[Trip]) -> Option<WhenFull> {
+/// The trips of a perfect emulator: decisions of the path model, and every datagram on time.
+fn expected_trips(probe: &Probe, sent_ns: &[u64], fates: &[Fate]) -> Vec<Trip> {
+    let perfect = |(number, fate): (usize, &Fate)| {
+        (*fate == Fate::Arrives).then_some(Arrival {
+            number: number as u64,
+            sent_ns: sent_ns[number],
+            at_ns: 0,
+            bytes: probe.datagram_bytes,
+        })
+    };
+    let arrivals = fates.iter().enumerate().filter_map(perfect).collect();
+    let (_, mut trips) = compare(probe, sent_ns, &Received { arrivals, ..Received::default() }, fates);
+    for trip in &mut trips {
+        trip.received_ns = trip.received_ns.and(trip.due_ns);
+    }
+    trips
+}
+
+fn when_full(probe: &Probe, trips: &[Trip], model: &[Trip]) -> Option<WhenFull> {
     let first = trips.iter().position(|trip| trip.due_ns.is_none())?;
-    let rest = &trips[first..];
-    let sent_ns: Vec<u64> = rest.iter().map(|trip| trip.sent_ns).collect();
-    let queueing = rest.iter().filter_map(|trip| {
-        Some(trip.received_ns? as i64 - trip.sent_ns as i64 - probe.delay_ns.as_nanos() as i64)
-    });
+    let sent_ns: Vec<u64> = trips[first..].iter().map(|trip| trip.sent_ns).collect();
+    let dropped = |trips: &[Trip]| trips.iter().filter(|trip| trip.received_ns.is_none()).count() as u64;
+    let queueing = |trips: &[Trip]| {
+        let one = |trip: &Trip| {
+            Some(trip.received_ns? as i64 - trip.sent_ns as i64 - probe.delay_ns.as_nanos() as i64)
+        };
+        Spread::of(trips.iter().filter_map(one).collect())
+    };
     Some(WhenFull {
         first: first as u64,
         sent_bps: statistics::rate_bps(&sent_ns, probe.datagram_bytes),
-        dropped: rest.iter().filter(|trip| trip.received_ns.is_none()).count() as u64,
-        sent: rest.len() as u64,
-        queueing: Spread::of(queueing.collect()),
+        dropped: dropped(&trips[first..]),
+        expected: dropped(&model[first..]),
+        sent: sent_ns.len() as u64,
+        queueing: queueing(&trips[first..]),
+        expected_queueing: queueing(&model[first..]),
     })
 }
 
@@ -307,7 +341,6 @@ mod tests {
     use crate::ferry::FerryReport;
     use crate::histogram::Histogram;
     use crate::threads::HostReport;
-    use receiver::Arrival;
 
     /// 1000 bytes at 8 Mbit/s: a millisecond each; 20 ms of delay.
     const PROBE: Probe = Probe {
@@ -394,6 +427,20 @@ mod tests {
         assert!((1_999_000..2_334_000).contains(&queueing.p50_ns), "{queueing:?}");
         assert!(queueing.max_ns <= 2_500_000, "{queueing:?}");
         assert_eq!(measured.decisions.differently, 0);
+        assert_eq!((full.expected, full.expected_queueing), (full.dropped, full.queueing));
+        assert_eq!(measured.expected_bps, measured.received_bps);
+    }
+
+    /// Half a second in which nothing is sent is not the emulator's fault: 2500 packets of a millisecond take 3 s.
+    #[test]
+    fn a_pause_of_the_sender_is_taken_into_account() {
+        let spec = spec(0.0);
+        let paused: Vec<u64> =
+            every(666_667).iter().map(|at| at + at / 1_000_000_000 * 500_000_000).collect();
+        let (measured, _) = evaluate(&spec, 1, &PROBE, carried(&spec, 1, paused, 0)).unwrap();
+        assert!(measured.expected_bps.unwrap() < 7.3e6, "{measured:?}");
+        assert_eq!(measured.expected_bps, measured.received_bps);
+        assert_eq!(measured.late.unwrap().max_ns, 0);
     }
 
     #[test]
