@@ -144,7 +144,7 @@ def _delivery(verdicts: Sequence[RateVerdict], rates: list[str]) -> alt.LayerCha
     asked = alt.Chart(alt.InlineData(values=[{"percent": 100}])).mark_rule(
         color=theme.QUIET, strokeDash=[4, 3]
     )
-    title = "What a full link delivers: each tenth of a second, and in all"
+    title = "Delivered at one and a half times the rate: each tenth of a second, and in all"
     chart: alt.LayerChart = alt.LayerChart(
         layer=[asked.encode(y=alt.Y("percent:Q")), pieces, wholes]
     ).properties(width=400, height=280, title=_small(title))
