@@ -226,7 +226,12 @@ def emulator(verdicts: Sequence[kernel_check.RateVerdict]) -> Table:
     return table
 
 
-_VERDICTS = {"true": "green", "out of reach": "yellow", "UNTRUE": "bold red"}
+_VERDICTS = {
+    "true": "green",
+    kernel_check.OUT_OF_REACH: "yellow",
+    kernel_check.LATE: "red",
+    kernel_check.UNTRUE: "bold red",
+}
 # Heading, unit, and whether it is for documents only: a terminal has not the room.
 _OF_THE_EMULATOR = (
     ("Packets", "", True),
@@ -260,7 +265,7 @@ def emulator_notes(verdicts: Sequence[kernel_check.RateVerdict]) -> list[str]:
     """What the reader of the table must know."""
     notes = [
         f"{kernel_check.mbit(one.rate_bps)} is {one.word}: {'; '.join(one.wrong)}."
-        + (" The emulator's own record did not notice." if one.unnoticed else "")
+        + (" By the emulator's own record a run would not be marked for it." if one.unnoticed else "")
         for one in verdicts
         if not one.true
     ]

@@ -18,6 +18,10 @@ from fullpipe.worlds import sim
 _CLOCK_MONOTONIC_COARSE = 6
 
 
+# A load average a core from which on other work decides what is measured.
+BUSY = 0.5
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a check holds for."""
@@ -106,17 +110,23 @@ class Trust:
             only = ", ".join(map(mbit, self.true_bps))
             more = f", only at {only}" if only else " at any rate that was checked"
             return f"On this machine the kernel world cannot be trusted{more}."
-        limit = ", the highest rate that was checked" if highest == self.checked_bps[-1] else ""
-        return (
-            f"On this machine the kernel world can be trusted from {mbit(self.checked_bps[0])} to "
-            f"{mbit(highest)}{limit}."
-        )
+        lowest = self.checked_bps[0]
+        span = f"at {mbit(lowest)}" if highest == lowest else f"from {mbit(lowest)} to {mbit(highest)}"
+        if highest == self.checked_bps[-1]:
+            return (
+                f"On this machine the kernel world can be trusted {span}, the highest rate that was checked."
+            )
+        above = [rate for rate in self.true_bps if rate > highest]
+        below = [rate for rate in self.checked_bps if rate < max(self.true_bps) and rate not in self.true_bps]
+        more = f", and at {_listed(above)}, but not at {_listed(below)}" if above else ""
+        return f"On this machine the kernel world can be trusted {span}{more}."
 
     @property
     def conditions(self) -> str:
         """What it holds for."""
         stolen = f", {self.stolen:.1%} of the time taken by its host" if self.stolen >= 0.001 else ""
-        return f"{self.machine}; load average {self.load} at the start{stolen}"
+        busy = "; alone it can do more" if self.load >= BUSY * self.machine.cores else ""
+        return f"{self.machine}; load average {self.load} at the start{stolen}{busy}"
 
     def to_json(self) -> dict[str, Any]:
         """Everything, also what follows."""
@@ -141,6 +151,10 @@ class Trust:
             finally:
                 with contextlib.suppress(OSError):
                     half.unlink()
+
+
+def _listed(rates: Sequence[int]) -> str:
+    return " and ".join(map(mbit, rates))
 
 
 def kept() -> Trust | None:
