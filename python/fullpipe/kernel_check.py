@@ -330,7 +330,7 @@ def _queue(of: Measured) -> str:
         return "the buffer never filled"
     most = probe.buffer_ns
     found, expected = full["queueing"]["p50_ns"], (full["expected_queueing"] or {}).get("p50_ns", most)
-    # Which packets get in depends on when they reach the queue, so that it is shorter or longer by one of them.
+    # Which packets get in depends on when they reach the queue: it may be shorter or longer by one.
     if abs(found - expected) > MEDIAN_TOLERANCE_NS + probe.packet_ns:
         return f"the full queue takes {ms(found)} ms instead of {ms(expected)}"
     if full["queueing"]["p99_ns"] > most + of.measures["lateness_limit_ns"]:
