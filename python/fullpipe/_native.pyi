@@ -10,6 +10,7 @@ __all__ = [
     "WorldError",
     "controllers",
     "kernel_doctor",
+    "kernel_probe",
     "kernel_record",
     "kernel_run",
     "replay",
@@ -69,6 +70,13 @@ def kernel_record(spec_json: str, seed: int, algorithm: str) -> tuple[str, bytes
     """Runs a spec over Linux TCP and records the calls of "bbr" or "cubic": summary JSON and the trace.
 
     Only in a fresh single-threaded process, as root.
+    """
+
+def kernel_probe(spec_json: str, seed: int, probe_json: str) -> tuple[str, bytes]:
+    """Sends numbered datagrams over the forward path: measures as JSON; four 64-bit integers a datagram.
+
+    These are when it was sent, arrived and should have arrived (nanoseconds, -1 for never), and whether it
+    should have. Only in a fresh single-threaded process.
     """
 
 def replay(path: str) -> str:

@@ -1,7 +1,7 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
-Exit codes: 0 done, 1 ours and the kernel's do not agree (`agree`, `replay`), 2 a mistake in what was asked,
-130 interrupted.
+Exit codes: 0 done, 1 ours and the kernel's do not agree (`agree`, `replay`) or the emulator is wrong (`kernel
+check`), 2 a mistake in what was asked, 130 interrupted.
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
 
@@ -327,6 +327,54 @@ def record(
         return
     _console().print(tables.recording(recording))
     print(tables.recording_total(recording, out))
+
+
+@kernel.command()
+def check(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Up to 500 Mbit/s and briefly, under half a minute.")
+    ] = False,
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for figure, measures and every packet.", show_default="none")
+    ] = None,
+) -> None:
+    """Is the emulator true on this machine? Measures it from both ends, against what is asked, without TCP.
+
+    Sends numbered and stamped packets at a fixed rate over the paths that runs use, and compares delay, rate,
+    queue, drops, random losses and order. `fullpipe doctor` then says how far the kernel world can be
+    trusted. Exit code 1: it did what no machine excuses, or can be trusted at no rate.
+    """
+    from fullpipe import kernel_check, tables, trust
+
+    folder = _folder(out, "check", wanted=False)
+    began, load = time.monotonic(), trust.Load()
+    with _watching() as watch:
+        verdicts = kernel_check.run(
+            kernel_check.plan(quick), lambda done, total: watch("kernel", done, total)
+        )
+    found = trust.Trust.of(verdicts, quick=quick, took_s=time.monotonic() - began, load=load)
+    found.keep()
+    if as_json:
+        rates = [one.to_json() for one in verdicts]
+        print(
+            json.dumps({**found.to_json(), "tolerances": kernel_check.TOLERANCES, "rates": rates}, indent=2)
+        )
+    elif as_markdown:
+        print(tables.emulator_markdown(verdicts))
+    else:
+        _console().print(tables.emulator(verdicts))
+    if not as_json:
+        _print_notes([*tables.emulator_notes(verdicts), found.statement, f"Measured: {found.conditions}."])
+    if folder is not None:
+        from fullpipe.figures import emulator
+
+        emulator.write(verdicts, found, folder)
+        _say(f"Figure and packets: {folder}")
+    never = any(one.never and not one.ok for verdict in verdicts for one in verdict.findings)
+    if never or found.up_to_bps is None:
+        raise typer.Exit(DISAGREE)
 
 
 @app.command()

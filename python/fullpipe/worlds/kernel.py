@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from fullpipe import _native
@@ -43,6 +43,17 @@ def record(job: Job, algorithm: str, progress: Progress = ignore_progress) -> tu
     request = {"spec": job.alternative.spec_json, "seed": job.seed, "record": algorithm}
     summary, trace = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
     return summary.decode(), trace
+
+
+def probe(job: Job, sent: Mapping[str, int], progress: Progress = ignore_progress) -> tuple[str, bytes]:
+    """Sends numbered datagrams over the forward path of a job and measures what became of them.
+
+    `sent` says what, and what was asked of the path; its names are those of `Probe` in the native half.
+    Returns the measures as JSON, and four 64-bit integers a datagram (see `_native.kernel_probe`).
+    """
+    request = {"spec": job.alternative.spec_json, "seed": job.seed, "probe": json.dumps(dict(sent))}
+    summary, trips = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
+    return summary.decode(), trips
 
 
 def _run_in_child(job: Job, tick: Progress) -> Run:
