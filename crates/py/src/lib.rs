@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fullpipe_cc::replay::Ops;
 use fullpipe_record::{Run, parquet, table::Table};
 use fullpipe_scenario::{Format, Spec};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -66,6 +67,16 @@ impl Answer {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world.
+#[pyfunction]
+fn build(world: &str) -> PyResult<&'static str> {
+    match world {
+        "sim" => Ok(env!("FULLPIPE_SIM_BUILD")),
+        "kernel" => Ok(env!("FULLPIPE_KERNEL_BUILD")),
+        _ => Err(PyValueError::new_err(format!("{world:?} is no world; expected \"sim\" or \"kernel\""))),
+    }
 }
 
 /// JSON Schema of a scenario document.
@@ -175,7 +186,7 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, controllers, kernel_doctor, kernel_record, kernel_run, replay, resolve, schema, shell,
+        Cancel, build, controllers, kernel_doctor, kernel_record, kernel_run, replay, resolve, schema, shell,
         simulate, version,
     };
     #[pymodule_export]
