@@ -3,7 +3,7 @@
 An engine knows nothing of stores and resuming: it takes tasks and yields each of them once, as it ends.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -34,7 +34,7 @@ Ended: TypeAlias = Done | Failed
 class Engine(Protocol):
     """What a sweep asks of an engine."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task as it ends, in any order; a failed one does not stop the others.
 
         Closing the iterator, or an exception raised in it, ends the runs that are under way.

@@ -6,7 +6,7 @@ meanwhile.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from fullpipe import _native
@@ -28,7 +28,7 @@ class Local:
     def __init__(self, cores: int | None = None) -> None:
         self._cores = cores or sim.cores()
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task as it ends."""
         # The longest first, so that none is left over for the end; simulations before all kernel runs.
         waiting = sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))

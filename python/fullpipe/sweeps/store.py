@@ -2,6 +2,7 @@
 
     DIR/runs/ab/abcdef....zip    run.json, summary.json, flows.parquet, links.parquet
     DIR/log.jsonl                a line for each run that ended, for people; nothing reads it
+    DIR/lock                     held while a sweep works here; whatever ends the sweep lets it go
 
 One file a run, because renaming a file is the one step that either happened or did not, whatever ends the
 process, and needs no lock where several processes or machines share the folder. A zip, because its checksums
@@ -10,6 +11,7 @@ tell a damaged file from a whole one, and any tool opens it.
 
 import contextlib
 import errno
+import fcntl
 import io
 import json
 import os
@@ -62,6 +64,25 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[str] = []
+        self._kept, self._kept_bytes = 0, 0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other sweeps away, which would run the same runs again, and clears what a killed one left."""
+        path = self.folder / "lock"
+        with told(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = path.open("w")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SweepError(
+                    f"another sweep works in {self.folder}; wait for it, or name another folder with --out"
+                ) from None
+            for part in self.folder.glob("runs/*/.*.part"):
+                part.unlink(missing_ok=True)
+            yield
 
     def find(self, task: Task) -> Stored | None:
         """The kept run of a task. A damaged file counts as none; `damaged` then says so."""
@@ -82,8 +103,8 @@ class Store:
             self.damaged.append(f"{path} is damaged ({error}); {task.name} is run again")
             return None
 
-    def keep(self, done: Done, attempts: int) -> Stored:
-        """Keeps a run, in place of an earlier attempt at it."""
+    def keep(self, done: Done, attempts: int, *, left: int = 1) -> Stored:
+        """Keeps a run, in place of an earlier attempt at it. `left` runs are to be kept, with this one."""
         task, path = done.task, self._path(done.task)
         about = {
             "format": FORMAT,
@@ -105,7 +126,9 @@ class Store:
             for name, part in zip(_MEMBERS, parts, strict=True):
                 how = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
                 file.writestr(name, part, how)
-        write(path, packed.getvalue())
+        data = packed.getvalue()
+        self._kept, self._kept_bytes = self._kept + 1, self._kept_bytes + len(data)
+        write(path, data, needed=left * self._kept_bytes // self._kept)
         stored = Stored(task, path, attempts, done.seconds, done.run.summary)
         self.log("ran", task, attempts=attempts, seconds=about["seconds"], untrustworthy=stored.untrustworthy)
         return stored
@@ -129,10 +152,13 @@ class Store:
         return self.folder / "runs" / task.key[:2] / f"{task.key}.zip"
 
 
-def write(path: Path, data: bytes) -> None:
-    """Writes a file so that it is whole or not there, also when the power fails."""
+def write(path: Path, data: bytes, *, needed: int | None = None) -> None:
+    """Writes a file so that it is whole or not there, also when the power fails.
+
+    `needed` is how many bytes there are to come in all, for who must free them.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with told(path):
+    with told(path, needed or len(data)):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("wb") as file:
@@ -152,14 +178,14 @@ def write(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def told(path: Path, needed: int = 0) -> Iterator[None]:
     """Turns a disk's refusal into a sentence that says what to do."""
     try:
         yield
     except OSError as error:
         what = error.strerror or str(error)
         if error.errno in _FULL:
-            mend = f"free some space on the disk of {path.parent}"
+            mend = f"free about {max(1, round(needed / 1e6))} MB on the disk of {path.parent}"
         else:
             mend = f"make {path.parent} writable"
         raise SweepError(

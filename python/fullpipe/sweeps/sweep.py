@@ -1,5 +1,6 @@
 """Carries out a sweep: what the store does not have, through an engine, into the store."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -51,6 +52,18 @@ def carry_out(
     `begin` is told what was found and what is to be run before anything is. Whatever ends this call, the runs
     that ended before it are in the store.
     """
+    with store.held():
+        return _carry_out(tasks, store, engine, attempts, watch, begin)
+
+
+def _carry_out(
+    tasks: Sequence[Task],
+    store: Store,
+    engine: Engine,
+    attempts: int,
+    watch: Callable[[Progress], None],
+    begin: Callable[[Outcome, list[Task]], None],
+) -> Outcome:
     unique = {task.key: task for task in tasks}
     stored = {key: found for key, task in unique.items() if (found := store.find(task)) is not None}
     outcome = Outcome(stored, len(stored))
@@ -65,18 +78,22 @@ def carry_out(
     meter.rerun([task for task in pending if task.key in stored])
     while pending:
         once_more = []
-        for ended in engine.run(pending):
-            if isinstance(ended, Failed):
-                outcome.failed.append(ended)
-                store.log("failed", ended.task, reason=ended.reason)
-                meter.failed += 1
-            else:
-                before = stored.get(ended.task.key)
-                kept = store.keep(ended, attempts=1 + (before.attempts if before else 0))
-                stored[ended.task.key] = kept
-                if _again(kept, attempts):
-                    once_more.append(replace(ended.task, alone=True))
-            meter.ended(ended.task, len(once_more))
+        left = len(pending)
+        # Closed at once when keeping fails: the engine then ends what is under way.
+        with contextlib.closing(engine.run(pending)) as ending:
+            for ended in ending:
+                if isinstance(ended, Failed):
+                    outcome.failed.append(ended)
+                    store.log("failed", ended.task, reason=ended.reason)
+                    meter.failed += 1
+                else:
+                    before = stored.get(ended.task.key)
+                    attempt = 1 + (before.attempts if before else 0)
+                    kept = stored[ended.task.key] = store.keep(ended, attempt, left=left)
+                    if _again(kept, attempts):
+                        once_more.append(replace(ended.task, alone=True))
+                left -= 1
+                meter.ended(ended.task, len(once_more))
         pending = once_more
         meter.rerun(pending)
     return outcome
