@@ -205,6 +205,7 @@ def test_progress_counts_runs_and_cost(tmp_path: Path) -> None:
     carry_out(tasks(3), Store(tmp_path), Scripted(doubts=1), attempts=2, watch=seen.append, begin=begin)
     assert found == [(1, 2)]
     assert [(one.runs, one.again, one.cost_here) for one in seen] == [
+        (1, 0, 0),
         (2, 1, 1),
         (3, 2, 2),
         (3, 0, 3),
@@ -260,9 +261,10 @@ def test_a_rate_that_changes_counts_with_its_highest() -> None:
 
 
 def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = []
+    begun, ended = [], []
 
     def waits(job: Job, tick: object) -> Run:
+        begun.append(job.seed)
         try:
             while True:
                 tick(0.0)  # type: ignore[operator]
@@ -276,6 +278,8 @@ def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPat
     with pytest.MonkeyPatch.context() as patch:
         # An interrupt arrives while the engine waits.
         def interrupted(*_: object, **__: object) -> None:
+            while len(begun) < 2:
+                time.sleep(0.01)
             raise KeyboardInterrupt
 
         patch.setattr("fullpipe.engines.local.wait", interrupted)

@@ -14,8 +14,9 @@ _TITLE = {"sim": "simulator", "kernel": "kernel"}
 class Watching:
     """A `Watcher` for `fullpipe.api`: call it with a world, runs done and runs in all."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, patience_s: float = _PATIENCE_S) -> None:
         self._console = console
+        self._patience_s = patience_s
         self._began = time.monotonic()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -29,7 +30,7 @@ class Watching:
 
     def show(self, title: str, done: float, total: float, count: str) -> None:
         """The same in any unit, with what the reader counts in words."""
-        if not self._console.is_terminal or time.monotonic() - self._began < _PATIENCE_S:
+        if not self._console.is_terminal or time.monotonic() - self._began < self._patience_s:
             return
         if self._bars is None:
             self._bars = Progress(

@@ -33,8 +33,12 @@ def agree(
     """Carries the grid out, prints and writes what came out; whether every target is met."""
     if table is not None:
         write.check_markers(table)
-    with _Progress(errors, say) as watch:
-        found = run.carry_out(plan, folder, say=watch.say, watch=watch)
+    try:
+        with _Progress(errors, say) as watch:
+            found = run.carry_out(plan, folder, say=watch.say, watch=watch)
+    except KeyboardInterrupt:
+        say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
+        raise
     if as_json:
         print(json.dumps(write.as_dict(found), indent=2))
     else:
@@ -85,7 +89,7 @@ class _Progress:
 
     def __init__(self, errors: Console, say: Callable[[str], None]) -> None:
         self._errors, self._line = errors, say
-        self._watching = Watching(errors)
+        self._watching = Watching(errors, patience_s=0)
         self._began = self._told = time.monotonic()
 
     def __enter__(self) -> "_Progress":

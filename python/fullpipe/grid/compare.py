@@ -83,7 +83,7 @@ class Compared:
 
 def _relative(ours: float, theirs: float) -> tuple[float, str]:
     apart = ours / theirs - 1 if theirs else math.inf if ours else 0.0
-    return apart, f"{apart:+.1%}"
+    return apart, f"{apart:+.1%}".replace("-0.0%", "+0.0%")
 
 
 def _factor(ours: float, theirs: float) -> tuple[float | None, str]:

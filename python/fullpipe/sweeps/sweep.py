@@ -76,6 +76,7 @@ def _carry_out(
     begin(outcome, pending)
     meter = _Meter(engine, watch, [stored[key].task for key in stored], list(unique.values()))
     meter.rerun([task for task in pending if task.key in stored])
+    meter.tell()
     while pending:
         once_more = []
         left = len(pending)
@@ -93,7 +94,8 @@ def _carry_out(
                     if _again(kept, attempts):
                         once_more.append(replace(ended.task, alone=True))
                 left -= 1
-                meter.ended(ended.task, len(once_more))
+                meter.ended(ended.task)
+                meter.tell(len(once_more))
         pending = once_more
         meter.rerun(pending)
     return outcome
@@ -116,10 +118,13 @@ class _Meter:
         self._cost_in_all = sum(map(engine.cost, tasks))
         self.failed = 0
 
-    def ended(self, task: Task, again: int) -> None:
+    def ended(self, task: Task) -> None:
         """A run ended, well or not."""
         self._seen.add(task.key)
         self._cost += self._engine.cost(task)
+
+    def tell(self, again: int = 0) -> None:
+        """Tells whoever watches."""
         self._watch(
             Progress(
                 runs=len(self._seen),
