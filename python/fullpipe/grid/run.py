@@ -85,7 +85,7 @@ class Found:
         """One sentence."""
         agreeing, judged = sum(cell.agrees for cell in self.cells), sum(cell.judged for cell in self.cells)
         met = sum(target.met for target in self.targets)
-        failed = f"; {len(self.failed)} runs failed" if self.failed else ""
+        failed = f"; {counted(len(self.failed), 'run')} failed" if self.failed else ""
         return f"{agreeing} of {judged} cells agree; {met} of {len(self.targets)} targets are met{failed}."
 
 
@@ -157,6 +157,11 @@ def scenario_path(folder: Path, cell: Cell) -> Path:
     return folder / "scenarios" / f"{cell.slug}.json"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def minutes(seconds: float) -> str:
     """A length of time for people."""
     if seconds < 90:
@@ -165,21 +170,17 @@ def minutes(seconds: float) -> str:
 
 
 def _doubts(cells: Sequence[Compared]) -> list[str]:
-    """What was left out because it cannot be trusted."""
-    doubted = [one for cell in cells for one in cell.doubted]
-    if not doubted:
-        return []
+    """What was left out because it cannot be trusted, in a line a cell."""
     notes = [
-        f"{one.task.name} is untrustworthy after {one.attempts} attempts and left out: {one.untrustworthy[0]}"
-        for one in doubted
+        f"{cell.cell.name}: {len(cell.doubted)} of {len(cell.doubted) + len(cell.kernel)} kernel runs are "
+        f"untrustworthy after {max(one.attempts for one in cell.doubted)} attempts and left out; the first: "
+        f"{cell.doubted[0].untrustworthy[0]}"
+        for cell in cells
+        if cell.doubted
     ]
-    unjudged = [cell.cell.name for cell in cells if cell.doubted and not cell.kernel]
-    notes.append(
-        f"{len(doubted)} kernel runs were left out"
-        + (
-            f"; {len(unjudged)} cells have none that can be trusted: {'; '.join(unjudged)}"
-            if unjudged
-            else ""
-        )
-    )
+    if notes:
+        runs = sum(len(cell.doubted) for cell in cells)
+        unjudged = sum(bool(cell.doubted) and not cell.kernel for cell in cells)
+        left_out, without = counted(runs, "kernel run"), counted(unjudged, "cell")
+        notes.append(f"Left out: {left_out}. Without a kernel run that can be trusted: {without}.")
     return notes

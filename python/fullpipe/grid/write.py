@@ -17,6 +17,7 @@ from fullpipe.grid.tables import HEADINGS, measured, simulated
 from fullpipe.measures import MEASURES, shares
 from fullpipe.stats import Estimate
 from fullpipe.sweeps.store import Stored, write
+from fullpipe.worlds import kernel, sim
 
 BEGIN, END = "<!-- agreement:begin -->", "<!-- agreement:end -->"
 
@@ -40,6 +41,8 @@ def as_dict(found: Found) -> dict[str, Any]:
         "grid": found.plan.grid.name,
         "quick": found.plan.grid.quick,
         "version": _native.version(),
+        "builds": {world: _native.build(world) for world in (sim.NAME, kernel.NAME)},
+        "kernels": _kernels(found),
         "seeds": found.plan.seeds,
         "repetitions": found.plan.repetitions,
         "met": found.met,
@@ -208,20 +211,23 @@ def _plain(text: str) -> str:
 
 
 def _made_how(found: Found) -> str:
-    kernels = {
-        run.summary["provenance"]["kernel"] for cell in found.cells for run in [*cell.kernel, *cell.doubted]
-    }
     doubted = sum(len(cell.doubted) for cell in found.cells)
     left_out = f" {doubted} kernel runs that cannot be trusted are left out." if doubted else ""
     quick = " --quick" if found.plan.grid.quick else ""
     return (
         f"Made by `fullpipe agree --grid {found.plan.grid.name}{quick}`: Fullpipe {_native.version()}, Linux "
-        f"{', '.join(sorted(kernels)) or '–'}, {found.plan.seeds} seeds, {found.plan.repetitions} kernel "
+        f"{', '.join(_kernels(found)) or '–'}, {found.plan.seeds} seeds, {found.plan.repetitions} kernel "
         f"repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half the "
         "95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
         "repetitions. A cell agrees when in every measure the range over seeds overlaps the kernel's; it is "
         "close when all differences are within the limits for nine tenths of the cells.\n"
     )
+
+
+def _kernels(found: Found) -> list[str]:
+    """The releases of Linux that runs were made over."""
+    runs = [run for cell in found.cells for run in [*cell.kernel, *cell.doubted]]
+    return sorted({run.summary["provenance"]["kernel"] for run in runs})
 
 
 def check_markers(path: Path) -> None:
