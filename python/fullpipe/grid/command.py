@@ -17,7 +17,7 @@ from fullpipe.watching import Watching
 # Without a terminal, a line this often.
 _LINE_EVERY_S = 60.0
 # Wide enough for every cell in a line where nobody's window limits it.
-_WIDTH = 210
+_WIDTH = 220
 
 
 def agree(

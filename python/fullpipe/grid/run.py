@@ -54,8 +54,9 @@ class Plan:
         }
         wall_s = sum(task.job.alternative.duration_s for task in by_world[kernel.NAME])
         about = minutes(sum(map(engine.cost, pending)))
+        name = f"{self.grid.name}{', quick' if self.grid.quick else ''}"
         return (
-            f"{self.grid.name}{', quick' if self.grid.quick else ''}: {len(self.grid.cells)} cells; "
+            f"{name}: {counted(len(self.grid.cells), 'cell')}; "
             f"{len(by_world[sim.NAME])} simulator runs and {len(by_world[kernel.NAME])} kernel runs to do, "
             f"the latter {minutes(wall_s)} in all, {about} with several at a time"
         )
