@@ -18,7 +18,7 @@ _TICK_S = 0.1
 # For each core, what the emulator carried on time next to other runs, with room to spare.
 RATE_BPS_A_CORE = 25e6
 RUNS_A_CORE = 2
-# A simulated second next to a second of wall time, for estimates: fewer packets a second are not modelled.
+# What a simulated second takes in wall time, roughly; only estimates use it.
 _SIMULATED_COST = 0.002
 
 
