@@ -105,6 +105,8 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
         (CELL + 'duration = "5 parsec"\n', ["g.toml: a: duration", '"5 parsec"']),
         (CELL + 'tcp_memory = "huge"\n', ["g.toml: a: hosts.tcp_memory", "max, linux"]),
         (CELL + 'path.colour = "red"\n', ["g.toml: a: path.colour"]),
+        (CELL + 'path.loss = "1 %"\n', ["cells[0] (a): path.loss", "write loss = ..."]),
+        ("[defaults.hosts]\ntcp_memory = 1\n" + CELL, ["defaults: hosts.tcp_memory", "write tcp_memory"]),
         (CELL + "path = 5\n", ["cells[0] (a): path", "a table"]),
         (CELL + 'flows = [{ controller = "reno" }]\n', ["cells[0] (a): controller", "not both"]),
         (CELL + 'compare = ["reno"]\n', ["cells[0] (a): compare"]),

@@ -99,6 +99,7 @@ def load(named: str, *, quick: bool = False) -> Grid:
     _check_keys(str(path), document, ("defaults", "cells", "quick"))
     defaults = _table(f"{path}: defaults", document.get("defaults", {}))
     _check_keys(f"{path}: defaults", defaults, (*SHORT, *_LONG))
+    _check_parts(f"{path}: defaults", defaults)
     tables = document.get("cells")
     if not isinstance(tables, list) or not tables:
         raise mistake(f"{path}: cells", tables, "at least one [[cells]]", "add a cell")
@@ -139,12 +140,11 @@ def _combinations(
     if isinstance(own.get("name"), str):
         where = f"{where} ({own['name']})"
     _check_keys(where, own, ("name", *SHORT, *_LONG))
+    _check_parts(where, own)
     template = own.pop("name", None)
     if not isinstance(template, str) or not template.strip():
         raise mistake(f"{where}: name", template, "a name", 'give one, e.g. "{controller}, {rate}"')
     keys = _merged(defaults, own)
-    for name in ("path", "hosts", "record"):
-        _table(f"{where}: {name}", keys.get(name, {}))
     if "flows" in own:
         for name in ("controller", "count", "size"):
             if name in own:
@@ -233,7 +233,6 @@ def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:
         elif part == "flows":
             flow[key] = value
         else:
-            # The long way of saying it wins, as the more deliberate.
             document[part] = _merged({key: value}, document.get(part, {}))
     if flow:
         document["flows"] = [flow]
@@ -275,6 +274,16 @@ def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) ->
             close = get_close_matches(key, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "leave it out"
             raise mistake(f"{where}: {key}", key, f"one of the keys {', '.join(known)}", hint)
+
+
+def _check_parts(where: str, table: Mapping[str, Any]) -> None:
+    """That tables are tables, and that what has a short key is said by it: two ways could contradict."""
+    for part in ("path", "hosts", "record"):
+        for key in _table(f"{where}: {part}", table.get(part, {})):
+            if SHORT.get(key) == part:
+                raise mistake(
+                    f"{where}: {part}.{key}", key, f"{key} as a key of its own", f"write {key} = ..."
+                )
 
 
 def _placed(where: str, error: ScenarioError) -> ScenarioError:
