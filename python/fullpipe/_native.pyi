@@ -8,6 +8,7 @@ __all__ = [
     "ScenarioError",
     "TraceError",
     "WorldError",
+    "build",
     "controllers",
     "kernel_doctor",
     "kernel_probe",
@@ -48,6 +49,9 @@ class Cancel:
     def set(self) -> None: ...
 
 def version() -> str: ...
+def build(world: str) -> str:
+    """What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world."""
+
 def schema() -> str:
     """JSON Schema of a scenario document."""
 

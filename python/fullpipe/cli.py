@@ -67,8 +67,9 @@ def _guarded(command: Callable[[], object]) -> int:
         raise KeyboardInterrupt from None
     except Exception as error:
         from fullpipe import _native
+        from fullpipe.errors import SweepError
 
-        if isinstance(error, _native.ScenarioError | _native.WorldError | _native.TraceError):
+        if isinstance(error, _native.ScenarioError | _native.WorldError | _native.TraceError | SweepError):
             return _complain(str(error))
         raise
 
@@ -198,25 +199,94 @@ def run(
 
 
 @app.command(
-    help="Run a scenario in the simulator and over the kernel; say how far they are apart. Exit code 1: too "
-    f"far.\n\nTolerances: {TOLERANCES}. The simulator's mean within the range of the kernel's own "
-    "repetitions counts as agreement. Seeds count upwards from the scenario's own."
+    help="Run a scenario, or a grid of them, in the simulator and over the kernel; say how far they are "
+    f"apart. Exit code 1: too far.\n\nTolerances of a scenario: {TOLERANCES}. The simulator's mean within "
+    "the range of the kernel's own repetitions counts as agreement. Seeds count upwards from the scenario's "
+    "own.\n\nA grid prints the differences cell by cell and holds them against its targets. Given the same "
+    "folder again, it goes on where it stopped."
 )
 def agree(
-    scenario: Scenario,
-    seeds: Seeds = 5,
-    repetitions: Repetitions = 3,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for report, figures and runs.", show_default="none")
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", show_default="none"
+        ),
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="5; a grid 10")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="How often the kernel world repeats a run.", show_default="3")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for report, figures and runs.", show_default="none; a grid out/grid-NAME"),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="A grid instead: a file, or one of scenarios/grids.", show_default="none"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the grid's quick cells, shorter.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only cells so named, e.g. 'bbr1*'.", show_default="all"),
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(help="How often an untrustworthy kernel run of a grid is tried.")
+    ] = 3,
+    table: Annotated[
+        Path | None,
+        typer.Option("--write-table", help="Document to put the grid's table into.", show_default="none"),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Prints what `fullpipe.agree` finds."""
+    """Prints what `fullpipe.agree` finds, or a grid."""
     from fullpipe import api, tables
+    from fullpipe.errors import mistake
 
+    if (scenario is None) == (grid is None):
+        given = "neither" if grid is None else "both"
+        raise mistake("agree", given, "a scenario or a grid", "name one file, or one --grid")
+    if grid is not None:
+        from fullpipe.grid import command
+
+        plan = command.plan(
+            grid, quick=quick, only=only, seeds=seeds, repetitions=repetitions, attempts=attempts
+        )
+        if plan_only:
+            command.listing(plan, _console())
+            return
+        place = _folder(out or Path("out") / f"grid-{_plain(plan.grid.name)}", "", wanted=True)
+        assert place is not None
+        errors = _console(stderr=True)
+        met = command.agree(
+            plan, place, console=_console(), errors=errors, say=_say, table=table, as_json=as_json
+        )
+        if not met:
+            raise typer.Exit(DISAGREE)
+        return
+    for name, asked in {
+        "quick": quick,
+        "only": only,
+        "write-table": table,
+        "list": plan_only,
+        "json": as_json,
+    }.items():
+        if asked:
+            raise mistake(name, str(asked), "a grid beside it", "name one with --grid")
+    assert scenario is not None
     loaded = api.load(scenario)
     folder = _folder(out, _plain(loaded.name), wanted=False)
     with _watching() as watch:
-        found = api.agree(loaded, seeds=seeds, repetitions=repetitions, watch=watch)
+        found = api.agree(
+            loaded,
+            seeds=api.SEEDS if seeds is None else seeds,
+            repetitions=api.REPETITIONS if repetitions is None else repetitions,
+            watch=watch,
+        )
     _console().print(tables.checks(found.checks))
     _print_notes(tables.run_notes(found.results))
     print(found.verdict)

@@ -69,6 +69,16 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world.
+#[pyfunction]
+fn build(world: &str) -> PyResult<&'static str> {
+    match world {
+        "sim" => Ok(env!("FULLPIPE_SIM_BUILD")),
+        "kernel" => Ok(env!("FULLPIPE_KERNEL_BUILD")),
+        _ => Err(PyValueError::new_err(format!("{world:?} is no world; expected \"sim\" or \"kernel\""))),
+    }
+}
+
 /// JSON Schema of a scenario document.
 #[pyfunction]
 fn schema() -> String {
@@ -194,8 +204,8 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, replay, resolve, schema,
-        shell, simulate, version,
+        Cancel, build, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, replay, resolve,
+        schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ScenarioError, TraceError, WorldError};

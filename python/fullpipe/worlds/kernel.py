@@ -30,7 +30,7 @@ def run(jobs: Sequence[Job], progress: Progress = ignore_progress) -> list[Run]:
     runs = []
     for number, job in enumerate(jobs):
         progress(number)
-        runs.append(_run_in_child(job, lambda fraction, number=number: progress(number + fraction)))  # type: ignore[misc]
+        runs.append(run_one(job, lambda fraction, number=number: progress(number + fraction)))  # type: ignore[misc]
     progress(len(jobs))
     return runs
 
@@ -56,7 +56,8 @@ def probe(job: Job, sent: Mapping[str, int], progress: Progress = ignore_progres
     return summary.decode(), trips
 
 
-def _run_in_child(job: Job, tick: Progress) -> Run:
+def run_one(job: Job, tick: Progress = ignore_progress) -> Run:
+    """Runs one job. What `tick` raises ends the child and goes through."""
     request = {"spec": job.alternative.spec_json, "seed": job.seed}
     return _result(job, *_ask(request, job.alternative.duration_s, tick))
 
