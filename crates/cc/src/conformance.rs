@@ -14,6 +14,7 @@
 //! ```
 
 mod bench;
+mod ledger;
 
 use crate::controller::*;
 use bench::Bench;
@@ -64,6 +65,10 @@ pub enum Law {
     StartTimeDoesNotMatter,
     /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than twice.
     IdleDoesNotGrow,
+    /// What the application limits does not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
+    IdleDoesNotEndStartup,
+    /// The delivery-rate samples are those of the definition. It judges [`crate::delivery::Sampler`], not the controller.
+    SampleFollowsItsDefinition,
 }
 
 impl fmt::Display for Broken {
@@ -208,11 +213,12 @@ pub fn check_timeout<C: Controller>(
     Ok(())
 }
 
-/// A flow that keeps four segments in flight and says so must not end with a large window.
+/// A flow that keeps four segments in flight and says so must not end with a large window, nor take its own rate for the
+/// path's.
 pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     let mut controller = new(&path.config, &at_start(path));
     let mut connection = at_start(path);
-    let initial = controller.limits().cwnd;
+    let (initial, initial_phase) = (controller.limits().cwnd, controller.snapshot().phase);
     for round in 1..200u64 {
         connection.now += path.rtt;
         connection.jiffies = jiffies(path, connection.now);
@@ -244,6 +250,10 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
             max_packets_out: 4,
             may_raise_cwnd: true,
         });
+        let phase = controller.snapshot().phase;
+        let ended = initial_phase == Phase::Startup && !matches!(phase, Phase::Startup | Phase::ProbeRtt);
+        let law = Law::IdleDoesNotEndStartup;
+        broken_unless(!ended, law, connection.now, phase as u64, Phase::Startup as u64)?;
     }
     // Startup's gain of 2.89 on four segments, and bursts.
     let (cwnd, bound) = (controller.limits().cwnd, initial.max(8) * 3);

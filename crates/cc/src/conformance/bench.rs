@@ -1,5 +1,6 @@
 //! The bench of the checks: a sender, a bottleneck and the judge of the laws that hold at every moment.
 
+use super::ledger::{self, Ledger};
 use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
 use crate::controller::*;
 use crate::delivery::{Sampler, TxState};
@@ -29,6 +30,7 @@ struct Segment {
     order: u64,
     /// Marked lost, and the controller does not know yet.
     unreported: bool,
+    noted: ledger::Noted,
 }
 
 /// A delivery on its way back to the sender.
@@ -44,6 +46,7 @@ pub(super) struct Bench<'a, C> {
     path: &'a Path,
     controller: C,
     sampler: Sampler,
+    ledger: Ledger,
     connection: Connection,
     segments: [Segment; WINDOW],
     una: u64,
@@ -76,6 +79,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             path,
             controller: new(&path.config, &connection),
             sampler: Sampler::resume(path.start, connection.delivered),
+            ledger: Ledger::new(path.start, connection.delivered),
             connection,
             segments: [Segment::default(); WINDOW],
             una: 0,
@@ -213,10 +217,11 @@ impl<'a, C: Controller> Bench<'a, C> {
         let now = self.connection.now;
         let (prior_in_flight, prior_packets_out) = (self.connection.in_flight, self.connection.packets_out);
         let tx = self.sampler.on_sent(now, prior_packets_out, prior_in_flight + 1, self.connection.lost);
+        let noted = self.ledger.on_sent(now, prior_packets_out, prior_in_flight + 1, self.connection.lost);
         let order = self.next_order;
         self.next_order += 1;
         *self.segment(sequence) =
-            Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false };
+            Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false, noted };
         self.connection.in_flight += 1;
         if !retransmission {
             self.nxt += 1;
@@ -285,6 +290,14 @@ impl<'a, C: Controller> Bench<'a, C> {
             self.connection.min_rtt = self.connection.min_rtt.min(rtt);
         }
         let sample = self.sampler.end_ack(now, 1, self.connection.min_rtt, self.connection.lost);
+        let due = self.ledger.on_ack(&segment.noted, segment.retransmitted, &self.connection);
+        let mark = (self.sampler.app_limited(), self.ledger.is_app_limited());
+        let differs = sample != due || mark.0 != mark.1;
+        let rate = |sample: &RateSample| {
+            let interval_us = sample.interval.map_or(0, Duration::as_micros);
+            sample.delivered.unwrap_or(0) as u64 * 1_000_000 / interval_us.max(1)
+        };
+        broken_unless(!differs, Law::SampleFollowsItsDefinition, now, rate(&sample), rate(&due))?;
         self.connection.delivered = self.sampler.delivered();
         self.connection.delivered_time = self.sampler.delivered_time();
         self.connection.app_limited = self.sampler.app_limited();
@@ -307,6 +320,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         });
         if self.controller.limits().mark_app_limited {
             self.sampler.mark_app_limited(self.connection.in_flight);
+            self.ledger.mark_app_limited(self.connection.in_flight);
             self.connection.app_limited = true;
         }
         Ok(())
