@@ -53,6 +53,8 @@ pub enum Law {
     ProbeRttIsSmall,
     /// ProbeRTT ends: no more than two seconds and eight round trips.
     ProbeRttEnds,
+    /// In ProbeRTT every ACK marks the sampler application-limited: its low rates are the controller's own doing.
+    ProbeRttMarksItsSamples,
     /// The bandwidth estimate never exceeds the fastest rate at which the path can deliver by more than its rounding.
     EstimateIsAtMostThePath,
     /// The minimum RTT never falls below the path's.
@@ -90,6 +92,9 @@ pub struct Path {
     pub queue: u32,
     /// Segments lost at random, of a thousand.
     pub loss_per_mille: u32,
+    /// Segments held back by a quarter of [`Path::rtt`] at random, of a thousand: they arrive out of order, and what is then
+    /// retransmitted was not lost.
+    pub late_per_mille: u32,
     /// The seed of the losses and of the controller's draws.
     pub seed: u64,
     /// Segments to deliver.
@@ -113,6 +118,7 @@ impl Default for Path {
             rtt: Duration::from_millis(40),
             queue: 70,
             loss_per_mille: 0,
+            late_per_mille: 0,
             seed: 1,
             segments: 20_000,
             start: Time::from_micros(1_000_000),
@@ -146,6 +152,7 @@ pub struct Outcome {
 pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     check_run(path, &new)?;
     check_start_time(path, &new)?;
+    check_reordering(path, &new)?;
     check_full_pipe(path, &new)?;
     check_timeout(path, &new)?;
     check_idle(path, &new)
@@ -176,6 +183,15 @@ pub fn check_start_time<C: Controller>(
     )
 }
 
+/// Holds segments back, so that some retransmissions are spurious and their samples short.
+pub fn check_reordering<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let segments = path.segments.min(5_000);
+    check_run(&Path { late_per_mille: path.late_per_mille.max(20), segments, ..*path }, new).map(|_| ())
+}
+
 /// Without loss and with a queue of a bandwidth-delay product, half the path must be used.
 pub fn check_full_pipe<C: Controller>(
     path: &Path,
@@ -183,7 +199,13 @@ pub fn check_full_pipe<C: Controller>(
 ) -> Result<(), Broken> {
     let bdp = path.rate.bytes_in(path.rtt).as_u64() / path.config.mss as u64 + 1;
     let queue = (bdp as u32).clamp(16, Path::MAX_QUEUE);
-    let path = Path { loss_per_mille: 0, queue, segments: path.segments.max(bdp as u32 * 60), ..*path };
+    let path = Path {
+        loss_per_mille: 0,
+        late_per_mille: 0,
+        queue,
+        segments: path.segments.max(bdp as u32 * 60),
+        ..*path
+    };
     let outcome = check_run(&path, new)?;
     let least = path.rate.time_for(Bytes::new(path.segments as u64 * path.config.mss as u64));
     let most = least.saturating_mul(2);

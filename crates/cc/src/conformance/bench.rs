@@ -245,8 +245,21 @@ impl<'a, C: Controller> Bench<'a, C> {
             return;
         }
         self.link_free = self.link_free.max(now) + service;
-        let slot = (self.first_delivery + self.deliveries_len) % WINDOW;
-        self.deliveries[slot] = Delivery { at: self.link_free + self.path.rtt, sequence, order };
+        let late = self.path.late_per_mille > 0 && self.random() % 1_000 < self.path.late_per_mille;
+        let behind = Duration::from_nanos(late as u64 * self.path.rtt.as_nanos() / 4);
+        self.deliver(Delivery { at: self.link_free + self.path.rtt + behind, sequence, order });
+    }
+
+    /// Keeps the deliveries in order of time.
+    fn deliver(&mut self, delivery: Delivery) {
+        let first = self.first_delivery;
+        let slot = |place: usize| (first + place) % WINDOW;
+        let mut place = self.deliveries_len;
+        while place > 0 && self.deliveries[slot(place - 1)].at > delivery.at {
+            self.deliveries[slot(place)] = self.deliveries[slot(place - 1)];
+            place -= 1;
+        }
+        self.deliveries[slot(place)] = delivery;
         self.deliveries_len += 1;
     }
 
@@ -318,7 +331,10 @@ impl<'a, C: Controller> Bench<'a, C> {
             max_packets_out: self.max_packets_out,
             may_raise_cwnd: self.una > prior_una,
         });
-        if self.controller.limits().mark_app_limited {
+        let (limits, phase) = (self.controller.limits(), self.controller.snapshot().phase);
+        let marks = limits.mark_app_limited || phase != Phase::ProbeRtt;
+        broken_unless(marks, Law::ProbeRttMarksItsSamples, now, 0, 1)?;
+        if limits.mark_app_limited {
             self.sampler.mark_app_limited(self.connection.in_flight);
             self.ledger.mark_app_limited(self.connection.in_flight);
             self.connection.app_limited = true;
@@ -426,7 +442,8 @@ impl<'a, C: Controller> Bench<'a, C> {
         law(limits.min_burst >= 1, Law::BurstIsPositive, limits.min_burst as u64, 1)?;
         let (rate, most) = (limits.pacing_rate.as_bits_per_sec(), config.max_pacing_rate.as_bits_per_sec());
         law(rate > 0 && rate <= most, Law::RateIsPositiveAndCapped, rate, most)?;
-        if let Some(bandwidth) = snapshot.bandwidth {
+        // What was held back arrives beside what was not, so that for once the path is faster than its rate.
+        if let Some(bandwidth) = snapshot.bandwidth.filter(|_| self.path.late_per_mille == 0) {
             // A sample's interval may be short by a microsecond at both ends, of an RTT at least.
             let rtt_us = self.path.rtt.as_micros().max(3);
             let most = self.path.rate.as_bits_per_sec() * rtt_us / (rtt_us - 2) + 1_000;
