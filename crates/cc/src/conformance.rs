@@ -69,6 +69,8 @@ pub enum Law {
     IdleDoesNotGrow,
     /// What the application limits does not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
     IdleDoesNotEndStartup,
+    /// RTTs that vary by less than four milliseconds do not end slow start (RFC 9406 section 4.2, `MIN_RTT_THRESH`).
+    JitterDoesNotEndSlowStart,
     /// The delivery-rate samples are those of the definition. It judges [`crate::delivery::Sampler`], not the controller.
     SampleFollowsItsDefinition,
 }
@@ -155,6 +157,7 @@ pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) 
     check_reordering(path, &new)?;
     check_full_pipe(path, &new)?;
     check_timeout(path, &new)?;
+    check_jitter(path, &new)?;
     check_idle(path, &new)
 }
 
@@ -280,6 +283,53 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
     // Startup's gain of 2.89 on four segments, and bursts.
     let (cwnd, bound) = (controller.limits().cwnd, initial.max(8) * 3);
     broken_unless(cwnd <= bound, Law::IdleDoesNotGrow, connection.now, cwnd as u64, bound as u64)
+}
+
+/// A flow in slow start whose RTT rises from 20 ms by a bit less than four stays in it.
+pub fn check_jitter<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let least = Duration::from_millis(20);
+    let mut connection = Connection { srtt: least, min_rtt: least, ..at_start(path) };
+    let mut controller = new(&path.config, &connection);
+    if controller.snapshot().phase != Phase::SlowStart {
+        return Ok(());
+    }
+    for acked in 1..200u64 {
+        // Further apart than a train's ACKs.
+        connection.now += Duration::from_millis(3);
+        connection.jiffies = jiffies(path, connection.now);
+        connection.delivered += 1;
+        connection.delivered_time = connection.now;
+        let jitter = if acked > 50 { Duration::from_micros(3_900) } else { Duration::ZERO };
+        controller.on_ack(&Ack {
+            connection,
+            prior_in_flight: 20,
+            newly_delivered: 1,
+            newly_lost: 0,
+            newly_acked: 1,
+            rtt: Some(least + jitter),
+            maybe_delayed: false,
+            una_advanced: true,
+            snd_una: acked,
+            snd_nxt: acked + 20,
+            sample: RateSample::NONE,
+            cwnd_limited: true,
+            max_packets_out: 20,
+            may_raise_cwnd: true,
+        });
+        let limits = controller.limits();
+        let (law, bound) = (Law::JitterDoesNotEndSlowStart, Limits::INFINITE as u64);
+        broken_unless(
+            limits.ssthresh == Limits::INFINITE,
+            law,
+            connection.now,
+            limits.ssthresh as u64,
+            bound,
+        )?;
+    }
+    Ok(())
 }
 
 fn broken_unless(holds: bool, law: Law, at: Time, seen: u64, bound: u64) -> Result<(), Broken> {

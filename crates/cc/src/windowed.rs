@@ -114,9 +114,26 @@ mod tests {
     }
 
     fn after(candidates: [(u32, u32); 3], time: u32, value: u32) -> [(u32, u32); 3] {
+        after_in(10, candidates, time, value)
+    }
+
+    fn after_in(window: u32, candidates: [(u32, u32); 3], time: u32, value: u32) -> [(u32, u32); 3] {
         let mut filter = WindowedMax::from_candidates(candidates.map(|(time, value)| Sample { time, value }));
-        filter.update(10, time, value);
+        filter.update(window, time, value);
         filter.candidates().map(|sample| (sample.time, sample.value))
+    }
+
+    #[test]
+    fn runners_up_are_taken_from_the_second_quarter_and_the_second_half() {
+        // Of a window of twelve.
+        let old = [(0, 100), (0, 90), (0, 80)];
+        assert_eq!(after_in(12, old, 3, 50), old);
+        assert_eq!(after_in(12, old, 4, 50), [(0, 100), (4, 50), (4, 50)]);
+        let old = [(0, 100), (2, 90), (2, 80)];
+        assert_eq!(after_in(12, old, 6, 50), old);
+        assert_eq!(after_in(12, old, 7, 50), [(0, 100), (2, 90), (7, 50)]);
+        let old = [(0, 100), (2, 90), (4, 80)];
+        assert_eq!(after_in(12, old, 9, 50), old);
     }
 
     #[test]
