@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(bdp(bw, 10_000, UNIT), 10, "the bandwidth rounded down, and the product up");
         assert_eq!(bdp(bw, 10_002, UNIT), 11);
         assert_eq!(bdp(bw, NO_RTT, UNIT), 10);
+        assert_eq!(bdp(1 << 14, 1 << 10, UNIT), 1, "nothing to round");
         for (cwnd, burst, probing, expected) in
             [(10, 1, false, 14), (11, 1, false, 14), (11, 1, true, 16), (10, 2, false, 16)]
         {
