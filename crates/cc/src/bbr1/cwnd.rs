@@ -140,6 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn a_window_already_cut_is_saved_only_if_it_is_larger() {
+        let saved = |prev_ca_state, in_probe_rtt| {
+            let mut recovery = Recovery { prior_cwnd: 100, prev_ca_state, ..Recovery::default() };
+            recovery.save(50, in_probe_rtt);
+            recovery.prior_cwnd
+        };
+        assert_eq!(saved(CaState::Recovery, false), 100);
+        assert_eq!(saved(CaState::Open, true), 100);
+        assert_eq!(saved(CaState::Disorder, false), 50);
+    }
+
+    #[test]
     fn losses_of_this_ack_come_off_the_window_but_leave_one_segment() {
         let mut recovery = Recovery { prev_ca_state: CaState::Recovery, ..Recovery::default() };
         let acked = Acked { state: CaState::Recovery, newly_delivered: 1, newly_lost: 3, in_flight: 0 };
