@@ -97,10 +97,13 @@ class Copy:
         # Of the last test run.
         self.output = ""
         self.target = target
+        # Without the times of the files: to cargo a copy elsewhere is the same package, and what looks older than
+        # the last build would not be built again, though that had another copy's last mistake in it.
         for name in ("Cargo.toml", "Cargo.lock"):
-            shutil.copy(ROOT / name, folder)
+            shutil.copyfile(ROOT / name, folder / name)
+        left_out = shutil.ignore_patterns("target", "peers")
         for name in (".cargo", "crates", "bench"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("target", "peers"))
+            shutil.copytree(ROOT / name, folder / name, ignore=left_out, copy_function=shutil.copyfile)
         (folder / "tests").mkdir()
         (folder / "tests" / "traces").symlink_to(ROOT / "tests" / "traces")
 
@@ -215,8 +218,11 @@ def main() -> int:
         "--tests", action="store_true", help="run laws and unit tests though the replay fails"
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
-    parser.add_argument("--target-dir", type=Path, default=target_folder(), help="where to build")
+    parser.add_argument("--target-dir", type=Path, default=target_folder(), help="where to build; of its own")
     options = parser.parse_args()
+    if options.target_dir.resolve() == target_folder().parent:
+        # The workspace's next build would take the copy's for its own, mistake and all.
+        parser.error("--target-dir must not be the folder in which the workspace itself is built")
     mistakes = load()
     unknown = set(options.names) - {mistake.name for mistake in mistakes}
     if unknown:
