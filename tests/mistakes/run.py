@@ -97,8 +97,8 @@ class Copy:
         # Of the last test run.
         self.output = ""
         self.target = target
-        # Without the times of the files: to cargo a copy elsewhere is the same package, and what looks older than
-        # the last build would not be built again, though that had another copy's last mistake in it.
+        # Without the times of the files: to cargo a copy elsewhere is the same package, and what looks older
+        # than the last build would not be built again, though that had another copy's last mistake in it.
         for name in ("Cargo.toml", "Cargo.lock"):
             shutil.copyfile(ROOT / name, folder / name)
         left_out = shutil.ignore_patterns("target", "peers")
