@@ -90,6 +90,11 @@ def test_an_application_that_pauses_sends_the_same_in_both_worlds() -> None:
     results = fp.run(document, world="all")
     # Six writes of 70 whole segments.
     assert [run.summary["flows"][0]["delivered_bytes"] for run in results.runs] == [6 * 70 * 1448] * 2
+    for run in results.runs:
+        took = run.summary["flows"][0]["bursts_ms"]
+        assert len(took) == 6
+        # 42 ms of sending at least, and half a round trip.
+        assert all(50 < millis < 450 for millis in took), took
 
 
 @pytest.mark.usefixtures("kernel_world")

@@ -50,7 +50,7 @@ pub(crate) fn run_tapped(spec: &Spec, seed: u64, tapped: Option<&Tapped>) -> Res
     ask_to_die_with_parent();
     let abort = AtomicBool::new(false);
     let abort = tapped.map_or(&abort, |tapped| &tapped.abort);
-    let progress = Progress::of(spec);
+    let progress = Progress::of(spec, seed);
     let sending = |host: Ready<'_>| {
         if let Some(tapped) = tapped {
             tapped.is_here();

@@ -53,6 +53,8 @@ pub struct FlowMeasures {
     pub rtt_ms: Option<DistributionMs>,
     /// From connect to delivery of the last byte; `None` unless the flow was finite and finished.
     pub completion_ms: Option<f64>,
+    /// From when each burst was due to delivery of its last byte, as far as they were; the first includes the handshake.
+    pub bursts_ms: Vec<f64>,
 }
 
 impl FlowMeasures {
@@ -68,6 +70,7 @@ impl FlowMeasures {
             loss_ratio: ratio(totals.retransmits, totals.segments_sent),
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
+            bursts_ms: flow.bursts_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
         }
     }
 }
@@ -173,7 +176,13 @@ mod tests {
             srtt_ns: samples.iter().map(|s| s.1).collect(),
             ..FlowSeries::default()
         };
-        FlowRecord { label: "a".into(), controller: "reno".into(), totals, series }
+        FlowRecord {
+            label: "a".into(),
+            controller: "reno".into(),
+            totals,
+            bursts_ns: vec![30, 2_000_000],
+            series,
+        }
     }
 
     #[test]
@@ -211,6 +220,7 @@ mod tests {
         assert_eq!((rtt.mean, rtt.p50, rtt.min, rtt.max), (50.0, 50.0, 40.0, 60.0));
         assert_eq!(rtt.p95, 59.0);
         assert_eq!(measures.completion_ms, Some(30e-6));
+        assert_eq!(measures.bursts_ms, [30e-6, 2.0]);
     }
 
     #[test]

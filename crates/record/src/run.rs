@@ -71,6 +71,9 @@ pub struct FlowRecord {
     pub controller: String,
     /// Totals.
     pub totals: FlowTotals,
+    /// Of a flow that sends in bursts: how long each took from when it was due until its last byte was delivered, in order,
+    /// as far as they were. The first includes the handshake.
+    pub bursts_ns: Vec<u64>,
     /// Samples over time; empty when the scenario records none.
     pub series: FlowSeries,
 }
@@ -245,6 +248,7 @@ pub(crate) fn example() -> Run {
             timeouts: 1,
             ..FlowTotals::default()
         },
+        bursts_ns: Vec::new(),
         series: FlowSeries {
             time_ns: vec![0, 500 * ms],
             cwnd: vec![10, 30],
@@ -265,6 +269,7 @@ pub(crate) fn example() -> Run {
         label: "b".into(),
         controller: "reno".into(),
         totals: FlowTotals { end_ns: 1_000 * ms, delivered_bytes: 25_000, ..FlowTotals::default() },
+        bursts_ns: vec![20_000_000, 30_500_000],
         series: FlowSeries {
             time_ns: vec![500 * ms],
             cwnd: vec![4],

@@ -2,7 +2,7 @@
 
 use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::FlowSpec;
-use fullpipe_units::{Duration, Time};
+use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
 use crate::receiver::{Arrival, Receiver};
@@ -42,6 +42,8 @@ pub(crate) struct FlowConfig {
     /// All that it will ever send.
     pub(crate) stream: Stream,
     pub(crate) bursts: Option<Bursts>,
+    /// The same once more, for who waits for them.
+    expected: Option<Bursts>,
     pub(crate) start: Time,
     pub(crate) stop: Time,
 }
@@ -61,6 +63,7 @@ impl FlowConfig {
             gro,
             stream: Stream::new(&spec.workload, sender.controller.mss),
             bursts: Bursts::new(&spec.workload, start),
+            expected: Bursts::new(&spec.workload, start),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
         }
@@ -88,6 +91,8 @@ pub(crate) struct Flow {
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
+    /// How long each burst took.
+    pub(crate) bursts_ns: Vec<u64>,
     /// Set when it stops, or when the receiver has everything.
     pub(crate) ended: Option<Ended>,
 }
@@ -109,6 +114,7 @@ impl Flow {
             write_due: Time::NEVER,
             merging: None,
             merge_due: Time::NEVER,
+            bursts_ns: Vec::new(),
             ended: None,
             config,
         }
@@ -273,6 +279,12 @@ impl Flow {
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
         let answer = receiver.on_arrival(now, arrival);
         let completed = receiver.delivered_segments() >= self.config.stream.segments();
+        if let Some(expected) = &mut self.config.expected
+            && self.ended.is_none()
+        {
+            let delivered = Bytes::new(receiver.delivered_bytes());
+            expected.on_delivered(delivered, now, |took| self.bursts_ns.push(took.as_nanos()));
+        }
         if answer {
             let early = receiver.take_early();
             let ack = receiver.acknowledge();

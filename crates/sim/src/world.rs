@@ -298,6 +298,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 label: flow_spec.label.clone(),
                 controller: flow_spec.controller.text().to_string(),
                 totals: totals(flow, end),
+                bursts_ns: flow.bursts_ns.clone(),
                 series,
             })
             .collect();

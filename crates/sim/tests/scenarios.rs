@@ -108,6 +108,11 @@ fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
         // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
         assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
         assert!(!run.flows[0].totals.completed);
+        // 70 segments of 1500 bytes take 42 ms on the link; later ones find the window or the rate that they need.
+        let took: Vec<u64> = run.flows[0].bursts_ns.iter().map(|nanos| nanos / 1_000_000).collect();
+        assert_eq!(took.len(), 10);
+        assert!(took[0] > 100, "the handshake and slow start: {took:?}");
+        assert!(took.iter().all(|millis| (62..250).contains(millis)), "{controller}: {took:?}");
     }
 }
 

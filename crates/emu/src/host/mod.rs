@@ -3,9 +3,11 @@
 //! `sender` opens the connections, writes zeros and samples `TCP_INFO`; `receiver` discards and counts.
 
 use std::net::Ipv4Addr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fullpipe_scenario::spec::{HostSpec, Spec};
+use fullpipe_scenario::bursts::Bursts;
+use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
 use fullpipe_units::{Bytes, Time};
 
 use crate::EmuError;
@@ -33,18 +35,36 @@ pub(crate) fn port(flow: usize) -> u16 {
 pub(crate) struct Progress {
     bytes: AtomicU64,
     completed_ns: AtomicU64,
+    bursts: Mutex<Delivered>,
+}
+
+/// Bursts that have arrived.
+#[derive(Debug, Default)]
+struct Delivered {
+    /// The next; `None` unless the flow sends in bursts.
+    expected: Option<Bursts>,
+    took_ns: Vec<u64>,
 }
 
 impl Default for Progress {
     fn default() -> Progress {
-        Progress { bytes: AtomicU64::new(0), completed_ns: AtomicU64::new(u64::MAX) }
+        Progress {
+            bytes: AtomicU64::new(0),
+            completed_ns: AtomicU64::new(u64::MAX),
+            bursts: Mutex::default(),
+        }
     }
 }
 
 impl Progress {
     /// Counters for every flow.
-    pub(crate) fn of(spec: &Spec) -> Vec<Progress> {
-        spec.flows.iter().map(|_| Progress::default()).collect()
+    pub(crate) fn of(spec: &Spec, seed: u64) -> Vec<Progress> {
+        let progress = |(number, flow): (usize, &FlowSpec)| {
+            let expected = Bursts::new(&flow.workload, flow.start_time(number, seed));
+            let bursts = Mutex::new(Delivered { expected, took_ns: Vec::new() });
+            Progress { bursts, ..Progress::default() }
+        };
+        spec.flows.iter().enumerate().map(progress).collect()
     }
 
     /// Counts bytes that the application read; returns the new total.
@@ -54,6 +74,18 @@ impl Progress {
 
     fn complete(&self, at: Time) {
         self.completed_ns.store(at.as_nanos(), Ordering::Release);
+    }
+
+    /// `total` bytes have arrived of a flow that sends in bursts.
+    fn time_bursts(&self, total: u64, now: Time) {
+        let mut bursts = self.bursts.lock().expect("nobody panics while holding it");
+        let Delivered { expected: Some(expected), took_ns } = &mut *bursts else { return };
+        expected.on_delivered(Bytes::new(total), now, |took| took_ns.push(took.as_nanos()));
+    }
+
+    /// How long each burst took.
+    fn bursts_ns(&self) -> Vec<u64> {
+        self.bursts.lock().expect("nobody panics while holding it").took_ns.clone()
     }
 
     /// Bytes that the application read.

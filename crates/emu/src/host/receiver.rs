@@ -91,12 +91,15 @@ impl Receiver {
                 }
                 Ok(Some(bytes)) => {
                     let total = progress.add(bytes as u64);
-                    let size = match workload {
-                        Workload::Finite { size_bytes } => Some(size_bytes.as_u64()),
-                        Workload::Bulk | Workload::Bursts { .. } => None,
-                    };
-                    if size.is_some_and(|size| total >= size && total - (bytes as u64) < size) {
-                        progress.complete(clock.now());
+                    match workload {
+                        Workload::Finite { size_bytes } => {
+                            let size = size_bytes.as_u64();
+                            if total >= size && total - (bytes as u64) < size {
+                                progress.complete(clock.now());
+                            }
+                        }
+                        Workload::Bursts { .. } => progress.time_bursts(total, clock.now()),
+                        Workload::Bulk => {}
                     }
                 }
             },

@@ -336,6 +336,7 @@ impl Flow<'_> {
         FlowRecord {
             label: self.spec.label.clone(),
             controller: self.spec.controller.text().to_owned(),
+            bursts_ns: self.progress.bursts_ns(),
             totals: self.totals,
             series: self.series,
         }
