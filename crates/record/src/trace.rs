@@ -48,6 +48,8 @@ const KEY: &str = "fullpipe.trace";
 /// Rows that are turned into columns at a time.
 const BATCH: usize = 1 << 15;
 const ZSTD_LEVEL: i32 = 9;
+/// Tick rates that Linux has been built with (`CONFIG_HZ`, from 24 on some boards to 1200).
+const HZ: std::ops::RangeInclusive<u32> = 24..=1200;
 
 /// What a trace says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,7 +325,34 @@ fn decode(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), Problem> {
         let batch = batch.map_err(|e| damaged(&e))?;
         read_batch(&meta, &columns, &batch, &mut last, &mut rows)?;
     }
-    Ok((meta, in_order(rows)?))
+    let calls = in_order(rows)?;
+    check_flows(&meta, &calls)?;
+    Ok((meta, calls))
+}
+
+/// Every flow has calls: whoever replays a trace flow by flow then does work for what is in the file, not for a number
+/// that it names.
+fn check_flows(meta: &Meta, calls: &[Call]) -> Result<(), Problem> {
+    let foreign = |what: String| Err(Problem::Foreign(what));
+    if !HZ.contains(&meta.hz) {
+        return foreign(format!(
+            "its kernel's tick rate is {} Hz, not {} to {}",
+            meta.hz,
+            HZ.start(),
+            HZ.end()
+        ));
+    }
+    let mut seen = vec![false; calls.len()];
+    for call in calls {
+        if let Some(seen) = seen.get_mut(call.flow as usize) {
+            *seen = true;
+        }
+    }
+    let found = seen.iter().take_while(|seen| **seen).count();
+    if found as u64 != meta.flows as u64 {
+        return foreign(format!("it names {} flows and has calls of {found}", meta.flows));
+    }
+    Ok(())
 }
 
 fn identify(metadata: &FileMetaData) -> Result<Meta, Problem> {
@@ -596,6 +625,18 @@ mod tests {
         assert!(text.contains("its metadata cannot be read: missing field `cc`"), "{text}");
         let text = message(forged(Ops::Bbr, Some(&JSON.replace("bbr", "vegas")), |_| {}));
         assert!(text.contains("its congestion control is \"vegas\", not bbr or cubic"), "{text}");
+    }
+
+    /// A number in the metadata must not decide how much work a replay is.
+    #[test]
+    fn flows_without_calls_and_impossible_ticks_are_refused() {
+        let with = |from: &str, to: &str| message(forged(Ops::Bbr, Some(&JSON.replace(from, to)), |_| {}));
+        let text = with("\"flows\":1", "\"flows\":4000000000");
+        assert!(text.contains("it names 4000000000 flows and has calls of 1"), "{text}");
+        for hz in ["0", "4000000000"] {
+            let text = with("\"hz\":250", &format!("\"hz\":{hz}"));
+            assert!(text.contains(&format!("its kernel's tick rate is {hz} Hz, not 24 to 1200")), "{text}");
+        }
     }
 
     #[test]

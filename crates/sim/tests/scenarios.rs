@@ -116,6 +116,19 @@ fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
     }
 }
 
+/// What fits the buffer goes into it at once, whatever was sent before.
+#[test]
+fn a_buffer_that_holds_a_burst_is_as_good_as_a_larger_one() {
+    let with_buffer = |wmem: &str| {
+        let mut document = alone("bbr1", json!({ "rate": "100 Mbit/s", "rtt": "20 ms" }), "3 s");
+        document["flows"][0]["bursts"] = json!({ "size": "130 KB", "every": "100 ms" });
+        document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", wmem] });
+        // Slow start over: each burst is acknowledged before the next is written.
+        run(&document, 1).flows[0].bursts_ns[5..].to_vec()
+    };
+    assert_eq!(with_buffer("147 KB"), with_buffer("600 KB"), "90 segments in a buffer of 100 and of 408");
+}
+
 #[test]
 fn bursts_faster_than_the_link_fill_it() {
     for controller in ["reno", "cubic", "bbr1"] {

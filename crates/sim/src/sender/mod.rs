@@ -228,6 +228,10 @@ impl Sender {
     /// The application has `segments` more to send.
     pub(crate) fn on_burst(&mut self, now: Time, segments: u64, wire: &mut impl Wire) {
         let before = self.stream.segments().min(self.output.written());
+        if self.stream.segments() <= self.output.written() {
+            // It was not waiting for room: what has been acknowledged meanwhile is free.
+            self.output.fill(self.board.una);
+        }
         self.stream.extend(segments);
         self.on_written(now, before, wire);
     }

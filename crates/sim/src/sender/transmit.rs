@@ -78,7 +78,7 @@ impl Output {
 
     /// The application fills the buffer, whose first segment is now `una`. It is asked for more when a third is free
     /// (Linux: `sk_stream_is_writeable`).
-    fn fill(&mut self, una: u64) {
+    pub(super) fn fill(&mut self, una: u64) {
         self.written = una + self.buffer;
         self.resumes_at = una + self.buffer.div_ceil(3);
     }
