@@ -7,7 +7,7 @@
 use core::fmt;
 
 pub use crate::decimal::Decimal;
-use crate::{bbr1, cubic, reno};
+use crate::{bbr1, cubic, reno, vegas};
 
 /// A controller with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Params {
     Cubic(cubic::Params),
     /// BBR version 1.
     Bbr1(bbr1::Params),
+    /// Vegas.
+    Vegas(vegas::Params),
 }
 
 /// How a parameter is stored.
@@ -79,7 +81,7 @@ pub struct ControllerInfo {
 }
 
 /// Every controller, in the order in which they should be listed.
-pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO];
+pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO];
 
 /// Why a parameter was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +153,7 @@ impl Params {
             "reno" => Some(Params::Reno(reno::Params::default())),
             "cubic" => Some(Params::Cubic(cubic::Params::default())),
             "bbr1" => Some(Params::Bbr1(bbr1::Params::default())),
+            "vegas" => Some(Params::Vegas(vegas::Params::default())),
             _ => None,
         }
     }
@@ -161,6 +164,7 @@ impl Params {
             Params::Reno(_) => &reno::INFO,
             Params::Cubic(_) => &cubic::INFO,
             Params::Bbr1(_) => &bbr1::INFO,
+            Params::Vegas(_) => &vegas::INFO,
         }
     }
 
@@ -222,6 +226,7 @@ impl Params {
             Params::Reno(params) => params.slot(name),
             Params::Cubic(params) => params.slot(name),
             Params::Bbr1(params) => params.slot(name),
+            Params::Vegas(params) => params.slot(name),
         }
     }
 }

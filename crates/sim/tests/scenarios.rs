@@ -62,7 +62,7 @@ fn a_finite_flow_delivers_every_byte_and_ends() {
         (1_000_000, json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "loss": "2 %" })),
         (5_000_001, json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "20 KB" })),
     ] {
-        for controller in ["reno", "cubic", "bbr1"] {
+        for controller in ["reno", "cubic", "bbr1", "vegas"] {
             let mut document = alone(controller, path.clone(), "60 s");
             document["flows"][0]["size"] = json!(format!("{size} B"));
             let run = run(&document, 7);
@@ -84,7 +84,7 @@ fn pausing(controller: &str, bursts: serde_json::Value) -> fullpipe_record::Run 
 
 #[test]
 fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
-    for controller in ["reno", "cubic", "bbr1"] {
+    for controller in ["reno", "cubic", "bbr1", "vegas"] {
         let run = pausing(controller, json!({ "size": "100 KB", "every": "1 s" }));
         // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
         assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
@@ -168,7 +168,7 @@ fn a_flow_that_stops_while_it_connects_sends_nothing() {
 fn the_hour_of_the_day_does_not_matter() {
     // Microseconds in 32 bits wrap after 71.6 minutes, and half of that is where signed differences turn.
     let path = json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %", "jitter": "3 ms", "jitter_reorders": true });
-    for controller in ["reno", "cubic", "bbr1"] {
+    for controller in ["reno", "cubic", "bbr1", "vegas"] {
         let run_from = |start_s: u64| {
             let mut document = alone(controller, path.clone(), &format!("{} s", start_s + 10));
             document["record"] = json!({ "series": false });
@@ -242,6 +242,16 @@ fn bbr_keeps_the_link_where_random_loss_stops_cubic() {
 }
 
 /// A row a scenario, controller and seed; exact, so that any change of behaviour shows in review.
+#[test]
+fn vegas_keeps_two_to_four_segments_in_the_queue() {
+    // 1.2 ms each at 10 Mbit/s; a burst of two and the rounding of a segment's share come on top.
+    let run =
+        run(&alone("vegas", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp" }), "30 s"), 1);
+    let queue_ms = LinkMeasures::of(&run.links[0]).queue_delay_ms.unwrap().p50;
+    assert!((2.0 * 1.2..6.0 * 1.2).contains(&queue_ms), "{queue_ms} ms");
+    assert!(goodput(&run, 0) > 0.98 * 10e6 * PAYLOAD);
+}
+
 fn golden_table() -> String {
     let paths = [
         ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),
@@ -265,7 +275,7 @@ fn golden_table() -> String {
         "path, 10 s", "cc", "bytes", "sent", "resent", "timeouts", "undos", "RTT ms", "queue ms"
     );
     for (name, path) in paths {
-        for controller in ["reno", "cubic", "bbr1"] {
+        for controller in ["reno", "cubic", "bbr1", "vegas"] {
             let run = run(&alone(controller, path.clone(), "10 s"), 1);
             let (flow, link) = (&run.flows[0], &run.links[0]);
             let rtt = FlowMeasures::of(flow).rtt_ms.map_or(0.0, |rtt| rtt.mean);
