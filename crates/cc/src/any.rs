@@ -3,6 +3,7 @@
 use crate::bbr1::Bbr1;
 use crate::controller::*;
 use crate::cubic::Cubic;
+use crate::fixed::Fixed;
 use crate::params::Params;
 use crate::reno::Reno;
 use crate::vegas::Vegas;
@@ -20,6 +21,8 @@ pub enum Any {
     Bbr1(Bbr1),
     /// Vegas.
     Vegas(Vegas),
+    /// A fixed window or rate.
+    Fixed(Fixed),
 }
 
 impl Any {
@@ -30,6 +33,7 @@ impl Any {
             Params::Cubic(params) => Any::Cubic(Cubic::new(params, config, connection)),
             Params::Bbr1(params) => Any::Bbr1(Bbr1::new(params, config, connection)),
             Params::Vegas(params) => Any::Vegas(Vegas::new(params, config, connection)),
+            Params::Fixed(params) => Any::Fixed(Fixed::new(params, config, connection)),
         }
     }
 }
@@ -42,6 +46,7 @@ macro_rules! each {
             Any::Cubic($controller) => $call,
             Any::Bbr1($controller) => $call,
             Any::Vegas($controller) => $call,
+            Any::Fixed($controller) => $call,
         }
     };
 }

@@ -7,7 +7,7 @@
 use core::fmt;
 
 pub use crate::decimal::Decimal;
-use crate::{bbr1, cubic, reno, vegas};
+use crate::{bbr1, cubic, fixed, reno, vegas};
 
 /// A controller with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Params {
     Bbr1(bbr1::Params),
     /// Vegas.
     Vegas(vegas::Params),
+    /// A fixed window or rate.
+    Fixed(fixed::Params),
 }
 
 /// How a parameter is stored.
@@ -81,7 +83,7 @@ pub struct ControllerInfo {
 }
 
 /// Every controller, in the order in which they should be listed.
-pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO];
+pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO, fixed::INFO];
 
 /// Why a parameter was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +156,7 @@ impl Params {
             "cubic" => Some(Params::Cubic(cubic::Params::default())),
             "bbr1" => Some(Params::Bbr1(bbr1::Params::default())),
             "vegas" => Some(Params::Vegas(vegas::Params::default())),
+            "fixed" => Some(Params::Fixed(fixed::Params::default())),
             _ => None,
         }
     }
@@ -165,6 +168,7 @@ impl Params {
             Params::Cubic(_) => &cubic::INFO,
             Params::Bbr1(_) => &bbr1::INFO,
             Params::Vegas(_) => &vegas::INFO,
+            Params::Fixed(_) => &fixed::INFO,
         }
     }
 
@@ -175,7 +179,11 @@ impl Params {
 
     /// Whether the controller works only where the host paces ([`Config::paced`](crate::Config::paced)).
     pub const fn needs_pacing(&self) -> bool {
-        matches!(self, Params::Bbr1(_))
+        match self {
+            Params::Bbr1(_) => true,
+            Params::Fixed(params) => params.is_paced(),
+            Params::Reno(_) | Params::Cubic(_) | Params::Vegas(_) => false,
+        }
     }
 
     /// Sets one parameter. Nothing changes if it is refused.
@@ -227,6 +235,7 @@ impl Params {
             Params::Cubic(params) => params.slot(name),
             Params::Bbr1(params) => params.slot(name),
             Params::Vegas(params) => params.slot(name),
+            Params::Fixed(params) => params.slot(name),
         }
     }
 }

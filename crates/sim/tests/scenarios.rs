@@ -43,6 +43,48 @@ fn a_capped_window_sends_exactly_a_window_a_round_trip() {
 }
 
 #[test]
+fn a_fixed_window_shows_the_knee_at_one_bandwidth_delay_product() {
+    // 100 Mbit/s and 40 ms hold 333 packets of 1500 bytes; the queue holds half as many again. Up to the knee the rate grows
+    // with the window and the RTT stays; behind it the RTT grows and the rate stays; beyond 833 packets there is loss.
+    let measured = |cwnd: u32| {
+        let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1.5 bdp" });
+        let run = run(&alone(&format!("fixed:cwnd={cwnd}"), path, "20 s"), 1);
+        assert!(run.flows[0].series.cwnd.iter().all(|&seen| seen == cwnd));
+        assert_eq!(run.flows[0].totals.retransmits > 0, cwnd > 833);
+        (goodput(&run, 0) / (100e6 * PAYLOAD), FlowMeasures::of(&run.flows[0]).rtt_ms.unwrap().p50)
+    };
+    // The start, and the bursts that a window leaves in, cost a little.
+    let close = |seen: f64, expected: f64| (seen / expected - 1.0).abs() < 0.03;
+    for (cwnd, share, rtt_ms) in [(50, 0.15, 40.0), (200, 0.6, 40.0), (500, 1.0, 60.0), (800, 1.0, 96.0)] {
+        let seen = measured(cwnd);
+        assert!(close(seen.0, share) && close(seen.1, rtt_ms), "{cwnd}: {seen:?}");
+    }
+    measured(900);
+}
+
+#[test]
+fn a_fixed_window_sends_again_what_was_lost_and_stays() {
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1.5 bdp", "loss": "1 %" });
+    let run = run(&alone("fixed:cwnd=800", path, "10 s"), 1);
+    assert!(run.flows[0].series.cwnd.iter().all(|&seen| seen == 800));
+    assert!(run.flows[0].totals.retransmits > 500);
+    assert!(goodput(&run, 0) > 0.95 * 100e6 * PAYLOAD, "{}", goodput(&run, 0));
+}
+
+#[test]
+fn a_fixed_rate_is_the_rate_that_arrives_and_builds_no_queue() {
+    // The harness is right before a controller is blamed. 90 % of the link's payload rate.
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
+    let run = run(&alone("fixed:rate=86.88", path, "20 s"), 1);
+    let series = &run.flows[0].series;
+    let (first, last) = (1000, series.len() - 1);
+    let bytes = series.delivered_bytes[last] - series.delivered_bytes[first];
+    let rate = bytes as f64 * 8e9 / (series.time_ns[last] - series.time_ns[first]) as f64;
+    assert!((rate / 86.88e6 - 1.0).abs() < 0.002, "{rate}");
+    assert!(LinkMeasures::of(&run.links[0]).queue_delay_ms.unwrap().max < 2.0);
+}
+
+#[test]
 fn the_receive_window_caps_a_long_path() {
     // 8 MB of receive memory hold 5 MB of payload here: 40 Mbit a round trip of 200 ms.
     let mut document =
