@@ -1,5 +1,6 @@
 //! From configuration to elements: every check that a number alone can fail.
 
+use crate::aggregate::Aggregate;
 use crate::config::{ElementConfig, Probability, QueueLimit, Schedule};
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
@@ -14,7 +15,7 @@ use crate::queue::Queue;
 use crate::reorder::Reorder;
 use crate::rng::Stream;
 use crate::token_bucket::Tokens;
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
 
 impl Element {
@@ -82,6 +83,10 @@ impl Element {
             &ElementConfig::Jitter { amplitude_ns, reorder } => {
                 Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
             }
+            &ElementConfig::Aggregate { every_ns } => {
+                check.that(every_ns > Duration::ZERO, "every_ns", every_ns, "an interval above 0")?;
+                Element::Aggregate(Aggregate::new(every_ns, random))
+            }
             &ElementConfig::Duplicate { probability } => {
                 check.probability("probability", probability)?;
                 Element::Duplicate(Duplicate::new(probability, random))
@@ -105,6 +110,7 @@ const fn kind(config: &ElementConfig) -> &'static str {
         ElementConfig::Loss { .. } => "loss",
         ElementConfig::GilbertElliott { .. } => "gilbert_elliott",
         ElementConfig::Jitter { .. } => "jitter",
+        ElementConfig::Aggregate { .. } => "aggregate",
         ElementConfig::Duplicate { .. } => "duplicate",
         ElementConfig::Reorder { .. } => "reorder",
     }
@@ -174,7 +180,7 @@ impl Check {
 mod tests {
     use super::*;
     use crate::chain::Chain;
-    use fullpipe_units::{Duration, Time};
+    use fullpipe_units::Time;
     use std::sync::Arc;
 
     const QUEUE: QueueLimit = QueueLimit { bytes: Bytes::new(3000), packets: None };
@@ -237,6 +243,10 @@ mod tests {
             (
                 trace(&[3, 2]),
                 "(delivery_trace): opportunities_ms is 2 after 3, expected times that do not decrease",
+            ),
+            (
+                ElementConfig::Aggregate { every_ns: Duration::ZERO },
+                "(aggregate): every_ns is 0 ns, expected an interval above 0",
             ),
             (
                 ElementConfig::Duplicate { probability: probability("6442450944") },

@@ -129,6 +129,12 @@ pub enum ElementConfig {
         /// Whether packets may overtake each other. If not, a packet waits for its predecessor.
         reorder: bool,
     },
+    /// Holds packets and lets go all that came since the last time, at once: at multiples of an interval, shifted by a
+    /// phase drawn from the element's own random stream.
+    Aggregate {
+        /// From one release to the next; above zero.
+        every_ns: Duration,
+    },
     /// Delivers a packet twice with this probability.
     Duplicate {
         /// Probability a packet.

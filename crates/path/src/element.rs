@@ -1,5 +1,6 @@
 //! What passes a path, what can happen to it, and the closed set of elements.
 
+use crate::aggregate::Aggregate;
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
 use crate::duplicate::Duplicate;
@@ -123,6 +124,7 @@ pub(crate) enum Element {
     Loss(Loss),
     GilbertElliott(GilbertElliott),
     Jitter(Jitter),
+    Aggregate(Aggregate),
     Duplicate(Duplicate),
     Reorder(Reorder),
 }
@@ -152,6 +154,7 @@ impl Element {
             Element::Policer(queue) => queue.admit(moment, packet),
             Element::GilbertElliott(loss) => loss.admit(now),
             Element::Jitter(jitter) => Fate::Leaves(jitter.admit(now)),
+            Element::Aggregate(aggregate) => Fate::Leaves(aggregate.admit(now)),
             Element::Duplicate(duplicate) => duplicate.admit(now),
             Element::Reorder(reorder) => Fate::Leaves(reorder.admit(now)),
         }

@@ -73,6 +73,9 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             }
         ),
         1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: false }),
+        1 => (1u64..400_000, any::<bool>()).prop_map(|(every, short)| ElementConfig::Aggregate {
+            every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every })
+        }),
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
         }),

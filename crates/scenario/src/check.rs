@@ -84,6 +84,9 @@ fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str
             probability("loss_bad", *loss_bad)
         }
         ElementConfig::Jitter { amplitude_ns, reorder: _ } => delay("amplitude_ns", *amplitude_ns),
+        ElementConfig::Aggregate { every_ns } => {
+            within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
+        }
         ElementConfig::Duplicate { probability: share } => probability("probability", *share),
         ElementConfig::Reorder { probability: share, delay_ns } => {
             probability("probability", *share)?;

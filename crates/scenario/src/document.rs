@@ -251,6 +251,13 @@ pub enum Element {
         /// Whether packets may overtake each other. Default: false.
         reorders: Option<bool>,
     },
+    /// Holds packets and lets them go together at regular times, as radios and offloading hosts do, with ACKs above all.
+    /// Where in the interval the times fall is random.
+    Aggregate {
+        /// From one release to the next: the longest that a packet is held.
+        #[schemars(required)]
+        every: Option<Said<Duration>>,
+    },
     /// Delivers some packets twice.
     Duplicate {
         /// Of each packet.

@@ -294,6 +294,23 @@ fn vegas_keeps_two_to_four_segments_in_the_queue() {
     assert!(goodput(&run, 0) > 0.98 * 10e6 * PAYLOAD);
 }
 
+/// `queue16`, delayed and stretched ACKs: with one bandwidth-delay product in flight the sender runs dry while ACKs gather
+/// for up to a round trip; with two it does not. That was before BBR measured the aggregation and added it to its window.
+#[test]
+fn bbr_needs_two_windows_where_acks_gather_for_a_round_trip() {
+    let share = |controller: &str| {
+        let path = json!({
+            "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp",
+            "reverse": { "after": [{ "kind": "aggregate", "every": "40 ms" }] },
+        });
+        goodput(&run(&alone(controller, path, "20 s"), 1), 0) / (20e6 * PAYLOAD)
+    };
+    let one = share("bbr1:cwnd_gain=1,extra_acked_gain=0");
+    let two = share("bbr1:cwnd_gain=2,extra_acked_gain=0");
+    assert!(one < 0.3 && two > 0.95, "{one} with one, {two} with two");
+    assert!(share("bbr1:cwnd_gain=1") > 0.95, "what is measured makes up for it");
+}
+
 fn golden_table() -> String {
     let paths = [
         ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),

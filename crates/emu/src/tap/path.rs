@@ -37,6 +37,7 @@ fn element(element: &ElementConfig) -> String {
         ElementConfig::Jitter { amplitude_ns, reorder } => {
             format!("jitter {amplitude_ns}{}", if *reorder { " with reordering" } else { "" })
         }
+        ElementConfig::Aggregate { every_ns } => format!("aggregated every {every_ns}"),
         ElementConfig::Duplicate { probability } => format!("duplicates {}", percent(*probability)),
         ElementConfig::Reorder { probability, delay_ns } => {
             format!("{} held back by {delay_ns}", percent(*probability))

@@ -304,6 +304,12 @@ impl Builder<'_> {
                 amplitude_ns: delay(&at("amplitude"), amplitude)?,
                 reorder: reorders.unwrap_or(false),
             },
+            Element::Aggregate { every } => {
+                let field = at("every");
+                let said = required(&field, every)?;
+                let every_ns = said.read_within(&field, bounds::MIN_INTERVAL..=bounds::MAX_DELAY)?;
+                ElementConfig::Aggregate { every_ns }
+            }
             Element::Duplicate { probability: said } => {
                 ElementConfig::Duplicate { probability: probability(&at("probability"), said)? }
             }
