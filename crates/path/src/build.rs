@@ -1,6 +1,7 @@
 //! From configuration to elements: every check that a number alone can fail.
 
 use crate::aggregate::Aggregate;
+use crate::cellular::Grants;
 use crate::config::{ElementConfig, Probability, QueueLimit, Schedule};
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
@@ -46,6 +47,12 @@ impl Element {
                 check.trace(opportunities_ms)?;
                 let server = Opportunities::new(opportunities_ms.clone());
                 Element::DeliveryTrace(Queue::new(name, *queue, server, announced))
+            }
+            ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
+                check.queue(queue)?;
+                check.radio(rates_bps, *review_ns)?;
+                let server = Grants::new(rates_bps, *review_ns, *demand_ns);
+                Element::Cellular(Queue::new(name, *queue, server, announced))
             }
             ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
                 check.queue(queue)?;
@@ -104,6 +111,7 @@ const fn kind(config: &ElementConfig) -> &'static str {
     match config {
         ElementConfig::Link { .. } => "link",
         ElementConfig::DeliveryTrace { .. } => "delivery_trace",
+        ElementConfig::Cellular { .. } => "cellular",
         ElementConfig::TokenBucket { .. } => "token_bucket",
         ElementConfig::Policer { .. } => "policer",
         ElementConfig::Delay { .. } => "delay",
@@ -150,6 +158,16 @@ impl Check {
     fn tokens(&self, rate: Rate, burst: Bytes) -> Result<(), ConfigError> {
         self.that(rate > Rate::ZERO, "rate_bps", rate, "a rate above 0")?;
         self.that(burst > Bytes::ZERO, "burst_bytes", burst, "room for at least one packet")
+    }
+
+    fn radio(&self, rates: &[Rate], review: Duration) -> Result<(), ConfigError> {
+        let lowest = rates.first().copied().unwrap_or(Rate::ZERO);
+        self.that(lowest > Rate::ZERO, "rates_bps", lowest, "at least one rate, the lowest above 0")?;
+        for pair in rates.windows(2) {
+            let given = format_args!("{} after {}", pair[1], pair[0]);
+            self.that(pair[0] < pair[1], "rates_bps", given, "rates that rise")?;
+        }
+        self.that(review > Duration::ZERO, "review_ns", review, "an interval above 0")
     }
 
     fn trace(&self, millis: &[u64]) -> Result<(), ConfigError> {
@@ -212,6 +230,13 @@ mod tests {
         let burst =
             |rate_bps, burst_bytes| ElementConfig::Policer { name: "p".into(), rate_bps, burst_bytes };
         let one = Bytes::new(1);
+        let radio = |rates_bps, review| ElementConfig::Cellular {
+            name: "c".into(),
+            rates_bps,
+            review_ns: Duration::from_nanos(review),
+            demand_ns: Duration::ZERO,
+            queue: QUEUE,
+        };
         let table = [
             (
                 link(Schedule::constant(Rate::ZERO), QUEUE),
@@ -244,6 +269,15 @@ mod tests {
                 trace(&[3, 2]),
                 "(delivery_trace): opportunities_ms is 2 after 3, expected times that do not decrease",
             ),
+            (
+                radio(vec![], 1),
+                "(cellular): rates_bps is 0 bit/s, expected at least one rate, the lowest above 0",
+            ),
+            (
+                radio(vec![rate, rate], 1),
+                "(cellular): rates_bps is 8 Mbit/s after 8 Mbit/s, expected rates that rise",
+            ),
+            (radio(vec![rate], 0), "(cellular): review_ns is 0 ns, expected an interval above 0"),
             (
                 ElementConfig::Aggregate { every_ns: Duration::ZERO },
                 "(aggregate): every_ns is 0 ns, expected an interval above 0",

@@ -64,6 +64,15 @@ fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str
             demand(ordered && lasts, "opportunities_ms", count, expected)?;
             limit(queue, mtu)
         }
+        ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
+            unique(name, names)?;
+            let rising = rates_bps.is_sorted_by(|lower, higher| lower < higher) && !rates_bps.is_empty();
+            demand(rising, "rates_bps", format!("a list of {}", rates_bps.len()), "rates that rise")?;
+            rates_bps.iter().try_for_each(|granted| rate("rates_bps", *granted))?;
+            within("review_ns", *review_ns, bounds::MIN_REVIEW, bounds::MAX_DELAY)?;
+            delay("demand_ns", *demand_ns)?;
+            limit(queue, mtu)
+        }
         ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
             unique(name, names)?;
             rate("rate_bps", *rate_bps)?;

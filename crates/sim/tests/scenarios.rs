@@ -311,6 +311,29 @@ fn bbr_needs_two_windows_where_acks_gather_for_a_round_trip() {
     assert!(share("bbr1:cwnd_gain=1") > 0.95, "what is measured makes up for it");
 }
 
+/// `queue16`, mobile cellular adaptive bandwidth: as scenarios/queue16-cellular.toml.
+#[test]
+fn only_a_probe_that_builds_a_queue_earns_a_cellular_sender_more() {
+    let path = json!({
+        "rate": "1 Gbit/s", "rtt": "60 ms",
+        "before": [{
+            "kind": "cellular", "review": "1 s", "demand": "12 ms", "buffer": "3 bdp",
+            "rates": ["10 Mbit/s", "15 Mbit/s", "22 Mbit/s", "33 Mbit/s", "50 Mbit/s"],
+        }],
+    });
+    for seed in 1..4 {
+        let share = |gain: &str| {
+            let run = run(&alone(&format!("bbr1:probe_gain={gain}"), path.clone(), "40 s"), seed);
+            let series = &run.flows[0].series;
+            let (from, to) = (series.len() / 2, series.len() - 1);
+            let bytes = series.delivered_bytes[to] - series.delivered_bytes[from];
+            bytes as f64 * 8e9 / (series.time_ns[to] - series.time_ns[from]) as f64 / (50e6 * PAYLOAD)
+        };
+        let (timid, bold) = (share("1.1"), share("1.25"));
+        assert!(timid < 0.5 && bold > 0.9, "{timid} with 1.1, {bold} with 1.25, seed {seed}");
+    }
+}
+
 fn golden_table() -> String {
     let paths = [
         ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),
