@@ -1,10 +1,11 @@
 # Fullpipe from a checkout. Needs Python 3.11 or newer, stable Rust and make; all else is installed into .venv.
 #
-#   make demo    BBR and CUBIC on one path, simulated and over this machine's own TCP, with a report in out/demo
-#   make test    everything that must hold: formats, lints, types, tests of both languages
-#   make lint    formats, lints and types alone
-#   make bench   benchmarks
-#   make clean   removes what the others made
+#   make demo      BBR and CUBIC on one path, simulated and over this machine's own TCP, with a report in out/demo
+#   make test      everything that must hold: formats, lints, types, tests of both languages
+#   make lint      formats, lints and types alone
+#   make mistakes  makes known mistakes one at a time, and shows that the tests notice each
+#   make bench     benchmarks
+#   make clean     removes what the others made
 
 PYTHON ?= python3
 DEMO_DURATION ?= 10 s
@@ -26,7 +27,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 # cargo and pip then build for the same interpreter, and maturin is found.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python bench clean
+.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python mistakes bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -61,6 +62,10 @@ test-no-std: $(TOOLS)
 
 test-python: $(DEV)
 	$(BIN)/python -m pytest
+
+# MISTAKES=--quick makes only the shorter list.
+mistakes: $(TOOLS)
+	$(BIN)/python tests/mistakes/run.py $(MISTAKES)
 
 # The short ones, a few minutes. bench/README.md has the others.
 bench: $(PACKAGE)

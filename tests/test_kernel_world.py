@@ -115,25 +115,21 @@ def test_an_interrupt_leaves_nothing(after_s: float) -> None:
     end_abruptly(after_s, signal.SIGINT)
 
 
-def end_abruptly(after_s: float, how: signal.Signals) -> None:
-    """Starts a kernel comparison, ends it after a while, and looks for what it left."""
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_check_of_the_emulator_that_is_ended_leaves_nothing(how: signal.Signals) -> None:
+    end_abruptly(2.5, how, "kernel", "check", "--quick")
+
+
+COMPARISON = ("compare", "bbr1", "cubic", *PATH, "--duration", "20 s", "--world", "kernel", "--json")
+
+
+def end_abruptly(after_s: float, how: signal.Signals, *arguments: str) -> None:
+    """Starts a kernel comparison, or another command, ends it after a while, and looks for what it left."""
     token = uuid.uuid4().hex
     devices, named = set(os.listdir("/sys/class/net")), mounted_namespaces()  # noqa: PTH208
     running = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "fullpipe",
-            "compare",
-            "bbr1",
-            "cubic",
-            *PATH,
-            "--duration",
-            "20 s",
-            "--world",
-            "kernel",
-            "--json",
-        ],
+        [sys.executable, "-m", "fullpipe", *(arguments or COMPARISON)],
         env={**os.environ, TOKEN: token},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

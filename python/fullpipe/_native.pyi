@@ -8,8 +8,10 @@ __all__ = [
     "ScenarioError",
     "TraceError",
     "WorldError",
+    "build",
     "controllers",
     "kernel_doctor",
+    "kernel_probe",
     "kernel_record",
     "kernel_run",
     "replay",
@@ -47,6 +49,9 @@ class Cancel:
     def set(self) -> None: ...
 
 def version() -> str: ...
+def build(world: str) -> str:
+    """What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world."""
+
 def schema() -> str:
     """JSON Schema of a scenario document."""
 
@@ -69,6 +74,13 @@ def kernel_record(spec_json: str, seed: int, algorithm: str) -> tuple[str, bytes
     """Runs a spec over Linux TCP and records the calls of "bbr" or "cubic": summary JSON and the trace.
 
     Only in a fresh single-threaded process, as root.
+    """
+
+def kernel_probe(spec_json: str, seed: int, probe_json: str) -> tuple[str, bytes]:
+    """Sends numbered datagrams over the forward path: measures as JSON; four 64-bit integers a datagram.
+
+    These are when it was sent, arrived and should have arrived (nanoseconds, -1 for never), and whether it
+    should have. Only in a fresh single-threaded process.
     """
 
 def replay(path: str) -> str:

@@ -1,7 +1,7 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
-Exit codes: 0 done, 1 ours and the kernel's do not agree (`agree`, `replay`), 2 a mistake in what was asked,
-130 interrupted.
+Exit codes: 0 done, 1 ours and the kernel's do not agree (`agree`, `replay`) or the emulator is wrong (`kernel
+check`), 2 a mistake in what was asked, 130 interrupted.
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
 
@@ -67,8 +67,9 @@ def _guarded(command: Callable[[], object]) -> int:
         raise KeyboardInterrupt from None
     except Exception as error:
         from fullpipe import _native
+        from fullpipe.errors import SweepError
 
-        if isinstance(error, _native.ScenarioError | _native.WorldError | _native.TraceError):
+        if isinstance(error, _native.ScenarioError | _native.WorldError | _native.TraceError | SweepError):
             return _complain(str(error))
         raise
 
@@ -198,25 +199,94 @@ def run(
 
 
 @app.command(
-    help="Run a scenario in the simulator and over the kernel; say how far they are apart. Exit code 1: too "
-    f"far.\n\nTolerances: {TOLERANCES}. The simulator's mean within the range of the kernel's own "
-    "repetitions counts as agreement. Seeds count upwards from the scenario's own."
+    help="Run a scenario, or a grid of them, in the simulator and over the kernel; say how far they are "
+    f"apart. Exit code 1: too far.\n\nTolerances of a scenario: {TOLERANCES}. The simulator's mean within "
+    "the range of the kernel's own repetitions counts as agreement. Seeds count upwards from the scenario's "
+    "own.\n\nA grid prints the differences cell by cell and holds them against its targets. Given the same "
+    "folder again, it goes on where it stopped."
 )
 def agree(
-    scenario: Scenario,
-    seeds: Seeds = 5,
-    repetitions: Repetitions = 3,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for report, figures and runs.", show_default="none")
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", show_default="none"
+        ),
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="5; a grid 10")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="How often the kernel world repeats a run.", show_default="3")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for report, figures and runs.", show_default="none; a grid out/grid-NAME"),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="A grid instead: a file, or one of scenarios/grids.", show_default="none"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the grid's quick cells, shorter.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only cells so named, e.g. 'bbr1*'.", show_default="all"),
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(help="How often an untrustworthy kernel run of a grid is tried.")
+    ] = 3,
+    table: Annotated[
+        Path | None,
+        typer.Option("--write-table", help="Document to put the grid's table into.", show_default="none"),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Prints what `fullpipe.agree` finds."""
+    """Prints what `fullpipe.agree` finds, or a grid."""
     from fullpipe import api, tables
+    from fullpipe.errors import mistake
 
+    if (scenario is None) == (grid is None):
+        given = "neither" if grid is None else "both"
+        raise mistake("agree", given, "a scenario or a grid", "name one file, or one --grid")
+    if grid is not None:
+        from fullpipe.grid import command
+
+        plan = command.plan(
+            grid, quick=quick, only=only, seeds=seeds, repetitions=repetitions, attempts=attempts
+        )
+        if plan_only:
+            command.listing(plan, _console())
+            return
+        place = _folder(out or Path("out") / f"grid-{_plain(plan.grid.name)}", "", wanted=True)
+        assert place is not None
+        errors = _console(stderr=True)
+        met = command.agree(
+            plan, place, console=_console(), errors=errors, say=_say, table=table, as_json=as_json
+        )
+        if not met:
+            raise typer.Exit(DISAGREE)
+        return
+    for name, asked in {
+        "quick": quick,
+        "only": only,
+        "write-table": table,
+        "list": plan_only,
+        "json": as_json,
+    }.items():
+        if asked:
+            raise mistake(name, str(asked), "a grid beside it", "name one with --grid")
+    assert scenario is not None
     loaded = api.load(scenario)
     folder = _folder(out, _plain(loaded.name), wanted=False)
     with _watching() as watch:
-        found = api.agree(loaded, seeds=seeds, repetitions=repetitions, watch=watch)
+        found = api.agree(
+            loaded,
+            seeds=api.SEEDS if seeds is None else seeds,
+            repetitions=api.REPETITIONS if repetitions is None else repetitions,
+            watch=watch,
+        )
     _console().print(tables.checks(found.checks))
     _print_notes(tables.run_notes(found.results))
     print(found.verdict)
@@ -327,6 +397,54 @@ def record(
         return
     _console().print(tables.recording(recording))
     print(tables.recording_total(recording, out))
+
+
+@kernel.command()
+def check(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Up to 500 Mbit/s and briefly, under half a minute.")
+    ] = False,
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for figure, measures and every packet.", show_default="none")
+    ] = None,
+) -> None:
+    """Is the emulator true on this machine? Measures it from both ends, against what is asked, without TCP.
+
+    Sends numbered and stamped packets at a fixed rate over the paths that runs use, and compares delay, rate,
+    queue, drops, random losses and order. `fullpipe doctor` then says how far the kernel world can be
+    trusted. Exit code 1: it did what no machine excuses, or can be trusted at no rate.
+    """
+    from fullpipe import kernel_check, tables, trust
+
+    folder = _folder(out, "check", wanted=False)
+    began, load = time.monotonic(), trust.Load()
+    with _watching() as watch:
+        verdicts = kernel_check.run(
+            kernel_check.plan(quick), lambda done, total: watch("kernel", done, total)
+        )
+    found = trust.Trust.of(verdicts, quick=quick, took_s=time.monotonic() - began, load=load)
+    found.keep()
+    if as_json:
+        rates = [one.to_json() for one in verdicts]
+        print(
+            json.dumps({**found.to_json(), "tolerances": kernel_check.TOLERANCES, "rates": rates}, indent=2)
+        )
+    elif as_markdown:
+        print(tables.emulator_markdown(verdicts))
+    else:
+        _console().print(tables.emulator(verdicts))
+    if not as_json:
+        _print_notes([*tables.emulator_notes(verdicts), found.statement, f"Measured: {found.conditions}."])
+    if folder is not None:
+        from fullpipe.figures import emulator
+
+        emulator.write(verdicts, found, folder)
+        _say(f"Figure and packets: {folder}")
+    never = any(one.never and not one.ok for verdict in verdicts for one in verdict.findings)
+    if never or found.up_to_bps is None:
+        raise typer.Exit(DISAGREE)
 
 
 @app.command()

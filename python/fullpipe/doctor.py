@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
-from fullpipe import _native
+from fullpipe import _native, kernel_check, trust
 from fullpipe.worlds import sim
 
 _PACKAGES = ("typer", "rich", "polars", "altair", "vl-convert-python")
@@ -25,7 +25,7 @@ class Check:
 
 def checks() -> list[Check]:
     """Everything, the Python side first."""
-    return [*_python_checks(), *_kernel_checks()]
+    return [*_python_checks(), *_kernel_checks(), _emulator_check()]
 
 
 def _python_checks() -> list[Check]:
@@ -47,3 +47,18 @@ def _kernel_checks() -> list[Check]:
         Check("Kernel world", one["name"], one["ok"], one["found"], one["mend"])
         for one in json.loads(_native.kernel_doctor())
     ]
+
+
+def _emulator_check() -> Check:
+    """What `fullpipe kernel check` found here, if it ever ran."""
+    found, here = trust.kept(), trust.Machine.here()
+    again = f"run `fullpipe kernel check` (takes about {kernel_check.seconds(quick=False)} s)"
+    if found is None:
+        return Check("Kernel world", "emulator", True, f"not measured: {again}", "")
+    if found.machine != here:
+        said = f"not measured since the machine changed ({found.machine} before, {here} now): {again}"
+        return Check("Kernel world", "emulator", True, said, "")
+    how = "quick check" if found.quick else "check"
+    said = f"{found.statement} ({how} of {found.when}; load average {found.load})"
+    mend = f"leave the machine alone, then {again}; the marks on each run say what to make of it"
+    return Check("Kernel world", "emulator", found.up_to_bps is not None, said, mend)

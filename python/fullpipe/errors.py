@@ -5,6 +5,10 @@ import json
 from fullpipe._native import ScenarioError
 
 
+class SweepError(RuntimeError):
+    """A sweep could not go on, e.g. because the disk is full. `str()` says why and how to resume."""
+
+
 def mistake(field: str, given: object, expected: str, mend: str) -> ScenarioError:
     """A `ScenarioError` that names the field, what was given, what is expected and how to mend it."""
     error = ScenarioError(f"{field}: {_quoted(given)} cannot be used; expected {expected}; {mend}")

@@ -1,22 +1,16 @@
-"""The report: one HTML file that needs no network.
+"""The report: one HTML file that needs no network. `fullpipe.page` is its shell."""
 
-Figures are inline SVG, so that the page is whole without scripts. Where scripts run, each becomes interactive
-when it comes into view, by one copy of Vega that is embedded in the page. Colours follow the reader's light
-or dark setting.
-"""
-
-import html as escape_html
 import json
-import re
-from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.answers import answers, together
 from fullpipe.figures import theme
 from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, flow_alone, known, shares
+from fullpipe.page import figure, page
+from fullpipe.page import text as _text
+from fullpipe.page import variable as _variable
 from fullpipe.results import Group, Results, Run
 
 if TYPE_CHECKING:
@@ -41,17 +35,13 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
         *_untrustworthy(results),
         *_flows(results),
         _FIGURES_HEAD if drawn else "",
-        *(_figure(number, drawing) for number, drawing in enumerate(drawn)),
+        *(
+            figure(number, drawing.figure.name, drawing.svg, drawing.figure.look_at)
+            for number, drawing in enumerate(drawn)
+        ),
         _provenance(results),
     ]
-    return _asset("page.html").format_map(
-        {
-            "title": _text(f"Fullpipe: {_title(results)}"),
-            "style": _scheme() + _asset("report.css"),
-            "body": "\n".join(section for section in sections if section),
-            "script": _script(drawn),
-        }
-    )
+    return page(f"Fullpipe: {_title(results)}", sections, [drawing.spec for drawing in drawn])
 
 
 def summary_table(results: Results) -> str:
@@ -187,60 +177,6 @@ _FIGURES_HEAD = (
 )
 
 
-def _figure(number: int, drawing: "Drawing") -> str:
-    svg = _with_scheme(drawing.svg)
-    # Every SVG numbers its parts from zero; on one page they must differ.
-    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>f{number}-", svg)
-    return (
-        f'<figure id="figure-{drawing.figure.name}"><div class="chart" id="chart-{number}">{svg}</div>'
-        f"<figcaption>{_text(drawing.figure.look_at)}</figcaption></figure>"
-    )
-
-
-def _with_scheme(text: str) -> str:
-    """The colours of a figure as style variables, which change with the page's scheme."""
-    for colour in theme.DARK:
-        text = text.replace(f'"{colour}"', f'"{_variable(colour)}"')
-    return text
-
-
-def _variable(colour: str) -> str:
-    return f"var(--c-{colour[1:]}, {colour})" if colour in theme.DARK else colour
-
-
-def _scheme() -> str:
-    """The style variables in both schemes."""
-
-    def listed(colours: Iterable[str]) -> str:
-        return " ".join(
-            f"--c-{name[1:]}: {colour};" for name, colour in zip(theme.DARK, colours, strict=True)
-        )
-
-    light, dark = listed(theme.DARK), listed(theme.DARK.values())
-    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
-
-
-def _script(drawn: "Sequence[Drawing]") -> str:
-    if not drawn:
-        return ""
-    specs = _with_scheme(json.dumps([drawing.spec for drawing in drawn], separators=(",", ":")))
-    code = f"{_vega()}\nconst specs = {specs};\n{_asset('report.js')}"
-    return f'<script type="module">{_inside_script(code)}</script>'
-
-
-@cache
-def _vega() -> str:
-    """Vega, Vega-Lite and vega-embed as one script."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-
-
-def _inside_script(code: str) -> str:
-    """An HTML parser ends a script at the first closing tag, even inside a string."""
-    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
 def _provenance(results: Results) -> str:
     document = json.dumps(results.scenario.document, indent=2, ensure_ascii=False)
     entries = [("Scenario", f"<pre>{_text(document)}</pre>")]
@@ -286,14 +222,5 @@ def _lateness_table(runs: list[Run]) -> str:
     )
 
 
-@cache
-def _asset(name: str) -> str:
-    return resources.files("fullpipe").joinpath("assets", name).read_text(encoding="utf-8")
-
-
 def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _text(value: str) -> str:
-    return escape_html.escape(value)

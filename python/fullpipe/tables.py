@@ -8,11 +8,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fullpipe import agreement, doctor, traces
+from fullpipe import agreement, doctor, kernel_check, traces
 from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, Quantity, flow_alone, shares
 from fullpipe.results import Group, Results, Run
 
 MARK = " !"
+# With more, numbers of calls do not fit a terminal.
+_TRACES_SIDE_BY_SIDE = 4
 
 
 def comparison(results: Results) -> Table:
@@ -196,20 +198,130 @@ def disagreements(report: dict[str, Any]) -> list[str]:
 
 
 def coverage(reports: Sequence[dict[str, Any]]) -> list[Table]:
-    """For each algorithm, how many calls of each trace reached each branch."""
+    """For each algorithm, how many calls reached each branch.
+
+    Few traces stand side by side; of many the sum is shown, with a sign for each trace.
+    """
     made = []
     for algorithm in dict.fromkeys(report["cc"] for report in reports):
         of_it = [report for report in reports if report["cc"] == algorithm]
+        names = [Path(report["trace"]).stem for report in of_it]
+        together = len(of_it) > _TRACES_SIDE_BY_SIDE
         table = _table(f"Branch of {algorithm}")
-        for report in of_it:
-            table.add_column(report["trace"], justify="right")
+        for name in ["All calls"] if together else names:
+            table.add_column(name, justify="right")
+        if together:
+            table.add_column(f"Traces 1 to {len(of_it)}")
+            numbered = ", ".join(f"{number} {name}" for number, name in enumerate(names, 1))
+            table.caption = f"Digits: how long the number of calls of the trace is. Traces: {numbered}."
+            table.caption_justify = "left"
         table.add_column("")
-        branches = zip(*(report["coverage"] for report in of_it), strict=True)
-        for branch in branches:
-            counts = (f"{one['calls']:,}" if one["calls"] else "–" for one in branch)
-            table.add_row(branch[0]["branch"], *counts, Text(branch[0]["summary"], style="dim"))
+        for branch in zip(*(report["coverage"] for report in of_it), strict=True):
+            calls = [one["calls"] for one in branch]
+            if together:
+                signs = "".join(str(min(len(str(count)), 9)) if count else "·" for count in calls)
+                cells = [f"{sum(calls):,}" if sum(calls) else "–", signs]
+            else:
+                cells = [f"{count:,}" if count else "–" for count in calls]
+            table.add_row(branch[0]["branch"], *cells, Text(branch[0]["summary"], style="dim"))
         made.append(table)
     return made
+
+
+def emulator(verdicts: Sequence[kernel_check.RateVerdict]) -> Table:
+    """One row a rate: what was asked, what was measured from outside, and the verdict."""
+    table = _table("Asked")
+    for heading, unit, rare in _OF_THE_EMULATOR:
+        if not rare:
+            _add_numbers(table, heading, unit)
+    table.add_column("", vertical="top")
+    for one in verdicts:
+        verdict = Text(one.word, style=_VERDICTS[one.word])
+        cells = [cell for cell, of in zip(_emulator_cells(one), _OF_THE_EMULATOR, strict=True) if not of[2]]
+        table.add_row(Text(kernel_check.mbit(one.rate_bps), style="bold"), *cells, verdict)
+    return table
+
+
+_VERDICTS = {
+    "true": "green",
+    kernel_check.OUT_OF_REACH: "yellow",
+    kernel_check.LATE: "red",
+    kernel_check.UNTRUE: "bold red",
+}
+# Heading, unit, and whether it is for documents only: a terminal has not the room.
+_OF_THE_EMULATOR = (
+    ("Packets", "", True),
+    ("Late p50", "ms", False),
+    ("p99", "ms", False),
+    ("max", "ms", False),
+    ("Late p99", "ms, full", False),
+    ("Sent", "Mbit/s", False),
+    ("Came", "Mbit/s", False),
+    ("Queue", "ms\n(model)", False),
+    ("Dropped", "%\n(model)", True),
+    ("Dropped", "packets\n(model)", False),
+    ("Other", "packets", False),
+    ("Lost", "packets\n(model)", False),
+    ("Other", "packets", False),
+    ("Own p99", "ms, full", True),
+)
+
+
+def emulator_markdown(verdicts: Sequence[kernel_check.RateVerdict]) -> str:
+    """The same for documents."""
+    headings = ["asked", *(_in_a_line(", ".join(filter(None, of[:2]))) for of in _OF_THE_EMULATOR)]
+    rows = [[*headings, "verdict"], ["---"] * (len(headings) + 1)]
+    for one in verdicts:
+        verdict = ": ".join([one.word, "; ".join(one.wrong)]) if one.wrong else one.word
+        rows.append([kernel_check.mbit(one.rate_bps), *map(_in_a_line, _emulator_cells(one)), verdict])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def emulator_notes(verdicts: Sequence[kernel_check.RateVerdict]) -> list[str]:
+    """What the reader of the table must know."""
+    notes = [
+        f"{kernel_check.mbit(one.rate_bps)} is {one.word}: {'; '.join(one.wrong)}."
+        + (" By the emulator's own record a run would not be marked for it." if one.unnoticed else "")
+        for one in verdicts
+        if not one.true
+    ]
+    light, heavy = kernel_check.LIGHT_LOAD, kernel_check.HEAVY_LOAD
+    return [
+        f"Late: how long after it should have each packet came, at {light:.0%} of the rate on a path of "
+        f"{kernel_check.RTT_MS} ms, as random losses are; full, and all from there to drops: at {heavy:.0%}. "
+        "Model: the path model, told when the sender sent. Other: packets that it decides on otherwise; of "
+        "random losses none may be.",
+        *notes,
+    ]
+
+
+def _emulator_cells(one: kernel_check.RateVerdict) -> list[str]:
+    light, heavy = one.light.measures, one.heavy.measures
+    late, full_late, full = light["late"] or {}, heavy["late"] or {}, heavy["full"]
+    queueing = [((full or {}).get(which) or {}).get("p50_ns") for which in ("queueing", "expected_queueing")]
+    shares = kernel_check.drop_shares(one.heavy)
+    drops, losses = heavy["decisions"], light["decisions"]
+    return [
+        f"{light['sent'] + heavy['sent']:,}",
+        *(_ms(late.get(part)) for part in ("p50_ns", "p99_ns", "max_ns")),
+        _ms(full_late.get("p99_ns")),
+        *("–" if bps is None else f"{bps / 1e6:,.4g}" for bps in (heavy["sent_bps"], heavy["received_bps"])),
+        f"{_ms(queueing[0])}\n({_ms(queueing[1])})",
+        "–" if shares is None else f"{shares[0] * 100:.2f}\n({shares[1] * 100:.2f})",
+        f"{drops['dropped']:,}\n({drops['expected']:,})",
+        f"{drops['differently']:,}",
+        f"{losses['dropped']:,}\n({losses['expected']:,})",
+        f"{losses['differently']:,}",
+        _ms(heavy["own_p99_ns"]),
+    ]
+
+
+def _in_a_line(cell: str) -> str:
+    return cell.replace("\n", " ")
+
+
+def _ms(ns: float | None) -> str:
+    return "–" if ns is None else kernel_check.ms(ns)
 
 
 def controllers(found: Sequence[dict[str, Any]]) -> Table:

@@ -7,14 +7,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 _PATIENCE_S = 0.7
+_ESTIMATE_S = 300.0
 _TITLE = {"sim": "simulator", "kernel": "kernel"}
 
 
 class Watching:
     """A `Watcher` for `fullpipe.api`: call it with a world, runs done and runs in all."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, patience_s: float = _PATIENCE_S) -> None:
         self._console = console
+        self._patience_s = patience_s
         self._began = time.monotonic()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -24,7 +26,11 @@ class Watching:
 
     def __call__(self, world: str, done: float, total: int) -> None:
         """Shows how far a world is."""
-        if not self._console.is_terminal or time.monotonic() - self._began < _PATIENCE_S:
+        self.show(world, done, total, f"{int(done)} of {total} runs")
+
+    def show(self, title: str, done: float, total: float, count: str) -> None:
+        """The same in any unit, with what the reader counts in words."""
+        if not self._console.is_terminal or time.monotonic() - self._began < self._patience_s:
             return
         if self._bars is None:
             self._bars = Progress(
@@ -35,11 +41,13 @@ class Watching:
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
+                # A kernel run takes as long as half of rich's own period, which would then estimate nothing.
+                speed_estimate_period=_ESTIMATE_S,
             )
             self._bars.start()
-        if world not in self._tasks:
-            self._tasks[world] = self._bars.add_task(_TITLE.get(world, world), total=total, count="")
-        self._bars.update(self._tasks[world], completed=done, count=f"{int(done)} of {total} runs")
+        if title not in self._tasks:
+            self._tasks[title] = self._bars.add_task(_TITLE.get(title, title), total=total, count="")
+        self._bars.update(self._tasks[title], completed=done, total=total, count=count)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -24,6 +24,7 @@ CORPUS = {
     "ack-aggregation",
     "bursts",
     "delay-spike",
+    "drip",
     "duplicates",
     "idle",
     "loss-0_1",
@@ -32,7 +33,9 @@ CORPUS = {
     "loss-15",
     "loss-30",
     "outage",
+    "paced",
     "policer",
+    "probe-while-idle",
     "probe-rtt",
     "rate-rtt-change",
     "reordering-loss",
@@ -42,7 +45,13 @@ CORPUS = {
     "twenty-flows",
 }
 # Too large for what they add.
-LEFT_OUT = {"bbr-twenty-flows", "cubic-ack-aggregation", "cubic-probe-rtt"}
+LEFT_OUT = {
+    "bbr-twenty-flows",
+    "cubic-ack-aggregation",
+    "cubic-drip",
+    "cubic-probe-rtt",
+    "cubic-probe-while-idle",
+}
 
 
 def conditions() -> dict[str, Document]:
@@ -105,10 +114,26 @@ def conditions() -> dict[str, Document]:
         add("bursts", 20, path, [{"bursts": {"size": "200 KB", "every": "150 ms"}}])
         add("idle", 30, {**path, "loss": "0.5 %"}, [{"bursts": {"size": "400 KB", "every": "2 s"}}])
         add("long-idle", 50, path, [{"bursts": {"size": "1 MB", "every": "12 s"}}])
+        later = [{"at": "4 s", "rtt": "45 ms"}, {"at": "18 s", "rtt": "50 ms"}]
+        add("drip", 32, {**path, "changes": later}, [{"bursts": {"size": "4 KB", "every": "15 ms"}}])
+        steps = [{"at": f"{at} s", "rtt": f"{40 + at} ms"} for at in (2, 12, 22, 32)]
+        pauses = [{"count": 12, "bursts": {"size": "60 KB", "every": "400 ms"}}]
+        add("probe-while-idle", 45, {**path, "rate": "100 Mbit/s", "changes": steps}, pauses)
         add("trickle", 30, {**path, "loss": "1 %"}, [{"bursts": {"size": "6 KB", "every": "50 ms"}}])
         path = {"rate": "20 Mbit/s", "rtt": "30 ms"}
         add("probe-rtt", 45, {**path, "buffer": "4 bdp"})
         add("probe-rtt-queue", 45, {**path, "buffer": "8 bdp"}, [{"count": 2}])
+    # Slow start after a timeout that stretched ACKs carry past the threshold, of a flow that is paced.
+    outage = [{"at": "4 s", "loss": "100 %"}, {"at": "5 s", "loss": "0 %"}]
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "changes": outage}
+    held = {"before": [{"kind": "jitter", "amplitude": "25 ms"}]}
+    found["cubic-paced"] = {
+        "name": "cubic-paced",
+        "duration": "10 s",
+        "path": {**path, "reverse": held},
+        "hosts": {"pacing": True},
+        "flows": [{"controller": "cubic"}],
+    }
     return found
 
 

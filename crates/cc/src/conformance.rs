@@ -15,6 +15,7 @@
 //! ```
 
 mod bench;
+mod ledger;
 
 use crate::controller::*;
 use bench::Bench;
@@ -53,6 +54,8 @@ pub enum Law {
     ProbeRttIsSmall,
     /// ProbeRTT ends: no more than two seconds and eight round trips.
     ProbeRttEnds,
+    /// In ProbeRTT every ACK marks the sampler application-limited: its low rates are the controller's own doing.
+    ProbeRttMarksItsSamples,
     /// The bandwidth estimate never exceeds the fastest rate at which the path can deliver by more than its rounding.
     EstimateIsAtMostThePath,
     /// The minimum RTT never falls below the path's.
@@ -65,6 +68,12 @@ pub enum Law {
     StartTimeDoesNotMatter,
     /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than twice.
     IdleDoesNotGrow,
+    /// What the application limits does not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
+    IdleDoesNotEndStartup,
+    /// RTTs that vary by less than four milliseconds do not end slow start (RFC 9406 section 4.2, `MIN_RTT_THRESH`).
+    JitterDoesNotEndSlowStart,
+    /// The delivery-rate samples are those of the definition. It judges [`crate::delivery::Sampler`], not the controller.
+    SampleFollowsItsDefinition,
 }
 
 impl Law {
@@ -95,6 +104,9 @@ pub struct Path {
     pub queue: u32,
     /// Segments lost at random, of a thousand.
     pub loss_per_mille: u32,
+    /// Segments held back by a quarter of [`Path::rtt`] at random, of a thousand: they arrive out of order, and what is then
+    /// retransmitted was not lost.
+    pub late_per_mille: u32,
     /// The seed of the losses and of the controller's draws.
     pub seed: u64,
     /// Segments to deliver.
@@ -103,6 +115,9 @@ pub struct Path {
     pub start: Time,
     /// The controller's configuration.
     pub config: Config,
+    /// What it says of itself ([`ControllerInfo::answers_delay`](crate::ControllerInfo::answers_delay)); if so,
+    /// [`Law::JitterDoesNotEndSlowStart`] does not bind it.
+    pub answers_delay: bool,
 }
 
 impl Path {
@@ -118,6 +133,7 @@ impl Default for Path {
             rtt: Duration::from_millis(40),
             queue: 70,
             loss_per_mille: 0,
+            late_per_mille: 0,
             seed: 1,
             segments: 20_000,
             start: Time::from_micros(1_000_000),
@@ -130,6 +146,7 @@ impl Default for Path {
                 paced: true,
                 hz: 1000,
             },
+            answers_delay: false,
         }
     }
 }
@@ -151,8 +168,10 @@ pub struct Outcome {
 pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     check_run(path, &new)?;
     check_start_time(path, &new)?;
+    check_reordering(path, &new)?;
     check_full_pipe(path, &new)?;
     check_timeout(path, &new)?;
+    check_jitter(path, &new)?;
     check_idle(path, &new)
 }
 
@@ -181,6 +200,15 @@ pub fn check_start_time<C: Controller>(
     )
 }
 
+/// Holds segments back, so that some retransmissions are spurious and their samples short.
+pub fn check_reordering<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let segments = path.segments.min(5_000);
+    check_run(&Path { late_per_mille: path.late_per_mille.max(20), segments, ..*path }, new).map(|_| ())
+}
+
 /// Without loss and with a queue of a bandwidth-delay product, half the path must be used.
 pub fn check_full_pipe<C: Controller>(
     path: &Path,
@@ -188,7 +216,13 @@ pub fn check_full_pipe<C: Controller>(
 ) -> Result<(), Broken> {
     let bdp = path.rate.bytes_in(path.rtt).as_u64() / path.config.mss as u64 + 1;
     let queue = (bdp as u32).clamp(16, Path::MAX_QUEUE);
-    let path = Path { loss_per_mille: 0, queue, segments: path.segments.max(bdp as u32 * 60), ..*path };
+    let path = Path {
+        loss_per_mille: 0,
+        late_per_mille: 0,
+        queue,
+        segments: path.segments.max(bdp as u32 * 60),
+        ..*path
+    };
     let outcome = check_run(&path, &new)?;
     let law = Law::FillsTheLosslessPipe;
     let binds = law.binds(new(&path.config, &at_start(&path)).snapshot().phase);
@@ -215,11 +249,12 @@ pub fn check_timeout<C: Controller>(
     Ok(())
 }
 
-/// A flow that keeps four segments in flight and says so must not end with a large window.
+/// A flow that keeps four segments in flight and says so must not end with a large window, nor take its own rate for the
+/// path's.
 pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     let mut controller = new(&path.config, &at_start(path));
     let mut connection = at_start(path);
-    let initial = controller.limits().cwnd;
+    let (initial, initial_phase) = (controller.limits().cwnd, controller.snapshot().phase);
     for round in 1..200u64 {
         connection.now += path.rtt;
         connection.jiffies = jiffies(path, connection.now);
@@ -251,10 +286,61 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
             max_packets_out: 4,
             may_raise_cwnd: true,
         });
+        let phase = controller.snapshot().phase;
+        let ended = initial_phase == Phase::Startup && !matches!(phase, Phase::Startup | Phase::ProbeRtt);
+        let law = Law::IdleDoesNotEndStartup;
+        broken_unless(!ended, law, connection.now, phase as u64, Phase::Startup as u64)?;
     }
     // Startup's gain of 2.89 on four segments, and bursts.
     let (cwnd, bound) = (controller.limits().cwnd, initial.max(8) * 3);
     broken_unless(cwnd <= bound, Law::IdleDoesNotGrow, connection.now, cwnd as u64, bound as u64)
+}
+
+/// A flow in slow start whose RTT rises from 20 ms by a bit less than four stays in it.
+pub fn check_jitter<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let least = Duration::from_millis(20);
+    let mut connection = Connection { srtt: least, min_rtt: least, ..at_start(path) };
+    let mut controller = new(&path.config, &connection);
+    if path.answers_delay || controller.snapshot().phase != Phase::SlowStart {
+        return Ok(());
+    }
+    for acked in 1..200u64 {
+        // Further apart than a train's ACKs.
+        connection.now += Duration::from_millis(3);
+        connection.jiffies = jiffies(path, connection.now);
+        connection.delivered += 1;
+        connection.delivered_time = connection.now;
+        let jitter = if acked > 50 { Duration::from_micros(3_900) } else { Duration::ZERO };
+        controller.on_ack(&Ack {
+            connection,
+            prior_in_flight: 20,
+            newly_delivered: 1,
+            newly_lost: 0,
+            newly_acked: 1,
+            rtt: Some(least + jitter),
+            maybe_delayed: false,
+            una_advanced: true,
+            snd_una: acked,
+            snd_nxt: acked + 20,
+            sample: RateSample::NONE,
+            cwnd_limited: true,
+            max_packets_out: 20,
+            may_raise_cwnd: true,
+        });
+        let limits = controller.limits();
+        let (law, bound) = (Law::JitterDoesNotEndSlowStart, Limits::INFINITE as u64);
+        broken_unless(
+            limits.ssthresh == Limits::INFINITE,
+            law,
+            connection.now,
+            limits.ssthresh as u64,
+            bound,
+        )?;
+    }
+    Ok(())
 }
 
 fn broken_unless(holds: bool, law: Law, at: Time, seen: u64, bound: u64) -> Result<(), Broken> {
@@ -299,7 +385,7 @@ mod tests {
     fn every_controller_obeys_the_laws_on_a_clean_path() {
         for info in CATALOGUE {
             for hz in [100, 250, 1000] {
-                let mut path = Path::default();
+                let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
                 path.config.hz = hz;
                 check_all(&path, controller(info.name))
                     .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
@@ -310,7 +396,7 @@ mod tests {
     #[test]
     fn every_controller_obeys_the_laws_unpaced() {
         for info in CATALOGUE {
-            let mut path = Path::default();
+            let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
             path.config.paced = false;
             check_all(&path, controller(info.name))
                 .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));

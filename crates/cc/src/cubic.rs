@@ -139,6 +139,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "grows along a cubic curve of time around the window of the last loss",
     source: "Linux 6.12 net/ipv4/tcp_cubic.c; RFC 9438",
     linux_name: Some("cubic"),
+    answers_delay: false,
     parameters: PARAMETERS,
 };
 

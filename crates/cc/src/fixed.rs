@@ -49,6 +49,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "keeps its window, or its rate, whatever happens: an instrument, no congestion control",
     source: SOURCE,
     linux_name: None,
+    answers_delay: false,
     parameters: &[
         ParameterInfo {
             name: "cwnd",

@@ -78,6 +78,8 @@ pub struct ControllerInfo {
     pub source: &'static str,
     /// The name under which Linux has the same algorithm (`net.ipv4.tcp_congestion_control`), if it has.
     pub linux_name: Option<&'static str>,
+    /// Whether it takes any delay for congestion, so that the law of jitter in slow start does not bind it.
+    pub answers_delay: bool,
     /// Its parameters.
     pub parameters: &'static [ParameterInfo],
 }

@@ -25,6 +25,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "one segment more a round, half the window on loss",
     source: "RFC 5681; Linux 6.12 net/ipv4/tcp_cong.c",
     linux_name: Some("reno"),
+    answers_delay: false,
     parameters: &CoreParams::INFO,
 };
 

@@ -69,6 +69,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "keeps a few segments in the queue, by the RTT above the smallest seen",
     source: "Linux 6.12 net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995",
     linux_name: Some("vegas"),
+    answers_delay: true,
     parameters: &[
         segments("alpha", 2, "grow with fewer segments than this in the queue"),
         segments("beta", 4, "shrink with more segments than this in the queue"),

@@ -113,6 +113,43 @@ mod tests {
         assert_eq!(filter.get(), 50);
     }
 
+    fn after(candidates: [(u32, u32); 3], time: u32, value: u32) -> [(u32, u32); 3] {
+        after_in(10, candidates, time, value)
+    }
+
+    fn after_in(window: u32, candidates: [(u32, u32); 3], time: u32, value: u32) -> [(u32, u32); 3] {
+        let mut filter = WindowedMax::from_candidates(candidates.map(|(time, value)| Sample { time, value }));
+        filter.update(window, time, value);
+        filter.candidates().map(|sample| (sample.time, sample.value))
+    }
+
+    #[test]
+    fn runners_up_are_taken_from_the_second_quarter_and_the_second_half() {
+        // Of a window of twelve.
+        let old = [(0, 100), (0, 90), (0, 80)];
+        assert_eq!(after_in(12, old, 3, 50), old);
+        assert_eq!(after_in(12, old, 4, 50), [(0, 100), (4, 50), (4, 50)]);
+        let old = [(0, 100), (2, 90), (2, 80)];
+        assert_eq!(after_in(12, old, 6, 50), old);
+        assert_eq!(after_in(12, old, 7, 50), [(0, 100), (2, 90), (7, 50)]);
+        let old = [(0, 100), (2, 90), (4, 80)];
+        assert_eq!(after_in(12, old, 9, 50), old);
+    }
+
+    #[test]
+    fn a_window_of_silence_forgets_everything_but_not_a_tick_earlier() {
+        let old = [(0, 100), (0, 90), (0, 80)];
+        assert_eq!(after(old, 10, 50), [(0, 100), (10, 50), (10, 50)]);
+        assert_eq!(after(old, 11, 50), [(11, 50); 3]);
+    }
+
+    #[test]
+    fn a_successor_that_is_too_old_itself_is_passed_over() {
+        let old = [(0, 100), (1, 90), (5, 80)];
+        assert_eq!(after(old, 11, 50), [(1, 90), (5, 80), (11, 50)]);
+        assert_eq!(after(old, 12, 50), [(5, 80), (12, 50), (12, 50)]);
+    }
+
     #[test]
     fn the_approximation_differs_from_an_exact_sliding_maximum() {
         // 70 at round 2 falls in the first quarter of the window, where no runner-up is taken; the 65 after it is. When the

@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Duration, Time};
 
-use crate::sys;
+use crate::sys::{self, datagram::realtime_offset_ns};
 
 /// Time since an origin. Copies share the origin, so that all threads of a run agree.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,33 @@ impl Clock {
     /// Sleeps until `time`; returns at once if it has passed.
     pub fn sleep_until(&self, time: Time) {
         sys::sleep_until_ns(self.origin_ns.saturating_add(time.as_nanos()));
+    }
+}
+
+/// Turns the kernel's stamps, which are of CLOCK_REALTIME, into times of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StampClock {
+    offset_ns: i64,
+    within_ns: u64,
+}
+
+impl StampClock {
+    /// Looks how far the two clocks are apart now.
+    pub(crate) fn now() -> StampClock {
+        let (offset_ns, within_ns) = realtime_offset_ns();
+        StampClock { offset_ns, within_ns }
+    }
+
+    /// The time of a stamp; zero if it was before the start.
+    pub(crate) fn since_start(self, stamp_ns: u64, clock: Clock) -> Time {
+        let monotonic = stamp_ns.saturating_add_signed(-self.offset_ns);
+        Time::from_nanos(monotonic.saturating_sub(clock.origin_ns))
+    }
+
+    /// By how much times may be off: what reading the clocks left open, and what they moved apart since.
+    pub(crate) fn error_ns(self) -> u64 {
+        let (offset_ns, within_ns) = realtime_offset_ns();
+        self.within_ns + within_ns + offset_ns.abs_diff(self.offset_ns)
     }
 }
 

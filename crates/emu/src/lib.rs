@@ -7,12 +7,14 @@
 //!
 //! In reading order:
 //!
-//! * [`run`](mod@run): one run from preparation to record, and what makes it untrustworthy.
+//! * [`run`](mod@run): one run from preparation to record, and what makes it untrustworthy. `threads`: the hosts' and the
+//!   ferry's, started and stopped together.
 //! * [`namespace`]: rights, network namespaces that belong to threads, settings, dying with the parent.
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again.
 //! * `ferry`: carries packets from one device through the path to the other and records how late it was.
 //! * [`host`]: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
 //! * [`tcp_info`]: what a kernel socket tells about itself.
+//! * [`probe`](mod@probe): holds the emulator to what was asked of it, by numbered and stamped datagrams.
 //! * [`tap`]: records what the kernel's congestion control is told and decides, call by call.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * `histogram` and `rates`: arithmetic.
@@ -32,16 +34,19 @@ pub mod histogram;
 pub mod host;
 mod merge;
 pub mod namespace;
+pub mod probe;
 pub mod run;
 pub mod shell;
 mod sys;
 pub mod tap;
 pub mod tcp_info;
+mod threads;
 pub mod tun;
 
 pub use doctor::{Check, doctor};
 pub use error::EmuError;
 pub use namespace::die_with_parent;
+pub use probe::probe;
 pub use run::run;
 pub use shell::shell;
 pub use tap::record;

@@ -1,44 +1,34 @@
 //! One run of a scenario over the machine's own TCP.
 //!
-//! Three threads: the sending host and the receiving host, each in a network namespace of its own, and the ferry that
-//! carries packets between their TUN devices. The calling thread waits. Everything belongs to the process, so
-//! however it ends, nothing remains.
+//! Three threads (`threads.rs`): the sending host and the receiving host, each in a network namespace of its own, and the
+//! ferry that carries packets between their TUN devices. Everything belongs to the process, so however it ends, nothing
+//! remains.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{Provenance, Run, World};
-use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
-use fullpipe_units::{Duration, Rate, Time};
+use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_units::Duration;
 
 use crate::EmuError;
-use crate::clock::Clock;
-use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
+use crate::ferry::FerryReport;
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
-use crate::host::{self, FIRST_PORT, MAX_FLOWS, Progress};
-use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, sysctl, wait_for};
+use crate::host::{MAX_FLOWS, Progress};
+use crate::namespace::{ask_to_die_with_parent, become_capable, sysctl};
 use crate::sys;
 use crate::tap::Tapped;
-use crate::tun::{Address, Tun, transmit_drops};
+use crate::threads::{self, Carried, Ready};
 
-/// Between the last preparation and the start of the run, so that every thread stands ready.
-const GET_READY: Duration = Duration::from_millis(5);
 /// A run is untrustworthy if more than one packet in a hundred left later than this, or than
 /// [`LATENESS_SHARE`] of the base RTT if that is more.
-const LATENESS_LIMIT: Duration = Duration::from_millis(1);
+pub(crate) const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 /// A run is untrustworthy if the ferry stood still for longer than this, or for longer than it takes to fill half of the
 /// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
 /// path's doing. Below [`LATENESS_LIMIT`] it does not matter.
 const STALL_LIMIT: Duration = Duration::from_millis(10);
-/// Up to this rate the end hosts have real-time priority, too. Faster ones need so much time that, together with the
-/// ferry, they would run into the kernel's limit for real-time work (95 %), which then stops the ferry for 50 ms.
-const REALTIME_HOSTS_UP_TO: Rate = Rate::from_bits_per_sec(200_000_000);
 /// 5 %: one in so many.
 const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
@@ -59,191 +49,29 @@ pub(crate) fn run_tapped(spec: &Spec, seed: u64, tapped: Option<&Tapped>) -> Res
     become_capable()?;
     ask_to_die_with_parent();
     let abort = AtomicBool::new(false);
-    let shared = Shared {
-        spec,
-        seed,
-        tapped,
-        progress: Progress::of(spec),
-        stop: AtomicBool::new(false),
-        abort: tapped.map_or(&abort, |tapped| &tapped.abort),
-        stop_ferry: event_fd()?,
-        done: event_fd()?,
-    };
-    let (sent, received, ferried) = thread::scope(|scope| {
-        let (sender_up, sender_ready) = mpsc::channel();
-        let (receiver_up, receiver_ready) = mpsc::channel();
-        let (ferry_up, ferry_ready) = mpsc::channel();
-        let (sender_go, sender_start) = mpsc::channel();
-        let (receiver_go, receiver_start) = mpsc::channel();
-        let (ferry_go, ferry_start) = mpsc::channel();
-        let shared = &shared;
-        let sender = scope.spawn(move || shared.sending_host(sender_up, sender_start));
-        let receiver = scope.spawn(move || shared.receiving_host(receiver_up, receiver_start));
-        // A thread that fails to prepare drops its end of the channel; joining it tells why.
-        let (Ok(near), Ok(far)) = (sender_ready.recv(), receiver_ready.recv()) else {
-            drop((sender_go, receiver_go));
-            return (sender.join(), receiver.join(), Ok(Err(EmuError::Stopped("ferry"))));
-        };
-        let ferry = scope.spawn(move || shared.ferry((near, far), ferry_up, ferry_start));
-        if ferry_ready.recv().is_ok() {
-            let clock = Clock::start_in(GET_READY);
-            // A thread that is gone by now has an error to tell.
-            let _ = (ferry_go.send(clock), receiver_go.send(clock), sender_go.send(clock));
-            wait_for(&shared.done).unwrap_or(());
-        }
-        drop((sender_go, receiver_go, ferry_go));
-        let sent = sender.join();
-        shared.stop.store(true, Ordering::Release);
-        sys::signal_event(&shared.stop_ferry);
-        (sent, receiver.join(), ferry.join())
-    });
-    let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
-    let (sent, near) = sent.map_err(|_| EmuError::Stopped("sending host"))??;
-    let far = received.map_err(|_| EmuError::Stopped("receiving host"))??;
-    Ok(record(spec, seed, sent, [near, far], ferried?))
-}
-
-fn event_fd() -> Result<OwnedFd, EmuError> {
-    sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))
-}
-
-/// What the threads of a run share.
-struct Shared<'a> {
-    spec: &'a Spec,
-    seed: u64,
-    /// Which flows are recorded, if any.
-    tapped: Option<&'a Tapped>,
-    progress: Vec<Progress>,
-    /// The receiver may go.
-    stop: AtomicBool,
-    /// The ferry failed, or the recorder is full, so the sender should not go on.
-    abort: &'a AtomicBool,
-    stop_ferry: OwnedFd,
-    /// Some thread has ended.
-    done: OwnedFd,
-}
-
-/// What a host says about itself after a run.
-struct HostReport {
-    settings: Vec<(String, String)>,
-    untrustworthy: Vec<String>,
-}
-
-impl Shared<'_> {
-    fn sending_host(
-        &self,
-        ready: Outbox<Arc<Tun>>,
-        start: Inbox<Clock>,
-    ) -> Result<(SenderReport, HostReport), EmuError> {
-        let _signal = SignalOnDrop(&self.done);
-        let (tun, mut report) = self.prepare_host("sender", host::SENDER)?;
-        if let Some(tapped) = self.tapped {
+    let abort = tapped.map_or(&abort, |tapped| &tapped.abort);
+    let progress = Progress::of(spec);
+    let sending = |host: Ready<'_>| {
+        if let Some(tapped) = tapped {
             tapped.is_here();
         }
-        let names: Vec<&str> = self.spec.flows.iter().filter_map(|flow| self.algorithm_of(flow)).collect();
+        let names: Vec<&str> = spec.flows.iter().filter_map(|flow| algorithm_of(flow, tapped)).collect();
         check_algorithms(&names)?;
-        let _ = ready.send(Arc::clone(&tun));
-        drop(ready);
-        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
-        let sender = Sender::new(self.spec, self.seed, clock, &self.progress)?;
-        let sent = sender.with_algorithms(&names).run(self.abort)?;
-        report.note_drops(&tun, "sender");
-        Ok((sent, report))
-    }
-
-    fn receiving_host(&self, ready: Outbox<Arc<Tun>>, start: Inbox<Clock>) -> Result<HostReport, EmuError> {
-        let (tun, mut report) = self.prepare_host("receiver", host::RECEIVER)?;
-        let receiver = Receiver::listen(self.spec)?;
-        let _ = ready.send(Arc::clone(&tun));
-        drop(ready);
-        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
-        receiver.run(self.spec, clock, &self.progress, &self.stop)?;
-        report.note_drops(&tun, "receiver");
-        Ok(report)
-    }
-
-    /// What a flow sets as its congestion control. The scenario has been checked: each has one.
-    fn algorithm_of(&self, flow: &FlowSpec) -> Option<&'static str> {
-        self.tapped.map_or_else(|| flow.controller.linux_name(), |tapped| tapped.name_for(flow))
-    }
-
-    /// Makes a namespace of the calling thread's own, sets it up, and connects it to the path.
-    fn prepare_host(
-        &self,
-        name: &str,
-        address: std::net::Ipv4Addr,
-    ) -> Result<(Arc<Tun>, HostReport), EmuError> {
-        enter_new_network()?;
-        // Where a priority is refused, it is refused to the ferry as well, which reports it.
-        let _ = if fullpipe_path::highest_rate(&self.spec.forward) <= REALTIME_HOSTS_UP_TO {
-            sys::become_realtime(sys::Realtime::Host)
-        } else {
-            sys::become_less_nice()
-        };
-        let untrustworthy = host::tune(&self.spec.hosts);
-        let tun = Tun::create(Address { own: address, prefix: 30, mtu: self.spec.mtu_bytes })?;
-        let settings = host::recorded_settings(name);
-        Ok((Arc::new(tun), HostReport { settings, untrustworthy }))
-    }
-
-    fn ferry(
-        &self,
-        ends: (Arc<Tun>, Arc<Tun>),
-        ready: Outbox<()>,
-        start: Inbox<Clock>,
-    ) -> Result<FerryReport, EmuError> {
-        let _signal = SignalOnDrop(&self.done);
-        let spec = self.spec;
-        let delays =
-            |delay: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(delay).collect() };
-        let (forward, reverse) = (delays(|flow| flow.extra_forward_ns), delays(|flow| flow.extra_reverse_ns));
-        let classes = Classes { first_port: FIRST_PORT, flows: spec.flows.len() as u32 };
-        let plans = (
-            DirectionPlan {
-                elements: &spec.forward,
-                class_delays: &forward,
-                seed: Stream::Forward.seed(self.seed),
-                gro: spec.hosts.gro_ns,
-            },
-            DirectionPlan {
-                elements: &spec.reverse,
-                class_delays: &reverse,
-                seed: Stream::Reverse.seed(self.seed),
-                gro: Duration::ZERO,
-            },
-        );
-        let mut ferry = Ferry::new(ends, plans, classes)?;
-        ferry.sample_every(spec.sample_interval_ns);
-        let _ = ready.send(());
-        drop(ready);
-        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
-        let outcome = ferry.run(clock, Time::ZERO.saturating_add(spec.duration_ns), &self.stop_ferry);
-        if outcome.is_err() {
-            self.abort.store(true, Ordering::Release);
-        }
-        outcome
-    }
+        let clock = host.start()?;
+        Sender::new(spec, seed, clock, &progress)?.with_algorithms(&names).run(abort)
+    };
+    let receiving = |host: Ready<'_>| {
+        let receiver = Receiver::listen(spec)?;
+        let stop = host.stop;
+        let clock = host.start()?;
+        receiver.run(spec, clock, &progress, stop)
+    };
+    Ok(record(spec, seed, threads::carry(spec, seed, abort, sending, receiving)?))
 }
 
-impl HostReport {
-    /// A frame that the kernel dropped before the ferry saw it was a loss that the path did not decide.
-    fn note_drops(&mut self, tun: &Tun, host: &str) {
-        let drops = transmit_drops(tun.name());
-        if drops > 0 {
-            self.untrustworthy.push(format!(
-                "the {host}'s kernel dropped {drops} frames because the emulator did not fetch them in time"
-            ));
-        }
-    }
-}
-
-/// Tells the waiting thread that this one has ended, also by a panic.
-struct SignalOnDrop<'a>(&'a OwnedFd);
-
-impl Drop for SignalOnDrop<'_> {
-    fn drop(&mut self) {
-        sys::signal_event(self.0);
-    }
+/// What a flow sets as its congestion control. The scenario has been checked: each has one.
+fn algorithm_of(flow: &FlowSpec, tapped: Option<&Tapped>) -> Option<&'static str> {
+    tapped.map_or_else(|| flow.controller.linux_name(), |tapped| tapped.name_for(flow))
 }
 
 /// Refuses what the kernel world cannot do, before anything is set up.
@@ -310,7 +138,8 @@ pub(crate) fn no_algorithm(name: &str, error: io::Error) -> EmuError {
 }
 
 /// Puts the threads' reports together.
-fn record(spec: &Spec, seed: u64, sent: SenderReport, hosts: [HostReport; 2], ferried: FerryReport) -> Run {
+fn record(spec: &Spec, seed: u64, carried: Carried<SenderReport, ()>) -> Run {
+    let Carried { sent, hosts, ferried, .. } = carried;
     let lateness = ferried.lateness.lateness();
     let mut untrustworthy = sent.failures;
     let mut sysctls = Vec::new();
@@ -403,7 +232,7 @@ mod tests {
     use fullpipe_path::config::{QueueLimit, Schedule};
     use fullpipe_scenario::controller::ControllerChoice;
     use fullpipe_scenario::spec::{HostSpec, Workload};
-    use fullpipe_units::Bytes;
+    use fullpipe_units::{Bytes, Rate, Time};
 
     fn spec(buffer_bytes: u64) -> Spec {
         let delay =

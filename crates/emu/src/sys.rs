@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use fullpipe_units::Duration;
 
 pub(crate) mod bpf;
+pub(crate) mod datagram;
 pub(crate) mod libbpf;
 pub(crate) mod process;
 

@@ -1,7 +1,8 @@
-//! Lists that Python shows, as JSON.
+//! Lists and measures that Python shows, as JSON.
 
 use fullpipe_cc::params::{CATALOGUE, ControllerInfo, Kind, ParameterInfo};
 use fullpipe_emu::Check;
+use fullpipe_emu::probe::{Measured, Trip};
 use serde_json::{Value, json};
 
 /// The controllers: name, summary, source, kernel (name in Linux or null) and parameters of each.
@@ -12,6 +13,20 @@ pub(crate) fn controllers_json() -> String {
 /// What the kernel world needs: name, ok, found and mend of each check.
 pub(crate) fn checks_json(checks: &[Check]) -> String {
     Value::from_iter(checks.iter().map(check)).to_string()
+}
+
+/// What a probe measured; names are those of the Rust type.
+pub(crate) fn measured_json(measured: &Measured) -> String {
+    serde_json::to_string(measured).expect("measures are plain data")
+}
+
+/// Of each datagram in order: when it was sent, when it arrived, when it should have, and 1 if it should have at all, else 0.
+/// Times are nanoseconds since the start, -1 where there is none.
+pub(crate) fn trip_columns(trips: &[Trip]) -> Vec<u8> {
+    let time = |time: Option<u64>| time.map_or(-1, |time| time as i64);
+    let numbers =
+        |trip: &Trip| [trip.sent_ns as i64, time(trip.received_ns), time(trip.due_ns), trip.expected.into()];
+    trips.iter().flat_map(numbers).flat_map(i64::to_ne_bytes).collect()
 }
 
 fn controller(info: &ControllerInfo) -> Value {

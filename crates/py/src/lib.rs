@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fullpipe_cc::replay::Ops;
 use fullpipe_record::{Run, parquet, table::Table};
 use fullpipe_scenario::{Format, Spec};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -66,6 +67,16 @@ impl Answer {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world.
+#[pyfunction]
+fn build(world: &str) -> PyResult<&'static str> {
+    match world {
+        "sim" => Ok(env!("FULLPIPE_SIM_BUILD")),
+        "kernel" => Ok(env!("FULLPIPE_KERNEL_BUILD")),
+        _ => Err(PyValueError::new_err(format!("{world:?} is no world; expected \"sim\" or \"kernel\""))),
+    }
 }
 
 /// JSON Schema of a scenario document.
@@ -141,6 +152,24 @@ fn kernel_record<'py>(
     Ok((summary, PyBytes::new(py, &file)))
 }
 
+/// Sends numbered datagrams over a spec's forward path and measures what became of them: the measures as JSON, and of each
+/// datagram four 64-bit integers in this machine's order. Only in a fresh single-threaded process of its own.
+#[pyfunction]
+fn kernel_probe<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    probe_json: &str,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    fullpipe_emu::die_with_parent();
+    let spec = read_spec(py, spec_json)?;
+    let probe =
+        serde_json::from_str(probe_json).map_err(|error| PyValueError::new_err(format!("probe: {error}")))?;
+    let outcome = py.detach(|| fullpipe_emu::probe(&spec, seed, &probe));
+    let (measured, trips) = outcome.map_err(|error| world_error(py, &error))?;
+    Ok((catalogue::measured_json(&measured), PyBytes::new(py, &catalogue::trip_columns(&trips))))
+}
+
 /// Replays a trace without the GIL: JSON with calls, the first difference and the branches reached.
 #[pyfunction]
 fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
@@ -175,8 +204,8 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, controllers, kernel_doctor, kernel_record, kernel_run, replay, resolve, schema, shell,
-        simulate, version,
+        Cancel, build, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, replay, resolve,
+        schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ScenarioError, TraceError, WorldError};

@@ -171,7 +171,7 @@ impl Flow {
         if self.write_due <= now
             && let (Some(bursts), Some(sender)) = (&mut self.config.bursts, &mut self.sender)
         {
-            sender.on_written(now, bursts.take(now).as_u64() / self.config.sender.controller.mss as u64, out);
+            sender.on_burst(now, bursts.take(now).as_u64() / self.config.sender.controller.mss as u64, out);
             self.write_due = bursts.due();
         }
         self.update_own_due();

@@ -96,6 +96,25 @@ fn the_receive_window_caps_a_long_path() {
     assert!(rate < cap && rate > 0.9 * cap, "{rate} against a cap of {cap}");
 }
 
+/// The writer of a full send buffer comes back when a third of it is free, so that what is in flight swings between two
+/// thirds of it and all.
+#[test]
+fn the_send_buffer_caps_a_long_path() {
+    for controller in ["cubic", "bbr1"] {
+        let mut document =
+            alone(controller, json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "20 s");
+        document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", "6 MB"] });
+        let run = run(&document, 1);
+        let in_flight = &run.flows[0].series.inflight;
+        let after_start = in_flight.len() / 2;
+        let most = *in_flight[after_start..].iter().max().expect("samples") as f64 * 1448.0;
+        let mean = in_flight[after_start..].iter().map(|segments| *segments as f64).sum::<f64>() * 1448.0
+            / (in_flight.len() - after_start) as f64;
+        assert!((0.8e6 * 6.0..1e6 * 6.0).contains(&most), "{controller}: {most}");
+        assert!(mean < 0.95 * most && mean > 0.6 * 6e6, "{controller}: {mean} of {most}");
+    }
+}
+
 #[test]
 fn a_finite_flow_delivers_every_byte_and_ends() {
     for (size, path) in [

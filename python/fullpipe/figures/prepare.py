@@ -142,8 +142,8 @@ def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
     return rates.filter(pl.col("span") >= step_s / 2).drop("span")
 
 
-def line(series: pl.DataFrame, column: str, *, end_s: float) -> pl.DataFrame:
-    """A column over time, by flow, in at most `MAX_POINTS` points each: columns time_s, flow, value.
+def line(series: pl.DataFrame, column: str, *, end_s: float, max_points: int = MAX_POINTS) -> pl.DataFrame:
+    """A column over time, by flow, in at most `max_points` points each: columns time_s, flow, value.
 
     A bin keeps its lowest and its highest sample, so that short dips and peaks stay visible.
     """
@@ -153,9 +153,9 @@ def line(series: pl.DataFrame, column: str, *, end_s: float) -> pl.DataFrame:
         .sort("flow", "time_s", maintain_order=True)
     )
     most = frame.group_by("flow").len()["len"].max()
-    if not isinstance(most, int) or most <= MAX_POINTS:
+    if not isinstance(most, int) or most <= max_points:
         return frame
-    bins = MAX_POINTS // 2
+    bins = max_points // 2
     binned = frame.with_columns((pl.col("time_s") / end_s * bins).floor().clip(0, bins - 1).alias("bin"))
     together = binned.group_by("flow", "bin", maintain_order=True)
     low = together.agg(pl.col("time_s", "value").get(pl.col("value").arg_min()))

@@ -3,7 +3,8 @@
 In: one blob on stdin, the request as JSON. The pipe stays open while the parent lives; when it closes, this
 process ends. Out: blobs on stdout. The first is a header as JSON; if it says ok, three more follow: summary
 as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two follow:
-summary as JSON and the trace as Parquet. A blob is its length in 8 bytes, big endian, and its bytes.
+summary as JSON and the trace as Parquet; if it has a probe, two as well: measures as JSON and the datagrams
+as integers. A blob is its length in 8 bytes, big endian, and its bytes.
 """
 
 import json
@@ -24,6 +25,8 @@ def main() -> None:
     try:
         if "record" in request:
             summary, *parts = _native.kernel_record(request["spec"], request["seed"], request["record"])
+        elif "probe" in request:
+            summary, *parts = _native.kernel_probe(request["spec"], request["seed"], request["probe"])
         else:
             summary, *parts = _native.kernel_run(request["spec"], request["seed"])
     except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from fullpipe import _native
@@ -30,7 +30,7 @@ def run(jobs: Sequence[Job], progress: Progress = ignore_progress) -> list[Run]:
     runs = []
     for number, job in enumerate(jobs):
         progress(number)
-        runs.append(_run_in_child(job, lambda fraction, number=number: progress(number + fraction)))  # type: ignore[misc]
+        runs.append(run_one(job, lambda fraction, number=number: progress(number + fraction)))  # type: ignore[misc]
     progress(len(jobs))
     return runs
 
@@ -45,7 +45,19 @@ def record(job: Job, algorithm: str, progress: Progress = ignore_progress) -> tu
     return summary.decode(), trace
 
 
-def _run_in_child(job: Job, tick: Progress) -> Run:
+def probe(job: Job, sent: Mapping[str, int], progress: Progress = ignore_progress) -> tuple[str, bytes]:
+    """Sends numbered datagrams over the forward path of a job and measures what became of them.
+
+    `sent` says what, and what was asked of the path; its names are those of `Probe` in the native half.
+    Returns the measures as JSON, and four 64-bit integers a datagram (see `_native.kernel_probe`).
+    """
+    request = {"spec": job.alternative.spec_json, "seed": job.seed, "probe": json.dumps(dict(sent))}
+    summary, trips = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
+    return summary.decode(), trips
+
+
+def run_one(job: Job, tick: Progress = ignore_progress) -> Run:
+    """Runs one job. What `tick` raises ends the child and goes through."""
     request = {"spec": job.alternative.spec_json, "seed": job.seed}
     return _result(job, *_ask(request, job.alternative.duration_s, tick))
 

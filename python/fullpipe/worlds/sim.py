@@ -20,7 +20,7 @@ def run(jobs: Sequence[Job], progress: Progress = ignore_progress, workers: int 
     """Runs the jobs and returns one run for each, in their order."""
     cancel = _native.Cancel()
     with ThreadPoolExecutor(workers or cores(), thread_name_prefix="fullpipe-sim") as pool:
-        futures = [pool.submit(_simulate, job, cancel) for job in jobs]
+        futures = [pool.submit(run_one, job, cancel) for job in jobs]
         try:
             pending = set(futures)
             while pending:
@@ -40,6 +40,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _simulate(job: Job, cancel: _native.Cancel) -> Run:
+def run_one(job: Job, cancel: _native.Cancel) -> Run:
+    """Runs one job on the calling thread, until it is done or cancelled."""
     summary, flows, links = _native.simulate(job.alternative.spec_json, job.seed, cancel)
     return Run.of(job.alternative, NAME, job.seed, summary, flows, links)

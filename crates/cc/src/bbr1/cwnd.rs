@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(bdp(bw, 10_000, UNIT), 10, "the bandwidth rounded down, and the product up");
         assert_eq!(bdp(bw, 10_002, UNIT), 11);
         assert_eq!(bdp(bw, NO_RTT, UNIT), 10);
+        assert_eq!(bdp(1 << 14, 1 << 10, UNIT), 1, "nothing to round");
         for (cwnd, burst, probing, expected) in
             [(10, 1, false, 14), (11, 1, false, 14), (11, 1, true, 16), (10, 2, false, 16)]
         {
@@ -136,6 +137,18 @@ mod tests {
         assert_eq!(recovery.on_ack(3, &Acked { in_flight: 7, newly_lost: 0, ..acked }).cwnd, 9);
         let open = Acked { state: CaState::Open, newly_lost: 0, ..acked };
         assert_eq!(recovery.on_ack(9, &open), Recovered { cwnd: 100, conserved: false, round_begins: false });
+    }
+
+    #[test]
+    fn a_window_already_cut_is_saved_only_if_it_is_larger() {
+        let saved = |prev_ca_state, in_probe_rtt| {
+            let mut recovery = Recovery { prior_cwnd: 100, prev_ca_state, ..Recovery::default() };
+            recovery.save(50, in_probe_rtt);
+            recovery.prior_cwnd
+        };
+        assert_eq!(saved(CaState::Recovery, false), 100);
+        assert_eq!(saved(CaState::Open, true), 100);
+        assert_eq!(saved(CaState::Disorder, false), 50);
     }
 
     #[test]

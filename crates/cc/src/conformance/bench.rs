@@ -1,5 +1,6 @@
 //! The bench of the checks: a sender, a bottleneck and the judge of the laws that hold at every moment.
 
+use super::ledger::{self, Ledger};
 use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
 use crate::controller::*;
 use crate::delivery::{Sampler, TxState};
@@ -29,6 +30,7 @@ struct Segment {
     order: u64,
     /// Marked lost, and the controller does not know yet.
     unreported: bool,
+    noted: ledger::Noted,
 }
 
 /// A delivery on its way back to the sender.
@@ -44,6 +46,7 @@ pub(super) struct Bench<'a, C> {
     path: &'a Path,
     controller: C,
     sampler: Sampler,
+    ledger: Ledger,
     connection: Connection,
     segments: [Segment; WINDOW],
     una: u64,
@@ -76,6 +79,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             path,
             controller: new(&path.config, &connection),
             sampler: Sampler::resume(path.start, connection.delivered),
+            ledger: Ledger::new(path.start, connection.delivered),
             connection,
             segments: [Segment::default(); WINDOW],
             una: 0,
@@ -213,10 +217,11 @@ impl<'a, C: Controller> Bench<'a, C> {
         let now = self.connection.now;
         let (prior_in_flight, prior_packets_out) = (self.connection.in_flight, self.connection.packets_out);
         let tx = self.sampler.on_sent(now, prior_packets_out, prior_in_flight + 1, self.connection.lost);
+        let noted = self.ledger.on_sent(now, prior_packets_out, prior_in_flight + 1, self.connection.lost);
         let order = self.next_order;
         self.next_order += 1;
         *self.segment(sequence) =
-            Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false };
+            Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false, noted };
         self.connection.in_flight += 1;
         if !retransmission {
             self.nxt += 1;
@@ -240,8 +245,21 @@ impl<'a, C: Controller> Bench<'a, C> {
             return;
         }
         self.link_free = self.link_free.max(now) + service;
-        let slot = (self.first_delivery + self.deliveries_len) % WINDOW;
-        self.deliveries[slot] = Delivery { at: self.link_free + self.path.rtt, sequence, order };
+        let late = self.path.late_per_mille > 0 && self.random() % 1_000 < self.path.late_per_mille;
+        let behind = Duration::from_nanos(late as u64 * self.path.rtt.as_nanos() / 4);
+        self.deliver(Delivery { at: self.link_free + self.path.rtt + behind, sequence, order });
+    }
+
+    /// Keeps the deliveries in order of time.
+    fn deliver(&mut self, delivery: Delivery) {
+        let first = self.first_delivery;
+        let slot = |place: usize| (first + place) % WINDOW;
+        let mut place = self.deliveries_len;
+        while place > 0 && self.deliveries[slot(place - 1)].at > delivery.at {
+            self.deliveries[slot(place)] = self.deliveries[slot(place - 1)];
+            place -= 1;
+        }
+        self.deliveries[slot(place)] = delivery;
         self.deliveries_len += 1;
     }
 
@@ -285,6 +303,14 @@ impl<'a, C: Controller> Bench<'a, C> {
             self.connection.min_rtt = self.connection.min_rtt.min(rtt);
         }
         let sample = self.sampler.end_ack(now, 1, self.connection.min_rtt, self.connection.lost);
+        let due = self.ledger.on_ack(&segment.noted, segment.retransmitted, &self.connection);
+        let mark = (self.sampler.app_limited(), self.ledger.is_app_limited());
+        let differs = sample != due || mark.0 != mark.1;
+        let rate = |sample: &RateSample| {
+            let interval_us = sample.interval.map_or(0, Duration::as_micros);
+            sample.delivered.unwrap_or(0) as u64 * 1_000_000 / interval_us.max(1)
+        };
+        broken_unless(!differs, Law::SampleFollowsItsDefinition, now, rate(&sample), rate(&due))?;
         self.connection.delivered = self.sampler.delivered();
         self.connection.delivered_time = self.sampler.delivered_time();
         self.connection.app_limited = self.sampler.app_limited();
@@ -305,8 +331,12 @@ impl<'a, C: Controller> Bench<'a, C> {
             max_packets_out: self.max_packets_out,
             may_raise_cwnd: self.una > prior_una,
         });
-        if self.controller.limits().mark_app_limited {
+        let (limits, phase) = (self.controller.limits(), self.controller.snapshot().phase);
+        let marks = limits.mark_app_limited || phase != Phase::ProbeRtt;
+        broken_unless(marks, Law::ProbeRttMarksItsSamples, now, 0, 1)?;
+        if limits.mark_app_limited {
             self.sampler.mark_app_limited(self.connection.in_flight);
+            self.ledger.mark_app_limited(self.connection.in_flight);
             self.connection.app_limited = true;
         }
         Ok(())
@@ -414,7 +444,8 @@ impl<'a, C: Controller> Bench<'a, C> {
         law(limits.min_burst >= 1, Law::BurstIsPositive, limits.min_burst as u64, 1)?;
         let (rate, most) = (limits.pacing_rate.as_bits_per_sec(), config.max_pacing_rate.as_bits_per_sec());
         law(rate > 0 && rate <= most, Law::RateIsPositiveAndCapped, rate, most)?;
-        if let Some(bandwidth) = snapshot.bandwidth {
+        // What was held back arrives beside what was not, so that for once the path is faster than its rate.
+        if let Some(bandwidth) = snapshot.bandwidth.filter(|_| self.path.late_per_mille == 0) {
             // A sample's interval may be short by a microsecond at both ends, of an RTT at least.
             let rtt_us = self.path.rtt.as_micros().max(3);
             let most = self.path.rate.as_bits_per_sec() * rtt_us / (rtt_us - 2) + 1_000;

@@ -246,25 +246,25 @@ impl Flow<'_> {
     }
 
     fn write(&mut self, zeros: &[u8], epoll: &Epoll) -> Result<(), EmuError> {
-        let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) else {
-            return Ok(());
-        };
-        let most = self.unwritten.map_or(zeros.len(), |left| zeros.len().min(left as usize));
-        match sys::send(socket, &zeros[..most]) {
-            Ok(sent) => {
-                let sent = sent.unwrap_or(0) as u64;
-                self.unwritten = self.unwritten.map(|left| left - sent);
-                if self.unwritten == Some(0) {
-                    match self.bursts {
-                        Some(_) => self.pause(epoll)?,
-                        None => self.end_writing(epoll)?,
+        // Until the buffer is full, as an application that blocks does. The kernel asks for more when a third is free.
+        while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) {
+            let most = self.unwritten.map_or(zeros.len(), |left| zeros.len().min(left as usize));
+            match sys::send(socket, &zeros[..most]) {
+                Ok(None) => return Ok(()),
+                Ok(Some(sent)) => {
+                    self.unwritten = self.unwritten.map(|left| left - sent as u64);
+                    if self.unwritten == Some(0) {
+                        match self.bursts {
+                            Some(_) => self.pause(epoll)?,
+                            None => self.end_writing(epoll)?,
+                        }
                     }
                 }
-            }
-            Err(error) => {
-                let error = sys::socket_error(socket).ok().flatten().unwrap_or(error);
-                self.failure = Some(format!("flow {}: {error}", self.spec.label));
-                self.end_writing(epoll)?;
+                Err(error) => {
+                    let error = sys::socket_error(socket).ok().flatten().unwrap_or(error);
+                    self.failure = Some(format!("flow {}: {error}", self.spec.label));
+                    self.end_writing(epoll)?;
+                }
             }
         }
         Ok(())

@@ -64,6 +64,9 @@ impl Sender {
         } else {
             self.on_any_ack(now, ack, wire);
         }
+        if self.board.una >= self.output.resumes_at {
+            self.refill(now, wire);
+        }
     }
 
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,

@@ -225,21 +225,14 @@ impl Sender {
         }
     }
 
-    /// The application has written `segments` more (Linux: `tcp_sendmsg_locked`).
-    pub(crate) fn on_written(&mut self, now: Time, segments: u64, wire: &mut impl Wire) {
-        // Nothing waited to be sent though the window had room, and no loss to be repaired: the application is what
-        // limits the rate (Linux: `tcp_rate_check_app_limited`).
-        if self.board.next == self.stream.segments()
-            && self.board.in_flight() < self.limits.cwnd
-            && self.board.lost_out <= self.board.retrans_out
-        {
-            self.sampler.mark_app_limited(self.board.in_flight());
-        }
+    /// The application has `segments` more to send.
+    pub(crate) fn on_burst(&mut self, now: Time, segments: u64, wire: &mut impl Wire) {
+        let before = self.stream.segments().min(self.output.written());
         self.stream.extend(segments);
-        self.push(now, wire);
+        self.on_written(now, before, wire);
     }
 
-    /// Sends what may be sent (first write, or more data from the application).
+    /// Sends what may be sent.
     pub(crate) fn push(&mut self, now: Time, wire: &mut impl Wire) {
         self.write_rarely(now, transmit::Push::Normal, wire);
     }

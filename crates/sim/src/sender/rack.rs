@@ -1,8 +1,8 @@
 //! RACK loss detection (RFC 8985; Linux 6.12 `net/ipv4/tcp_recovery.c`): a segment is lost when one sent later was
 //! delivered and the reordering window has passed.
 //!
-//! Nothing is scanned twice but after an undo. Segments sent once left in order of sequence, so a pointer that only moves up finds the lost
-//! ones among them; retransmissions wait in a queue in the order they left.
+//! Nothing is scanned twice but after an undo. Segments sent once left in order of sequence, so a pointer that only moves
+//! up finds the lost ones among them; retransmissions wait in a queue in the order they left.
 
 use std::collections::VecDeque;
 
@@ -38,6 +38,9 @@ pub(crate) struct Rack {
     pub(crate) reordering: u32,
     /// All segments below it that were sent once are delivered or marked lost.
     first_original: u64,
+    /// Those below `searched` left before the newest delivered one, and `latest` is the last of them that may be lost, or was.
+    searched: u64,
+    latest: u64,
     /// (segment, when it left), in the order they left. Entries of delivered or again retransmitted segments are stale.
     retransmissions: VecDeque<(u64, u32)>,
 }
@@ -69,6 +72,8 @@ impl Rack {
             reordering_seen: false,
             reordering: REORDERING,
             first_original: 0,
+            searched: 0,
+            latest: 0,
             retransmissions: VecDeque::new(),
         }
     }
@@ -157,7 +162,7 @@ impl Rack {
     ) -> Detection {
         let window_us = self.window_us(board, at.state, at.min_rtt_us, at.srtt_us);
         let deadline_us = self.rtt_us.wrapping_add(window_us);
-        let mut waiting = false;
+        let mut waiting = None;
 
         self.first_original = self.first_original.max(board.una);
         while let Some(seq) = board.next_unsacked(self.first_original, board.next) {
@@ -170,8 +175,8 @@ impl Rack {
             if !self.left_before_newest(seq, sent_us) {
                 break;
             }
-            waiting = at.now_us.wrapping_sub(sent_us) < deadline_us;
-            if waiting {
+            if at.now_us.wrapping_sub(sent_us) < deadline_us {
+                waiting = Some(self.latest_original(board));
                 break;
             }
             board.mark_lost(seq);
@@ -179,19 +184,15 @@ impl Rack {
             self.first_original += 1;
         }
 
-        let mut retransmission_waiting = false;
         while let Some(&(seq, sent_us)) = self.retransmissions.front() {
-            // A tail loss probe repeats a segment without counting it as retransmitted, so that bit does not decide.
-            let stale = seq < board.una
-                || board.is_sacked(seq)
-                || board.tx(seq).sent_us != sent_us
-                || (board.is_lost(seq) && !board.is_retransmitted(seq));
-            if !stale {
+            if !is_stale(board, seq, sent_us) {
                 if !self.left_before_newest(seq, sent_us) {
                     break;
                 }
-                retransmission_waiting = at.now_us.wrapping_sub(sent_us) < deadline_us;
-                if retransmission_waiting {
+                if at.now_us.wrapping_sub(sent_us) < deadline_us {
+                    let last = self.latest_retransmission(board);
+                    waiting =
+                        Some(waiting.map_or(last, |other| if after(last, other) { last } else { other }));
                     break;
                 }
                 board.mark_lost(seq);
@@ -200,11 +201,40 @@ impl Rack {
             self.retransmissions.pop_front();
         }
 
-        // Linux waits for the latest of the segments that may be lost; the newest delivered one left just after it.
-        let waiting = waiting || retransmission_waiting;
+        // Linux looks again when the one that left last is overdue.
         let again_after_us =
-            waiting.then(|| deadline_us.wrapping_sub(at.now_us.wrapping_sub(self.newest_us)).max(1));
+            waiting.map(|sent_us| deadline_us.wrapping_sub(at.now_us.wrapping_sub(sent_us)).max(1));
         Detection { again_after_us }
+    }
+
+    /// When the last of the segments sent once left that should have been delivered and were not. The first of them is
+    /// `first_original`.
+    fn latest_original(&mut self, board: &Scoreboard) -> u32 {
+        let may_be_lost = |seq| !board.is_sacked(seq) && !board.was_retransmitted(seq) && !board.is_lost(seq);
+        self.searched = self.searched.max(self.first_original);
+        self.latest = self.latest.max(self.first_original);
+        while let Some(seq) = board.next_unsacked(self.searched, board.next) {
+            if may_be_lost(seq) {
+                if !self.left_before_newest(seq, board.tx(seq).sent_us) {
+                    break;
+                }
+                self.latest = seq;
+            }
+            self.searched = seq + 1;
+        }
+        while !may_be_lost(self.latest) {
+            self.latest -= 1;
+        }
+        board.tx(self.latest).sent_us
+    }
+
+    /// The same of retransmissions; the first of them is at the front of the queue.
+    fn latest_retransmission(&self, board: &Scoreboard) -> u32 {
+        let before =
+            self.retransmissions.partition_point(|&(seq, sent_us)| self.left_before_newest(seq, sent_us));
+        let waiting = self.retransmissions.range(..before).rev();
+        let mut left = waiting.filter(|&&(seq, sent_us)| !is_stale(board, seq, sent_us));
+        left.next().expect("the front waits").1
     }
 
     /// Whether `seq` would count as lost at a timeout: it left at least an RTT ago (Linux: `tcp_timeout_mark_lost`).
@@ -215,8 +245,19 @@ impl Rack {
     /// After an undo took back the marks, the segments are candidates again.
     pub(crate) fn on_unmark(&mut self, una: u64) {
         self.first_original = una;
+        self.searched = una;
+        self.latest = una;
         self.advanced = true;
     }
+}
+
+/// Whether an entry of the queue of retransmissions says nothing any more. A tail loss probe repeats a segment without
+/// counting it as retransmitted, so that bit does not decide.
+fn is_stale(board: &Scoreboard, seq: u64, sent_us: u32) -> bool {
+    seq < board.una
+        || board.is_sacked(seq)
+        || board.tx(seq).sent_us != sent_us
+        || (board.is_lost(seq) && !board.is_retransmitted(seq))
 }
 
 /// When and in which state a detection happens.
@@ -259,13 +300,50 @@ mod tests {
     }
 
     #[test]
-    fn one_sack_waits_a_quarter_of_the_rtt_and_three_do_not() {
+    fn one_sack_waits_until_the_hole_is_a_quarter_of_the_rtt_overdue_and_three_do_not() {
         let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         sack(&mut board, &mut rack, 1, 41_000);
-        assert_eq!(detect(&mut rack, &mut board, 41_000, CaState::Open), (vec![], Some(10_000)));
+        assert_eq!(detect(&mut rack, &mut board, 41_000, CaState::Open), (vec![], Some(9_000)));
         sack(&mut board, &mut rack, 2, 42_000);
         sack(&mut board, &mut rack, 3, 43_000);
         assert_eq!(detect(&mut rack, &mut board, 43_000, CaState::Open), (vec![0], None));
+    }
+
+    /// Held to a search of everything, as Linux's.
+    #[test]
+    fn the_last_hole_decides_when_to_look_again() {
+        let (mut board, mut rack) = (sent_each_millisecond(30), Rack::new(0));
+        // Something was delivered out of order before, so that the reordering window counts whatever is SACKed.
+        rack.on_reordering(0, 2);
+        for (seq, last_hole) in [(1, 0), (2, 0), (6, 5), (4, 5), (5, 3), (9, 8), (8, 7), (7, 3), (3, 0)] {
+            let now_us = 41_000 + seq as u32 * 1000;
+            sack(&mut board, &mut rack, seq, now_us);
+            let holes = (0..10).filter(|hole| *hole < rack.newest_seq && !board.is_sacked(*hole));
+            assert_eq!(holes.max(), Some(last_hole), "after {seq}");
+            let overdue = last_hole as u32 * 1000 + rack.rtt_us + 10_000 - now_us;
+            assert_eq!(
+                detect(&mut rack, &mut board, now_us, CaState::Open),
+                (vec![], Some(overdue)),
+                "{seq}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_retransmission_decides_when_to_look_again() {
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
+        rack.on_reordering(0, 2);
+        for seq in 0..3 {
+            board.mark_lost(seq);
+            let sent_us = 45_000 + seq as u32 * 1000;
+            board.retransmit(seq, TxState { sent_us, ..TxState::default() });
+            rack.on_retransmit(seq, sent_us);
+        }
+        board.mark_sacked(2, 1);
+        rack.on_delivered(2, 47_000, 88_000, true, 40_000);
+        // 3..10 left long before and are lost; of the retransmissions the one at 46 ms waits longest.
+        let (lost, again) = detect(&mut rack, &mut board, 88_000, CaState::Recovery);
+        assert_eq!((lost, again), (vec![3, 4, 5, 6, 7, 8, 9], Some(46_000 + 41_000 + 10_000 - 88_000)));
     }
 
     #[test]

@@ -51,10 +51,15 @@ pub(super) struct Output {
     last_sent: Time,
     /// Full segments that the send buffer holds.
     buffer: u64,
+    /// The application has filled it up to this segment, as far as the stream goes, and waits for room until that one is
+    /// acknowledged.
+    written: u64,
+    pub(super) resumes_at: u64,
 }
 
 impl Output {
     pub(super) fn new(now: Time, send_buffer: u64, config: &Config) -> Output {
+        let buffer = (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64 / config.mss as u64;
         Output {
             paced: config.paced,
             // Linux starts with an unlimited rate; the first ACK sets it.
@@ -65,8 +70,22 @@ impl Output {
             retransmit_from: 0,
             segments: 0,
             last_sent: now,
-            buffer: (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64 / config.mss as u64,
+            buffer,
+            written: buffer,
+            resumes_at: buffer.div_ceil(3),
         }
+    }
+
+    /// The application fills the buffer, whose first segment is now `una`. It is asked for more when a third is free
+    /// (Linux: `sk_stream_is_writeable`).
+    fn fill(&mut self, una: u64) {
+        self.written = una + self.buffer;
+        self.resumes_at = una + self.buffer.div_ceil(3);
+    }
+
+    /// How far the application has filled the send buffer.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 }
 
@@ -112,11 +131,34 @@ impl Sender {
     #[inline]
     fn sendable(&self) -> u64 {
         let next = self.board.next;
-        let end = self.stream.segments().min(self.window_end).min(self.board.una + self.output.buffer);
+        let end = self.stream.segments().min(self.window_end).min(self.output.written);
         if end > next {
             return end - next;
         }
         self.last_fits() as u64
+    }
+
+    /// The application fills the send buffer again (Linux: `tcp_check_space`).
+    #[cold]
+    pub(super) fn refill(&mut self, now: Time, wire: &mut impl Wire) {
+        let before = self.stream.segments().min(self.output.written);
+        self.output.fill(self.board.una);
+        if self.stream.segments() > before {
+            self.on_written(now, before, wire);
+        }
+    }
+
+    /// Sends what the application has written beyond segment `before` (Linux: `tcp_sendmsg_locked`).
+    pub(super) fn on_written(&mut self, now: Time, before: u64, wire: &mut impl Wire) {
+        // Nothing waited to be sent though the window had room, and no loss to be repaired: the application is what
+        // limits the rate (Linux: `tcp_rate_check_app_limited`).
+        if self.board.next >= before
+            && self.board.in_flight() < self.limits.cwnd
+            && self.board.lost_out <= self.board.retrans_out
+        {
+            self.sampler.mark_app_limited(self.board.in_flight());
+        }
+        self.push(now, wire);
     }
 
     /// Whether only the last segment is left, which is short, and fits where a full one would not.
@@ -410,9 +452,12 @@ impl Sender {
         }
         usage.used = usage.used.max(packets_out);
         if now.saturating_since(usage.stamp) >= Duration::from_micros(self.rtt.rto_us as u64) {
-            let used = usage.used;
-            usage.used = 0;
             usage.stamp = now;
+            // An application that waits for room in the send buffer is not what starves the window (`SOCK_NOSPACE`).
+            if self.output.written < self.stream.segments() {
+                return;
+            }
+            let used = std::mem::take(&mut self.output.usage.used);
             let unused = WindowUnused { connection: self.connection(now), used };
             self.controller.on_window_unused(&unused);
             self.update_limits();

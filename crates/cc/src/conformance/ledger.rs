@@ -1,0 +1,86 @@
+//! The delivery-rate sample by its definition, to hold [`crate::delivery::Sampler`] to: in full width, and written down from
+//! the specification rather than from that code.
+//!
+//! Specification: draft-ietf-ccwg-bbr, "Delivery Rate Samples", for ACKs of one segment each.
+
+use crate::controller::{Connection, RateSample};
+use fullpipe_units::{Duration, Time};
+
+/// What is written down when a segment leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Noted {
+    sent: Time,
+    first_sent: Time,
+    delivered: u64,
+    delivered_time: Time,
+    lost: u64,
+    in_flight: u32,
+    app_limited: bool,
+}
+
+/// The connection's side.
+pub(super) struct Ledger {
+    delivered: u64,
+    delivered_time: Time,
+    first_sent: Time,
+    /// Samples are application-limited until more than this is delivered.
+    limited_until: Option<u64>,
+}
+
+impl Ledger {
+    pub(super) fn new(now: Time, delivered: u64) -> Ledger {
+        Ledger { delivered, delivered_time: now, first_sent: now, limited_until: None }
+    }
+
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.limited_until.is_some()
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time, packets_out: u32, in_flight: u32, lost: u64) -> Noted {
+        // Only what is truly idle restarts the clocks: a flight that seems empty because all of it is marked lost may
+        // still be delivering.
+        if packets_out == 0 {
+            (self.first_sent, self.delivered_time) = (now, now);
+        }
+        Noted {
+            sent: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            lost,
+            in_flight,
+            app_limited: self.is_app_limited(),
+        }
+    }
+
+    /// The sample of an ACK that delivers the one segment of which `noted` was written down.
+    pub(super) fn on_ack(
+        &mut self,
+        noted: &Noted,
+        retransmitted: bool,
+        connection: &Connection,
+    ) -> RateSample {
+        let now = connection.now;
+        self.delivered += 1;
+        self.limited_until = self.limited_until.filter(|&until| self.delivered <= until);
+        (self.first_sent, self.delivered_time) = (noted.sent, now);
+        let us = |from: Time, to: Time| to.as_micros().saturating_sub(from.as_micros());
+        // ACKs that were held back and arrive together would show a rate that the path never had.
+        let interval_us = us(noted.first_sent, noted.sent).max(us(noted.delivered_time, now));
+        let interval = Duration::from_micros(interval_us);
+        RateSample {
+            delivered: Some((self.delivered - noted.delivered) as u32),
+            interval: (interval_us >= connection.min_rtt.as_micros()).then_some(interval),
+            prior_delivered: noted.delivered,
+            prior_delivered_time: Time::from_micros(noted.delivered_time.as_micros()),
+            app_limited: noted.app_limited,
+            retransmitted,
+            tx_in_flight: noted.in_flight,
+            lost_since_sent: (connection.lost - noted.lost) as u32,
+        }
+    }
+
+    pub(super) fn mark_app_limited(&mut self, in_flight: u32) {
+        self.limited_until = Some((self.delivered + in_flight as u64).max(1));
+    }
+}

@@ -1,0 +1,492 @@
+//! Holds the emulator to what was asked of it, measured from outside.
+//!
+//! [`probe`] puts a sender without congestion control and a receiver at the ends of the very path that runs use, with the
+//! same threads, namespaces, devices and ferry. Every datagram is numbered, and stamped at both ends: by the sender with
+//! CLOCK_MONOTONIC right before its system call, by the receiving kernel where it enters the network stack. What should have
+//! happened follows from the sender's stamps and the numbers that were asked for. Of the ferry's own record nothing is used;
+//! it is handed on for comparison.
+//!
+//! Reading order: `sender`, `receiver`, `expected`, `statistics`. Whether what was measured is good enough is not said here.
+
+mod expected;
+mod receiver;
+mod sender;
+mod statistics;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fullpipe_scenario::spec::{Spec, Stream};
+use fullpipe_units::{Duration, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::EmuError;
+use crate::clock::{Clock, StampClock};
+use crate::namespace::{ask_to_die_with_parent, become_capable};
+use crate::run::{LATENESS_LIMIT, check, judge_ferry};
+use crate::sys::datagram::HEAD_BYTES;
+use crate::threads::{self, Carried, Ready};
+use expected::{Fate, Pipe};
+use receiver::{Arrival, Received};
+use sender::Sent;
+pub use statistics::{Decisions, Share, Spread};
+
+/// A rate over time has a value about this often.
+const PIECE: Duration = Duration::from_millis(100);
+/// The sending host looks this often whether the ferry is still there.
+const LOOK_AROUND: Duration = Duration::from_millis(50);
+/// The most datagrams: what is noted of each stays in memory.
+const MAX_DATAGRAMS: u64 = 20_000_000;
+
+/// What is sent, and what was asked of the path: said again, apart from the path's own description, so that a path that is
+/// not as asked is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Length of each IP packet.
+    pub datagram_bytes: u32,
+    /// What is sent, in bits a second of IP packets.
+    pub offered_bps: u64,
+    /// For how long.
+    pub sending_ns: Duration,
+    /// The rate that the path should have.
+    pub rate_bps: u64,
+    /// The one-way delay that it should have.
+    pub delay_ns: Duration,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Datagrams that were sent.
+    pub sent: u64,
+    /// Bits a second that were sent in fact.
+    pub sent_bps: Option<f64>,
+    /// Datagrams that arrived, each counted once.
+    pub received: u64,
+    /// Datagrams that arrived once more.
+    pub duplicated: u64,
+    /// Datagrams that arrived behind one that was sent later.
+    pub reordered: u64,
+    /// Datagrams whose length, number or stamp is not what was sent.
+    pub damaged: u64,
+    /// How much later datagrams arrived than a link of the rate and delay asked for would have them, given when they were
+    /// sent.
+    pub late: Option<Spread>,
+    /// By how much that may be off, nanoseconds.
+    pub stamp_error_ns: u64,
+    /// Which datagrams did not arrive, against what the path model says of the sender's stamps.
+    pub decisions: Decisions,
+    /// Random losses out of what the queue let in.
+    pub lost: Option<Share>,
+    /// Bits a second that arrived, from the first to the last datagram.
+    pub received_bps: Option<f64>,
+    /// Bits a second that should have: less than the rate asked for where the sender left the link idle.
+    pub expected_bps: Option<f64>,
+    /// (nanoseconds since the start, bits a second until then).
+    pub received_over_time: Vec<(u64, f64)>,
+    /// From the first datagram on that the queue dropped.
+    pub full: Option<WhenFull>,
+    /// What was lost outside of the path.
+    pub outside: Outside,
+    /// A run is untrustworthy by its own record if 1 % of packets are later than this at least, nanoseconds.
+    pub lateness_limit_ns: u64,
+    /// What the ferry says of itself: 99 % of packets left no later than this, nanoseconds.
+    pub own_p99_ns: u64,
+    /// The most that it says, nanoseconds.
+    pub own_max_ns: u64,
+    /// Why a run like this would be marked untrustworthy.
+    pub own_doubts: Vec<String>,
+}
+
+/// What holds while the queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WhenFull {
+    /// Number of the first datagram that was dropped.
+    pub first: u64,
+    /// Bits a second that were sent from then on.
+    pub sent_bps: Option<f64>,
+    /// Datagrams dropped of those sent from then on.
+    pub dropped: u64,
+    /// Datagrams that should have been dropped of them.
+    pub expected: u64,
+    /// Datagrams sent from then on.
+    pub sent: u64,
+    /// Time in the queue and on the wire of those that arrived: measured delay less the delay asked for.
+    pub queueing: Option<Spread>,
+    /// The same of those that should have arrived: shorter than the buffer where the sender paused and the queue shrank.
+    pub expected_queueing: Option<Spread>,
+}
+
+/// Datagrams that the path never had, or never gave back to the receiver: the machine's limits, not the emulator's errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outside {
+    /// The sending kernel did not take them.
+    pub refused: u64,
+    /// The kernel dropped them before the ferry fetched them.
+    pub before: u64,
+    /// The kernel did not take them from the ferry.
+    pub after: u64,
+    /// The receiver's socket had no room for them.
+    pub receiver: u64,
+    /// They arrived without the kernel's stamp.
+    pub unstamped: u64,
+}
+
+/// A datagram of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trip {
+    /// When it was sent, nanoseconds since the start.
+    pub sent_ns: u64,
+    /// When it arrived.
+    pub received_ns: Option<u64>,
+    /// When it should have; `None` if the queue dropped it.
+    pub due_ns: Option<u64>,
+    /// Whether it should have arrived at all.
+    pub expected: bool,
+}
+
+/// Sends over the forward path of `spec` and measures; also every datagram by itself. `seed` drives the path's random
+/// elements. Takes the scenario's duration, which must leave what is sent the time to arrive.
+///
+/// Call it in a process of its own that has only one thread, as [`crate::run()`].
+pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Trip>), EmuError> {
+    check(spec)?;
+    check_probe(spec, probe)?;
+    become_capable()?;
+    ask_to_die_with_parent();
+    let abort = AtomicBool::new(false);
+    let end = Time::ZERO.saturating_add(spec.duration_ns);
+    let sending = |host: Ready<'_>| {
+        let socket = sender::socket()?;
+        let clock = host.start()?;
+        let sent = sender::send(&socket, probe, clock, &abort)?;
+        stay_until(end, clock, &abort);
+        Ok(sent)
+    };
+    let receiving = |host: Ready<'_>| {
+        let socket = receiver::socket()?;
+        let (stop, stamps) = (host.stop, StampClock::now());
+        let clock = host.start()?;
+        receiver::receive(&socket, clock, stamps, stop)
+    };
+    let carried = threads::carry(spec, seed, &abort, sending, receiving)?;
+    evaluate(spec, seed, probe, carried)
+}
+
+fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
+    let unsupported = |field: &str, reason: String| {
+        let mend = "choose another".to_owned();
+        Err(EmuError::Unsupported { field: format!("probe.{field}"), reason, mend })
+    };
+    let least = sender::HEADER_BYTES + HEAD_BYTES as u32;
+    if !(least..=spec.mtu_bytes).contains(&probe.datagram_bytes) {
+        let reason = format!("{} bytes are not in {least} to {}", probe.datagram_bytes, spec.mtu_bytes);
+        return unsupported("datagram_bytes", reason);
+    }
+    if probe.offered_bps == 0 || probe.rate_bps == 0 {
+        return unsupported("rate_bps", "a rate is zero".to_owned());
+    }
+    let count = sender::count(probe);
+    if !(2..=MAX_DATAGRAMS).contains(&count) {
+        return unsupported("sending_ns", format!("{count} datagrams are not in 2 to {MAX_DATAGRAMS}"));
+    }
+    Ok(())
+}
+
+/// What is under way arrives only while the sending host is there.
+fn stay_until(end: Time, clock: Clock, abort: &AtomicBool) {
+    while clock.now() < end && !abort.load(Ordering::Relaxed) {
+        clock.sleep_until(end.min(clock.now() + LOOK_AROUND));
+    }
+}
+
+fn evaluate(
+    spec: &Spec,
+    seed: u64,
+    probe: &Probe,
+    carried: Carried<Sent, Received>,
+) -> Result<(Measured, Vec<Trip>), EmuError> {
+    let Carried { sent, received, hosts, ferried } = carried;
+    let outside = Outside {
+        refused: sent.refused,
+        before: hosts[0].dropped_frames,
+        after: ferried.failed_writes,
+        receiver: received.dropped,
+        unstamped: received.unstamped,
+    };
+    let own = ferried.lateness.lateness();
+    let mut own_doubts = judge_ferry(spec, &ferried);
+    own_doubts.extend(hosts.into_iter().flat_map(|host| host.untrustworthy));
+    let fates =
+        expected::fates(&spec.forward, Stream::Forward.seed(seed), probe.datagram_bytes, &sent.at_ns)?;
+    let (order, trips) = compare(probe, &sent.at_ns, &received, &fates);
+    let late = trips.iter().filter_map(|trip| Some(trip.received_ns? as i64 - trip.due_ns? as i64)).collect();
+    let arrived_ns: Vec<u64> = trips.iter().filter_map(|trip| trip.received_ns).collect();
+    let dropped_by_queue = fates.iter().filter(|fate| **fate == Fate::QueueFull).count() as u64;
+    let model = expected_trips(probe, &sent.at_ns, &fates);
+    let model_arrived_ns: Vec<u64> = model.iter().filter_map(|trip| trip.received_ns).collect();
+    let missing = (trips.len() - arrived_ns.len()) as u64;
+    let let_in = trips.len() as u64 - dropped_by_queue;
+    let measured = Measured {
+        sent: trips.len() as u64,
+        sent_bps: statistics::rate_bps(&sent.at_ns, probe.datagram_bytes),
+        received: arrived_ns.len() as u64,
+        duplicated: order.duplicated,
+        reordered: order.reordered,
+        damaged: order.damaged,
+        late: Spread::of(late),
+        stamp_error_ns: received.stamp_error_ns,
+        decisions: Decisions::of(trips.iter().map(|trip| (trip.received_ns.is_some(), trip.expected))),
+        lost: Share::of(missing.saturating_sub(dropped_by_queue), let_in),
+        received_bps: statistics::rate_bps(&arrived_ns, probe.datagram_bytes),
+        expected_bps: statistics::rate_bps(&model_arrived_ns, probe.datagram_bytes),
+        received_over_time: statistics::rate_over_time(&arrived_ns, probe.datagram_bytes, PIECE.as_nanos()),
+        full: when_full(probe, &trips, &model),
+        outside,
+        lateness_limit_ns: LATENESS_LIMIT.as_nanos(),
+        own_p99_ns: own.p99_ns,
+        own_max_ns: own.max_ns,
+        own_doubts,
+    };
+    Ok((measured, trips))
+}
+
+/// How datagrams came, apart from when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Order {
+    duplicated: u64,
+    reordered: u64,
+    damaged: u64,
+}
+
+/// Puts both ends together.
+fn compare(probe: &Probe, sent_ns: &[u64], received: &Received, fates: &[Fate]) -> (Order, Vec<Trip>) {
+    let mut order = Order::default();
+    let mut received_ns: Vec<Option<u64>> = vec![None; sent_ns.len()];
+    let mut latest = 0;
+    for arrival in &received.arrivals {
+        let number = arrival.number as usize;
+        if sent_ns.get(number) != Some(&arrival.sent_ns) || arrival.bytes != probe.datagram_bytes {
+            order.damaged += 1;
+            continue;
+        }
+        order.reordered += u64::from(arrival.number < latest);
+        latest = latest.max(arrival.number);
+        if received_ns[number].is_some() {
+            order.duplicated += 1;
+        } else {
+            received_ns[number] = Some(arrival.at_ns);
+        }
+    }
+    // On the link were those that arrived, and those that were lost behind it. Which ones a queue dropped is taken from what
+    // arrived, so that one different decision does not move all times behind it.
+    let on_link: Vec<bool> = received_ns
+        .iter()
+        .zip(fates)
+        .map(|(received, fate)| received.is_some() || *fate == Fate::Lost)
+        .collect();
+    let pipe = Pipe { rate_bps: probe.rate_bps, delay_ns: probe.delay_ns.as_nanos() };
+    let entered = sent_ns.iter().zip(&on_link).filter(|(_, on_link)| **on_link).map(|(sent, _)| *sent);
+    let mut due = pipe.arrivals(probe.datagram_bytes, entered).into_iter();
+    let trips = (0..sent_ns.len()).map(|number| Trip {
+        sent_ns: sent_ns[number],
+        received_ns: received_ns[number],
+        due_ns: if on_link[number] { due.next() } else { None },
+        expected: fates[number] == Fate::Arrives,
+    });
+    (order, trips.collect())
+}
+
+/// The trips of a perfect emulator: decisions of the path model, and every datagram on time.
+fn expected_trips(probe: &Probe, sent_ns: &[u64], fates: &[Fate]) -> Vec<Trip> {
+    let perfect = |(number, fate): (usize, &Fate)| {
+        (*fate == Fate::Arrives).then_some(Arrival {
+            number: number as u64,
+            sent_ns: sent_ns[number],
+            at_ns: 0,
+            bytes: probe.datagram_bytes,
+        })
+    };
+    let arrivals = fates.iter().enumerate().filter_map(perfect).collect();
+    let (_, mut trips) = compare(probe, sent_ns, &Received { arrivals, ..Received::default() }, fates);
+    for trip in &mut trips {
+        trip.received_ns = trip.received_ns.and(trip.due_ns);
+    }
+    trips
+}
+
+fn when_full(probe: &Probe, trips: &[Trip], model: &[Trip]) -> Option<WhenFull> {
+    let first = trips.iter().position(|trip| trip.due_ns.is_none())?;
+    let sent_ns: Vec<u64> = trips[first..].iter().map(|trip| trip.sent_ns).collect();
+    let dropped = |trips: &[Trip]| trips.iter().filter(|trip| trip.received_ns.is_none()).count() as u64;
+    let queueing = |trips: &[Trip]| {
+        let one = |trip: &Trip| {
+            Some(trip.received_ns? as i64 - trip.sent_ns as i64 - probe.delay_ns.as_nanos() as i64)
+        };
+        Spread::of(trips.iter().filter_map(one).collect())
+    };
+    Some(WhenFull {
+        first: first as u64,
+        sent_bps: statistics::rate_bps(&sent_ns, probe.datagram_bytes),
+        dropped: dropped(&trips[first..]),
+        expected: dropped(&model[first..]),
+        sent: sent_ns.len() as u64,
+        queueing: queueing(&trips[first..]),
+        expected_queueing: queueing(&model[first..]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ferry::FerryReport;
+    use crate::histogram::Histogram;
+    use crate::threads::HostReport;
+
+    /// 1000 bytes at 8 Mbit/s: a millisecond each; 20 ms of delay.
+    const PROBE: Probe = Probe {
+        datagram_bytes: 1000,
+        offered_bps: 1_600_000,
+        sending_ns: Duration::from_secs(1),
+        rate_bps: 8_000_000,
+        delay_ns: Duration::from_millis(20),
+    };
+
+    fn spec(loss: f64) -> Spec {
+        let document = format!(
+            r#"{{"path": {{"rate": "8 Mbit/s", "rtt": "40 ms", "buffer": "2.5 KB", "loss": {loss}}},
+                "flows": [{{"controller": "reno"}}], "duration": "2 s"}}"#
+        );
+        let mut all =
+            fullpipe_scenario::resolve_all(&document, fullpipe_scenario::Format::Json, None).unwrap();
+        all.remove(0).1
+    }
+
+    /// A run in which every packet arrived `late_ns` behind its time, as if a perfect emulator had carried it.
+    fn carried(spec: &Spec, seed: u64, sent_ns: Vec<u64>, late_ns: u64) -> Carried<Sent, Received> {
+        let fates = expected::fates(&spec.forward, Stream::Forward.seed(seed), 1000, &sent_ns).unwrap();
+        let on_link = |number: &usize| fates[*number] != Fate::QueueFull;
+        let numbers: Vec<usize> = (0..sent_ns.len()).filter(on_link).collect();
+        let pipe = Pipe { rate_bps: 8_000_000, delay_ns: 20_000_000 };
+        let due = pipe.arrivals(1000, numbers.iter().map(|number| sent_ns[*number]));
+        let arrivals = numbers.iter().zip(due).filter(|(number, _)| fates[**number] == Fate::Arrives);
+        let arrivals = arrivals.map(|(number, due)| Arrival {
+            number: *number as u64,
+            sent_ns: sent_ns[*number],
+            at_ns: due + late_ns,
+            bytes: 1000,
+        });
+        let host = || HostReport { settings: vec![], untrustworthy: vec![], dropped_frames: 0 };
+        Carried {
+            received: Received { arrivals: arrivals.collect(), ..Received::default() },
+            sent: Sent { at_ns: sent_ns, refused: 0 },
+            hosts: [host(), host()],
+            ferried: FerryReport {
+                links: vec![],
+                lateness: Histogram::default(),
+                failed_writes: 0,
+                passes: 1,
+                overruns: 0,
+                no_realtime: None,
+            },
+        }
+    }
+
+    fn every(gap_ns: u64) -> Vec<u64> {
+        (0..3000).map(|number| 1_000_000 + number * gap_ns).collect()
+    }
+
+    #[test]
+    fn a_perfect_emulator_is_late_by_nothing_and_loses_what_it_should() {
+        let spec = spec(0.01);
+        let run = carried(&spec, 3, every(5_000_000), 70_000);
+        let (measured, trips) = evaluate(&spec, 3, &PROBE, run).unwrap();
+        assert_eq!(
+            measured.late,
+            Some(Spread { min_ns: 70_000, p50_ns: 70_000, p99_ns: 70_000, max_ns: 70_000 })
+        );
+        let Decisions { dropped, expected, differently, .. } = measured.decisions;
+        assert!(dropped > 10 && (dropped, differently) == (expected, 0), "{:?}", measured.decisions);
+        assert_eq!(measured.lost.map(|share| (share.packets, share.of)), Some((dropped, 3000)));
+        assert_eq!((measured.reordered, measured.duplicated, measured.damaged), (0, 0, 0));
+        assert_eq!((trips.len(), measured.full), (3000, None));
+    }
+
+    #[test]
+    fn a_full_queue_shows_its_rate_its_length_and_its_drops() {
+        let spec = spec(0.0);
+        // 1.5 times the rate; room for 2.5 packets.
+        let run = carried(&spec, 1, every(666_667), 0);
+        let (measured, _) = evaluate(&spec, 1, &PROBE, run).unwrap();
+        assert!((measured.received_bps.unwrap() - 8e6).abs() < 1.0, "{measured:?}");
+        let full = measured.full.unwrap();
+        assert_eq!(full.first, 5);
+        assert_eq!(full.sent, 2995);
+        assert!(full.dropped.abs_diff(2995 / 3) <= 1, "{full:?}");
+        // On arrival there are 1 and 4/3 of a packet in front of those that are let in.
+        let queueing = full.queueing.unwrap();
+        assert!((1_999_000..2_334_000).contains(&queueing.p50_ns), "{queueing:?}");
+        assert!(queueing.max_ns <= 2_500_000, "{queueing:?}");
+        assert_eq!(measured.decisions.differently, 0);
+        assert_eq!((full.expected, full.expected_queueing), (full.dropped, full.queueing));
+        assert_eq!(measured.expected_bps, measured.received_bps);
+    }
+
+    /// Half a second in which nothing is sent is not the emulator's fault: 2500 packets of a millisecond take 3 s.
+    #[test]
+    fn a_pause_of_the_sender_is_taken_into_account() {
+        let spec = spec(0.0);
+        let paused: Vec<u64> =
+            every(666_667).iter().map(|at| at + at / 1_000_000_000 * 500_000_000).collect();
+        let (measured, _) = evaluate(&spec, 1, &PROBE, carried(&spec, 1, paused, 0)).unwrap();
+        assert!(measured.expected_bps.unwrap() < 7.3e6, "{measured:?}");
+        assert_eq!(measured.expected_bps, measured.received_bps);
+        assert_eq!(measured.late.unwrap().max_ns, 0);
+    }
+
+    #[test]
+    fn a_wrong_drop_a_wrong_order_and_a_wrong_byte_are_found() {
+        let spec = spec(0.01);
+        let sent = every(5_000_000);
+        let of = |spoil: &dyn Fn(&mut Vec<Arrival>)| {
+            let mut run = carried(&spec, 3, sent.clone(), 0);
+            spoil(&mut run.received.arrivals);
+            evaluate(&spec, 3, &PROBE, run).unwrap().0
+        };
+        let dropped = of(&|arrivals| {
+            arrivals.remove(100);
+        });
+        assert_eq!((dropped.decisions.differently, dropped.decisions.furthest_apart), (1, 1));
+        let swapped = of(&|arrivals| arrivals.swap(10, 11));
+        assert_eq!((swapped.reordered, swapped.decisions.differently), (1, 0));
+        let twice = of(&|arrivals| arrivals.insert(10, arrivals[10]));
+        assert_eq!((twice.duplicated, twice.reordered), (1, 0));
+        let damaged = of(&|arrivals| arrivals[10].bytes -= 1);
+        assert_eq!((damaged.damaged, damaged.decisions.differently), (1, 1));
+        let unknown = of(&|arrivals| arrivals[10].number = u64::MAX);
+        assert_eq!(unknown.damaged, 1);
+    }
+
+    #[test]
+    fn a_path_that_is_not_as_asked_is_found_out() {
+        let spec = spec(0.01);
+        let sent = every(5_000_000);
+        // Another seed loses others.
+        let other_seed = evaluate(&spec, 4, &PROBE, carried(&spec, 3, sent.clone(), 0)).unwrap().0;
+        assert!(other_seed.decisions.differently > 10);
+        // Asked for 21 ms: everything is a millisecond early.
+        let asked = Probe { delay_ns: Duration::from_millis(21), ..PROBE };
+        let early = evaluate(&spec, 3, &asked, carried(&spec, 3, sent, 0)).unwrap().0;
+        assert_eq!(early.late.unwrap().p50_ns, -1_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_before_anything_is_set_up() {
+        let spec = spec(0.0);
+        let refused = |probe: Probe| check_probe(&spec, &probe).unwrap_err().to_string();
+        assert!(refused(Probe { datagram_bytes: 1501, ..PROBE }).starts_with("probe.datagram_bytes: 1501"));
+        assert!(refused(Probe { datagram_bytes: 43, ..PROBE }).starts_with("probe.datagram_bytes: 43"));
+        assert!(refused(Probe { offered_bps: 0, ..PROBE }).starts_with("probe.rate_bps"));
+        assert!(refused(Probe { sending_ns: Duration::ZERO, ..PROBE }).starts_with("probe.sending_ns: 0"));
+        assert!(check_probe(&spec, &PROBE).is_ok());
+    }
+}

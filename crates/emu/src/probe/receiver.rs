@@ -1,0 +1,99 @@
+//! A receiver that notes when the kernel saw each datagram, and nothing else.
+//!
+//! The time is the kernel's own stamp (SO_TIMESTAMPNS), taken where the packet enters the receiving host's network stack:
+//! how late this thread wakes does not matter.
+
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fullpipe_units::Duration;
+
+use super::sender::read_head;
+use crate::EmuError;
+use crate::clock::{Clock, StampClock};
+use crate::host::{FIRST_PORT, RECEIVER};
+use crate::sys::{self, datagram};
+
+/// What the socket may hold, so that a late thread loses nothing.
+const BUFFER_BYTES: i32 = 64 << 20;
+/// How often it looks whether the run is over.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
+
+/// A datagram that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Its number.
+    pub(super) number: u64,
+    /// The sender's stamp.
+    pub(super) sent_ns: u64,
+    /// When it reached the receiving host.
+    pub(super) at_ns: u64,
+    /// Length with IP and UDP headers.
+    pub(super) bytes: u32,
+}
+
+/// What came.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    /// In the order in which it came.
+    pub(super) arrivals: Vec<Arrival>,
+    /// Datagrams without a stamp.
+    pub(super) unstamped: u64,
+    /// Datagrams that the socket had no room for.
+    pub(super) dropped: u64,
+    /// By how much the stamps may be off: what reading two clocks takes, and how far they moved apart.
+    pub(super) stamp_error_ns: u64,
+}
+
+/// A socket for the sender's datagrams. Call it in the receiving host's namespace.
+pub(super) fn socket() -> Result<OwnedFd, EmuError> {
+    let address = SocketAddrV4::new(RECEIVER, FIRST_PORT);
+    let open = || {
+        let socket = sys::socket(libc::SOCK_DGRAM)?;
+        datagram::stamp_arrivals(&socket)?;
+        datagram::want_receive_buffer(&socket, BUFFER_BYTES)?;
+        sys::bind(&socket, address)?;
+        Ok(socket)
+    };
+    open().map_err(|error| EmuError::system(format!("receive at {address}"), error))
+}
+
+/// Receives until `stop` is set and nothing is left.
+pub(super) fn receive(
+    socket: &OwnedFd,
+    clock: Clock,
+    stamps: StampClock,
+    stop: &AtomicBool,
+) -> Result<Received, EmuError> {
+    let failed = |error| EmuError::system("receive datagrams", error);
+    let mut received = Received::default();
+    let (mut inbox, mut datagrams) = (datagram::Inbox::new(), Vec::new());
+    loop {
+        // Read before the socket is emptied: what came before it was set is then taken.
+        let last = stop.load(Ordering::Acquire);
+        sys::poll([socket.as_raw_fd()], libc::POLLIN, Some(if last { Duration::ZERO } else { LOOK_AROUND }))
+            .map_err(failed)?;
+        while inbox.receive(socket, &mut datagrams).map_err(failed)? > 0 {
+            for one in datagrams.drain(..) {
+                let (number, sent_ns) = read_head(&one.head);
+                let bytes = one.bytes as u32 + super::sender::HEADER_BYTES;
+                match one.stamped_ns {
+                    Some(at) => received.arrivals.push(Arrival {
+                        number,
+                        sent_ns,
+                        at_ns: stamps.since_start(at, clock).as_nanos(),
+                        bytes,
+                    }),
+                    None => received.unstamped += 1,
+                }
+            }
+        }
+        if last {
+            break;
+        }
+    }
+    received.dropped = datagram::receive_drops(socket).map_err(failed)?.into();
+    received.stamp_error_ns = stamps.error_ns();
+    Ok(received)
+}

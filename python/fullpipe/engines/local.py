@@ -1,0 +1,97 @@
+"""This machine. Simulations first, one a core; then the kernel runs, few at a time.
+
+A kernel run lives in wall time. Several share the machine only while the emulator can carry all their packets
+on time, which their rates tell well enough; its record of lateness has the last word. Nothing is simulated
+meanwhile.
+"""
+
+import time
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from fullpipe import _native
+from fullpipe.engines import Done, Ended, Failed
+from fullpipe.sweeps.task import Task
+from fullpipe.worlds import kernel, sim
+
+_TICK_S = 0.1
+# For each core, what the emulator carried on time next to other runs, with room to spare.
+RATE_BPS_A_CORE = 25e6
+RUNS_A_CORE = 2
+# What a simulated second takes in wall time, roughly; only estimates use it.
+_SIMULATED_COST = 0.002
+
+
+class Local:
+    """Runs tasks on this machine's cores."""
+
+    def __init__(self, cores: int | None = None) -> None:
+        self._cores = cores or sim.cores()
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
+        """Yields every task as it ends."""
+        # The longest first, so that none is left over for the end; simulations before all kernel runs.
+        waiting = sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))
+        cancel = _native.Cancel()
+        stop: list[bool] = []
+        running: dict[Future[Ended], Task] = {}
+        pool = ThreadPoolExecutor(self._cores * RUNS_A_CORE, thread_name_prefix="fullpipe-run")
+        try:
+            while waiting or running:
+                while (chosen := self._next(waiting, list(running.values()))) is not None:
+                    waiting.remove(chosen)
+                    running[pool.submit(_carry_out, chosen, cancel, stop)] = chosen
+                ended, _ = wait(running, timeout=_TICK_S, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    del running[future]
+                    yield future.result()
+        finally:
+            cancel.set()
+            stop.append(True)
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def cost(self, task: Task) -> float:
+        """Seconds of the machine, were it always as busy as allowed."""
+        length = task.job.alternative.duration_s
+        if task.world == sim.NAME:
+            return length * _SIMULATED_COST
+        part = max(1 / (RUNS_A_CORE * self._cores), task.rate_bps / (RATE_BPS_A_CORE * self._cores))
+        return length * (1.0 if task.alone else min(1.0, part))
+
+    def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
+        """The first that may run beside what is running."""
+        return next((task for task in waiting if self._fits(task, running)), None)
+
+    def _fits(self, task: Task, running: Sequence[Task]) -> bool:
+        if not running:
+            return True
+        if any(other.world != task.world for other in running):
+            return False
+        if task.world == sim.NAME:
+            return len(running) < self._cores
+        if task.alone or any(other.alone for other in running):
+            return False
+        carried = task.rate_bps + sum(other.rate_bps for other in running)
+        return len(running) < RUNS_A_CORE * self._cores and carried <= RATE_BPS_A_CORE * self._cores
+
+
+def _carry_out(task: Task, cancel: _native.Cancel, stop: list[bool]) -> Ended:
+    """One task, on a thread of the pool."""
+
+    def look_up(_done: float) -> None:
+        if stop:
+            raise _native.Cancelled
+
+    began = time.monotonic()
+    try:
+        run = sim.run_one(task.job, cancel) if task.world == sim.NAME else kernel.run_one(task.job, look_up)
+    except _native.Cancelled:
+        raise
+    except Exception as error:
+        return Failed(task, str(error) or type(error).__name__)
+    except BaseException as error:
+        # A broken invariant of the native half. It fails this run, and is told as one.
+        if type(error).__name__ != "PanicException":
+            raise
+        return Failed(task, f"a broken invariant, which is a mistake in Fullpipe: {error}")
+    return Done(task, run, time.monotonic() - began)

@@ -1,0 +1,187 @@
+"""Carries out a grid in both worlds, into a folder that it can be continued in."""
+
+import fnmatch
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fullpipe.engines import Engine, Failed
+from fullpipe.engines.local import Local
+from fullpipe.errors import mistake
+from fullpipe.grid.compare import Compared, compare
+from fullpipe.grid.document import Cell, Grid
+from fullpipe.grid.summary import Target, quick_targets, targets
+from fullpipe.scenario import from_document
+from fullpipe.sweeps import sweep
+from fullpipe.sweeps.store import Store, write
+from fullpipe.sweeps.sweep import Progress
+from fullpipe.sweeps.task import Task
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
+
+SEEDS = 10
+REPETITIONS = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a grid asks for."""
+
+    grid: Grid
+    seeds: int
+    repetitions: int
+    attempts: int = sweep.ATTEMPTS
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Every run of every cell."""
+        return [task for cell in self.grid.cells for task in [*self.sim(cell), *self.kernel(cell)]]
+
+    def sim(self, cell: Cell) -> list[Task]:
+        """A cell's simulator runs."""
+        return self._tasks(cell, sim.NAME, self.seeds)
+
+    def kernel(self, cell: Cell) -> list[Task]:
+        """A cell's kernel runs."""
+        return self._tasks(cell, kernel.NAME, self.repetitions)
+
+    def said(self, pending: Sequence[Task], engine: Engine) -> str:
+        """What is to be run and how long that takes, in a sentence."""
+        by_world = {
+            world: [task for task in pending if task.world == world] for world in (sim.NAME, kernel.NAME)
+        }
+        wall_s = sum(task.job.alternative.duration_s for task in by_world[kernel.NAME])
+        about = minutes(sum(map(engine.cost, pending)))
+        name = f"{self.grid.name}{', quick' if self.grid.quick else ''}"
+        return (
+            f"{name}: {counted(len(self.grid.cells), 'cell')}; "
+            f"{len(by_world[sim.NAME])} simulator runs and {len(by_world[kernel.NAME])} kernel runs to do, "
+            f"the latter {minutes(wall_s)} in all, {about} with several at a time"
+        )
+
+    def _tasks(self, cell: Cell, world: str, count: int) -> list[Task]:
+        seeds = range(cell.seed, cell.seed + count)
+        return [Task(world, Job(cell.alternative, seed)) for seed in seeds]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A grid that was carried out."""
+
+    plan: Plan
+    cells: list[Compared]
+    targets: list[Target]
+    failed: list[Failed]
+    notes: list[str]
+
+    @property
+    def met(self) -> bool:
+        """Whether every target is, and nothing failed."""
+        return not self.failed and all(target.met for target in self.targets)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        agreeing, judged = sum(cell.agrees for cell in self.cells), sum(cell.judged for cell in self.cells)
+        met = sum(target.met for target in self.targets)
+        failed = f"; {counted(len(self.failed), 'run')} failed" if self.failed else ""
+        return f"{agreeing} of {judged} cells agree; {met} of {len(self.targets)} targets are met{failed}."
+
+
+def only(grid: Grid, pattern: str | None) -> Grid:
+    """The cells whose names a pattern with * and ? matches; without a pattern all."""
+    if pattern is None:
+        return grid
+    cells = tuple(cell for cell in grid.cells if fnmatch.fnmatchcase(cell.name, pattern))
+    if not cells:
+        raise mistake("only", pattern, "a pattern that some cell's name matches", "see the names with --list")
+    return Grid(grid.name, grid.path, grid.quick, cells)
+
+
+def carry_out(
+    plan: Plan,
+    folder: Path,
+    *,
+    engine: Engine | None = None,
+    say: Callable[[str], None] = lambda _line: None,
+    watch: Callable[[Progress], None] = lambda _progress: None,
+) -> Found:
+    """Runs what the folder does not have yet, and compares the worlds cell by cell."""
+    engine = engine or Local()
+    store = Store(folder)
+    for cell in plan.grid.cells:
+        write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
+
+    def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
+        for note in store.damaged:
+            say(note)
+        if outcome.found:
+            say(f"{outcome.found} runs were found in {folder}")
+        say(plan.said(pending, engine))
+        if any(task.world == kernel.NAME for task in pending):
+            try_kernel()
+
+    outcome = sweep.carry_out(plan.tasks, store, engine, attempts=plan.attempts, watch=watch, begin=begin)
+    cells = [
+        compare(cell, outcome.of(plan.sim(cell)), outcome.of(plan.kernel(cell))) for cell in plan.grid.cells
+    ]
+    by_name = {cell.name: cell for cell in plan.grid.cells}
+    failures = [
+        f"{one.task.name} failed: {one.reason}; repeat it with: "
+        f"{repeating(folder, by_name[one.task.cell], one.task)}"
+        for one in outcome.failed
+    ]
+    judge = quick_targets if plan.grid.quick else targets
+    return Found(plan, cells, judge(cells), outcome.failed, [*failures, *_doubts(cells), *store.damaged])
+
+
+def try_kernel() -> None:
+    """Raises what keeps the kernel world from running here, before everything else is waited for."""
+    document = {
+        "duration": "100 ms",
+        "path": {"rate": "1 Mbit/s", "rtt": "2 ms", "buffer": "10 KB"},
+        "flows": [{"controller": "reno"}],
+    }
+    kernel.run_one(Job(from_document(document).alternatives[0], 1))
+
+
+def repeating(folder: Path, cell: Cell, task: Task) -> str:
+    """The command that repeats one run."""
+    path = shlex.quote(str(scenario_path(folder, cell)))
+    return f"fullpipe run {path} --world {task.world} --seed {task.job.seed}"
+
+
+def scenario_path(folder: Path, cell: Cell) -> Path:
+    """Where a cell's scenario is written."""
+    return folder / "scenarios" / f"{cell.slug}.json"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def minutes(seconds: float) -> str:
+    """A length of time for people."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def _doubts(cells: Sequence[Compared]) -> list[str]:
+    """What was left out because it cannot be trusted, in a line a cell."""
+    notes = [
+        f"{cell.cell.name}: {len(cell.doubted)} of {len(cell.doubted) + len(cell.kernel)} kernel runs are "
+        f"untrustworthy after {max(one.attempts for one in cell.doubted)} attempts and left out; the first: "
+        f"{cell.doubted[0].untrustworthy[0]}"
+        for cell in cells
+        if cell.doubted
+    ]
+    if notes:
+        runs = sum(len(cell.doubted) for cell in cells)
+        unjudged = sum(bool(cell.doubted) and not cell.kernel for cell in cells)
+        left_out, without = counted(runs, "kernel run"), counted(unjudged, "cell")
+        notes.append(f"Left out: {left_out}. Without a kernel run that can be trusted: {without}.")
+    return notes

@@ -1,0 +1,109 @@
+"""A grid against its targets."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fullpipe.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
+from fullpipe.grid.compare import SHARE_TOLERANCE, Compared
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target, and what was measured against it."""
+
+    title: str
+    measured: float | None  # None where no cell says anything about it.
+    limit: float
+    at_least: bool  # Whether the limit is the least or the most.
+    cells: int
+
+    @property
+    def met(self) -> bool:
+        """Whether it is. What nothing was measured of is not missed."""
+        if self.measured is None:
+            return True
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+    @property
+    def said(self) -> str:
+        """The limit in words."""
+        return f"{'at least' if self.at_least else 'at most'} {self.limit:.0%}"
+
+    @property
+    def measured_said(self) -> str:
+        """The measured value in words."""
+        return "–" if self.measured is None else f"{self.measured:.1%}"
+
+
+def targets(cells: Sequence[Compared]) -> list[Target]:
+    """The targets over a whole grid."""
+    few, share = _within("retransmits", cells), _within("share", cells)
+    return [
+        *_spread("Goodput", "goodput_bps", cells, median=0.02, ninetieth=0.08),
+        *_spread("Mean RTT", "rtt_mean_ms", cells, median=0.03, ninetieth=0.10),
+        Target(
+            f"Retransmissions within a factor of {RETRANSMITS_FACTOR:g}, of cells with over "
+            f"{RETRANSMITS_THAT_COUNT}",
+            *_part(few),
+            cells=len(few),
+        ),
+        Target(
+            f"Shares within {100 * SHARE_TOLERANCE:.0f} percentage points, of competing cells",
+            *_part(share),
+            cells=len(share),
+        ),
+    ]
+
+
+def quick_targets(cells: Sequence[Compared]) -> list[Target]:
+    """What a few short cells on any machine must keep to: bounds that only a mistake exceeds.
+
+    A few seconds with three repetitions scatter by some per cent; the targets of the whole grid are not for
+    them.
+    """
+    return [
+        _median("Goodput", "goodput_bps", cells, 0.05),
+        _median("Mean RTT", "rtt_mean_ms", cells, 0.10),
+    ]
+
+
+def percentile(values: Sequence[float], part: float) -> float | None:
+    """The value below which that part lies, between two neighbours on the straight line between them."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    at = part * (len(ordered) - 1)
+    low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
+    # An infinite neighbour has no line to it.
+    return low if low == high else low + (high - low) * (at - math.floor(at))
+
+
+def _apart(name: str, cells: Sequence[Compared]) -> list[float]:
+    found = (cell.differences.get(name) for cell in cells)
+    return [abs(one.apart) for one in found if one is not None and one.apart is not None]
+
+
+def _spread(
+    title: str, name: str, cells: Sequence[Compared], *, median: float, ninetieth: float
+) -> list[Target]:
+    apart = _apart(name, cells)
+    return [
+        _median(title, name, cells, median),
+        Target(f"{title}: 90th percentile", percentile(apart, 0.9), ninetieth, False, len(apart)),
+    ]
+
+
+def _median(title: str, name: str, cells: Sequence[Compared], limit: float) -> Target:
+    apart = _apart(name, cells)
+    return Target(f"{title}: median difference", percentile(apart, 0.5), limit, False, len(apart))
+
+
+def _within(name: str, cells: Sequence[Compared]) -> list[bool]:
+    found = (cell.differences.get(name) for cell in cells)
+    return [one.tolerable for one in found if one is not None and one.apart is not None]
+
+
+def _part(within: list[bool]) -> tuple[float | None, float, bool]:
+    """Measured part, limit, and that it is the least."""
+    return (sum(within) / len(within) if within else None), 0.80, True

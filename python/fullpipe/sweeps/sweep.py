@@ -1,0 +1,142 @@
+"""Carries out a sweep: what the store does not have, through an engine, into the store."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fullpipe.engines import Engine, Failed
+from fullpipe.sweeps.store import Store, Stored
+from fullpipe.sweeps.task import Task
+
+# How often an untrustworthy run is tried in all: once beside others, then alone.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is. Cost is in the engine's own unit; it tells how much is left better than runs do."""
+
+    runs: int
+    runs_in_all: int
+    cost: float
+    cost_in_all: float
+    cost_here: float  # Of the runs of this call; the others were found.
+    failed: int
+    again: int  # Runs whose last attempt was untrustworthy and that are tried again.
+
+
+@dataclass
+class Outcome:
+    """What a sweep has to show."""
+
+    stored: dict[str, Stored]  # By address.
+    found: int  # How many of them were there before.
+    failed: list[Failed] = field(default_factory=list)
+
+    def of(self, tasks: Iterable[Task]) -> list[Stored]:
+        """The runs of these tasks that there are, under the names that the tasks give them."""
+        return [replace(self.stored[task.key], task=task) for task in tasks if task.key in self.stored]
+
+
+def carry_out(
+    tasks: Sequence[Task],
+    store: Store,
+    engine: Engine,
+    *,
+    attempts: int = ATTEMPTS,
+    watch: Callable[[Progress], None] = lambda _progress: None,
+    begin: Callable[[Outcome, list[Task]], None] = lambda _outcome, _pending: None,
+) -> Outcome:
+    """Runs what the store does not have, and every untrustworthy run again, alone, up to `attempts` times.
+
+    `begin` is told what was found and what is to be run before anything is. Whatever ends this call, the runs
+    that ended before it are in the store.
+    """
+    with store.held():
+        return _carry_out(tasks, store, engine, attempts, watch, begin)
+
+
+def _carry_out(
+    tasks: Sequence[Task],
+    store: Store,
+    engine: Engine,
+    attempts: int,
+    watch: Callable[[Progress], None],
+    begin: Callable[[Outcome, list[Task]], None],
+) -> Outcome:
+    unique = {task.key: task for task in tasks}
+    stored = {key: found for key, task in unique.items() if (found := store.find(task)) is not None}
+    outcome = Outcome(stored, len(stored))
+    pending = [
+        # What was tried before and not trusted goes on from there.
+        replace(task, alone=True) if task.key in stored else task
+        for task in unique.values()
+        if task.key not in stored or _again(stored[task.key], attempts)
+    ]
+    begin(outcome, pending)
+    meter = _Meter(engine, watch, [stored[key].task for key in stored], list(unique.values()))
+    meter.rerun([task for task in pending if task.key in stored])
+    meter.tell()
+    while pending:
+        once_more = []
+        left = len(pending)
+        # Closed at once when keeping fails: the engine then ends what is under way.
+        with contextlib.closing(engine.run(pending)) as ending:
+            for ended in ending:
+                if isinstance(ended, Failed):
+                    outcome.failed.append(ended)
+                    store.log("failed", ended.task, reason=ended.reason)
+                    meter.failed += 1
+                else:
+                    before = stored.get(ended.task.key)
+                    attempt = 1 + (before.attempts if before else 0)
+                    kept = stored[ended.task.key] = store.keep(ended, attempt, left=left)
+                    if _again(kept, attempts):
+                        once_more.append(replace(ended.task, alone=True))
+                left -= 1
+                meter.ended(ended.task)
+                meter.tell(len(once_more))
+        pending = once_more
+        meter.rerun(pending)
+    return outcome
+
+
+def _again(stored: Stored, attempts: int) -> bool:
+    return bool(stored.untrustworthy) and stored.attempts < attempts
+
+
+class _Meter:
+    """Counts runs and their cost."""
+
+    def __init__(
+        self, engine: Engine, watch: Callable[[Progress], None], done: list[Task], tasks: list[Task]
+    ) -> None:
+        self._engine, self._watch = engine, watch
+        self._seen = {task.key for task in done}
+        self._in_all = len(tasks)
+        self._cost = self._found = sum(map(engine.cost, done))
+        self._cost_in_all = sum(map(engine.cost, tasks))
+        self.failed = 0
+
+    def ended(self, task: Task) -> None:
+        """A run ended, well or not."""
+        self._seen.add(task.key)
+        self._cost += self._engine.cost(task)
+
+    def tell(self, again: int = 0) -> None:
+        """Tells whoever watches."""
+        self._watch(
+            Progress(
+                runs=len(self._seen),
+                runs_in_all=self._in_all,
+                cost=self._cost,
+                cost_in_all=self._cost_in_all,
+                cost_here=self._cost - self._found,
+                failed=self.failed,
+                again=again,
+            )
+        )
+
+    def rerun(self, tasks: list[Task]) -> None:
+        """Runs that come on top."""
+        self._cost_in_all += sum(map(self._engine.cost, tasks))

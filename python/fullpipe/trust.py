@@ -1,0 +1,189 @@
+"""How far the kernel world can be trusted on this machine: what a check found, kept in the user's cache."""
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.kernel_check import RateVerdict, mbit
+from fullpipe.worlds import sim
+
+# Linux; its timer is as coarse as the kernel's own ticks (CONFIG_HZ).
+_CLOCK_MONOTONIC_COARSE = 6
+
+
+# A load average a core from which on other work decides what is measured.
+BUSY = 0.5
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a check holds for."""
+
+    kernel: str
+    cores: int
+    hz: int
+
+    @staticmethod
+    def here() -> "Machine":
+        """This one."""
+        return Machine(platform.release(), sim.cores(), round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)))
+
+    def __str__(self) -> str:
+        return f"Linux {self.kernel}, {self.cores} cores, HZ {self.hz}"
+
+
+class Load:
+    """What else the machine did: the load average at the start, and the time that its host took from it."""
+
+    def __init__(self) -> None:
+        self.average = os.getloadavg()[0]
+        self._began = _processor_time()
+
+    def stolen(self) -> float:
+        """The share of the processors' time since then that went to other guests of the host."""
+        total, stolen = (now - then for now, then in zip(_processor_time(), self._began, strict=True))
+        return stolen / total if total else 0.0
+
+
+def _processor_time() -> tuple[int, int]:
+    """Ticks of all processors so far, and those that were stolen (proc_stat(5))."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+        ticks = [int(word) for word in first.split()[1:9]]
+        return sum(ticks), ticks[7]
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a check found."""
+
+    machine: Machine
+    when: str  # Date and time, local.
+    quick: bool
+    took_s: float
+    load: float
+    stolen: float
+    checked_bps: tuple[int, ...]
+    # Rates at which the emulator was true.
+    true_bps: tuple[int, ...]
+    version: str
+
+    @staticmethod
+    def of(verdicts: Sequence[RateVerdict], *, quick: bool, took_s: float, load: Load) -> "Trust":
+        """Of a check that has just ended."""
+        return Trust(
+            machine=Machine.here(),
+            when=time.strftime("%Y-%m-%d %H:%M"),
+            quick=quick,
+            took_s=round(took_s, 1),
+            load=round(load.average, 2),
+            stolen=round(load.stolen(), 4),
+            checked_bps=tuple(one.rate_bps for one in verdicts),
+            true_bps=tuple(one.rate_bps for one in verdicts if one.true),
+            version=_native.version(),
+        )
+
+    @property
+    def up_to_bps(self) -> int | None:
+        """The highest rate up to which it was true at all that were checked."""
+        highest = None
+        for rate in self.checked_bps:
+            if rate not in self.true_bps:
+                break
+            highest = rate
+        return highest
+
+    @property
+    def statement(self) -> str:
+        """One sentence."""
+        highest = self.up_to_bps
+        if highest is None:
+            only = ", ".join(map(mbit, self.true_bps))
+            more = f", only at {only}" if only else " at any rate that was checked"
+            return f"On this machine the kernel world cannot be trusted{more}."
+        lowest = self.checked_bps[0]
+        span = f"at {mbit(lowest)}" if highest == lowest else f"from {mbit(lowest)} to {mbit(highest)}"
+        if highest == self.checked_bps[-1]:
+            return (
+                f"On this machine the kernel world can be trusted {span}, the highest rate that was checked."
+            )
+        above = [rate for rate in self.true_bps if rate > highest]
+        below = [rate for rate in self.checked_bps if rate < max(self.true_bps) and rate not in self.true_bps]
+        more = f", and at {_listed(above)}, but not at {_listed(below)}" if above else ""
+        return f"On this machine the kernel world can be trusted {span}{more}."
+
+    @property
+    def conditions(self) -> str:
+        """What it holds for."""
+        stolen = f", {self.stolen:.1%} of the time taken by its host" if self.stolen >= 0.001 else ""
+        busy = "; alone it can do more" if self.load >= BUSY * self.machine.cores else ""
+        return f"{self.machine}; load average {self.load} at the start{stolen}{busy}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, also what follows."""
+        return {
+            "statement": self.statement,
+            "conditions": self.conditions,
+            "up_to_bps": self.up_to_bps,
+            **asdict(self),
+        }
+
+    def keep(self) -> None:
+        """Writes it into the cache, completely or not at all. Without a cache it is not kept."""
+        path = _path()
+        if path is None:
+            return
+        half = path.with_name(f".{path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                half.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+                half.replace(path)
+            finally:
+                with contextlib.suppress(OSError):
+                    half.unlink()
+
+
+def _listed(rates: Sequence[int]) -> str:
+    return " and ".join(map(mbit, rates))
+
+
+def kept() -> Trust | None:
+    """What the last check found; None where there was none, or where its file cannot be read."""
+    path = _path()
+    if path is None:
+        return None
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        machine = said["machine"]
+        return Trust(
+            machine=Machine(str(machine["kernel"]), int(machine["cores"]), int(machine["hz"])),
+            when=str(said["when"]),
+            quick=bool(said["quick"]),
+            took_s=float(said["took_s"]),
+            load=float(said["load"]),
+            stolen=float(said["stolen"]),
+            checked_bps=tuple(int(rate) for rate in said["checked_bps"]),
+            true_bps=tuple(int(rate) for rate in said["true_bps"]),
+            version=str(said["version"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _path() -> Path | None:
+    """Beside the recorder of kernel decisions. None where the user has no home."""
+    given = [os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")]
+    caches, home = (Path(one) if Path(one).is_absolute() else None for one in given)
+    if caches is None and home is not None:
+        caches = home / ".cache"
+    return caches / "fullpipe" / "kernel-check.json" if caches else None

@@ -1,0 +1,324 @@
+"""Grids: how a file becomes cells, how a cell is judged, and what a whole grid is held against."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fullpipe as fp
+from conftest import SCENARIOS
+from fullpipe.grid import compare, document, summary, write
+from fullpipe.grid.document import Cell, load
+from fullpipe.measures import BY_NAME
+from fullpipe.scenario import Alternative
+from fullpipe.stats import estimate
+from fullpipe.sweeps.store import Stored
+from fullpipe.sweeps.task import Task
+from fullpipe.worlds.job import Job
+
+PATH = 'rate = "10 Mbit/s"\nrtt = "20 ms"\ncontroller = "reno"\n'
+CELL = '[[cells]]\nname = "a"\n' + PATH
+
+
+def grid(folder: Path, text: str, *, quick: bool = False) -> document.Grid:
+    path = folder / "g.toml"
+    path.write_text(text, encoding="utf-8")
+    return load(str(path), quick=quick)
+
+
+# From a file to cells.
+
+
+def test_lists_become_every_combination_and_names_say_which(tmp_path: Path) -> None:
+    found = grid(
+        tmp_path,
+        '[defaults]\nduration = "2 s"\nbuffer = "1 bdp"\ntcp_memory = "linux"\n'
+        '[[cells]]\nname = "{controller} at {rate}"\ncontroller = ["bbr1", "reno"]\n'
+        'rate = ["1 Mbit/s", "10 Mbit/s"]\nrtt = "20 ms"\n',
+    )
+    assert [cell.name for cell in found.cells] == [
+        "bbr1 at 1 Mbit/s",
+        "reno at 1 Mbit/s",
+        "bbr1 at 10 Mbit/s",
+        "reno at 10 Mbit/s",
+    ]
+    assert found.cells[2].slug == "bbr1-at-10-mbit-s"
+    assert found.cells[2].document == {
+        "name": "bbr1 at 10 Mbit/s",
+        "duration": "2 s",
+        "path": {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp"},
+        "hosts": {"tcp_memory": "linux"},
+        "flows": [{"controller": "bbr1"}],
+    }
+    spec = found.cells[2].alternative.spec
+    assert (spec["duration_ns"], spec["forward"][0]["queue"]["bytes"]) == (2_000_000_000, 25_000)
+    assert spec["hosts"]["tcp_wmem_bytes"][2] == 4 << 20
+
+
+def test_a_cell_takes_what_a_scenario_takes(tmp_path: Path) -> None:
+    (found,) = grid(
+        tmp_path,
+        '[defaults]\ncontroller = "reno"\n[[cells]]\nname = "a"\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
+        'flows = [{ controller = "bbr1" }, { controller = "cubic", rtt = "40 ms" }]\n'
+        'path.changes = [{ at = "1 s", rate = "5 Mbit/s" }]\nseed = 7\n',
+    ).cells
+    assert (found.competing, found.seed) == (True, 7)
+    assert found.alternative.spec["flows"][1]["extra_forward_ns"] == 10_000_000
+    assert found.alternative.spec["forward"][0]["rate_bps"]["changes"] == [[1_000_000_000, 5_000_000]]
+
+
+def test_traces_are_looked_up_beside_the_grid(tmp_path: Path) -> None:
+    (tmp_path / "t.trace").write_text("1\n2\n3\n", encoding="utf-8")
+    (found,) = grid(
+        tmp_path, '[[cells]]\nname = "a"\ncontroller = "reno"\nrtt = "20 ms"\npath.trace = "t.trace"\n'
+    ).cells
+    assert found.document["path"]["trace"] == str(tmp_path / "t.trace")
+
+
+def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
+    text = f'{CELL}[[cells]]\nname = "b"\n{PATH}[quick]\nduration = "1 s"\ncells = ["b"]\n'
+    found = grid(tmp_path, text, quick=True)
+    assert [(cell.name, cell.alternative.duration_s) for cell in found.cells] == [("b", 1.0)]
+    assert len(grid(tmp_path, text).cells) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ["g.toml: cells", "at least one"]),
+        ("cells = 5", ["g.toml: cells", "at least one"]),
+        ("[[cells]\n", ["a grid file in TOML"]),
+        ("colour = 1\n" + CELL, ["g.toml: colour", "defaults, cells, quick"]),
+        ("[[cells]]\n" + PATH, ["cells[0]: name", "a name"]),
+        (CELL + "buffr = 1\n", ["cells[0] (a): buffr", "did you mean 'buffer'?"]),
+        ("[defaults]\nratte = 1\n" + CELL, ["g.toml: defaults: ratte", "did you mean 'rate'?"]),
+        (CELL + "loss = []\n", ["cells[0] (a): loss", "at least one value"]),
+        (CELL + 'buffer = ["1 bdp", "2 bdp"]\n', ["g.toml: cells", '"a"', "lists into the name"]),
+        (CELL + CELL, ["g.toml: cells", '"a"']),
+        ('[[cells]]\nname = "{colour}"\n' + PATH, ["cells[0] ({colour}): name", "{rate}", "'colour'"]),
+        ('[[cells]]\nname = "{rate.real}"\n' + PATH, ["cells[0]", "{rate}"]),
+        ('[[cells]]\nname = "{rate"\n' + PATH, ["cells[0] ({rate): name"]),
+        ('[[cells]]\nname = "!"\n' + PATH, ["letters or digits"]),
+        (CELL + 'loss = "5 ms"\n', ["g.toml: a: path.loss", '"5 ms"']),
+        (CELL + 'duration = "5 parsec"\n', ["g.toml: a: duration", '"5 parsec"']),
+        (CELL + 'tcp_memory = "huge"\n', ["g.toml: a: hosts.tcp_memory", "max, linux"]),
+        (CELL + 'path.colour = "red"\n', ["g.toml: a: path.colour"]),
+        (CELL + 'path.loss = "1 %"\n', ["cells[0] (a): path.loss", "write loss = ..."]),
+        ("[defaults.hosts]\ntcp_memory = 1\n" + CELL, ["defaults: hosts.tcp_memory", "write tcp_memory"]),
+        (CELL + "path = 5\n", ["cells[0] (a): path", "a table"]),
+        (CELL + 'flows = [{ controller = "reno" }]\n', ["cells[0] (a): controller", "not both"]),
+        (CELL + 'compare = ["reno"]\n', ["cells[0] (a): compare"]),
+        (CELL + "rate = [[1]]\n".replace("rate", "loss"), ["g.toml: a: path.loss"]),
+    ],
+)
+def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_path: Path) -> None:
+    with pytest.raises(fp.ScenarioError) as caught:
+        grid(tmp_path, text)
+    for part in said:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (CELL, ["quick", "a table that names"]),
+        (CELL + "[quick]\ncells = []\n", ["quick: cells", "names of cells"]),
+        (CELL + '[quick]\ncells = ["aa"]\n', ["quick: cells", "did you mean 'a'?"]),
+        (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml: a: duration"]),
+    ],
+)
+def test_hostile_quick_tables(text: str, said: list[str], tmp_path: Path) -> None:
+    with pytest.raises(fp.ScenarioError) as caught:
+        grid(tmp_path, text, quick=True)
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_a_grid_that_is_not_there_is_told_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SCENARIOS)
+    with pytest.raises(fp.ScenarioError, match="one of agreement"):
+        load("agremeent")
+    with pytest.raises(fp.ScenarioError, match="No such file"):
+        load("./nowhere.toml")
+
+
+# What the shipped grid promises.
+
+
+def test_the_shipped_grid_covers_what_it_should() -> None:
+    path = str(SCENARIOS / "grids" / "agreement.toml")
+    found = load(path)
+    assert 60 <= len(found.cells) <= 80
+    documents = [cell.document for cell in found.cells]
+
+    def said(part: str, key: str) -> set[Any]:
+        return {one.get(part, {}).get(key) for one in documents}
+
+    assert {"1 Mbit/s", "10 Mbit/s", "100 Mbit/s", "500 Mbit/s"} <= said("path", "rate")
+    assert {"5 ms", "20 ms", "100 ms", "200 ms"} <= said("path", "rtt")
+    assert {"0.2 bdp", "1 bdp", "4 bdp", "16 bdp"} <= said("path", "buffer")
+    assert {None, "0.01 %", "0.1 %", "1 %", "5 %", "10 %"} <= said("path", "loss")
+    assert said("hosts", "tcp_memory") == {"max", "linux"}
+    assert said("path", "jitter") == {None, "5 ms"}
+    flows = [[flow["controller"] for flow in cell.alternative.spec["flows"]] for cell in found.cells]
+    alone = (["bbr1"], ["cubic"], ["reno"])
+    for who in (*alone, ["bbr1", "cubic"], ["bbr1"] * 2, ["cubic"] * 4):
+        assert who in flows
+    sizes = {flow.get("size") for one in documents for flow in one["flows"]}
+    assert {"100 KB", "1 MB", "10 MB"} <= sizes
+    assert any("rtt" in flow for one in documents for flow in one["flows"])
+    assert any("changes" in one["path"] for one in documents)
+    assert any(one["path"].get("before") for one in documents)
+    assert len(load(path, quick=True).cells) == 8
+
+
+# How a cell is judged.
+
+
+def stored(
+    cell: Cell,
+    world: str,
+    seed: int,
+    goodputs: list[float],
+    *,
+    rtt_ms: float = 40.0,
+    retransmits: int = 0,
+    doubt: str = "",
+) -> Stored:
+    labels = [flow["label"] for flow in cell.alternative.spec["flows"]]
+    rtt = {"mean": rtt_ms, "p50": rtt_ms, "p95": rtt_ms}
+    flows = [
+        {"label": label, "goodput_bps": goodput, "retransmits": retransmits, "rtt_ms": rtt}
+        for label, goodput in zip(labels, goodputs, strict=True)
+    ]
+    shares = [
+        {"label": label, "share": goodput / sum(goodputs)}
+        for label, goodput in zip(labels, goodputs, strict=True)
+    ]
+    made = {
+        "provenance": {"untrustworthy": [doubt] if doubt else [], "kernel": "6.18"},
+        "flows": flows,
+        "links": [],
+        "fairness": {"shares": shares},
+    }
+    return Stored(Task(world, Job(cell.alternative, seed)), Path("/nowhere"), 1, 1.0, made)
+
+
+def cell(*labels: str, controllers: tuple[str, ...] = ()) -> Cell:
+    names = controllers or ("bbr1",) * len(labels)
+    flows = [{"label": label, "controller": name} for label, name in zip(labels, names, strict=True)]
+    return Cell("a", {}, Alternative("a", json.dumps({"flows": flows})), 1)
+
+
+def test_differences_by_hand() -> None:
+    one = cell("f")
+    sim = [
+        stored(one, "sim", seed, [rate], rtt_ms=43, retransmits=90) for seed, rate in ((1, 9e6), (2, 10e6))
+    ]
+    kernel = [stored(one, "kernel", seed, [rate], retransmits=60) for seed, rate in ((1, 10e6), (2, 10e6))]
+    found = compare.compare(one, sim, kernel)
+    goodput, rtt, again = (found.differences[name] for name in ("goodput_bps", "rtt_mean_ms", "retransmits"))
+    assert goodput.apart == pytest.approx(-0.05)
+    assert (goodput.said, goodput.of_tolerance) == ("-5.0%", pytest.approx(-0.625))
+    assert goodput.overlaps  # 9 to 10 meets 10.
+    assert (rtt.apart, rtt.tolerable, rtt.overlaps) == (pytest.approx(0.075), True, False)
+    assert (again.said, again.of_tolerance) == ("x 1.50", pytest.approx(1.0))
+    assert "share" not in found.differences
+    assert (found.agrees, found.verdict) == (False, "close")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said", "counts"),
+    [(50, 0, "few", False), (51, 0, "x inf", True), (0, 51, "x inf", True), (30, 60, "x 0.50", True)],
+)
+def test_few_retransmissions_do_not_count(ours: int, theirs: int, said: str, counts: bool) -> None:
+    one = cell("f")
+    worlds = (("sim", ours), ("kernel", theirs))
+    sim, kernel = ([stored(one, world, 1, [1e6], retransmits=number)] for world, number in worlds)
+    found = compare.compare(one, sim, kernel).differences["retransmits"]
+    assert (found.said, found.apart is not None) == (said, counts)
+    assert found.tolerable is not counts
+
+
+def test_untrustworthy_runs_are_left_out_and_counted() -> None:
+    one = cell("f")
+    sim = [stored(one, "sim", 1, [1e6])]
+    good, bad = stored(one, "kernel", 1, [1e6]), stored(one, "kernel", 2, [5e6], doubt="late")
+    found = compare.compare(one, sim, [good, bad])
+    assert found.agrees
+    assert found.doubted == [bad]
+    alone = compare.compare(one, sim, [bad])
+    assert (alone.judged, alone.agrees, alone.verdict, alone.differences) == (False, False, "untrusted", {})
+
+
+def test_among_like_flows_it_is_chance_who_has_more() -> None:
+    one = cell("f", "g")
+    sim = [stored(one, "sim", 1, [7e6, 3e6])]
+    found = compare.compare(one, sim, [stored(one, "kernel", 1, [3e6, 7e6])])
+    assert found.differences["share"].apart == pytest.approx(0.0)
+    mixed = cell("f", "g", controllers=("bbr1", "cubic"))
+    found = compare.compare(mixed, sim, [stored(mixed, "kernel", 1, [3e6, 7e6])])
+    assert found.differences["share"].said == "+40.0 points"
+    assert found.verdict == "differs"
+
+
+# What a whole grid is held against.
+
+
+def compared(name: str, *apart: float | None) -> list[compare.Compared]:
+    cells = []
+    for number, value in enumerate(apart):
+        some = estimate([1.0])
+        tolerance = {"share": 0.05, "retransmits": math.log(1.5)}.get(name, 0.1)
+        one = compare.Difference(name, BY_NAME["goodput_bps"], some, some, value, tolerance, "", True)
+        place = Cell(f"c{number}", {}, Alternative("a", "{}"), 1)
+        cells.append(compare.Compared(place, [], [], [], {name: one}))
+    return cells
+
+
+def measured(cells: list[compare.Compared], title: str) -> summary.Target:
+    return next(one for one in summary.targets(cells) if one.title.startswith(title))
+
+
+def test_median_and_ninetieth_percentile_by_hand() -> None:
+    # Sorted by size: 0.01 0.02 0.03 0.04 0.20. The 90th percentile lies 0.6 of the way from 0.04 to 0.20.
+    cells = compared("goodput_bps", 0.03, -0.01, 0.02, -0.2, 0.04)
+    median, ninetieth = measured(cells, "Goodput: median"), measured(cells, "Goodput: 90th")
+    assert (median.measured, median.met) == (pytest.approx(0.03), False)
+    assert (ninetieth.measured, ninetieth.met) == (pytest.approx(0.136), False)
+    assert measured(compared("goodput_bps", 0.02), "Goodput: median").met
+
+
+def test_parts_by_hand() -> None:
+    # Within a factor of 1.5 either way: 1.4, 1/1.4 and 1.5; not 1.6. The None had too few.
+    factors = [math.log(one) for one in (1.4, 1 / 1.4, 1.5 - 1e-9, 1.6)]
+    found = measured(compared("retransmits", *factors, None), "Retransmissions")
+    assert (found.measured, found.cells, found.met) == (0.75, 4, False)
+    found = measured(compared("share", 0.05, -0.05, 0.04, 0.0, 0.06), "Shares")
+    assert (found.measured, found.met) == (0.8, True)
+
+
+def test_what_nothing_was_measured_of_is_not_missed() -> None:
+    assert all(one.met and one.measured is None for one in summary.targets([]))
+
+
+@pytest.mark.parametrize(
+    ("values", "part", "expected"),
+    [([], 0.5, None), ([3.0], 0.9, 3.0), ([1.0, 2.0], 0.5, 1.5), ([1.0, math.inf], 0.0, 1.0)],
+)
+def test_percentiles(values: list[float], part: float, expected: float | None) -> None:
+    assert summary.percentile(values, part) == expected
+
+
+# Putting the table into a document.
+
+
+def test_a_document_without_markers_is_refused_before_the_runs(tmp_path: Path) -> None:
+    path = tmp_path / "d.md"
+    with pytest.raises(fp.ScenarioError, match="No such file"):
+        write.check_markers(path)
+    path.write_text(f"{write.END} the wrong way round {write.BEGIN}", encoding="utf-8")
+    with pytest.raises(fp.ScenarioError, match="agreement:begin"):
+        write.check_markers(path)

@@ -1,0 +1,268 @@
+"""`fullpipe agree --grid`: what it prints and leaves. Mostly with the simulator in place of the kernel."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fullpipe as fp
+from conftest import command
+from fullpipe import _native, cli
+from fullpipe.grid import write
+from fullpipe.measures import goodput_bps
+from fullpipe.results import Run
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
+
+TWO = """
+[defaults]
+duration = "2 s"
+rate = "10 Mbit/s"
+rtt = "20 ms"
+
+[[cells]]
+name = "{controller} alone"
+controller = "cubic"
+
+[[cells]]
+name = "two"
+flows = [{ controller = "bbr1" }, { controller = "cubic" }]
+
+[quick]
+duration = "1 s"
+cells = ["cubic alone"]
+"""
+RUNS = ("--seeds", "2", "--repetitions", "2", "--out", "here")
+
+
+@pytest.fixture
+def tiny(in_empty_folder: Path) -> Path:
+    path = in_empty_folder / "tiny.toml"
+    path.write_text(TWO, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel world answers with what the simulator says."""
+    answer_with(monkeypatch, lambda run: run)
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, changed: Callable[[Run], Run]) -> None:
+    def run_one(job: Job, _tick: object = None) -> Run:
+        return changed(replace(sim.run_one(job, _native.Cancel()), world="kernel"))
+
+    monkeypatch.setattr(kernel, "run_one", run_one)
+
+
+def agree(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        cli.app(["agree", "--grid", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agree(str(tiny), *RUNS) == 0
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    for said in (
+        "cubic alone",
+        "two",
+        "agrees",
+        "Goodput: median difference",
+        "2 of 2 cells agree",
+        "6 of 6",
+    ):
+        assert said in out
+    assert "2 cells; 4 simulator runs and 4 kernel runs to do, the latter 8 s in all" in err
+    assert "Report: here/index.html" in err
+    made = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
+    assert made["met"] is True
+    assert [one["verdict"] for one in made["cells"]] == ["agrees", "agrees"]
+    assert set(made["cells"][1]["measures"]) == {
+        "goodput_bps",
+        "rtt_mean_ms",
+        "rtt_p95_ms",
+        "retransmits",
+        "share",
+    }
+    cells, runs = (pl.read_parquet(f"here/{name}.parquet") for name in ("cells", "runs"))
+    assert cells.height == 4 + 5
+    assert runs.height == 4 * 1 + 4 * 2
+    assert all((Path("here") / file).is_file() for file in runs["file"])
+    scenario = Path("here/scenarios/two.json")
+    assert json.loads(scenario.read_text(encoding="utf-8"))["flows"][1] == {"controller": "cubic"}
+
+    # Once more: nothing is run again, and the same comes out.
+    assert agree(str(tiny), *RUNS) == 0
+    again = capsys.readouterr()
+    assert "8 runs were found in here" in again.err
+    assert again.out == out
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_every_cell_of_the_map_links_to_its_series(tiny: Path) -> None:
+    agree(str(tiny), *RUNS)
+    page = Path("here/index.html").read_text(encoding="utf-8")
+    assert len(page) < 3_000_000
+    body = page.split("<script")[0]
+
+    class Ids(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ids: list[str] = []
+            self.links: set[str] = set()
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            for name, value in attrs:
+                if name == "id" and value:
+                    self.ids.append(value)
+                elif name in ("href", "xlink:href"):
+                    assert value is not None
+                    assert value.startswith("#"), value
+                    self.links.add(value[1:])
+
+    found = Ids()
+    found.feed(body)
+    assert len(found.ids) == len(set(found.ids))
+    assert found.links == {"cell-cubic-alone", "cell-two"} <= set(found.ids)
+    for cell in ("cubic-alone", "two"):
+        section = body.split(f'<section id="cell-{cell}">')[1].split("</section>")[0]
+        assert section.count("<figure") == 1
+        assert "goodput, Mbit/s" in section
+        assert "smoothed RTT, ms" in section
+        assert "seed 1 simulated" in section or "seed 2 simulated" in section
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_only_quick_list_and_json(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agree(str(tiny), "--only", "t*", "--json", *RUNS) == 0
+    assert [one["cell"] for one in json.loads(capsys.readouterr().out)["cells"]] == ["two"]
+    assert agree(str(tiny), "--quick", *RUNS) == 0
+    assert "2 of 2 targets are met" in capsys.readouterr().out
+    assert agree(str(tiny), "--list", "--out", "there") == 0
+    assert "cubic alone" in capsys.readouterr().out
+    assert not Path("there").exists()
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_the_table_goes_between_the_markers(tiny: Path) -> None:
+    document = Path("fidelity.md")
+    document.write_text(f"before\n{write.BEGIN}\nold\n{write.END}\nafter\n", encoding="utf-8")
+    assert agree(str(tiny), *RUNS, "--write-table", "fidelity.md") == 0
+    text = document.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{write.BEGIN}\nMade by `fullpipe agree --grid")
+    assert text.endswith(f"{write.END}\nafter\n")
+    assert "old" not in text
+    rows = [line for line in text.splitlines() if line.startswith(("| cell", "| cubic alone", "| two"))]
+    assert len(rows) == 3
+    assert len({row.count("|") for row in rows}) == 1
+
+
+def test_a_missed_target_ends_with_1(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def halved(run: Run) -> Run:
+        for flow in run.summary["flows"]:
+            flow["goodput_bps"] /= 2
+        return run
+
+    answer_with(monkeypatch, halved)
+    assert agree(str(tiny), *RUNS) == cli.DISAGREE
+    out = capsys.readouterr().out
+    assert "MISSED" in out
+    assert "+100.0%" in out
+    assert "0 of 2 cells agree" in out
+
+
+def test_doubted_runs_are_left_out_and_said(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def late(run: Run) -> Run:
+        run.summary["provenance"]["untrustworthy"] = ["it was late"]
+        return run
+
+    answer_with(monkeypatch, late)
+    assert agree(str(tiny), *RUNS, "--attempts", "2") == 0
+    out = capsys.readouterr().out
+    assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
+    assert "Left out: 4 kernel runs. Without a kernel run that can be trusted: 2 cells." in out
+    assert "0 of 0 cells agree" in out
+
+
+def test_a_failed_run_is_told_with_the_command_that_repeats_it(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails_once(run: Run) -> Run:
+        if run.seed == 2 and len(run.summary["flows"]) == 2:
+            raise _native.WorldError("the machine sneezed")
+        return run
+
+    answer_with(monkeypatch, fails_once)
+    assert agree(str(tiny), *RUNS) == cli.DISAGREE
+    out = capsys.readouterr().out
+    assert "two, kernel, seed 2 failed: the machine sneezed; repeat it with: " in out
+    assert "2 of 2 cells agree; 6 of 6 targets are met; 1 run failed." in out
+    found = re.search(r"repeat it with: fullpipe (run .*)", out)
+    assert found is not None
+    verb, path, _, world, _, seed = shlex.split(found[1])
+    assert (verb, world, seed) == ("run", "kernel", "2")
+    (repeated,) = fp.run(path, seed=2).runs
+    one = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))["cells"][1]
+    least, most = one["measures"]["goodput_bps"]["sim"]["range"]
+    assert least <= goodput_bps(repeated.summary) <= most
+
+
+def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_job: Job, _tick: object = None) -> Run:
+        raise _native.WorldError("no right to make namespaces; run as root")
+
+    monkeypatch.setattr(kernel, "run_one", refused)
+    assert agree(str(tiny), *RUNS) == cli.MISTAKE
+    assert "no right to make namespaces; run as root" in capsys.readouterr().err
+    assert not Path("here/log.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["agree"], "a scenario or a grid"),
+        (["agree", "s.toml", "--grid", "g"], "a scenario or a grid"),
+        (["agree", "s.toml", "--quick"], "quick"),
+        (["agree", "s.toml", "--json"], "--grid"),
+        (["agree", "--grid", "tiny.toml", "--only", "x"], "some cell's name matches"),
+        (["agree", "--grid", "tiny.toml", "--seeds", "0"], "seeds"),
+        (["agree", "--grid", "tiny.toml", "--attempts", "0"], "attempts"),
+        (["agree", "--grid", "tiny.toml", "--write-table", "no.md"], "write-table"),
+    ],
+)
+@pytest.mark.usefixtures("tiny")
+def test_mistakes_are_one_sentence(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.app(arguments)
+    assert left.value.code == cli.MISTAKE
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_grid_in_both_worlds(tiny: Path) -> None:
+    done = command("agree", "--grid", str(tiny), *RUNS)
+    assert done.returncode in (0, 1), done.stderr
+    assert "targets are met" in done.stdout
+    made = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
+    assert not made["failed"]
+    assert sum(one["kernel_runs"] + one["untrustworthy_runs"] for one in made["cells"]) == 4

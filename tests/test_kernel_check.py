@@ -1,0 +1,341 @@
+"""Whether the emulator is true: the verdict on measures, what is kept of it, and the command itself."""
+
+import json
+from array import array
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from conftest import command
+from fullpipe import doctor, kernel_check, tables, trust
+from fullpipe.figures import emulator
+from fullpipe.kernel_check import Measured, Probe, RateVerdict
+from fullpipe.worlds import kernel
+
+LIGHT = Probe(100_000_000, "light", 1500, 5.0)
+HEAVY = replace(LIGHT, load="heavy")
+Measures = dict[str, Any]
+
+
+def light() -> Measures:
+    """What a good emulator gives: 8333 packets, 91 of them lost, as they should be."""
+    return {
+        "sent": 8333,
+        "sent_bps": 20e6,
+        "received": 8242,
+        "reordered": 0,
+        "duplicated": 0,
+        "damaged": 0,
+        "late": {"min_ns": 20_000, "p50_ns": 80_000, "p99_ns": 300_000, "max_ns": 2_000_000},
+        "stamp_error_ns": 100,
+        "decisions": {
+            "dropped": 91,
+            "expected": 91,
+            "differently": 0,
+            "first": None,
+            "furthest_apart": 0,
+        },
+        "lost": {"packets": 91, "of": 8333, "low": 0.008, "high": 0.0154},
+        "received_bps": 19.8e6,
+        "expected_bps": 19.8e6,
+        "received_over_time": [[100_000_000, 20e6]],
+        "full": None,
+        "outside": dict.fromkeys(("refused", "before", "after", "receiver", "unstamped"), 0),
+        "lateness_limit_ns": 1_000_000,
+        "own_p99_ns": 200_000,
+        "own_max_ns": 1_900_000,
+        "own_doubts": [],
+    }
+
+
+def heavy() -> Measures:
+    """The same, full: 62 500 packets, of which the queue dropped a third once it was full."""
+    return {
+        **light(),
+        "sent": 62_500,
+        "sent_bps": 150e6,
+        "received": 42_083,
+        "decisions": {
+            "dropped": 20_417,
+            "expected": 20_416,
+            "differently": 901,
+            "first": 1252,
+            "furthest_apart": 1,
+        },
+        "lost": None,
+        "received_bps": 100.01e6,
+        "expected_bps": 99.99e6,
+        "full": {
+            "first": 1250,
+            "sent_bps": 150e6,
+            "dropped": 20_417,
+            "expected": 20_416,
+            "sent": 61_250,
+            "queueing": {"min_ns": 0, "p50_ns": 49_950_000, "p99_ns": 50_000_000, "max_ns": 52_000_000},
+            "expected_queueing": dict.fromkeys(("min_ns", "p50_ns", "p99_ns", "max_ns"), 49_900_000),
+        },
+    }
+
+
+def verdict(of_light: Measures | None = None, of_heavy: Measures | None = None) -> RateVerdict:
+    trips = array("q", [0, 20_120_000, 20_120_000, 1, 600_000, -1, -1, 0]).tobytes()
+    return RateVerdict.of(
+        Measured(LIGHT, of_light or light(), trips), Measured(HEAVY, of_heavy or heavy(), trips)
+    )
+
+
+def test_an_emulator_that_does_what_is_asked_is_true() -> None:
+    assert verdict().true, verdict().wrong
+    assert verdict().wrong == []
+
+
+# What is spoiled in which of the two, how, the finding that must tell, and a word of its sentence.
+SPOILED: list[tuple[str, Callable[[Measures], object], str, str]] = [
+    ("heavy", lambda m: m.update(received_bps=99.4e6), "rate", "99.4 Mbit/s"),
+    ("heavy", lambda m: m.update(received_bps=100.6e6), "rate", "100.6 Mbit/s"),
+    ("heavy", lambda m: m.update(received_bps=None), "rate", "0 Mbit/s"),
+    ("light", lambda m: m["decisions"].update(differently=1, first=17, dropped=92), "losses", "packet 17"),
+    ("light", lambda m: m["lost"].update(low=0.0101), "losses", "1%"),
+    ("light", lambda m: m["late"].update(p50_ns=201_000), "delay", "0.201 ms"),
+    ("light", lambda m: m["late"].update(p99_ns=1_000_001), "delay", "1.000 ms"),
+    ("heavy", lambda m: m["late"].update(p99_ns=9_000_000), "delay", "under full load"),
+    ("light", lambda m: m["late"].update(min_ns=-6_000), "early", "0.006 ms early"),
+    ("light", lambda m: m.update(late=None), "delay", "nothing arrived"),
+    ("heavy", lambda m: m["full"]["queueing"].update(p50_ns=49_000_000), "queue", "49.000 ms"),
+    ("heavy", lambda m: m["full"]["queueing"].update(p50_ns=50_400_000), "queue", "50.400 ms"),
+    ("heavy", lambda m: m["full"]["queueing"].update(p50_ns=49_550_000), "queue", "49.550 ms"),
+    ("heavy", lambda m: m["full"]["queueing"].update(p99_ns=51_200_000), "queue", "up to 51.200 ms"),
+    ("heavy", lambda m: m.update(full=None), "queue", "never filled"),
+    ("heavy", lambda m: m["full"].update(dropped=20_000), "drops", "32.65%"),
+    # The model wrong in the same way.
+    ("heavy", lambda m: m["full"].update(dropped=20_000, expected=20_000), "drops", "instead of 33.33%"),
+    ("heavy", lambda m: m["decisions"].update(dropped=20_600), "drops", "20600 packets"),
+    ("heavy", lambda m: m.update(reordered=1), "order", "1 packets are reordered"),
+    ("light", lambda m: m.update(duplicated=1), "order", "duplicated"),
+    ("light", lambda m: m.update(damaged=1), "order", "damaged"),
+    ("heavy", lambda m: m.update(sent_bps=104e6), "offered", "104 Mbit/s of 150"),
+    ("heavy", lambda m: m.update(expected_bps=99.4e6), "offered", "paused so long"),
+    ("heavy", lambda m: m["outside"].update(before=3), "carried", "3 packets were dropped before"),
+]
+
+
+@pytest.mark.parametrize(("where", "spoil", "name", "word"), SPOILED)
+def test_an_emulator_that_does_otherwise_is_found_out(
+    where: str, spoil: Callable[[Measures], object], name: str, word: str
+) -> None:
+    both = {"light": light(), "heavy": heavy()}
+    spoil(both[where])
+    found = verdict(both["light"], both["heavy"])
+    assert not found.true
+    assert name in [one.name for one in found.findings if not one.ok]
+    assert word in "; ".join(found.wrong)
+
+
+def test_only_what_no_machine_excuses_is_an_error_of_the_emulator() -> None:
+    slow, wrong, lossy = light(), light(), light()
+    slow["late"]["p99_ns"] = 5_000_000
+    wrong["decisions"]["differently"] = 1
+    lossy["decisions"]["differently"] = 1
+    lossy["outside"]["before"] = 1
+    never = [
+        any(one.never and not one.ok for one in verdict(measures).findings)
+        for measures in (slow, wrong, lossy)
+    ]
+    assert never == [False, True, False]
+    words = [verdict(measures).word for measures in (slow, wrong, lossy)]
+    assert words == ["late", "UNTRUE", "out of reach"]
+
+
+def test_an_untrue_rate_that_the_emulator_did_not_notice_is_said() -> None:
+    slow = light()
+    slow["late"]["p99_ns"] = 5_000_000
+    assert "would not be marked" in " ".join(tables.emulator_notes([verdict(slow)]))
+    slow["own_doubts"] = ["1 % of packets left more than 5 ms late"]
+    assert "would not be marked" not in " ".join(tables.emulator_notes([verdict(slow)]))
+
+
+def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
+    full, quick = kernel_check.plan(quick=False), kernel_check.plan(quick=True)
+    assert [probe.rate_bps // 1_000_000 for probe in full[::2]] == [1, 10, 100, 500, 1000, 2000]
+    assert kernel_check.seconds(quick=False) < 120
+    assert kernel_check.seconds(quick=True) < 30
+    for probe in full + quick:
+        spec = probe.job().alternative.spec
+        link = spec["forward"][0]
+        assert (link["rate_bps"]["initial"], link["queue"]["bytes"]) == (probe.rate_bps, probe.buffer_bytes)
+        assert spec["forward"][-1] == {"kind": "delay", "delay_ns": {"initial": 20_000_000}}
+        assert len(spec["forward"]) == (3 if probe.load == "light" else 2)
+
+
+def found(*true_bps: int, **more: Any) -> trust.Trust:
+    checked = (1_000_000, 10_000_000, 100_000_000)
+    said = {
+        "machine": trust.Machine.here(),
+        "when": "2026-01-02 03:04",
+        "quick": False,
+        "took_s": 70.0,
+        "load": 0.3,
+        "stolen": 0.0,
+        "checked_bps": checked,
+        "true_bps": true_bps,
+        "version": "0.1.0",
+    }
+    return trust.Trust(**{**said, **more})
+
+
+def test_trust_ends_below_the_first_rate_that_is_untrue() -> None:
+    assert found(1_000_000, 10_000_000).up_to_bps == 10_000_000
+    gap = found(1_000_000, 100_000_000)
+    assert gap.up_to_bps == 1_000_000
+    assert "trusted at 1 Mbit/s, and at 100 Mbit/s, but not at 10 Mbit/s." in gap.statement
+    assert "from 1 Mbit/s to 10 Mbit/s." in found(1_000_000, 10_000_000).statement
+    assert "highest rate that was checked" in found(*found().checked_bps).statement
+    assert "only at 10 Mbit/s" in found(10_000_000).statement
+    assert "at any rate" in found().statement
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "fullpipe" / "kernel-check.json"
+
+
+def said_by_doctor() -> doctor.Check:
+    (one,) = [check for check in doctor.checks() if check.name == "emulator"]
+    return one
+
+
+def test_doctor_says_what_the_last_check_found_and_when(cache: Path) -> None:
+    assert "not measured: run `fullpipe kernel check`" in said_by_doctor().found
+    found(1_000_000).keep()
+    assert trust.kept() == found(1_000_000)
+    assert "trusted at 1 Mbit/s." in said_by_doctor().found
+    assert "2026-01-02" in said_by_doctor().found
+    found().keep()
+    assert not said_by_doctor().ok
+    assert [path.name for path in cache.parent.glob("*check*")] == [cache.name]
+
+
+def test_a_check_of_another_machine_does_not_count(cache: Path) -> None:
+    found(1_000_000, machine=replace(trust.Machine.here(), kernel="2.4.0")).keep()
+    assert "not measured since the machine changed (Linux 2.4.0" in said_by_doctor().found
+    found(1_000_000, machine=replace(trust.Machine.here(), cores=77)).keep()
+    assert "77 cores, HZ" in said_by_doctor().found
+
+
+WHOLE = json.dumps(asdict(found(1_000_000)))
+DAMAGED = [
+    "",
+    "null",
+    "[]",
+    "{}",
+    WHOLE[:100],
+    "[" * 100_000,
+    "\x00\x01",
+    WHOLE.replace('"cores": ', '"cores": "many", "was": '),
+    WHOLE.replace('"machine": {', '"machine": 7, "was": {'),
+    WHOLE.replace('"true_bps": [', '"true_bps": 5, "was": ['),
+    WHOLE.replace('"true_bps": [', '"true_bps": [Infinity, '),
+    WHOLE.replace('"load": 0.3', '"load": null'),
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_file_counts_as_none(cache: Path, text: str) -> None:
+    cache.parent.mkdir()
+    cache.write_text(text)
+    assert trust.kept() is None
+    assert "not measured" in said_by_doctor().found
+
+
+def test_a_cache_that_is_no_file_or_no_text_or_not_there_does_no_harm(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir(parents=True)
+    found(1_000_000).keep()
+    assert trust.kept() is None
+    cache.rmdir()
+    cache.write_bytes(b"\xff\xfe\x00")
+    assert trust.kept() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    found(1_000_000).keep()
+    assert trust.kept() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.delenv("HOME")
+    found(1_000_000).keep()
+    assert trust.kept() is None
+
+
+def test_a_picture_the_measures_and_every_packet_are_written(tmp_path: Path) -> None:
+    emulator.write([verdict()], found(1_000_000), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "check.json",
+        "emulator.svg",
+        "emulator.png",
+        "packets.parquet",
+    }
+    packets = pl.read_parquet(tmp_path / "packets.parquet")
+    assert packets["received_ns"].to_list() == [20_120_000, None] * 2
+    assert packets["expected"].to_list() == [True, False] * 2
+    assert packets["load"].to_list() == ["light", "light", "heavy", "heavy"]
+    assert "Is the emulator true?" in (tmp_path / "emulator.svg").read_text()
+
+
+def test_measures_without_a_packet_can_be_shown() -> None:
+    none = {**heavy(), "late": None, "full": None, "received_bps": None, "received_over_time": []}
+    shown = verdict({**light(), "late": None, "lost": None}, none)
+    assert not shown.true
+    assert "–" in tables.emulator_markdown([shown])
+    emulator.figure([shown], found()).to_dict()
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_quick_check_measures_this_machine(tmp_path: Path) -> None:
+    done = command(
+        "kernel", "check", "--quick", "--json", "--out", str(tmp_path / "out"), XDG_CACHE_HOME=str(tmp_path)
+    )
+    # 1 says that this machine, busy as it may be, can be trusted at no rate.
+    assert done.returncode in (0, 1), done.stderr
+    printed = json.loads(done.stdout)
+    assert [one["rate_bps"] for one in printed["rates"]] == [1e6, 1e7, 1e8, 5e8]
+    for one in printed["rates"]:
+        slow, full = one["light"], one["heavy"]
+        assert 0 < slow["received"] <= slow["sent"]
+        # What no machine excuses: nothing is early, twice or out of order.
+        for probe in (slow, full):
+            assert (probe["reordered"], probe["duplicated"], probe["damaged"]) == (0, 0, 0)
+            assert probe["late"]["min_ns"] >= -(probe["stamp_error_ns"] + kernel_check.EARLY_TOLERANCE_NS)
+        if not any(slow["outside"].values()):
+            assert slow["decisions"]["differently"] == 0
+        assert 0 < full["received_bps"] < 1.05 * one["rate_bps"]
+    assert (tmp_path / "out" / "emulator.png").stat().st_size > 10_000
+    packets = pl.read_parquet(tmp_path / "out" / "packets.parquet")
+    assert packets.height == sum(one[load]["sent"] for one in printed["rates"] for load in ("light", "heavy"))
+    told = command("doctor", XDG_CACHE_HOME=str(tmp_path))
+    assert printed["statement"] in told.stdout
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_real_path_that_is_not_as_asked_is_found_out() -> None:
+    """The path has 9.8 Mbit/s where 10 were asked for."""
+    probes = [Probe(10_000_000, load, 500, 1.0) for load in ("light", "heavy")]
+    broken = [replace(probe, rate_bps=9_800_000) for probe in probes]
+    measured = []
+    for asked, other in zip(probes, broken, strict=True):
+        measures, trips = kernel.probe(other.job(), asked.request())
+        measured.append(Measured(asked, json.loads(measures), trips))
+    verdict = RateVerdict.of(*measured)
+    assert not verdict.true
+    assert "rate" in [one.name for one in verdict.findings if not one.ok], verdict.wrong
+
+
+def test_what_cannot_be_sent_is_a_sentence() -> None:
+    job = LIGHT.job()
+    with pytest.raises(Exception, match=r"probe.datagram_bytes: 9000 bytes"):
+        kernel.probe(job, {**LIGHT.request(), "datagram_bytes": 9000})
+    with pytest.raises(Exception, match="probe: missing field"):
+        kernel.probe(job, {})

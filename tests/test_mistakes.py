@@ -1,0 +1,40 @@
+"""The list of known mistakes fits the code; `make mistakes` makes them."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RUNNER = ROOT / "tests" / "mistakes" / "run.py"
+MISTAKES = tomllib.loads((RUNNER.parent / "mistakes.toml").read_text())
+
+
+def test_there_are_enough_of_them_and_a_shorter_list() -> None:
+    assert len(MISTAKES) >= 14
+    assert 10 <= sum(mistake.get("quick", False) for mistake in MISTAKES.values()) < len(MISTAKES)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_replaces_a_text_that_is_there_once(name: str) -> None:
+    mistake = MISTAKES[name]
+    assert (ROOT / mistake["file"]).read_text().count(mistake["text"]) == 1
+    assert mistake["instead"] != mistake["text"]
+    assert set(mistake["caught"]) <= {"replay", "laws"}
+    assert mistake["caught"]
+
+
+def test_the_runner_lists_them_and_knows_no_others() -> None:
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, str(RUNNER), *arguments], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    listed = run("--list")
+    assert listed.returncode == 0, listed.stderr
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(MISTAKES)
+    unknown = run("no_such_mistake")
+    assert unknown.returncode == 2
+    assert "no_such_mistake" in unknown.stderr
