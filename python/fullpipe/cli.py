@@ -484,6 +484,31 @@ def replay(
         raise typer.Exit(DISAGREE)
 
 
+trace = typer.Typer(no_args_is_help=True, help="Delivery traces, which a link can follow.")
+app.add_typer(trace, name="trace")
+
+
+@trace.command()
+def generate(
+    mean: Annotated[str, typer.Option(help="Mean rate, e.g. '10 Mbit/s' or 10mbit.")],
+    out: Annotated[Path, typer.Option(metavar="TRACE", help="The file to write.")],
+    duration: Annotated[str, typer.Option(help="How long the trace is before it repeats.")] = "60 s",
+    seed: Annotated[int, typer.Option(min=0, help="Which of all such traces.")] = 1,
+) -> None:
+    """Make up the delivery trace of a plausible cellular link, for `trace` in a scenario's path.
+
+    The rate wanders by a factor of two within seconds, with an outage now and then. Mahimahi reads it too.
+    """
+    from fullpipe import cellular
+
+    _check_file(out)
+    opportunities = cellular.generate(mean=mean, duration=duration, seed=seed)
+    out.write_text(cellular.text(opportunities), encoding="ascii")
+    seconds = opportunities[-1] / 1000
+    megabits = len(opportunities) * cellular.OPPORTUNITY_BITS / seconds / 1e6
+    print(f"{out}: {len(opportunities)} opportunities in {seconds:g} s, {megabits:.3g} Mbit/s on average")
+
+
 @app.command()
 def controllers(as_json: AsJson = False) -> None:
     """List the congestion controllers and their parameters."""

@@ -3,8 +3,10 @@
 use crate::bbr1::Bbr1;
 use crate::controller::*;
 use crate::cubic::Cubic;
+use crate::fixed::Fixed;
 use crate::params::Params;
 use crate::reno::Reno;
+use crate::vegas::Vegas;
 
 /// One of the built-in controllers.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,10 @@ pub enum Any {
     Cubic(Cubic),
     /// BBR version 1.
     Bbr1(Bbr1),
+    /// Vegas.
+    Vegas(Vegas),
+    /// A fixed window or rate.
+    Fixed(Fixed),
 }
 
 impl Any {
@@ -26,6 +32,8 @@ impl Any {
             Params::Reno(params) => Any::Reno(Reno::new(params, config, connection)),
             Params::Cubic(params) => Any::Cubic(Cubic::new(params, config, connection)),
             Params::Bbr1(params) => Any::Bbr1(Bbr1::new(params, config, connection)),
+            Params::Vegas(params) => Any::Vegas(Vegas::new(params, config, connection)),
+            Params::Fixed(params) => Any::Fixed(Fixed::new(params, config, connection)),
         }
     }
 }
@@ -37,6 +45,8 @@ macro_rules! each {
             Any::Reno($controller) => $call,
             Any::Cubic($controller) => $call,
             Any::Bbr1($controller) => $call,
+            Any::Vegas($controller) => $call,
+            Any::Fixed($controller) => $call,
         }
     };
 }

@@ -293,11 +293,13 @@ pub enum Phase {
     ProbeRtt = 9,
     /// BBRv3 ProbeBW_REFILL.
     ProbeBwRefill = 10,
+    /// Not a congestion control: window and rate are given, and nothing is answered.
+    Fixed = 11,
 }
 
 impl Phase {
     /// Every phase, in the order of its code.
-    pub const ALL: [Phase; 11] = [
+    pub const ALL: [Phase; 12] = [
         Phase::SlowStart,
         Phase::CongestionAvoidance,
         Phase::Recovery,
@@ -309,6 +311,7 @@ impl Phase {
         Phase::ProbeBwCruise,
         Phase::ProbeRtt,
         Phase::ProbeBwRefill,
+        Phase::Fixed,
     ];
 
     /// The name that records and figures use.
@@ -325,6 +328,7 @@ impl Phase {
             Phase::ProbeBwCruise => "probe_bw_cruise",
             Phase::ProbeRtt => "probe_rtt",
             Phase::ProbeBwRefill => "probe_bw_refill",
+            Phase::Fixed => "fixed",
         }
     }
 }

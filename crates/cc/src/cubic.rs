@@ -5,9 +5,9 @@
 //!
 //! Integer arithmetic and wrapping are the kernel's: the curve is evaluated at most once a jiffy, in 1/1,024 s.
 
-use crate::controller::{Config, Connection, Limits};
+use crate::controller::{CaState, Config, Connection, Limits};
 use crate::hystart::{self, HyStart};
-use crate::loss_based::{Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
 
 /// Scale of `beta` and of the curve's clock (Linux: `BICTCP_BETA_SCALE`, `1 << BICTCP_HZ`).
@@ -139,6 +139,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "grows along a cubic curve of time around the window of the last loss",
     source: "Linux 6.12 net/ipv4/tcp_cubic.c; RFC 9438",
     linux_name: Some("cubic"),
+    answers_delay: false,
     parameters: PARAMETERS,
 };
 
@@ -319,8 +320,8 @@ impl Algorithm for CubicIncrease {
 
     /// Linux: `cubictcp_cong_avoid`.
     #[inline]
-    fn cong_avoid(&mut self, window: &mut Window, clocks: Clocks, acked: u32) {
-        let mut acked = acked;
+    fn cong_avoid(&mut self, window: &mut Window, clocks: Clocks, acked: Acked) {
+        let mut acked = acked.segments;
         if window.in_slow_start() {
             acked = window.slow_start(acked);
             if acked == 0 {
@@ -344,13 +345,15 @@ impl Algorithm for CubicIncrease {
     }
 
     /// A timeout forgets everything (Linux: `cubictcp_state`).
-    fn on_timeout(&mut self, clocks: Clocks, snd_nxt: u64) {
-        self.curve = Curve::default();
-        self.hystart.reset(clocks.now_us, snd_nxt);
+    fn on_state(&mut self, to: CaState, clocks: Clocks, snd_nxt: u64) {
+        if to == CaState::Loss {
+            self.curve = Curve::default();
+            self.hystart.reset(clocks.now_us, snd_nxt);
+        }
     }
 
     /// Idle time is no time on the curve (Linux: `cubictcp_cwnd_event`).
-    fn on_transmit_start(&mut self, clocks: Clocks, idle: u32) {
+    fn on_transmit_start(&mut self, clocks: Clocks, idle: u32, _: u64) {
         let curve = &mut self.curve;
         if curve.epoch_start != 0 && idle as i32 > 0 {
             curve.epoch_start = curve.epoch_start.wrapping_add(idle);
@@ -408,7 +411,7 @@ impl Cubic {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::controller::{CaState, Controller, TransmitStart};
+    use crate::controller::{Controller, TransmitStart};
     use crate::testing::{CONFIG, Flow};
     use fullpipe_units::{Duration, Time};
     use std::vec::Vec;

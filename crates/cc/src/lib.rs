@@ -5,8 +5,8 @@
 //! 1. [`controller`]: what a transport tells a controller and what it asks of it; start here.
 //! 2. [`params`]: controllers and their parameters by name. [`any`]: all of them behind one type.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
-//! 4. [`reno`], then [`cubic`] with [`hystart`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`bbr1`]: BBR version 1, one file for each noun of its specification.
+//! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
+//! 5. [`bbr1`]: BBR version 1, one file for each noun of its specification. [`fixed`]: no control at all.
 //! 6. [`conformance`]: the laws that every controller obeys, for yours as well.
 //! 7. [`replay`]: recorded calls of a real kernel, and whether the controllers here decide the same.
 //!
@@ -40,6 +40,7 @@ pub mod controller;
 pub mod cubic;
 mod decimal;
 pub mod delivery;
+pub mod fixed;
 pub mod hystart;
 pub mod loss_based;
 pub mod params;
@@ -48,6 +49,7 @@ pub mod reno;
 pub mod replay;
 #[cfg(test)]
 mod testing;
+pub mod vegas;
 pub mod windowed;
 
 pub use any::Any;

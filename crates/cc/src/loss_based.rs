@@ -1,4 +1,5 @@
-//! The window of Linux's loss-based algorithms: what the core does for them, with the increase algorithm as a parameter.
+//! The window of Linux's algorithms without a rate of their own: what the core does for them, with the increase algorithm
+//! as a parameter.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_input.c`, `tcp_cong.c`, `tcp_output.c`, `include/net/tcp.h`; PRR is RFC 6937
 //! as there. Deviations: docs/deviations.md#loss-based.
@@ -8,7 +9,7 @@
 //!
 //! One order differs from Linux, which shows an ACK's RTT to the algorithm (`pkts_acked`) before recovery reacts to it. Here
 //! [`Controller::on_state`] came first, so an ACK that begins a recovery no longer ends slow start by HyStart; recovery has
-//! just done so.
+//! just done so. [`Algorithm::on_state`] waits for the RTT, so that what it resets does not count that RTT again.
 
 use crate::controller::*;
 use crate::params::{Decimal, Kind, ParameterInfo, Slot};
@@ -120,6 +121,25 @@ impl Window {
         left
     }
 
+    /// Grows as Reno does (Linux: `tcp_reno_cong_avoid`).
+    #[inline]
+    pub fn reno(&mut self, acked: u32) {
+        let mut acked = acked;
+        if self.in_slow_start() {
+            acked = self.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.additive_increase(self.cwnd, acked);
+    }
+
+    /// Half the window, at least two segments (RFC 5681 section 3.1, equation 4; from the window, not the flight. Linux:
+    /// `tcp_reno_ssthresh`).
+    pub const fn half(&self) -> u32 {
+        if self.cwnd >> 1 > 2 { self.cwnd >> 1 } else { 2 }
+    }
+
     /// Grows by one segment for each `per_segment` acknowledged (Linux: `tcp_cong_avoid_ai`).
     #[inline]
     pub fn additive_increase(&mut self, per_segment: u32, acked: u32) {
@@ -160,19 +180,30 @@ pub struct Sampled {
     pub pacing: Pacing,
 }
 
+/// An ACK that lets the window grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// Segments newly acknowledged or SACKed (Linux: `acked` of `cong_avoid`).
+    pub segments: u32,
+    /// `SND.UNA` in segments.
+    pub snd_una: u64,
+    /// `SND.NXT` in segments.
+    pub snd_nxt: u64,
+}
+
 /// What a loss-based algorithm decides: Linux's `struct tcp_congestion_ops`, as far as these algorithms use it. Public
 /// only so that recorded kernel calls can be replayed one by one.
 pub trait Algorithm {
     /// `pkts_acked`: an RTT was measured.
     fn pkts_acked(&mut self, window: &mut Window, clocks: Clocks, sampled: &Sampled);
     /// `cong_avoid`: grow, the window having limited the sender.
-    fn cong_avoid(&mut self, window: &mut Window, clocks: Clocks, acked: u32);
+    fn cong_avoid(&mut self, window: &mut Window, clocks: Clocks, acked: Acked);
     /// `ssthresh`: a reduction begins; returns the threshold.
     fn ssthresh(&mut self, window: &Window) -> u32;
-    /// `set_state` to `TCP_CA_Loss`: a timeout. `snd_nxt` is in segments.
-    fn on_timeout(&mut self, clocks: Clocks, snd_nxt: u64);
-    /// `cwnd_event` with `CA_EVENT_TX_START`: sending restarts after `idle` jiffies.
-    fn on_transmit_start(&mut self, clocks: Clocks, idle: u32);
+    /// `set_state`: the recovery state changed, or timed out again. `snd_nxt` is in segments.
+    fn on_state(&mut self, to: CaState, clocks: Clocks, snd_nxt: u64);
+    /// `cwnd_event` with `CA_EVENT_TX_START`: sending restarts after `idle` jiffies. `snd_nxt` is in segments.
+    fn on_transmit_start(&mut self, clocks: Clocks, idle: u32, snd_nxt: u64);
     /// `min_rtt` to report, if it keeps one.
     fn min_rtt_us(&self) -> Option<u32>;
 }
@@ -219,6 +250,8 @@ pub struct LossBased<A> {
     algorithm: A,
     params: CoreParams,
     state: CaState,
+    /// The state that the algorithm was last told.
+    told: CaState,
     prior_ssthresh: PriorThreshold,
     /// A recovery runs that was not undone (Linux: `undo_marker != 0`).
     undo_marker: bool,
@@ -251,6 +284,7 @@ impl<A: Algorithm> LossBased<A> {
             algorithm,
             params: *params,
             state: connection.state,
+            told: connection.state,
             prior_ssthresh: PriorThreshold::default(),
             undo_marker: false,
             prr_delivered: 0,
@@ -279,6 +313,11 @@ impl<A: Algorithm> LossBased<A> {
     #[cfg(test)]
     pub(crate) fn set_cwnd_for_test(&mut self, cwnd: u32) {
         self.window.cwnd = cwnd;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_ssthresh_for_test(&mut self, ssthresh: u32) {
+        self.window.ssthresh = ssthresh;
     }
 
     /// Linux: `tcp_init_cwnd_reduction`.
@@ -319,7 +358,6 @@ impl<A: Algorithm> LossBased<A> {
         }
         self.window.cwnd = change.connection.in_flight + 1;
         self.window.cwnd_cnt = 0;
-        self.algorithm.on_timeout(clocks(&change.connection), self.snd_nxt);
     }
 
     /// Linux: `tcp_enter_recovery`, and `tcp_rack_reo_timeout` in case a timer brought it here.
@@ -339,6 +377,12 @@ impl<A: Algorithm> LossBased<A> {
         if self.window.ssthresh < Limits::INFINITE && (from == CaState::Cwr || self.undo_marker) {
             self.window.cwnd = self.window.ssthresh;
         }
+    }
+
+    /// Linux: `tcp_set_ca_state`.
+    fn tell_state(&mut self, to: CaState, connection: &Connection) {
+        self.told = to;
+        self.algorithm.on_state(to, clocks(connection), self.snd_nxt);
     }
 
     /// Linux: `tcp_update_pacing_rate`.
@@ -391,7 +435,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
         if self.params.slow_start_after_idle && start.connection.packets_out == 0 && idle > rto.max(1) {
             self.restart_after_idle(idle, rto.max(1));
         }
-        self.algorithm.on_transmit_start(clocks(&start.connection), idle);
+        self.algorithm.on_transmit_start(clocks(&start.connection), idle, self.snd_nxt);
     }
 
     /// Linux: `tcp_cwnd_application_limited`.
@@ -442,6 +486,10 @@ impl<A: Algorithm> Controller for LossBased<A> {
             CaState::Open | CaState::Disorder => {}
         }
         self.state = change.to;
+        // After an ACK, `on_ack` does: first comes the RTT.
+        if change.trigger == Trigger::Timer {
+            self.tell_state(change.to, &change.connection);
+        }
     }
 
     /// Linux: `tcp_undo_cwnd_reduction` with `tcp_reno_undo_cwnd`, which CUBIC uses as well.
@@ -467,10 +515,14 @@ impl<A: Algorithm> Controller for LossBased<A> {
             };
             self.algorithm.pkts_acked(&mut self.window, clocks, &sampled);
         }
+        if self.told != connection.state {
+            self.tell_state(connection.state, connection);
+        }
         if in_reduction(connection.state) {
             self.reduce(connection.in_flight, ack.newly_delivered, ack.una_advanced && ack.newly_lost == 0);
         } else if ack.may_raise_cwnd && self.window.is_limit(ack.cwnd_limited, ack.max_packets_out) {
-            self.algorithm.cong_avoid(&mut self.window, clocks, ack.newly_delivered);
+            let Ack { newly_delivered: segments, snd_una, snd_nxt, .. } = *ack;
+            self.algorithm.cong_avoid(&mut self.window, clocks, Acked { segments, snd_una, snd_nxt });
         }
         self.update_pacing(connection);
     }

@@ -7,7 +7,7 @@
 use core::fmt;
 
 pub use crate::decimal::Decimal;
-use crate::{bbr1, cubic, reno};
+use crate::{bbr1, cubic, fixed, reno, vegas};
 
 /// A controller with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub enum Params {
     Cubic(cubic::Params),
     /// BBR version 1.
     Bbr1(bbr1::Params),
+    /// Vegas.
+    Vegas(vegas::Params),
+    /// A fixed window or rate.
+    Fixed(fixed::Params),
 }
 
 /// How a parameter is stored.
@@ -74,12 +78,14 @@ pub struct ControllerInfo {
     pub source: &'static str,
     /// The name under which Linux has the same algorithm (`net.ipv4.tcp_congestion_control`), if it has.
     pub linux_name: Option<&'static str>,
+    /// Whether it takes any delay for congestion, so that the law of jitter in slow start does not bind it.
+    pub answers_delay: bool,
     /// Its parameters.
     pub parameters: &'static [ParameterInfo],
 }
 
 /// Every controller, in the order in which they should be listed.
-pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO];
+pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO, fixed::INFO];
 
 /// Why a parameter was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +157,8 @@ impl Params {
             "reno" => Some(Params::Reno(reno::Params::default())),
             "cubic" => Some(Params::Cubic(cubic::Params::default())),
             "bbr1" => Some(Params::Bbr1(bbr1::Params::default())),
+            "vegas" => Some(Params::Vegas(vegas::Params::default())),
+            "fixed" => Some(Params::Fixed(fixed::Params::default())),
             _ => None,
         }
     }
@@ -161,6 +169,8 @@ impl Params {
             Params::Reno(_) => &reno::INFO,
             Params::Cubic(_) => &cubic::INFO,
             Params::Bbr1(_) => &bbr1::INFO,
+            Params::Vegas(_) => &vegas::INFO,
+            Params::Fixed(_) => &fixed::INFO,
         }
     }
 
@@ -171,7 +181,11 @@ impl Params {
 
     /// Whether the controller works only where the host paces ([`Config::paced`](crate::Config::paced)).
     pub const fn needs_pacing(&self) -> bool {
-        matches!(self, Params::Bbr1(_))
+        match self {
+            Params::Bbr1(_) => true,
+            Params::Fixed(params) => params.is_paced(),
+            Params::Reno(_) | Params::Cubic(_) | Params::Vegas(_) => false,
+        }
     }
 
     /// Sets one parameter. Nothing changes if it is refused.
@@ -222,6 +236,8 @@ impl Params {
             Params::Reno(params) => params.slot(name),
             Params::Cubic(params) => params.slot(name),
             Params::Bbr1(params) => params.slot(name),
+            Params::Vegas(params) => params.slot(name),
+            Params::Fixed(params) => params.slot(name),
         }
     }
 }

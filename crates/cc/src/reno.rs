@@ -3,8 +3,8 @@
 //! Specification: RFC 5681 section 3.1-3.2, as Linux 6.12 `net/ipv4/tcp_cong.c` implements it. Deviations:
 //! docs/deviations.md#loss-based.
 
-use crate::controller::{Config, Connection, Limits};
-use crate::loss_based::{Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::controller::{CaState, Config, Connection, Limits};
+use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, Slot};
 
 /// Reno's parameters: those of the core, for it has none of its own.
@@ -25,6 +25,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "one segment more a round, half the window on loss",
     source: "RFC 5681; Linux 6.12 net/ipv4/tcp_cong.c",
     linux_name: Some("reno"),
+    answers_delay: false,
     parameters: &CoreParams::INFO,
 };
 
@@ -37,27 +38,19 @@ impl Algorithm for RenoIncrease {
     fn pkts_acked(&mut self, _: &mut Window, _: Clocks, _: &Sampled) {}
 
     #[inline]
-    fn cong_avoid(&mut self, window: &mut Window, _: Clocks, acked: u32) {
-        let mut acked = acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        window.additive_increase(window.cwnd, acked);
+    fn cong_avoid(&mut self, window: &mut Window, _: Clocks, acked: Acked) {
+        window.reno(acked.segments);
     }
 
-    /// Half the window, at least two segments (RFC 5681 section 3.1, equation 4; from the window, not the flight).
     fn ssthresh(&mut self, window: &Window) -> u32 {
-        (window.cwnd >> 1).max(2)
+        window.half()
     }
 
     /// Linux's Reno keeps no state to reset.
-    fn on_timeout(&mut self, _: Clocks, _: u64) {}
+    fn on_state(&mut self, _: CaState, _: Clocks, _: u64) {}
 
     /// Nor any that idleness would shift.
-    fn on_transmit_start(&mut self, _: Clocks, _: u32) {}
+    fn on_transmit_start(&mut self, _: Clocks, _: u32, _: u64) {}
 
     fn min_rtt_us(&self) -> Option<u32> {
         None

@@ -1,5 +1,7 @@
 //! From configuration to elements: every check that a number alone can fail.
 
+use crate::aggregate::Aggregate;
+use crate::cellular::Grants;
 use crate::config::{ElementConfig, Probability, QueueLimit, Schedule};
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
@@ -14,7 +16,7 @@ use crate::queue::Queue;
 use crate::reorder::Reorder;
 use crate::rng::Stream;
 use crate::token_bucket::Tokens;
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
 
 impl Element {
@@ -45,6 +47,12 @@ impl Element {
                 check.trace(opportunities_ms)?;
                 let server = Opportunities::new(opportunities_ms.clone());
                 Element::DeliveryTrace(Queue::new(name, *queue, server, announced))
+            }
+            ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
+                check.queue(queue)?;
+                check.radio(rates_bps, *review_ns)?;
+                let server = Grants::new(rates_bps, *review_ns, *demand_ns);
+                Element::Cellular(Queue::new(name, *queue, server, announced))
             }
             ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
                 check.queue(queue)?;
@@ -82,6 +90,10 @@ impl Element {
             &ElementConfig::Jitter { amplitude_ns, reorder } => {
                 Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
             }
+            &ElementConfig::Aggregate { every_ns } => {
+                check.that(every_ns > Duration::ZERO, "every_ns", every_ns, "an interval above 0")?;
+                Element::Aggregate(Aggregate::new(every_ns, random))
+            }
             &ElementConfig::Duplicate { probability } => {
                 check.probability("probability", probability)?;
                 Element::Duplicate(Duplicate::new(probability, random))
@@ -99,12 +111,14 @@ const fn kind(config: &ElementConfig) -> &'static str {
     match config {
         ElementConfig::Link { .. } => "link",
         ElementConfig::DeliveryTrace { .. } => "delivery_trace",
+        ElementConfig::Cellular { .. } => "cellular",
         ElementConfig::TokenBucket { .. } => "token_bucket",
         ElementConfig::Policer { .. } => "policer",
         ElementConfig::Delay { .. } => "delay",
         ElementConfig::Loss { .. } => "loss",
         ElementConfig::GilbertElliott { .. } => "gilbert_elliott",
         ElementConfig::Jitter { .. } => "jitter",
+        ElementConfig::Aggregate { .. } => "aggregate",
         ElementConfig::Duplicate { .. } => "duplicate",
         ElementConfig::Reorder { .. } => "reorder",
     }
@@ -146,6 +160,16 @@ impl Check {
         self.that(burst > Bytes::ZERO, "burst_bytes", burst, "room for at least one packet")
     }
 
+    fn radio(&self, rates: &[Rate], review: Duration) -> Result<(), ConfigError> {
+        let lowest = rates.first().copied().unwrap_or(Rate::ZERO);
+        self.that(lowest > Rate::ZERO, "rates_bps", lowest, "at least one rate, the lowest above 0")?;
+        for pair in rates.windows(2) {
+            let given = format_args!("{} after {}", pair[1], pair[0]);
+            self.that(pair[0] < pair[1], "rates_bps", given, "rates that rise")?;
+        }
+        self.that(review > Duration::ZERO, "review_ns", review, "an interval above 0")
+    }
+
     fn trace(&self, millis: &[u64]) -> Result<(), ConfigError> {
         let field = "opportunities_ms";
         self.that(!millis.is_empty(), field, "empty", "at least one time")?;
@@ -174,7 +198,7 @@ impl Check {
 mod tests {
     use super::*;
     use crate::chain::Chain;
-    use fullpipe_units::{Duration, Time};
+    use fullpipe_units::Time;
     use std::sync::Arc;
 
     const QUEUE: QueueLimit = QueueLimit { bytes: Bytes::new(3000), packets: None };
@@ -206,6 +230,13 @@ mod tests {
         let burst =
             |rate_bps, burst_bytes| ElementConfig::Policer { name: "p".into(), rate_bps, burst_bytes };
         let one = Bytes::new(1);
+        let radio = |rates_bps, review| ElementConfig::Cellular {
+            name: "c".into(),
+            rates_bps,
+            review_ns: Duration::from_nanos(review),
+            demand_ns: Duration::ZERO,
+            queue: QUEUE,
+        };
         let table = [
             (
                 link(Schedule::constant(Rate::ZERO), QUEUE),
@@ -237,6 +268,19 @@ mod tests {
             (
                 trace(&[3, 2]),
                 "(delivery_trace): opportunities_ms is 2 after 3, expected times that do not decrease",
+            ),
+            (
+                radio(vec![], 1),
+                "(cellular): rates_bps is 0 bit/s, expected at least one rate, the lowest above 0",
+            ),
+            (
+                radio(vec![rate, rate], 1),
+                "(cellular): rates_bps is 8 Mbit/s after 8 Mbit/s, expected rates that rise",
+            ),
+            (radio(vec![rate], 0), "(cellular): review_ns is 0 ns, expected an interval above 0"),
+            (
+                ElementConfig::Aggregate { every_ns: Duration::ZERO },
+                "(aggregate): every_ns is 0 ns, expected an interval above 0",
             ),
             (
                 ElementConfig::Duplicate { probability: probability("6442450944") },

@@ -81,6 +81,20 @@ pub enum ElementConfig {
         /// The queue in front of it.
         queue: QueueLimit,
     },
+    /// A cellular radio whose rate follows the demand that it sees: from one of `rates_bps` to the next when a packet of
+    /// the last interval found more than `demand_ns` of work in front of it, and back when the link was mostly idle.
+    Cellular {
+        /// Name in records and reports.
+        name: String,
+        /// The rates that it grants, rising; the first is granted at the start.
+        rates_bps: Vec<Rate>,
+        /// From one review of the grant to the next; above zero.
+        review_ns: Duration,
+        /// The wait above which there is demand for more.
+        demand_ns: Duration,
+        /// The queue in front of it; packets count in full until they leave.
+        queue: QueueLimit,
+    },
     /// Linux `tc-tbf`: packets wait for tokens; drop-tail in bytes.
     TokenBucket {
         /// Name in records and reports.
@@ -128,6 +142,12 @@ pub enum ElementConfig {
         amplitude_ns: Duration,
         /// Whether packets may overtake each other. If not, a packet waits for its predecessor.
         reorder: bool,
+    },
+    /// Holds packets and lets go all that came since the last time, at once: at multiples of an interval, shifted by a
+    /// phase drawn from the element's own random stream.
+    Aggregate {
+        /// From one release to the next; above zero.
+        every_ns: Duration,
     },
     /// Delivers a packet twice with this probability.
     Duplicate {

@@ -1,5 +1,7 @@
 //! What passes a path, what can happen to it, and the closed set of elements.
 
+use crate::aggregate::Aggregate;
+use crate::cellular::Grants;
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
 use crate::duplicate::Duplicate;
@@ -117,12 +119,14 @@ pub(crate) enum Element {
     Link(Queue<ConstantRate>),
     ScheduledLink(Queue<ScheduledRate>),
     DeliveryTrace(Queue<Opportunities>),
+    Cellular(Queue<Grants>),
     TokenBucket(Queue<Tokens>),
     Policer(Queue<Policer>),
     Delay(Delay),
     Loss(Loss),
     GilbertElliott(GilbertElliott),
     Jitter(Jitter),
+    Aggregate(Aggregate),
     Duplicate(Duplicate),
     Reorder(Reorder),
 }
@@ -148,10 +152,12 @@ impl Element {
             Element::Link(_) | Element::Delay(_) | Element::Loss(_) => unreachable!("see `admit`"),
             Element::ScheduledLink(queue) => queue.admit(moment, packet),
             Element::DeliveryTrace(queue) => queue.admit(moment, packet),
+            Element::Cellular(queue) => queue.admit(moment, packet),
             Element::TokenBucket(queue) => queue.admit(moment, packet),
             Element::Policer(queue) => queue.admit(moment, packet),
             Element::GilbertElliott(loss) => loss.admit(now),
             Element::Jitter(jitter) => Fate::Leaves(jitter.admit(now)),
+            Element::Aggregate(aggregate) => Fate::Leaves(aggregate.admit(now)),
             Element::Duplicate(duplicate) => duplicate.admit(now),
             Element::Reorder(reorder) => Fate::Leaves(reorder.admit(now)),
         }
@@ -180,6 +186,7 @@ impl Element {
             Element::Link(queue) => Some(QueueView::new(queue)),
             Element::ScheduledLink(queue) => Some(QueueView::new(queue)),
             Element::DeliveryTrace(queue) => Some(QueueView::new(queue)),
+            Element::Cellular(queue) => Some(QueueView::new(queue)),
             Element::TokenBucket(queue) => Some(QueueView::new(queue)),
             Element::Policer(queue) => Some(QueueView::new(queue)),
             _ => None,

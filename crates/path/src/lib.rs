@@ -36,8 +36,9 @@
 //! * `carrier.rs`: [`Carrier`], what a driver needs of a path; `hops.rs`: [`Hops`], a chain computed the plain way, to test
 //!   the other
 //! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers, each a file:
-//!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `token_bucket.rs` (tc-tbf), `policer.rs`
-//! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `duplicate.rs`, `reorder.rs`
+//!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `cellular.rs` (a rate that follows demand),
+//!   `token_bucket.rs` (tc-tbf), `policer.rs`
+//! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`
 //! * [`trace`]: the text form of Mahimahi traces, in and out
 //! * `rates.rs`: what a path could carry
 //! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream an element
@@ -56,8 +57,10 @@
 //! packet that was [`Admission::Queued`] may still be dropped, and [`Chain::next`] may name a time at which one only
 //! moves on inside.
 
+mod aggregate;
 mod build;
 mod carrier;
+mod cellular;
 mod chain;
 pub mod config;
 mod delay;

@@ -17,6 +17,7 @@ fn highest_of(element: &ElementConfig) -> Option<Rate> {
         ElementConfig::TokenBucket { rate_bps, .. } | ElementConfig::Policer { rate_bps, .. } => {
             Some(*rate_bps)
         }
+        ElementConfig::Cellular { rates_bps, .. } => rates_bps.last().copied(),
         ElementConfig::DeliveryTrace { opportunities_ms, .. } => {
             let bits = opportunities_ms.len() as u64 * OPPORTUNITY_BYTES * 8;
             let period_ms = opportunities_ms.last().copied().unwrap_or(1).max(1);
@@ -31,6 +32,7 @@ pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
     let drain = |element: &ElementConfig| match element {
         ElementConfig::Link { queue, .. }
         | ElementConfig::DeliveryTrace { queue, .. }
+        | ElementConfig::Cellular { queue, .. }
         | ElementConfig::TokenBucket { queue, .. } => Some(highest_of(element)?.time_for(queue.bytes)),
         _ => None,
     };
@@ -51,7 +53,8 @@ pub fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
             let opportunities = end_ms / period * opportunities_ms.len() as u64 + rest;
             Some(Some(opportunities * OPPORTUNITY_BYTES))
         }
-        ElementConfig::Policer { .. } => Some(None),
+        // What a radio could carry depends on what it was asked for.
+        ElementConfig::Policer { .. } | ElementConfig::Cellular { .. } => Some(None),
         _ => None,
     };
     elements.iter().filter_map(capacity).collect()

@@ -73,6 +73,18 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             }
         ),
         1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: false }),
+        1 => (
+            prop::collection::btree_set(1u64..200, 1..5), 1u64..1_000_000, duration(), limit()
+        ).prop_map(|(rates, review, demand_ns, queue)| ElementConfig::Cellular {
+            name: "radio".into(),
+            rates_bps: rates.into_iter().map(mbit).collect(),
+            review_ns: Duration::from_nanos(review),
+            demand_ns,
+            queue,
+        }),
+        1 => (1u64..400_000, any::<bool>()).prop_map(|(every, short)| ElementConfig::Aggregate {
+            every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every })
+        }),
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
         }),

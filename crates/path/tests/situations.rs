@@ -85,6 +85,28 @@ fn two_hops_are_one_event() {
     assert_eq!(due, [33_000, 35_000, 37_000]);
 }
 
+/// Packets a millisecond apart, let go every 5 ms: at the same five phases for all of them, at most 5 ms late, in order.
+#[test]
+fn an_aggregate_lets_go_all_that_gathered_at_once() {
+    let every_ns = Duration::from_millis(5);
+    let mut chain = Chain::new(&[ElementConfig::Aggregate { every_ns }, delay(10)], &[], 7).unwrap();
+    for number in 0..100u64 {
+        chain.push(Time::from_micros(number * 1000), FULL, number);
+    }
+    let out: Vec<_> = std::iter::from_fn(|| chain.pop(Time::from_micros(999_000))).collect();
+    let numbers: Vec<u64> = out.iter().map(|packet| packet.2).collect();
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    let first = out[0].0;
+    for &(due, _, number) in &out {
+        let held = due.as_nanos() - 10_000_000 - number * 1_000_000;
+        assert!(held < every_ns.as_nanos());
+        assert_eq!((due.as_nanos() - first.as_nanos()) % every_ns.as_nanos(), 0);
+    }
+    let mut times: Vec<Time> = out.iter().map(|packet| packet.0).collect();
+    times.dedup();
+    assert!(times.len() <= 21, "{} releases", times.len());
+}
+
 #[test]
 fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
     let bucket = ElementConfig::TokenBucket {

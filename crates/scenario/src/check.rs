@@ -64,6 +64,15 @@ fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str
             demand(ordered && lasts, "opportunities_ms", count, expected)?;
             limit(queue, mtu)
         }
+        ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
+            unique(name, names)?;
+            let rising = rates_bps.is_sorted_by(|lower, higher| lower < higher) && !rates_bps.is_empty();
+            demand(rising, "rates_bps", format!("a list of {}", rates_bps.len()), "rates that rise")?;
+            rates_bps.iter().try_for_each(|granted| rate("rates_bps", *granted))?;
+            within("review_ns", *review_ns, bounds::MIN_REVIEW, bounds::MAX_DELAY)?;
+            delay("demand_ns", *demand_ns)?;
+            limit(queue, mtu)
+        }
         ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
             unique(name, names)?;
             rate("rate_bps", *rate_bps)?;
@@ -84,6 +93,9 @@ fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str
             probability("loss_bad", *loss_bad)
         }
         ElementConfig::Jitter { amplitude_ns, reorder: _ } => delay("amplitude_ns", *amplitude_ns),
+        ElementConfig::Aggregate { every_ns } => {
+            within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
+        }
         ElementConfig::Duplicate { probability: share } => probability("probability", *share),
         ElementConfig::Reorder { probability: share, delay_ns } => {
             probability("probability", *share)?;

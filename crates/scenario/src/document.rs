@@ -187,6 +187,24 @@ pub enum Element {
         #[schemars(required)]
         buffer: Option<Said<Size>>,
     },
+    /// A cellular radio whose rate follows the demand that it sees: every `review`, it goes to the next of its `rates` if a
+    /// packet had to wait longer than `demand`, and back if the link was idle for more than half of the time.
+    Cellular {
+        /// Name in records. Default: the kind, numbered.
+        name: Option<String>,
+        /// The rates that it grants, rising; the first is granted at the start.
+        #[schemars(required, extend("examples" = [["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"]]))]
+        rates: Option<Vec<Said<Rate>>>,
+        /// From one review of the grant to the next, at least 1 ms.
+        #[schemars(required)]
+        review: Option<Said<Duration>>,
+        /// The wait above which there is demand for a higher rate.
+        #[schemars(required)]
+        demand: Option<Said<Duration>>,
+        /// Its queue; a "bdp" is the highest of `rates` times the path's `rtt`.
+        #[schemars(required)]
+        buffer: Option<Said<Size>>,
+    },
     /// A token bucket as tc-tbf: packets wait for tokens.
     TokenBucket {
         /// Name in records. Default: the kind, numbered.
@@ -250,6 +268,13 @@ pub enum Element {
         amplitude: Option<Said<Duration>>,
         /// Whether packets may overtake each other. Default: false.
         reorders: Option<bool>,
+    },
+    /// Holds packets and lets them go together at regular times, as radios and offloading hosts do, with ACKs above all.
+    /// Where in the interval the times fall is random.
+    Aggregate {
+        /// From one release to the next: the longest that a packet is held.
+        #[schemars(required)]
+        every: Option<Said<Duration>>,
     },
     /// Delivers some packets twice.
     Duplicate {

@@ -85,6 +85,35 @@ fn records_are_those_of_the_plain_simulator() {
     }
 }
 
+/// Elements that came after the golden table, whose scenarios are drawn without them.
+#[test]
+fn a_radio_and_gathered_acks_are_those_of_the_plain_simulator() {
+    for (number, controller) in
+        ["bbr1", "cubic", "vegas", "fixed:cwnd=200", "fixed:rate=12"].iter().enumerate()
+    {
+        let document = json!({
+            "duration": "5 s",
+            "path": {
+                "rate": "100 Mbit/s", "rtt": "30 ms", "jitter": "2 ms", "jitter_reorders": number % 2 == 0,
+                "after": [
+                    { "kind": "cellular", "rates": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"], "review": "50 ms",
+                      "demand": "5 ms", "buffer": "2 bdp" },
+                ],
+                "reverse": { "before": [{ "kind": "aggregate", "every": "7 ms" }], "rate": "1 Mbit/s" },
+            },
+            "flows": [{ "controller": controller, "count": 2, "rtt": "45 ms" }, { "controller": "reno" }],
+        });
+        let spec = spec(&document);
+        let (fast, plain) = (run(&spec, 1), run_plainly(&spec, 1));
+        assert!(
+            fast.flows == plain.flows && fast.links == plain.links,
+            "{controller}: {}",
+            difference(&fast, &plain)
+        );
+        assert!(fast.flows.iter().all(|flow| flow.totals.delivered_bytes > 100_000), "{controller}");
+    }
+}
+
 /// The first flow or link in which two records differ; the series alone do where totals are equal.
 fn difference(fast: &Run, plain: &Run) -> String {
     let mut flows = fast.flows.iter().zip(&plain.flows);

@@ -43,6 +43,48 @@ fn a_capped_window_sends_exactly_a_window_a_round_trip() {
 }
 
 #[test]
+fn a_fixed_window_shows_the_knee_at_one_bandwidth_delay_product() {
+    // 100 Mbit/s and 40 ms hold 333 packets of 1500 bytes; the queue holds half as many again. Up to the knee the rate grows
+    // with the window and the RTT stays; behind it the RTT grows and the rate stays; beyond 833 packets there is loss.
+    let measured = |cwnd: u32| {
+        let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1.5 bdp" });
+        let run = run(&alone(&format!("fixed:cwnd={cwnd}"), path, "20 s"), 1);
+        assert!(run.flows[0].series.cwnd.iter().all(|&seen| seen == cwnd));
+        assert_eq!(run.flows[0].totals.retransmits > 0, cwnd > 833);
+        (goodput(&run, 0) / (100e6 * PAYLOAD), FlowMeasures::of(&run.flows[0]).rtt_ms.unwrap().p50)
+    };
+    // The start, and the bursts that a window leaves in, cost a little.
+    let close = |seen: f64, expected: f64| (seen / expected - 1.0).abs() < 0.03;
+    for (cwnd, share, rtt_ms) in [(50, 0.15, 40.0), (200, 0.6, 40.0), (500, 1.0, 60.0), (800, 1.0, 96.0)] {
+        let seen = measured(cwnd);
+        assert!(close(seen.0, share) && close(seen.1, rtt_ms), "{cwnd}: {seen:?}");
+    }
+    measured(900);
+}
+
+#[test]
+fn a_fixed_window_sends_again_what_was_lost_and_stays() {
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1.5 bdp", "loss": "1 %" });
+    let run = run(&alone("fixed:cwnd=800", path, "10 s"), 1);
+    assert!(run.flows[0].series.cwnd.iter().all(|&seen| seen == 800));
+    assert!(run.flows[0].totals.retransmits > 500);
+    assert!(goodput(&run, 0) > 0.95 * 100e6 * PAYLOAD, "{}", goodput(&run, 0));
+}
+
+#[test]
+fn a_fixed_rate_is_the_rate_that_arrives_and_builds_no_queue() {
+    // The harness is right before a controller is blamed. 90 % of the link's payload rate.
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
+    let run = run(&alone("fixed:rate=86.88", path, "20 s"), 1);
+    let series = &run.flows[0].series;
+    let (first, last) = (1000, series.len() - 1);
+    let bytes = series.delivered_bytes[last] - series.delivered_bytes[first];
+    let rate = bytes as f64 * 8e9 / (series.time_ns[last] - series.time_ns[first]) as f64;
+    assert!((rate / 86.88e6 - 1.0).abs() < 0.002, "{rate}");
+    assert!(LinkMeasures::of(&run.links[0]).queue_delay_ms.unwrap().max < 2.0);
+}
+
+#[test]
 fn the_receive_window_caps_a_long_path() {
     // 8 MB of receive memory hold 5 MB of payload here: 40 Mbit a round trip of 200 ms.
     let mut document =
@@ -81,7 +123,7 @@ fn a_finite_flow_delivers_every_byte_and_ends() {
         (1_000_000, json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "loss": "2 %" })),
         (5_000_001, json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "20 KB" })),
     ] {
-        for controller in ["reno", "cubic", "bbr1"] {
+        for controller in ["reno", "cubic", "bbr1", "vegas"] {
             let mut document = alone(controller, path.clone(), "60 s");
             document["flows"][0]["size"] = json!(format!("{size} B"));
             let run = run(&document, 7);
@@ -103,7 +145,7 @@ fn pausing(controller: &str, bursts: serde_json::Value) -> fullpipe_record::Run 
 
 #[test]
 fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
-    for controller in ["reno", "cubic", "bbr1"] {
+    for controller in ["reno", "cubic", "bbr1", "vegas"] {
         let run = pausing(controller, json!({ "size": "100 KB", "every": "1 s" }));
         // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
         assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
@@ -205,7 +247,7 @@ fn a_flow_that_stops_while_it_connects_sends_nothing() {
 fn the_hour_of_the_day_does_not_matter() {
     // Microseconds in 32 bits wrap after 71.6 minutes, and half of that is where signed differences turn.
     let path = json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %", "jitter": "3 ms", "jitter_reorders": true });
-    for controller in ["reno", "cubic", "bbr1"] {
+    for controller in ["reno", "cubic", "bbr1", "vegas"] {
         let run_from = |start_s: u64| {
             let mut document = alone(controller, path.clone(), &format!("{} s", start_s + 10));
             document["record"] = json!({ "series": false });
@@ -279,6 +321,56 @@ fn bbr_keeps_the_link_where_random_loss_stops_cubic() {
 }
 
 /// A row a scenario, controller and seed; exact, so that any change of behaviour shows in review.
+#[test]
+fn vegas_keeps_two_to_four_segments_in_the_queue() {
+    // 1.2 ms each at 10 Mbit/s; a burst of two and the rounding of a segment's share come on top.
+    let run =
+        run(&alone("vegas", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp" }), "30 s"), 1);
+    let queue_ms = LinkMeasures::of(&run.links[0]).queue_delay_ms.unwrap().p50;
+    assert!((2.0 * 1.2..6.0 * 1.2).contains(&queue_ms), "{queue_ms} ms");
+    assert!(goodput(&run, 0) > 0.98 * 10e6 * PAYLOAD);
+}
+
+/// `queue16`, delayed and stretched ACKs: with one bandwidth-delay product in flight the sender runs dry while ACKs gather
+/// for up to a round trip; with two it does not. That was before BBR measured the aggregation and added it to its window.
+#[test]
+fn bbr_needs_two_windows_where_acks_gather_for_a_round_trip() {
+    let share = |controller: &str| {
+        let path = json!({
+            "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp",
+            "reverse": { "after": [{ "kind": "aggregate", "every": "40 ms" }] },
+        });
+        goodput(&run(&alone(controller, path, "20 s"), 1), 0) / (20e6 * PAYLOAD)
+    };
+    let one = share("bbr1:cwnd_gain=1,extra_acked_gain=0");
+    let two = share("bbr1:cwnd_gain=2,extra_acked_gain=0");
+    assert!(one < 0.3 && two > 0.95, "{one} with one, {two} with two");
+    assert!(share("bbr1:cwnd_gain=1") > 0.95, "what is measured makes up for it");
+}
+
+/// `queue16`, mobile cellular adaptive bandwidth: as scenarios/queue16-cellular.toml.
+#[test]
+fn only_a_probe_that_builds_a_queue_earns_a_cellular_sender_more() {
+    let path = json!({
+        "rate": "1 Gbit/s", "rtt": "60 ms",
+        "before": [{
+            "kind": "cellular", "review": "1 s", "demand": "12 ms", "buffer": "3 bdp",
+            "rates": ["10 Mbit/s", "15 Mbit/s", "22 Mbit/s", "33 Mbit/s", "50 Mbit/s"],
+        }],
+    });
+    for seed in 1..4 {
+        let share = |gain: &str| {
+            let run = run(&alone(&format!("bbr1:probe_gain={gain}"), path.clone(), "40 s"), seed);
+            let series = &run.flows[0].series;
+            let (from, to) = (series.len() / 2, series.len() - 1);
+            let bytes = series.delivered_bytes[to] - series.delivered_bytes[from];
+            bytes as f64 * 8e9 / (series.time_ns[to] - series.time_ns[from]) as f64 / (50e6 * PAYLOAD)
+        };
+        let (timid, bold) = (share("1.1"), share("1.25"));
+        assert!(timid < 0.5 && bold > 0.9, "{timid} with 1.1, {bold} with 1.25, seed {seed}");
+    }
+}
+
 fn golden_table() -> String {
     let paths = [
         ("10M 40ms 1bdp", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" })),
@@ -302,7 +394,7 @@ fn golden_table() -> String {
         "path, 10 s", "cc", "bytes", "sent", "resent", "timeouts", "undos", "RTT ms", "queue ms"
     );
     for (name, path) in paths {
-        for controller in ["reno", "cubic", "bbr1"] {
+        for controller in ["reno", "cubic", "bbr1", "vegas"] {
             let run = run(&alone(controller, path.clone(), "10 s"), 1);
             let (flow, link) = (&run.flows[0], &run.links[0]);
             let rtt = FlowMeasures::of(flow).rtt_ms.map_or(0.0, |rtt| rtt.mean);
@@ -351,9 +443,9 @@ proptest! {
         reorders in any::<bool>(),
         duplicate in prop_oneof![Just(0.0), 0.0..0.05f64],
         gro_us in prop_oneof![Just(0u32), 1u32..300],
-        flows in prop::collection::vec((0usize..3, 0u32..1500, prop_oneof![Just(0u32), 1u32..3_000_000]), 1..5),
+        flows in prop::collection::vec((0usize..5, 0u32..1500, prop_oneof![Just(0u32), 1u32..3_000_000]), 1..5),
     ) {
-        let names = ["reno", "cubic", "bbr1"];
+        let names = ["reno", "cubic", "bbr1", "vegas", "fixed:cwnd=60"];
         let flows: Vec<Value> = flows
             .iter()
             .map(|(controller, start_ms, size)| {

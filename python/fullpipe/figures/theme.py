@@ -38,6 +38,7 @@ PHASE = {
     "congestion_avoidance": ("Congestion avoidance", "#f3ece2"),
     "recovery": ("Recovery", "#f2a9a0"),
     "loss": ("Timeout", "#c0564b"),
+    "fixed": ("Fixed window or rate", "#e3e0ea"),
 }
 PHASE_OPACITY = 0.75
 
@@ -66,6 +67,7 @@ DARK = {
     "#c9a3d6": "#633f72",
     "#f2a9a0": "#7d3c35",
     "#c0564b": "#a04338",
+    "#e3e0ea": "#2b2932",
 }
 
 WORLD = {"sim": "simulation", "kernel": "Linux kernel"}

@@ -203,5 +203,6 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     summary: "paces at the measured bandwidth and keeps about two bandwidth-delay products in flight",
     source: "Linux 6.12 net/ipv4/tcp_bbr.c; Cardwell et al., ACM Queue 14(5), 2016",
     linux_name: Some("bbr"),
+    answers_delay: false,
     parameters: PARAMETERS,
 };

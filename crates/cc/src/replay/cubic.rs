@@ -13,7 +13,7 @@ use super::{Call, Hook, Private};
 use crate::controller::{CaState, Config};
 use crate::cubic::{CubicIncrease, Curve, Params};
 use crate::hystart::Round;
-use crate::loss_based::{Algorithm, Clocks, Pacing, Sampled, Window};
+use crate::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
 use fullpipe_units::Rate;
 
 /// Linux: `CA_EVENT_TX_START`.
@@ -142,15 +142,16 @@ impl Machine for CubicMachine {
             Hook::CongAvoid => {
                 limited = window.is_limit(socket.is_cwnd_limited, socket.max_packets_out);
                 if limited {
-                    increase.cong_avoid(&mut window, clocks, call.arguments[1] as u32);
+                    let (segments, snd_una) = (call.arguments[1] as u32, self.snd_nxt.near(socket.snd_una));
+                    increase.cong_avoid(&mut window, clocks, Acked { segments, snd_una, snd_nxt });
                 }
             }
             Hook::Ssthresh => self.returned = increase.ssthresh(&window),
             Hook::SetState if call.arguments[0] == CaState::Loss as i64 => {
-                increase.on_timeout(clocks, snd_nxt)
+                increase.on_state(CaState::Loss, clocks, snd_nxt)
             }
             Hook::CwndEvent if call.arguments[0] == TX_START => {
-                increase.on_transmit_start(clocks, idle(call))
+                increase.on_transmit_start(clocks, idle(call), snd_nxt)
             }
             Hook::Undo => self.returned = window.undone(),
             Hook::Init | Hook::SetState | Hook::CwndEvent | Hook::Main => {}

@@ -15,6 +15,11 @@ fn element(element: &ElementConfig) -> String {
         ElementConfig::DeliveryTrace { name, queue, .. } => {
             format!("delivery trace {name}, {}", limit(queue))
         }
+        ElementConfig::Cellular { rates_bps, review_ns, demand_ns, queue, .. } => {
+            let rates: Vec<String> = rates_bps.iter().map(|rate| rate.to_string()).collect();
+            let queue = limit(queue);
+            format!("cellular {} by {demand_ns} reviewed every {review_ns}, {queue}", rates.join("/"))
+        }
         ElementConfig::TokenBucket { rate_bps, burst_bytes, queue, .. } => {
             format!("token bucket {rate_bps} burst {burst_bytes}, {}", limit(queue))
         }
@@ -37,6 +42,7 @@ fn element(element: &ElementConfig) -> String {
         ElementConfig::Jitter { amplitude_ns, reorder } => {
             format!("jitter {amplitude_ns}{}", if *reorder { " with reordering" } else { "" })
         }
+        ElementConfig::Aggregate { every_ns } => format!("aggregated every {every_ns}"),
         ElementConfig::Duplicate { probability } => format!("duplicates {}", percent(*probability)),
         ElementConfig::Reorder { probability, delay_ns } => {
             format!("{} held back by {delay_ns}", percent(*probability))

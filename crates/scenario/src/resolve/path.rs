@@ -256,6 +256,20 @@ impl Builder<'_> {
                     queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, rate)?,
                 }
             }
+            Element::Cellular { name, rates, review, demand, buffer } => {
+                let rates_bps = radio_rates(&at("rates"), rates)?;
+                let highest = rates_bps.last().copied().unwrap_or_default();
+                let field = at("review");
+                let review_ns =
+                    required(&field, review)?.read_within(&field, bounds::MIN_REVIEW..=bounds::MAX_DELAY)?;
+                ElementConfig::Cellular {
+                    name: self.name(&at("name"), name, "cellular")?,
+                    rates_bps,
+                    review_ns,
+                    demand_ns: delay(&at("demand"), demand)?,
+                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, highest)?,
+                }
+            }
             Element::TokenBucket { name, rate: said, burst, buffer } => {
                 let rate_bps = rate(&at("rate"), said)?;
                 ElementConfig::TokenBucket {
@@ -304,6 +318,12 @@ impl Builder<'_> {
                 amplitude_ns: delay(&at("amplitude"), amplitude)?,
                 reorder: reorders.unwrap_or(false),
             },
+            Element::Aggregate { every } => {
+                let field = at("every");
+                let said = required(&field, every)?;
+                let every_ns = said.read_within(&field, bounds::MIN_INTERVAL..=bounds::MAX_DELAY)?;
+                ElementConfig::Aggregate { every_ns }
+            }
             Element::Duplicate { probability: said } => {
                 ElementConfig::Duplicate { probability: probability(&at("probability"), said)? }
             }
@@ -450,6 +470,29 @@ fn halves(
 
 fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
     required(field, said)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
+}
+
+/// Rates that rise, from the first.
+fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>, ScenarioError> {
+    const EXPECTED: &str = "rates that rise, the first granted at the start";
+    const EXAMPLE: &str = "[\"5 Mbit/s\", \"10 Mbit/s\", \"20 Mbit/s\"]";
+    let said = said.as_deref().unwrap_or_default();
+    if said.is_empty() {
+        return Err(ScenarioError::missing(field).expected(EXPECTED).write(EXAMPLE));
+    }
+    let mut rates: Vec<Rate> = Vec::new();
+    for (index, said) in said.iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        let rate = said.read_within(&field, bounds::MIN_RATE..=bounds::MAX_RATE)?;
+        if rates.last().is_some_and(|&before| rate <= before) {
+            return Err(said
+                .error(&field, "is not above the one before it")
+                .expected(EXPECTED)
+                .mend("list the rates in rising order"));
+        }
+        rates.push(rate);
+    }
+    Ok(rates)
 }
 
 fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {

@@ -121,6 +121,15 @@ fn everything_that_may_be_said_resolves() {
         kind = "jitter"
         amplitude = "1 ms"
         [[path.after]]
+        kind = "cellular"
+        rates = ["5 Mbit/s", "10 Mbit/s"]
+        review = "100 ms"
+        demand = "10 ms"
+        buffer = "2 bdp"
+        [[path.after]]
+        kind = "aggregate"
+        every = "5 ms"
+        [[path.after]]
         kind = "loss"
         probability = 0
         changes = [{ at = "1 s", probability = "2 %" }]
@@ -172,6 +181,8 @@ fn everything_that_may_be_said_resolves() {
         "Duplicate",
         "Reorder",
         "Jitter",
+        "Cellular",
+        "Aggregate",
         "Loss",
         "Delay",
         "Delay",
@@ -191,7 +202,7 @@ fn everything_that_may_be_said_resolves() {
     assert_eq!(probability.initial, Probability::from_f64(0.001));
     assert_eq!(probability.changes, [(at(40), Probability::from_f64(0.25))]);
     let path_delay = Schedule { initial: millis(20), changes: vec![(at(40), millis(30))] };
-    assert_eq!(spec.forward[13], ElementConfig::Delay { delay_ns: path_delay.clone() });
+    assert_eq!(spec.forward[15], ElementConfig::Delay { delay_ns: path_delay.clone() });
     assert_eq!(spec.reverse.last(), Some(&ElementConfig::Delay { delay_ns: path_delay }));
     let ElementConfig::Link { name, queue, .. } = &spec.reverse[0] else { panic!("{:?}", spec.reverse) };
     assert_eq!((name.as_str(), queue.packets), ("reverse", Some(1000)));
@@ -370,6 +381,12 @@ fn bad_elements_name_their_place() {
         &before("kind = \"jitter\"\namplitude = \"1 ms\"\nreorders = \"yes\""),
         &["path.before[0].reorders: string \"yes\" does not belong here", "a boolean"],
     );
+    assert_all(&before("kind = \"aggregate\""), &["path.before[0].every: nothing is given"]);
+    assert_all(&before("kind = \"aggregate\"\nevery = 0"), &["path.before[0].every", "is zero", "from 1 us"]);
+    let radio = "kind = \"cellular\"\nreview = \"100 ms\"\ndemand = \"10 ms\"\nbuffer = \"1 MB\"\n";
+    assert_all(&before(radio), &["path.before[0].rates: nothing is given", "rates that rise"]);
+    let falling = format!("{radio}rates = [\"2 Mbit/s\", \"2 Mbit/s\"]");
+    assert_all(&before(&falling), &["path.before[0].rates[1]", "not above the one before"]);
     let link = "kind = \"link\"\nrate = \"1 Mbit/s\"\n";
     assert_all(&before(link), &["path.before[0].buffer: nothing is given"]);
     assert_all(&before(&format!("{link}buffer = \"10 B\"")), &["path.before[0].buffer", "below one packet"]);

@@ -10,7 +10,8 @@ pub extern "C" fn fullpipe_cc_check() -> u32 {
     let mut broken = 0;
     for info in CATALOGUE {
         let Some(params) = Params::by_name(info.name) else { return u32::MAX };
-        let result = check_all(&Path::default(), |config, connection| Any::new(&params, config, connection));
+        let path = Path { answers_delay: info.answers_delay, ..Path::default() };
+        let result = check_all(&path, |config, connection| Any::new(&params, config, connection));
         broken += result.is_err() as u32;
     }
     broken

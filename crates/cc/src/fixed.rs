@@ -1,0 +1,186 @@
+//! Fixed: a window and a rate that nothing changes. Not a congestion control: an instrument.
+//!
+//! For the figure that all others rest on, delivery rate and round-trip time against what is in flight (`queue16`, figure
+//! 1), and for holding a path, a host or a recorder to a sender whose behaviour is known before a controller is blamed.
+//!
+//! It answers neither loss nor marks nor timeouts, and says so by its phase ([`Phase::Fixed`]): what was lost is sent
+//! again as soon as it is known, within the same window. Its pacing rate is the one it was given; without one it is
+//! unpaced and names the rate by which Linux sizes the bursts of a window that does not grow, so that they are those that
+//! a controller at this window would send.
+
+use crate::controller::*;
+use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
+use fullpipe_units::Rate;
+
+/// The window where neither window nor rate was given (Linux: `TCP_INIT_CWND`; RFC 6928).
+const DEFAULT_CWND: u32 = 10;
+
+/// What Linux calls the rate of a window that does not grow, percent of a window an RTT (`tcp_pacing_ca_ratio`).
+const SIZING_PERCENT: u64 = 120;
+
+/// The window and the rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// Segments in flight; zero leaves it to the rate, and without a rate it is 10.
+    pub cwnd: u32,
+    /// Pacing rate of payload in kbit/s; zero for none.
+    pub rate_kbps: u32,
+}
+
+impl Params {
+    /// Whether the host has to pace.
+    pub const fn is_paced(&self) -> bool {
+        self.rate_kbps > 0
+    }
+
+    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
+        Some(match name {
+            "cwnd" => Slot::Number(&mut self.cwnd),
+            "rate" => Slot::Number(&mut self.rate_kbps),
+            _ => return None,
+        })
+    }
+}
+
+const SOURCE: &str = "Fullpipe's own";
+
+pub(crate) const INFO: ControllerInfo = ControllerInfo {
+    name: "fixed",
+    summary: "keeps its window, or its rate, whatever happens: an instrument, no congestion control",
+    source: SOURCE,
+    linux_name: None,
+    answers_delay: false,
+    parameters: &[
+        ParameterInfo {
+            name: "cwnd",
+            summary: "segments in flight; 0 leaves it to the rate, and is 10 if there is none",
+            default: Decimal::ZERO,
+            min: Decimal::ZERO,
+            max: Decimal::from_integer(100_000_000),
+            unit: "segments",
+            source: SOURCE,
+            kind: Kind::Whole,
+        },
+        ParameterInfo {
+            name: "rate",
+            summary: "pacing rate of payload; 0 for no pacing",
+            default: Decimal::ZERO,
+            min: Decimal::ZERO,
+            max: Decimal::from_integer(4_000_000),
+            unit: "Mbit/s",
+            source: SOURCE,
+            kind: Kind::Fraction { numerator: 1000, denominator: 1 },
+        },
+    ],
+};
+
+/// A window and a rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    cwnd: u32,
+    /// The rate that was given.
+    rate: Option<Rate>,
+    /// The one that bursts are sized by, without it.
+    sizing: Rate,
+    mss: u32,
+    most: Rate,
+}
+
+impl Fixed {
+    /// A connection whose handshake is done.
+    pub fn new(params: &Params, config: &Config, connection: &Connection) -> Fixed {
+        let rate = params.is_paced().then(|| Rate::from_bits_per_sec(params.rate_kbps as u64 * 1_000));
+        let cwnd = match (params.cwnd, rate) {
+            (0, Some(_)) => u32::MAX,
+            (0, None) => DEFAULT_CWND,
+            (cwnd, _) => cwnd,
+        };
+        let mut fixed = Fixed {
+            cwnd: cwnd.min(config.cwnd_clamp),
+            rate,
+            sizing: config.max_pacing_rate,
+            mss: config.mss,
+            most: config.max_pacing_rate,
+        };
+        fixed.size_bursts(connection);
+        fixed
+    }
+
+    /// Linux: `tcp_update_pacing_rate`.
+    fn size_bursts(&mut self, connection: &Connection) {
+        let rtt_us = connection.srtt.as_micros();
+        if rtt_us > 0 {
+            let bytes = self.cwnd as u64 * self.mss as u64;
+            let a_second = bytes as u128 * (SIZING_PERCENT as u128 * 10_000) / rtt_us as u128;
+            // A rate of nothing would never send; one above 64 bits is no limit.
+            self.sizing = Rate::from_bytes_per_sec(u64::try_from(a_second).unwrap_or(u64::MAX).max(1));
+        }
+    }
+}
+
+impl Controller for Fixed {
+    fn on_transmit_start(&mut self, _: &TransmitStart) {}
+    fn on_window_unused(&mut self, _: &WindowUnused) {}
+    fn on_sent(&mut self, _: &Sent) {}
+    fn on_lost(&mut self, _: &Lost) {}
+    fn on_ce(&mut self, _: &CeMarks) {}
+    fn on_state(&mut self, _: &StateChange) {}
+    fn on_undo(&mut self, _: &Undo) {}
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.size_bursts(&ack.connection);
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            cwnd: self.cwnd,
+            ssthresh: Limits::INFINITE,
+            pacing_rate: self.rate.unwrap_or(self.sizing).min(self.most),
+            // A paced sender is known by its spacing: as little at once as the rate allows.
+            min_burst: if self.rate.is_some() { 1 } else { 2 },
+            mark_app_limited: false,
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { phase: Phase::Fixed, bandwidth: None, min_rtt: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CONFIG, Flow};
+
+    #[test]
+    fn nothing_changes_the_window() {
+        let mut flow = Flow::new();
+        let mut fixed = Fixed::new(&Params { cwnd: 50, rate_kbps: 0 }, &CONFIG, &flow.connection);
+        let before = (fixed.limits(), fixed.snapshot());
+        fixed.on_ack(&flow.ack(50));
+        flow.change(&mut fixed, CaState::Recovery, true);
+        fixed.on_ack(&Ack { newly_lost: 10, ..flow.ack(1) });
+        flow.change(&mut fixed, CaState::Loss, true);
+        fixed.on_undo(&Undo { connection: flow.connection });
+        fixed.on_ce(&CeMarks { segments: 3 });
+        fixed.on_window_unused(&WindowUnused { connection: flow.connection, used: 1 });
+        assert_eq!((fixed.limits(), fixed.snapshot()), before);
+        // 50 segments of 1,448 bytes in 100 ms, and a fifth more: 868,800 bytes a second.
+        assert_eq!(before.0.pacing_rate, Rate::from_bytes_per_sec(868_800));
+    }
+
+    #[test]
+    fn a_rate_alone_leaves_the_window_open_and_neither_is_ten() {
+        let limits = |cwnd, rate_kbps| {
+            let connection = Flow::new().connection;
+            Fixed::new(&Params { cwnd, rate_kbps }, &Config { cwnd_clamp: 777, ..CONFIG }, &connection)
+                .limits()
+        };
+        assert_eq!((limits(0, 5_000).cwnd, limits(0, 0).cwnd, limits(20, 5_000).cwnd), (777, 10, 20));
+        assert_eq!(limits(0, 5_000).pacing_rate, Rate::from_bits_per_sec(5_000_000));
+    }
+}
