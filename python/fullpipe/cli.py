@@ -478,6 +478,7 @@ def replay(
         if coverage:
             for table in tables.coverage(reports):
                 console.print(table)
+        print(tables.replays_total(reports))
     if unreadable:
         raise typer.Exit(MISTAKE)
     if not all(report["agrees"] for report in reports):

@@ -174,6 +174,15 @@ def replays(reports: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
+def replays_total(reports: Sequence[dict[str, Any]]) -> str:
+    """All traces in a sentence."""
+    calls, equal = (
+        sum(report["calls"] for report in reports),
+        sum(bool(report["agrees"]) for report in reports),
+    )
+    return f"{calls:,} calls in {len(reports)} traces; {equal} of {len(reports)} traces are equal."
+
+
 def difference(report: dict[str, Any]) -> Table:
     """Both states after the first call that was decided otherwise, side by side."""
     table = _table("Field")

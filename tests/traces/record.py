@@ -171,15 +171,23 @@ def main() -> int:
             fresh = trace.with_suffix(".part")
             algorithm = name.split("-")[0]
             command = ("kernel", "record", "--cc", algorithm, str(scenario), "--out", str(fresh))
-            _fullpipe(*command).check_returncode()
+            if _fullpipe(*command).returncode:
+                wrong += 1
+                print(f"{number}/{len(names)} {name}: not recorded", flush=True)
+                continue
             fresh.rename(trace)
         done = _fullpipe("replay", str(trace), "--json")
-        [report] = json.loads(done.stdout)
+        reports = json.loads(done.stdout or "[]")
+        if not reports:
+            wrong += 1
+            print(f"{number}/{len(names)} {name}: not readable; delete {trace} and start again", flush=True)
+            continue
+        report = reports[0]
         calls += report["calls"]
         wrong += not report["agrees"]
         verdict = "equal" if report["agrees"] else f"not equal: fullpipe replay {trace}"
         print(f"{number}/{len(names)} {name}: {report['calls']} calls, {verdict}", flush=True)
-    print(f"{calls} calls in {len(names)} traces; {wrong} traces with a difference or a gap")
+    print(f"{calls} calls in {len(names)} traces; {wrong} traces that were not recorded, or not equal")
     return 1 if wrong else 0
 
 

@@ -35,7 +35,7 @@ pub struct Broken {
     pub bound: u64,
 }
 
-/// The laws (digest of BBR, RFC 5681 and of what other implementations got wrong).
+/// The laws: of BBR, of RFC 5681, and of what other implementations got wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// The window is at least one segment, always: a sender that may not send cannot learn that it may.
