@@ -51,12 +51,12 @@ def points(frame: pl.DataFrame, x: alt.X, y_title: str, colour: alt.Color, **y: 
     return alt.layer(bars, line, dots)
 
 
-def boundaries(frame: pl.DataFrame) -> Any:
-    """Vertical lines where a flow's phase changes: columns time_s and phase."""
-    changes = frame.sort("time_s").filter((pl.col("phase") != pl.col("phase").shift(1)).fill_null(False))
-    # Parts of a ProbeBW cycle are no states of the figure.
-    names = changes.with_columns(pl.col("phase").str.replace("probe_bw.*", "probe_bw"))
-    named = names.filter((pl.col("phase") != pl.col("phase").shift(1)).fill_null(True))
+def boundaries(frame: pl.DataFrame, *, cycle: bool = False) -> Any:
+    """Vertical lines where a flow's phase changes: columns time_s and phase. `cycle`: in ProbeBW too."""
+    named = frame.sort("time_s")
+    if not cycle:
+        named = named.with_columns(pl.col("phase").str.replace("probe_bw.*", "probe_bw"))
+    named = named.filter((pl.col("phase") != pl.col("phase").shift(1)).fill_null(False))
     return (
         alt.Chart(values(named.select("time_s", "phase")))
         .mark_rule(color=theme.QUIET, strokeWidth=1)

@@ -1,10 +1,11 @@
 """RTT against the buffer of a slow link.
 
 Question: how does the delay of a 2.5G subscriber grow with the buffer in front of the radio link?
-Method: eight flows on 128 kbit/s, 40 ms, the buffer swept over decades; the median RTT once the queue stands. Then a
-ninth flow connects; it is timed out when it is not connected within the 127 s for which Linux repeats a SYN (7 in all).
-Prediction: BBR's RTT does not depend on the buffer, CUBIC's grows linearly with it, and behind the deepest a SYN is not
-answered in time.
+Method: eight flows on 128 kbit/s, 40 ms, the buffer swept over decades; the median RTT once the queue stands.
+Then a ninth flow connects; it is timed out when it is not connected within the 127 s for which Linux repeats
+a SYN (7 in all).
+Prediction: BBR's RTT does not depend on the buffer, CUBIC's grows linearly with it, and behind the deepest a
+SYN is not answered in time.
 """
 
 from typing import Any
