@@ -95,6 +95,15 @@ def payload_share(trial: Trial) -> float:
     return 1 - HEADER_BYTES / float(trial.spec["mtu_bytes"])
 
 
+def delivered_mbps(frame: pl.DataFrame) -> float | None:
+    """Application megabits a second over one flow's samples, from the first to the last."""
+    if frame.height < 2:
+        return None
+    ends = frame.sort("time_s").select("time_s", "delivered_bytes")
+    (begin_s, before), (end_s, after) = ends.row(0), ends.row(-1)
+    return float((after - before) * 8e-6 / (end_s - begin_s)) if end_s > begin_s else None
+
+
 def stretches(frame: pl.DataFrame, column: str = "phase") -> pl.DataFrame:
     """Runs of an equal value in a flow's samples: columns start_s, end_s and the column.
 
