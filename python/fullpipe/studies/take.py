@@ -84,6 +84,11 @@ def least(frame: pl.DataFrame, column: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def ratio(over: float | None, under: float | None) -> float | None:
+    """One value over another, None where either is missing or there is nothing to divide by."""
+    return over / under if over is not None and under else None
+
+
 def quantile(frame: pl.DataFrame, column: str, part: float) -> float | None:
     """The value below which that part of a column lies."""
     value = frame[column].quantile(part, "linear")

@@ -93,7 +93,7 @@ def _judge(data: Data) -> list[Check]:
 
     def losses(least: float, most: float) -> list[float]:
         chosen = data.runs.filter(data.runs["cap_bdp"].is_between(least, most))
-        return [float(value) for value in chosen["retransmits"]]
+        return [float(value) for value in chosen["retransmits"].drop_nulls()]
 
     # Per BDP of inflight: a full rate, and a round-trip time.
     rate_slope, rtt_slope = _slope(points("rate_mbps", _LEFT)), _slope(points("rtt_ms", _RIGHT))

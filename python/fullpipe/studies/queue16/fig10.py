@@ -49,14 +49,15 @@ def _document(controller: str, buffer_kb: int, seconds: int) -> dict[str, Any]:
 def _measure(trial: Trial) -> Row:
     seconds = trial.factors["seconds"]
     frame = take.samples(trial.run, after_s=_STEADY * seconds, before_s=_LATE * seconds)
+    rtt_ms = take.median(frame, "srtt_ms")
     late = take.flow(trial.run, "late")
     start_s = late["start_ns"] / 1e9
     # A flow has samples from its connection on.
     series = trial.run.flow_series()
     first = take.least(series.filter(series["flow"] == "late"), "time_s")
     return {
-        "rtt_ms": take.median(frame, "srtt_ms"),
-        "full_ms": _RTT_MS + trial.factors["buffer_kb"] * 8e6 / _RATE_BPS,
+        "rtt_ms": rtt_ms,
+        "of_full": take.ratio(rtt_ms, _RTT_MS + trial.factors["buffer_kb"] * 8e6 / _RATE_BPS),
         "connect_s": None if first is None else first - start_s,
         "timed_out": float(first is None or first - start_s > _SYN_TIMEOUT_S),
         "waited_s": seconds - start_s,
@@ -130,7 +131,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             f"CUBIC's RTT at {deep} KB over that of a full buffer",
-            [value / data.mean("full_ms", buffer_kb=deep) for value in rtts("cubic", deep)],
+            data.values("of_full", controller="cubic", buffer_kb=deep),
             paper="always fill the buffer",
             least=0.7,
             most=1.1,

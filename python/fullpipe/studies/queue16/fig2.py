@@ -7,6 +7,7 @@ Prediction: once every eight round trips inflight and RTT rise by a quarter for 
 the next; the delivery rate does not move.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -55,31 +56,17 @@ def _measure(trial: Trial) -> Row:
     ups = phases.filter(pl.col("phase") == "probe_bw_up")
     # What the window cuts off at its ends is no whole phase.
     begins = ups["start_s"].to_list()[1:]
-    cycles = list(zip(begins, begins[1:], strict=False))
+    cycles = list(pairwise(begins))
     if not cycles:
         return row
     rtprop_s = _RTT_MS / 1e3
     row["cycle_rtprops"] = (begins[-1] - begins[0]) / len(cycles) / rtprop_s
     whole = ups.filter(pl.col("start_s").is_in(begins))
-    row["up_rtprops"] = (
-        take.mean(whole.select((pl.col("end_s") - pl.col("start_s")).alias("long")), "long") / rtprop_s
-    )
-    peaks: list[Row] = []
-    for begin, end in cycles:
-        cycle = frame.filter(pl.col("time_s").is_between(begin, end))
-        # A cycle's last four phases cruise; its first two and what follows from them are the probe.
-        quiet = cycle.filter(pl.col("time_s") > begin + (end - begin) / 2)
-        drained = cycle.filter(pl.col("time_s").is_between(begin + 2.5 * rtprop_s, begin + 3.5 * rtprop_s))
-        inflight, rtt = take.mean(quiet, "inflight_kb"), take.mean(quiet, "rtt_ms")
-        peaks.append(
-            {
-                "inflight_peak": take.most(cycle, "inflight_kb") / inflight - 1,
-                "rtt_peak": take.most(cycle, "rtt_ms") / rtt - 1,
-                "after_down": take.mean(drained, "rtt_ms") / rtt,
-            }
-        )
-    for name in ("inflight_peak", "rtt_peak", "after_down"):
-        row[name] = sum(one[name] for one in peaks) / len(peaks)
+    lengths = whole.select(((pl.col("end_s") - pl.col("start_s")) / rtprop_s).alias("rtprops"))
+    row["up_rtprops"] = take.mean(lengths, "rtprops")
+    peaks = pl.DataFrame([_probe(frame, begin, end) for begin, end in cycles])
+    for name in peaks.columns:
+        row[name] = take.mean(peaks, name)
     payload_bps = _RATE_MBPS * 1e6 * take.payload_share(trial)
     # What arrived, over every RTprop: what the link did, whatever the sender's samples say.
     step = round(rtprop_s / _SAMPLE_S)
@@ -90,6 +77,24 @@ def _measure(trial: Trial) -> Row:
         row[name] = (take.quantile(arrived, "bps", part) or 0.0) / payload_bps
     row["sampled_low"] = (take.quantile(frame, "delivery_bps", 0.05) or 0.0) / payload_bps
     return row
+
+
+def _probe(frame: pl.DataFrame, begin_s: float, end_s: float) -> Row:
+    """What a gain cycle did to inflight and RTT, as parts of what they are while it cruises."""
+    cycle = frame.filter(pl.col("time_s").is_between(begin_s, end_s))
+    # A cycle's last four phases cruise; its first two and what follows from them are the probe.
+    quiet = cycle.filter(pl.col("time_s") > begin_s + (end_s - begin_s) / 2)
+    back_s = begin_s + 3 * _RTT_MS / 1e3
+    back = cycle.filter(pl.col("time_s").is_between(back_s - _RTT_MS / 2e3, back_s + _RTT_MS / 2e3))
+    inflight, rtt = take.mean(quiet, "inflight_kb"), take.mean(quiet, "rtt_ms")
+    above = {
+        "inflight_peak": take.ratio(take.most(cycle, "inflight_kb"), inflight),
+        "rtt_peak": take.ratio(take.most(cycle, "rtt_ms"), rtt),
+    }
+    return {
+        **{name: None if part is None else part - 1 for name, part in above.items()},
+        "after_down": take.ratio(take.mean(back, "rtt_ms"), rtt),
+    }
 
 
 def _series(trial: Trial) -> pl.DataFrame:
@@ -206,8 +211,8 @@ def _judge(data: Data) -> list[Check]:
             most=1.05,
             shape=True,
         ),
-        # A sample divides by the longer of the times in which its packets left and arrived, so that it also shows
-        # the phase with gain 3/4.
+        # A sample divides by the longer of the times in which its packets left and arrived, so that it also
+        # shows the phase with gain 3/4.
         within(
             "BBR's own samples, 5th percentile over the link's rate",
             data.values("sampled_low"),

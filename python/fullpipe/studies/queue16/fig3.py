@@ -19,7 +19,7 @@ _LOW_MBPS, _HIGH_MBPS, _RTT_MS = 10.0, 20.0, 40.0
 _RISE_S, _FALL_S = 20.0, 40.0
 _SAMPLE_S = 0.005
 _CYCLE_S = 8 * _RTT_MS / 1e3
-# Found: the estimate is within 5 % of the new rate. Drained: the RTT is within a quarter of the propagation delay.
+# Found: the estimate is within 5 % of the new rate. Drained: the RTT is within a quarter of RTprop.
 _FOUND, _DRAINED_MS = 0.95, 1.25 * _RTT_MS
 
 

@@ -42,10 +42,10 @@ def _measure(trial: Trial) -> Row:
         take.mean(frame.filter(pl.col("time_s").is_between(at, at + 0.1)), "inflight_segments")
         for at in (0.5, 0.9)
     )
-    doubled = _ratio(take.most(second, "inflight_segments"), take.most(first, "inflight_segments"))
+    doubled = take.ratio(take.most(second, "inflight_segments"), take.most(first, "inflight_segments"))
     row: Row = {
         "growth_a_round": doubled,
-        "late_growth": _ratio(late, early),
+        "late_growth": take.ratio(late, early),
         "last_rtt_ms": take.median(frame.filter(pl.col("time_s") > 0.9), "rtt_ms"),
         "plateau_rounds": None,
         "startup_queue_bdp": None,
@@ -68,10 +68,6 @@ def _rounds(frame: pl.DataFrame) -> float:
     """How many round trips these samples last, each as long as the RTT then is."""
     steps = frame.select((pl.col("time_s").diff() * 1e3 / pl.col("srtt_ms")).alias("rounds"))
     return float(steps["rounds"].sum())
-
-
-def _ratio(over: float | None, under: float | None) -> float | None:
-    return over / under if over is not None and under else None
 
 
 def _series(trial: Trial) -> pl.DataFrame:
