@@ -290,6 +290,16 @@ def test_the_verdict_follows_from_the_checks(checks: list[Check], verdict: Verdi
     assert Finding("sim", checks).verdict is verdict
 
 
+def test_what_was_not_run_is_not_judged(tmp_path: Path) -> None:
+    built = catalogue.built("queue16.fig8")
+    assert built is not None
+    plan, store = run.Plan(built, Size.TINY, ("sim",), 1, 1), Store(tmp_path)
+    run.sweep.carry_out(plan.tasks[:3], store, run.Local())
+    (finding,) = run.examine(plan, store, run.sweep.Outcome({}, 0)).findings
+    assert finding.verdict is Verdict.INCOMPLETE
+    assert finding.reason.startswith("1 of 4 cells")
+
+
 @pytest.mark.parametrize("values", [[], float("nan"), [1.0, float("nan")], [float("inf")]])
 def test_nothing_measured_meets_nothing(values: Any) -> None:
     found = within("x", values, paper="", least=-1e9)

@@ -151,6 +151,7 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     IN_SHAPE = "reproduced in shape"
     NOT = "not reproduced"
+    INCOMPLETE = "incomplete"
     WAITING = "waiting"
     NOT_RUN = "not run"
     NOT_BUILT = "not built"
@@ -162,10 +163,13 @@ class Finding:
 
     world: str
     checks: Sequence[Check]
+    missing: str | None = None  # What was not run, or not so that it can be trusted.
 
     @property
     def verdict(self) -> Verdict:
         """Reproduced when every check is met, in shape when every check of shape is."""
+        if self.missing is not None:
+            return Verdict.INCOMPLETE
         if not self.checks:
             return Verdict.NOT
         if all(check.met for check in self.checks):
@@ -176,6 +180,8 @@ class Finding:
     @property
     def reason(self) -> str:
         """Why, in a sentence: what was missed, or that nothing was."""
+        if self.missing is not None:
+            return f"{self.missing[0].upper()}{self.missing[1:]}."
         missed = [check for check in self.checks if not check.met]
         if not self.checks:
             return "There is nothing to check it by."

@@ -97,6 +97,9 @@ def claims(
     write: Annotated[
         Path | None, typer.Option(help="File to write the table into.", show_default="stdout")
     ] = None,
+    gallery: Annotated[
+        Path | None, typer.Option(help="Document to write with every figure.", show_default="none")
+    ] = None,
     out: Out = None,
 ) -> None:
     """The verdict table over all claims, in Markdown, from the last runs' claims.json."""
@@ -109,6 +112,11 @@ def claims(
     else:
         write.write_text(said, encoding="utf-8")
         _say(f"Claims: {write}")
+    if gallery is not None:
+        from fullpipe.studies import gallery as pictures
+
+        pictures.save(gallery, [(study, _found(out, study.name)) for study in catalogue.papers()])
+        _say(f"Gallery: {gallery}")
 
 
 def _carry_out(plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None") -> int:
@@ -186,6 +194,12 @@ def _folder(given: Path | None, paper: str, *, quick: bool, alone: bool) -> Path
     return Path("out") / f"study-{paper}{'-quick' if quick else ''}"
 
 
+def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
+    """Where a paper's results are to be found: a folder named may be that of one paper or of several."""
+    alone = _folder(given, paper, quick=quick, alone=True)
+    return alone / paper if (alone / paper / "claims.json").is_file() else alone
+
+
 def _row(
     one: "Listed", built: "Built | None", out: Path | None, *, quick: bool = False, timed: bool = True
 ) -> dict[str, object]:
@@ -194,8 +208,7 @@ def _row(
     from fullpipe.studies import write
     from fullpipe.studies.claim import Size, Verdict
 
-    folder = _folder(out, one.paper, quick=quick, alone=True)
-    said = write.verdicts(folder).get(one.id) or write.verdicts(folder / one.paper).get(one.id)
+    said = write.verdicts(_found(out, one.paper, quick=quick)).get(one.id)
     findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
     times: dict[str, float] = {}
     if built is not None and timed:

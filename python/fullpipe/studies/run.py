@@ -121,6 +121,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
     series: list[pl.DataFrame] = []
     notes: list[str] = []
     seen: set[tuple[str, str]] = set()
+    measured_cells: set[tuple[str, str]] = set()
     doubted: list[Stored] = []
     for one, stored in _found(plan, store, outcome):
         if stored.untrustworthy:
@@ -131,6 +132,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         measured = plan.claim.claim.measure(trial)
         rows += [{**named, **row} for row in ([measured] if isinstance(measured, dict) else measured)]
         cell = (one.task.world, one.task.cell)
+        measured_cells.add(cell)
         if plan.claim.claim.series is not None and cell not in seen:
             seen.add(cell)
             series.append(_named(plan.claim.claim.series(trial), named))
@@ -147,7 +149,10 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         pl.DataFrame(rows, infer_schema_length=None),
         pl.concat(series, how="diagonal_relaxed") if series else pl.DataFrame(),
     )
-    findings = [Finding(world, plan.claim.claim.judge(data.of(world))) for world in data.worlds]
+    findings = [
+        Finding(world, plan.claim.claim.judge(data.of(world)), _missing(plan, world, measured_cells))
+        for world in data.worlds
+    ]
     return Result(plan, data, findings, notes)
 
 
@@ -162,6 +167,15 @@ def expected_s(tasks: Iterable[Task]) -> float:
 def _simulated_s(task: Task) -> float:
     rate_bps = task.rate_bps if math.isfinite(task.rate_bps) else 1e8
     return _RUN_S + rate_bps * task.job.alternative.duration_s / 8 / 1500 * _PACKET_S
+
+
+def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:
+    """What a world has no run of, in words; None where every cell has one."""
+    cells = {one.task.cell for one in plan.planned if one.task.world == world}
+    lacking = [cell for cell in sorted(cells) if (world, cell) not in measured]
+    if not lacking:
+        return None
+    return f"{len(lacking)} of {len(cells)} cells have no run that can be trusted, e.g. {lacking[0]}"
 
 
 def _found(plan: Plan, store: Store, outcome: sweep.Outcome) -> Iterable[tuple[Planned, Stored]]:
