@@ -8,6 +8,9 @@ from fullpipe.studies.catalogue import Study
 from fullpipe.studies.write import loaded, overall
 from fullpipe.sweeps.store import write
 
+# Of pictures in a repository: small, and still to be read.
+_SCALE = 0.75
+
 _HEAD = """# Gallery
 
 Written by `fullpipe study claims --gallery docs/gallery.md` from the last runs of `fullpipe study run`; not
@@ -28,7 +31,7 @@ def save(document: Path, folders: Sequence[tuple[Study, Path]]) -> None:
         for one in results:
             svg = (folder / "figures" / f"{one['name']}.svg").read_text(encoding="utf-8")
             picture = pictures / f"{study.name}-{one['name']}.png"
-            write(picture, vl_convert.svg_to_png(svg, scale=1))
+            write(picture, vl_convert.svg_to_png(svg, scale=_SCALE))
             shown = picture.relative_to(document.parent).as_posix()
             verdicts = overall(one["findings"])
             for world, title in theme.WORLD.items():

@@ -11,6 +11,7 @@ with slope 1/BtlBw to the buffer's edge at 2.5 BDP and the delivery rate is flat
 from typing import Any
 
 import altair as alt
+import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
@@ -87,22 +88,30 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 
 def _judge(data: Data) -> list[Check]:
-    def points(column: str, span: tuple[float, float]) -> list[tuple[float, float]]:
-        chosen = data.runs.filter(data.runs["cap_bdp"].is_between(*span)).drop_nulls(["inflight_bdp", column])
-        return [(float(x), float(y)) for x, y in chosen.select("inflight_bdp", column).iter_rows()]
+    def chosen(span: tuple[float, float], column: str) -> pl.DataFrame:
+        inside = data.runs.filter(pl.col("cap_bdp").is_between(*span))
+        return inside.drop_nulls(["inflight_bdp", column])
 
-    def losses(least: float, most: float) -> list[float]:
-        chosen = data.runs.filter(data.runs["cap_bdp"].is_between(least, most))
-        return [float(value) for value in chosen["retransmits"].drop_nulls()]
+    def values(column: str, span: tuple[float, float]) -> list[float]:
+        return [float(value) for value in chosen(span, column)[column]]
+
+    def slopes(column: str, span: tuple[float, float]) -> list[float]:
+        """The slope of each seed's line."""
+        frame = chosen(span, column)
+        return [
+            _slope([(float(x), float(y)) for x, y in part.select("inflight_bdp", column).iter_rows()])
+            for _, part in frame.group_by("seed", maintain_order=True)
+        ]
 
     # Per BDP of inflight: a full rate, and a round-trip time.
-    rate_slope, rtt_slope = _slope(points("rate_mbps", _LEFT)), _slope(points("rtt_ms", _RIGHT))
-    flat = [rate for _, rate in points("rate_mbps", _RIGHT)]
+    rate_slopes, rtt_slopes = slopes("rate_mbps", _LEFT), slopes("rtt_ms", _RIGHT)
+    flat = values("rate_mbps", _RIGHT)
     top = sum(flat) / len(flat) if flat else float("nan")
+    knees = [top / slope if slope > 0 else float("nan") for slope in rate_slopes]
     return [
         within(
             "RTT up to 0.8 BDP over RTprop",
-            [rtt / _RTT_MS for _, rtt in points("rtt_ms", _LEFT)],
+            [rtt / _RTT_MS for rtt in values("rtt_ms", _LEFT)],
             paper="RTprop",
             least=0.98,
             most=1.1,
@@ -110,14 +119,14 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             "slope of the delivery rate there, over 1/RTprop",
-            rate_slope / _RATE_MBPS,
+            [slope / _RATE_MBPS for slope in rate_slopes],
             paper="1/RTprop",
             least=0.9,
             most=1.1,
         ),
         within(
             "slope of the RTT from 1.2 to 2.2 BDP, over 1/BtlBw",
-            rtt_slope / _RTT_MS,
+            [slope / _RTT_MS for slope in rtt_slopes],
             paper="1/BtlBw",
             least=0.9,
             most=1.1,
@@ -130,11 +139,13 @@ def _judge(data: Data) -> list[Check]:
             most=1.01,
             shape=True,
         ),
-        within("knee", top / rate_slope, paper="1 BDP", least=0.9, most=1.1, unit="BDP", shape=True),
-        within("retransmissions up to 2.3 BDP", losses(0, 2.3), paper="none", most=0, shape=True),
+        within("knee", knees, paper="1 BDP", least=0.9, most=1.1, unit="BDP", shape=True),
+        within(
+            "retransmissions up to 2.3 BDP", values("retransmits", (0, 2.3)), paper="none", most=0, shape=True
+        ),
         within(
             "retransmissions from 2.8 BDP on",
-            losses(2.8, 10),
+            values("retransmits", (2.8, 10)),
             paper="packets are dropped",
             least=1,
             shape=True,

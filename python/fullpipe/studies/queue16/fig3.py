@@ -176,6 +176,7 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for three steps of inflight after the rise, and for the hill of RTT after the fall, "
-    "which lasts as long as the old rate stays in the filter.",
+    look_at="Look for the time that inflight takes to its new level after the rise, and for the hill of RTT "
+    "after the fall: it stands while the old rate is in the filter, and what follows it drains slowly. Where "
+    "inflight is next to nothing, that is ProbeRTT.",
 )

@@ -39,6 +39,8 @@ def _rates(trial: Trial, bin_s: float) -> pl.DataFrame:
         .agg(pl.col("delivered_bytes").last())
     )
     before = pl.col("delivered_bytes").shift(1).fill_null(0).over("flow")
+    # What is left over at the end is no whole bin.
+    ends = ends.filter((pl.col("bin") + 1) * bin_s <= trial.factors["seconds"])
     return ends.select("bin", "flow", ((pl.col("delivered_bytes") - before) * 8e-6 / bin_s).alias("mbps"))
 
 

@@ -70,11 +70,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 def _judge(data: Data) -> list[Check]:
     frame = data.runs.with_columns(pl.col("rounds").cast(pl.Float64))
     large = frame.filter((pl.col("bdp_packets") >= 2 * _INITIAL_WINDOW) & pl.col("rounds").is_not_null())
-    points = [(math.log2(bdp), rounds) for bdp, rounds in large.select("bdp_packets", "rounds").iter_rows()]
-    excess = [rounds - (x - math.log2(_INITIAL_WINDOW)) for x, rounds in points]
-    least, most = (min(points), max(points)) if points else ((0.0, 0.0), (0.0, 0.0))
-    span = most[0] - least[0]
-    slope = (most[1] - least[1]) / span if span else math.nan
+    excess: list[float] = []
+    slopes: list[float] = []
+    for _, part in large.group_by("seed", maintain_order=True):
+        points = [
+            (math.log2(bdp), rounds) for bdp, rounds in part.select("bdp_packets", "rounds").iter_rows()
+        ]
+        excess += [rounds - (x - math.log2(_INITIAL_WINDOW)) for x, rounds in points]
+        (low_x, low), (high_x, high) = min(points), max(points)
+        slopes.append((high - low) / (high_x - low_x) if high_x > low_x else math.nan)
     return [
         within(
             "runs in which the rate is found",
@@ -86,7 +90,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             "round trips for each doubling of the BDP",
-            slope,
+            slopes,
             paper="log2 BDP: one",
             least=0.8,
             most=1.25,
