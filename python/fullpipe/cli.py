@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from fullpipe.agreement import TOLERANCES
+from fullpipe.studies.command import app as study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -341,6 +342,7 @@ def shell(
 
 kernel = typer.Typer(no_args_is_help=True, help="What only this machine's own TCP can tell.")
 app.add_typer(kernel, name="kernel")
+app.add_typer(study, name="study")
 
 
 @kernel.command()

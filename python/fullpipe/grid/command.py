@@ -1,21 +1,16 @@
 """What `fullpipe agree --grid` does."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console
 
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.grid import document, run, tables, write
-from fullpipe.sweeps.sweep import Progress
-from fullpipe.watching import Watching
+from fullpipe.sweeps.watched import Watched
 
-# Without a terminal, a line this often.
-_LINE_EVERY_S = 60.0
 # Wide enough for every cell in a line where nobody's window limits it.
 _WIDTH = 220
 
@@ -34,7 +29,7 @@ def agree(
     if table is not None:
         write.check_markers(table)
     try:
-        with _Progress(errors, say) as watch:
+        with Watched(errors, say, "both worlds") as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
     except KeyboardInterrupt:
         say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
@@ -82,43 +77,3 @@ def listing(plan: run.Plan, console: Console) -> None:
     """Prints the cells and how long they take, and runs nothing."""
     console.print(tables.listing(plan.grid))
     print(plan.said(plan.tasks, Local()))
-
-
-class _Progress:
-    """A bar on a terminal; elsewhere a line now and then, for whoever reads the log."""
-
-    def __init__(self, errors: Console, say: Callable[[str], None]) -> None:
-        self._errors, self._line = errors, say
-        self._watching = Watching(errors, patience_s=0)
-        self._began = self._told = time.monotonic()
-
-    def __enter__(self) -> "_Progress":
-        self._watching.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._watching.__exit__(kind, error, trace)
-
-    def say(self, line: str) -> None:
-        """Says something before the runs."""
-        self._line(f"fullpipe: {line}")
-
-    def __call__(self, progress: Progress) -> None:
-        """Shows how far the sweep is."""
-        count = f"{progress.runs} of {progress.runs_in_all} runs"
-        if progress.again:
-            count += f", {progress.again} to repeat"
-        if progress.failed:
-            count += f", {progress.failed} failed"
-        if self._errors.is_terminal:
-            self._watching.show("both worlds", progress.cost, progress.cost_in_all, count)
-            return
-        now = time.monotonic()
-        if now - self._told >= _LINE_EVERY_S:
-            self._told = now
-            # Runs cost what they cost on a machine of one's own; this one may be slower.
-            pace = (now - self._began) / progress.cost_here if progress.cost_here else 1.0
-            left = run.minutes(pace * max(0.0, progress.cost_in_all - progress.cost))
-            self._line(f"fullpipe: {count}, about {left} left")

@@ -18,6 +18,7 @@ from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, write
 from fullpipe.sweeps.sweep import Progress
 from fullpipe.sweeps.task import Task
+from fullpipe.sweeps.watched import minutes
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -161,13 +162,6 @@ def scenario_path(folder: Path, cell: Cell) -> Path:
 def counted(number: int, noun: str) -> str:
     """A number of things."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def minutes(seconds: float) -> str:
-    """A length of time for people."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"
 
 
 def _doubts(cells: Sequence[Compared]) -> list[str]:

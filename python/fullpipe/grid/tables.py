@@ -7,8 +7,8 @@ from rich.text import Text
 
 from fullpipe.grid.compare import Compared, Difference
 from fullpipe.grid.document import Grid
-from fullpipe.grid.run import minutes
 from fullpipe.grid.summary import Target
+from fullpipe.sweeps.watched import minutes
 from fullpipe.tables import _table as new_table
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}

@@ -1,0 +1,37 @@
+"""The papers' figures and tables, each claim reproduced by one command: `fullpipe study run PAPER.CLAIM`.
+
+A paper is a package here, with a docstring (Question, Method, Prediction) and `PAPER`. A claim is a file in
+it, found by its being there. To add one, write `studies/PAPER/CLAIM.py` and change nothing else:
+
+    \"\"\"Goodput under random loss.
+
+    Question: how much random loss can each bear?
+    Method: one flow for 60 s on 100 Mbit/s, 100 ms, with random loss of 0.001 to 50 %.
+    Prediction: CUBIC gives way at 0.1 %, BBR keeps the link's rate up to 5 %.
+    \"\"\"
+
+    CLAIM = Claim(
+        source="figure 8",
+        says="CUBIC's throughput decreases by 10 times at 0.1 percent loss ...",
+        worlds=("sim", "kernel"),
+        grid=Grid(
+            factors={"controller": ("bbr1", "cubic"), "loss_pct": (0.001, 0.1, 10)},
+            quick={"loss_pct": (0.001, 10)},        # --quick; tiny: in the test suite
+            tiny={"loss_pct": (10,)},
+            document=lambda controller, loss_pct: {...},  # a scenario, as in TOML
+        ),
+        measure=measure,    # Trial (a run and its factors) -> a row of plain values, or several
+        series=series,      # optional: Trial -> time series for the figure, of one run a cell
+        figure=figure,      # Data -> an altair chart
+        judge=judge,        # Data of one world -> checks
+        look_at="Look for ...",
+    )
+
+`studies.claim` has these types, `studies.take` what several claims measure, `studies.charts` what they draw
+with. A judge compares means over runs with `within` and `more`; what the checks say decides the verdict, by
+one rule. Limits are set from the paper's words before looking at results, and are not moved to fit them. A
+claim whose scenarios need something that is being built says so in `needs` and waits. The order of claims,
+and those that nobody has built yet, are in `claims.toml`; one that is missing there comes last.
+
+`test_studies.py` runs every claim in its tiny form and shows each judge data that must fail.
+"""

@@ -1,0 +1,162 @@
+"""Which claims there are: those built, found in the packages of the papers, and those only listed."""
+
+import importlib
+import pkgutil
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import ModuleType
+
+from fullpipe import studies
+from fullpipe.errors import mistake
+from fullpipe.studies.claim import Claim, Paper
+
+ALL = "all"
+_PARTS = ("Question", "Method", "Prediction")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a docstring says: its first line, and a paragraph each for question, method and prediction."""
+
+    title: str
+    question: str
+    method: str
+    prediction: str
+
+    @staticmethod
+    def of(module: ModuleType) -> "About":
+        """Reads a module's docstring, which must have all parts."""
+        lines = (module.__doc__ or "").strip().splitlines()
+        parts = dict.fromkeys(_PARTS, "")
+        at = None
+        for line in (one.strip() for one in lines[1:]):
+            head, colon, rest = line.partition(": ")
+            if colon and head in parts:
+                at, line = head, rest
+            elif not line:
+                at = None
+            if at is not None:
+                parts[at] = f"{parts[at]} {line}".strip()
+        missing = [name for name, text in parts.items() if not text]
+        if not lines or missing:
+            raise ValueError(f"the docstring of {module.__name__} lacks {', '.join(missing) or 'a title'}")
+        return About(lines[0].rstrip("."), parts["Question"], parts["Method"], parts["Prediction"])
+
+
+@dataclass(frozen=True)
+class Built:
+    """A claim that there is code for."""
+
+    paper: str
+    name: str
+    about: About
+    claim: Claim
+
+    @property
+    def id(self) -> str:
+        """How commands name it."""
+        return f"{self.paper}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A claim as `claims.toml` lists it."""
+
+    id: str
+    worlds: tuple[str, ...]
+    title: str
+
+    @property
+    def paper(self) -> str:
+        """The paper's short name."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper with what is built of it, in order."""
+
+    name: str
+    about: About
+    paper: Paper
+    claims: Sequence[Built]
+
+
+@cache
+def listed() -> tuple[Listed, ...]:
+    """Every claim that the project set out to check, in order."""
+    text = resources.files(studies).joinpath("claims.toml").read_text(encoding="utf-8")
+    return tuple(
+        Listed(f"{paper}.{name}", tuple(entry["worlds"]), entry["title"])
+        for paper, entries in tomllib.loads(text).items()
+        for name, entry in entries.items()
+    )
+
+
+@cache
+def papers() -> tuple[Study, ...]:
+    """The papers that something is built of."""
+    order = list(dict.fromkeys(one.paper for one in listed()))
+    names = [module.name for module in pkgutil.iter_modules(studies.__path__) if module.ispkg]
+    return tuple(_study(name) for name in _sorted(names, order))
+
+
+def everything() -> list[Listed]:
+    """Every claim, built or only listed; those that nobody listed come last in their paper."""
+    known = {one.id for one in listed()}
+    extra = [
+        Listed(one.id, one.claim.worlds, one.about.title)
+        for study in papers()
+        for one in study.claims
+        if one.id not in known
+    ]
+    order = list(dict.fromkeys(one.paper for one in [*listed(), *extra]))
+    return sorted([*listed(), *extra], key=lambda one: order.index(one.paper))
+
+
+def built(name: str) -> Built | None:
+    """The claim of that id, None while nobody has built it."""
+    return next((one for study in papers() for one in study.claims if one.id == name), None)
+
+
+def find(selectors: Sequence[str]) -> list[Built]:
+    """The claims that PAPER, PAPER.CLAIM or `all` name, in order, each once."""
+    every = [claim for study in papers() for claim in study.claims]
+    chosen: set[str] = set()
+    for selector in selectors:
+        named = [one.id for one in every if selector in (ALL, one.paper, one.id)]
+        if not named:
+            raise mistake("study", selector, "a paper, a claim or all", _mend(selector))
+        chosen.update(named)
+    return [one for one in every if one.id in chosen]
+
+
+def study(name: str) -> Study:
+    """The study of a paper."""
+    return next(one for one in papers() if one.name == name)
+
+
+def _study(name: str) -> Study:
+    package = importlib.import_module(f"{studies.__name__}.{name}")
+    order = [one.id.partition(".")[2] for one in listed() if one.paper == name]
+    found = []
+    modules = [one.name for one in pkgutil.iter_modules(package.__path__) if not one.name.startswith("_")]
+    for stem in _sorted(modules, order):
+        module = importlib.import_module(f"{package.__name__}.{stem}")
+        found.append(Built(name, stem, About.of(module), module.CLAIM))
+    return Study(name, About.of(package), package.PAPER, tuple(found))
+
+
+def _sorted(names: Sequence[str], order: Sequence[str]) -> list[str]:
+    """In the order given; what it does not name comes last, by name."""
+    place = {name: number for number, name in enumerate(order)}
+    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
+
+
+def _mend(selector: str) -> str:
+    if any(one.id == selector for one in listed()):
+        return "it is listed but nobody has built it yet; see `fullpipe study list`"
+    return "see `fullpipe study list`"

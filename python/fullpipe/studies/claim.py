@@ -1,0 +1,283 @@
+"""What a claim is: a grid of scenarios, what to measure in each run, a figure, and checks.
+
+A claim's verdict follows from its checks alone, by one rule (`Finding.verdict`); no claim states its own.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+import altair as alt
+import polars as pl
+
+from fullpipe.results import Run
+from fullpipe.stats import Estimate, estimate
+
+# A row of a tidy table: names and plain values. None is no value.
+Row: TypeAlias = dict[str, Any]
+Factors: TypeAlias = Mapping[str, Any]
+
+# A ratio to nothing.
+_FAR = 1e6
+
+
+class Size(Enum):
+    """How much of a grid is run: as in the paper, enough for a verdict in minutes, or just enough to run."""
+
+    FULL = "full"
+    QUICK = "quick"
+    TINY = "tiny"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One scenario of a grid, and the factors that make it."""
+
+    factors: Factors
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its factors in words."""
+        return " ".join(f"{name}={value}" for name, value in self.factors.items())
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Scenarios as data: every combination of the factors, each turned into a scenario document.
+
+    `quick`, `tiny` and `kernel` replace the values of some factors: in short forms, and in the kernel world,
+    which lives in wall time.
+    """
+
+    factors: Mapping[str, Sequence[Any]]
+    document: Callable[..., dict[str, Any]]
+    quick: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    tiny: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    kernel: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def cells(self, size: Size = Size.FULL, world: str = "sim") -> list[Cell]:
+        """The scenarios of that size in that world."""
+        chosen = dict(self.factors)
+        if world == "kernel":
+            chosen |= self.kernel
+        if size is not Size.FULL:
+            chosen |= self.quick
+        if size is Size.TINY:
+            chosen |= self.tiny
+        assert chosen.keys() == self.factors.keys(), "short forms replace factors, they add none"
+        combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+        return [Cell(factors, self.document(**factors)) for factors in combined]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of one cell."""
+
+    factors: Factors
+    run: Run
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the run was told, in numbers."""
+        return self.run.alternative.spec
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a claim measured: `runs` has its rows run by run, `series` those of the run that figures show.
+
+    Both have columns world, seed and one a factor, before those of the claim.
+    """
+
+    runs: pl.DataFrame
+    series: pl.DataFrame
+
+    def of(self, world: str) -> "Data":
+        """The part from one world."""
+        return Data(*(_only(frame, world) for frame in (self.runs, self.series)))
+
+    @property
+    def worlds(self) -> list[str]:
+        """The worlds there are, the simulator first."""
+        there = self.runs["world"].unique().to_list() if "world" in self.runs.columns else []
+        return [world for world in ("sim", "kernel") if world in there]
+
+    def values(self, column: str, **where: Any) -> list[float]:
+        """A column of `runs` where factors have the given values, one number a run; none that are missing."""
+        if column not in self.runs.columns:
+            return []
+        frame = self.runs.filter(*(pl.col(name) == value for name, value in where.items()))
+        return [float(value) for value in frame[column].drop_nulls() if math.isfinite(float(value))]
+
+    def mean(self, column: str, **where: Any) -> float:
+        """The mean of these values; NaN, which meets no criterion, where there are none."""
+        values = self.values(column, **where)
+        return math.fsum(values) / len(values) if values else math.nan
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that the paper says, against ours.
+
+    A check of shape is one of direction, ordering or crossover; the others are of numbers.
+    """
+
+    what: str
+    paper: str
+    criterion: str
+    ours: Estimate | None
+    unit: str
+    met: bool
+    shape: bool
+
+    @property
+    def said(self) -> str:
+        """Our value with its interval, in words."""
+        if self.ours is None:
+            return "no value"
+        shown = number(self.ours.mean)
+        if self.ours.half_width is not None and self.ours.count > 1:
+            shown += f" ± {number(self.ours.half_width)}"
+        return f"{shown} {self.unit}".strip()
+
+
+class Verdict(Enum):
+    """What became of a claim."""
+
+    REPRODUCED = "reproduced"
+    IN_SHAPE = "reproduced in shape"
+    NOT = "not reproduced"
+    INCOMPLETE = "incomplete"
+    WAITING = "waiting"
+    NOT_RUN = "not run"
+    NOT_BUILT = "not built"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The checks of a claim in one world."""
+
+    world: str
+    checks: Sequence[Check]
+    missing: str | None = None  # What was not run, or not so that it can be trusted.
+
+    @property
+    def verdict(self) -> Verdict:
+        """Reproduced when every check is met, in shape when every check of shape is."""
+        if self.missing is not None:
+            return Verdict.INCOMPLETE
+        if not self.checks:
+            return Verdict.NOT
+        if all(check.met for check in self.checks):
+            return Verdict.REPRODUCED
+        shapes = [check for check in self.checks if check.shape]
+        return Verdict.IN_SHAPE if shapes and all(check.met for check in shapes) else Verdict.NOT
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence: what was missed, or that nothing was."""
+        if self.missing is not None:
+            return f"{self.missing[0].upper()}{self.missing[1:]}."
+        missed = [check for check in self.checks if not check.met]
+        if not self.checks:
+            return "There is nothing to check it by."
+        if not missed:
+            return f"All {len(self.checks)} checks are met."
+        # A miss of shape decides alone.
+        said = [check for check in missed if check.shape] or missed
+        listed = "; ".join(f"{one.what}: {one.said}, where {one.criterion} was to be seen" for one in said)
+        return f"{listed[0].upper()}{listed[1:]}."
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper. Its file's docstring is its title, question, method and prediction."""
+
+    source: str  # Where in the paper, e.g. "figure 8".
+    says: str  # In the paper's words, shortened only.
+    worlds: tuple[str, ...]
+    grid: Grid
+    measure: Callable[[Trial], Row | Sequence[Row]]
+    figure: Callable[[Data], alt.TopLevelMixin]
+    judge: Callable[[Data], Sequence[Check]]
+    look_at: str  # What to look for in the figure.
+    series: Callable[[Trial], pl.DataFrame] | None = None
+    needs: str | None = None  # What is being built, without which its scenarios may be refused.
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper. Its package's docstring is its study's question, method and prediction."""
+
+    title: str
+    cite: str
+
+
+def within(
+    what: str,
+    values: Sequence[float] | float,
+    *,
+    paper: str,
+    least: float | None = None,
+    most: float | None = None,
+    unit: str = "",
+    shape: bool = False,
+) -> Check:
+    """A check that the mean over runs lies within limits. Nothing measured is nothing met."""
+    given = [values] if isinstance(values, int | float) else list(values)
+    finite = bool(given) and all(math.isfinite(value) for value in given)
+    ours = estimate(given) if finite else None
+    met = ours is not None and (least is None or ours.mean >= least) and (most is None or ours.mean <= most)
+    return Check(what, paper, _limits(least, most, unit), ours, unit, met, shape)
+
+
+def more(
+    what: str,
+    larger: Sequence[float],
+    smaller: Sequence[float],
+    *,
+    paper: str,
+    least: float = 1.0,
+    most: float | None = None,
+    shape: bool = True,
+) -> Check:
+    """A check of an ordering: one value is over `least` times another, seed by seed where seeds match."""
+    if len(larger) == len(smaller):
+        pairs = list(zip(larger, smaller, strict=True))
+    else:
+        pairs = [(_mean(larger), _mean(smaller))]
+    ratios = [over / under if under > 0 else math.copysign(math.inf, over) for over, under in pairs]
+    # Nothing at all below something is as far apart as one likes.
+    ratios = [min(ratio, _FAR) for ratio in ratios]
+    return within(what, ratios, paper=paper, least=least, most=most, unit="times", shape=shape)
+
+
+def number(value: float) -> str:
+    """A number with the digits that matter."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    shown = f"{value:,.{min(6, max(0, digits))}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def _limits(least: float | None, most: float | None, unit: str) -> str:
+    tail = f" {unit}" if unit else ""
+    if least is not None and most is not None:
+        return f"{number(least)} to {number(most)}{tail}"
+    if least is not None:
+        return f"at least {number(least)}{tail}"
+    assert most is not None, "a check has a limit"
+    return f"at most {number(most)}{tail}"
+
+
+def _only(frame: pl.DataFrame, world: str) -> pl.DataFrame:
+    return frame.filter(pl.col("world") == world) if "world" in frame.columns else frame

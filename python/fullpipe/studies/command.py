@@ -1,0 +1,237 @@
+"""What `fullpipe study` does. Heavy modules are imported by the command that needs them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fullpipe.engines import Engine
+    from fullpipe.studies.catalogue import Built, Listed
+    from fullpipe.studies.claim import Size
+    from fullpipe.studies.run import Plan
+
+app = typer.Typer(no_args_is_help=True, help="Every figure and table of the papers, one command each.")
+
+FAILED = 1
+_WIDTH = 160
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder; of several papers each gets one of its own in it.", show_default="out/study-PAPER"
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Smaller grids and fewer seeds: minutes in all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+@app.command("list")
+def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> None:
+    """List papers and claims, how long they take here, and their last verdicts."""
+    from fullpipe.studies import catalogue, tables
+
+    rows = []
+    for one in catalogue.everything():
+        built = catalogue.built(one.id)
+        rows.append(_row(one, built, out, quick=quick))
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    tables.listing(rows)
+
+
+@app.command()
+def run(
+    what: Annotated[list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` is all.")],
+    world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
+    quick: Quick = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="10; quick 3")
+    ] = None,
+    repetitions: Annotated[int, typer.Option(help="How often the kernel world repeats a run.")] = 3,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="one of its own here"
+        ),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run claims; write data, figures, claims.json and a report a paper. Exit code 1: some run failed."""
+    from fullpipe.errors import mistake
+    from fullpipe.studies import catalogue, tables
+    from fullpipe.studies.claim import Size
+
+    if world not in ("sim", "kernel", "all"):
+        raise mistake("world", world, "sim, kernel or all", "name one of the three")
+    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+        if given is not None and given < 1:
+            raise mistake(name, given, "a whole number from 1", "e.g. 3")
+    chosen = catalogue.find(what)
+    carrier = _engine(engine, ray_address, world)
+    size = Size.QUICK if quick else Size.FULL
+    papers = list(dict.fromkeys(one.paper for one in chosen))
+    failed, rows = 0, []
+    for paper in papers:
+        plans = _plans([one for one in chosen if one.paper == paper], size, world, seeds, repetitions)
+        folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
+        failed += _carry_out(plans, catalogue.study(paper), folder, carrier)
+        names = {plan.claim.id for plan in plans}
+        rows += [
+            _row(one, catalogue.built(one.id), folder) for one in catalogue.everything() if one.id in names
+        ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        tables.verdicts(rows)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def claims(
+    write: Annotated[
+        Path | None, typer.Option(help="File to write the table into.", show_default="stdout")
+    ] = None,
+    gallery: Annotated[
+        Path | None, typer.Option(help="Document to write with every figure.", show_default="none")
+    ] = None,
+    out: Out = None,
+) -> None:
+    """The verdict table over all claims, in Markdown, from the last runs' claims.json."""
+    from fullpipe.studies import catalogue, tables
+
+    rows = [_row(one, catalogue.built(one.id), out, timed=False) for one in catalogue.everything()]
+    said = tables.markdown(rows)
+    if write is None:
+        print(said, end="")
+    else:
+        write.write_text(said, encoding="utf-8")
+        _say(f"Claims: {write}")
+    if gallery is not None:
+        from fullpipe.studies import gallery as pictures
+
+        pictures.save(gallery, [(study, _found(out, study.name)) for study in catalogue.papers()])
+        _say(f"Gallery: {gallery}")
+
+
+def _carry_out(plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None") -> int:
+    """Runs a paper's claims, writes them, and returns how many runs failed."""
+    from rich.console import Console
+
+    from fullpipe.studies import run as running
+    from fullpipe.studies import write
+    from fullpipe.studies.catalogue import Study
+    from fullpipe.sweeps.store import Store
+    from fullpipe.sweeps.watched import Watched
+
+    assert isinstance(study, Study)
+    store = Store(folder)
+    errors = Console(stderr=True, highlight=False)
+    try:
+        with Watched(errors, _say, study.name) as watch:
+            outcome = running.carry_out(plans, store, engine=engine, say=watch.say, watch=watch)
+    except KeyboardInterrupt:
+        _say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
+        raise
+    for plan in plans:
+        with errors.status(f"Measuring {plan.claim.id}"):
+            result = running.examine(plan, store, outcome)
+            write.claim(result, folder)
+        for note in result.notes:
+            _say(f"fullpipe: {plan.claim.id}: {note}")
+    with errors.status("Writing the report"):
+        report = write.paper(study, folder)
+    _say(f"Report: {report}")
+    return len(outcome.failed)
+
+
+def _plans(
+    chosen: "list[Built]", size: "Size", world: str, seeds: int | None, repetitions: int
+) -> "list[Plan]":
+    from fullpipe.errors import mistake
+    from fullpipe.studies import run as running
+    from fullpipe.studies.claim import Size
+
+    count = seeds if seeds is not None else running.SEEDS if size is Size.FULL else running.QUICK_SEEDS
+    asked = ("sim", "kernel") if world == "all" else (world,)
+    plans = [
+        running.Plan(one, size, tuple(name for name in one.claim.worlds if name in asked), count, repetitions)
+        for one in chosen
+        if any(name in asked for name in one.claim.worlds)
+    ]
+    if not plans:
+        raise mistake(
+            "world", world, "a world in which the claim is to be shown", "see `fullpipe study list`"
+        )
+    return plans
+
+
+def _engine(name: str, address: str | None, world: str) -> "Engine | None":
+    from fullpipe.errors import mistake
+
+    if name == "local":
+        if address is not None:
+            raise mistake("ray-address", address, "an engine that uses it", "add --engine ray")
+        return None
+    if name != "ray":
+        raise mistake("engine", name, "local or ray", "name one of the two")
+    if world != "sim":
+        raise mistake("engine", name, "the simulator", "run the kernel world with --engine local")
+    from fullpipe.engines.ray import Ray
+
+    return Ray(address)
+
+
+def _folder(given: Path | None, paper: str, *, quick: bool, alone: bool) -> Path:
+    """Where a paper's results are. Short forms have a folder of their own: their verdicts are others."""
+    if given is not None:
+        return given if alone else given / paper
+    return Path("out") / f"study-{paper}{'-quick' if quick else ''}"
+
+
+def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
+    """Where a paper's results are to be found: a folder named may be that of one paper or of several."""
+    alone = _folder(given, paper, quick=quick, alone=True)
+    return alone / paper if (alone / paper / "claims.json").is_file() else alone
+
+
+def _row(
+    one: "Listed", built: "Built | None", out: Path | None, *, quick: bool = False, timed: bool = True
+) -> dict[str, object]:
+    """What there is to say of a claim: its worlds, the time it takes, its last verdicts."""
+    from fullpipe.studies import run as running
+    from fullpipe.studies import write
+    from fullpipe.studies.claim import Size, Verdict
+
+    said = write.verdicts(_found(out, one.paper, quick=quick)).get(one.id)
+    findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
+    times: dict[str, float] = {}
+    if built is not None and timed:
+        size = Size.QUICK if quick else Size.FULL
+        seeds = running.QUICK_SEEDS if quick else running.SEEDS
+        for world in built.claim.worlds:
+            plan = running.Plan(built, size, (world,), seeds, running.REPETITIONS)
+            times[world] = running.expected_s(plan.tasks)
+    missing = Verdict.NOT_BUILT if built is None else Verdict.NOT_RUN
+    return {
+        "id": one.id,
+        "title": one.title,
+        "worlds": {
+            world: {
+                "expected_s": times.get(world),
+                "verdict": findings[world]["verdict"] if world in findings else missing.value,
+                "reason": findings[world]["reason"] if world in findings else "",
+            }
+            for world in one.worlds
+        },
+        "size": said["size"] if said else None,
+    }
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

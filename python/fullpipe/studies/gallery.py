@@ -1,0 +1,43 @@
+"""The gallery: a document with every claim's figure, verdict and command, small pictures beside it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fullpipe.figures import theme
+from fullpipe.studies.catalogue import Study
+from fullpipe.studies.write import loaded, overall
+from fullpipe.sweeps.store import write
+
+# Of pictures in a repository: small, and still to be read.
+_SCALE = 0.75
+
+_HEAD = """# Gallery
+
+Written by `fullpipe study claims --gallery docs/gallery.md` from the last runs of `fullpipe study run`; not
+edited by hand. The reports in `out/` have the same figures interactive, with every check and interval.
+"""
+
+
+def save(document: Path, folders: Sequence[tuple[Study, Path]]) -> None:
+    """Writes the document, and the pictures into a folder beside it that is named after it."""
+    import vl_convert
+
+    pictures = document.with_suffix("")
+    parts = [_HEAD]
+    for study, folder in folders:
+        results = [one for one in loaded(study, folder) if one["spec"] is not None]
+        if results:
+            parts.append(f"## {study.paper.title}\n\n{study.paper.cite}.\n")
+        for one in results:
+            svg = (folder / "figures" / f"{one['name']}.svg").read_text(encoding="utf-8")
+            picture = pictures / f"{study.name}-{one['name']}.png"
+            write(picture, vl_convert.svg_to_png(svg, scale=_SCALE))
+            shown = picture.relative_to(document.parent).as_posix()
+            verdicts = overall(one["findings"])
+            for world, title in theme.WORLD.items():
+                verdicts = verdicts.replace(f"{world}: ", f"{title}: ")
+            parts.append(
+                f"### {one['title']} ({one['source']})\n\n![{one['title']}]({shown})\n\n{one['look_at']}\n\n"
+                f"{verdicts[0].upper()}{verdicts[1:]}. `fullpipe study run {one['id']}`\n"
+            )
+    write(document, "\n".join(parts).encode())

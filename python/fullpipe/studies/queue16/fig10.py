@@ -1,0 +1,184 @@
+"""RTT against the buffer of a slow link.
+
+Question: how does the delay of a 2.5G subscriber grow with the buffer in front of the radio link?
+Method: eight flows on 128 kbit/s, 40 ms, the buffer swept over decades; the median RTT once the queue stands.
+Then a ninth flow connects; it is timed out when it is not connected within the 127 s for which Linux repeats
+a SYN (7 in all).
+Prediction: BBR's RTT does not depend on the buffer, CUBIC's grows linearly with it, and behind the deepest a
+SYN is not answered in time.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+
+_RATE_BPS = 128e3
+_RTT_MS = 40.0
+# The median is taken from here on, as a part of the run, until the ninth flow comes.
+_STEADY, _LATE = 0.4, 0.7
+# Linux sends a SYN seven times (tcp_syn_retries 6) and gives up 127 s after the first.
+_SYN_TIMEOUT_S = 127.0
+_DEEP_KB = 3000
+# Eight flows with windows of four packets, the least that BBR has (appendix, ProbeRTT).
+_LEAST_BYTES = 8 * 4 * 1500
+_LEAST_MS = _RTT_MS + _LEAST_BYTES * 8e3 / _RATE_BPS
+
+
+def _document(controller: str, buffer_kb: int, seconds: int) -> dict[str, Any]:
+    return {
+        "duration": f"{seconds} s",
+        "path": {"rate": "128 kbit/s", "rtt": f"{_RTT_MS} ms", "buffer": f"{buffer_kb} KB"},
+        "flows": [
+            {"controller": controller, "count": 8, "label": "bulk"},
+            {
+                "controller": controller,
+                "label": "late",
+                "start": f"{round(_LATE * seconds)} s",
+                "start_jitter": "1 s",
+                "size": "10 KB",
+            },
+        ],
+        "record": {"interval": f"{max(0.05, seconds / 4000)} s"},
+    }
+
+
+def _measure(trial: Trial) -> Row:
+    seconds = trial.factors["seconds"]
+    frame = take.samples(trial.run, after_s=_STEADY * seconds, before_s=_LATE * seconds)
+    rtt_ms = take.median(frame, "srtt_ms")
+    late = take.flow(trial.run, "late")
+    start_s = late["start_ns"] / 1e9
+    # A flow has samples from its connection on.
+    series = trial.run.flow_series()
+    first = take.least(series.filter(series["flow"] == "late"), "time_s")
+    return {
+        "rtt_ms": rtt_ms,
+        "of_full": take.ratio(rtt_ms, _RTT_MS + trial.factors["buffer_kb"] * 8e6 / _RATE_BPS),
+        "connect_s": None if first is None else first - start_s,
+        "timed_out": float(first is None or first - start_s > _SYN_TIMEOUT_S),
+        "waited_s": seconds - start_s,
+    }
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = charts.means(data, ["controller", "buffer_kb"], "rtt_ms").with_columns(
+        *(pl.col(name) / 1e3 for name in ("mean", "low", "high"))
+    )
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X("buffer_kb:Q", title="link buffer, KB", scale=alt.Scale(type="log"))
+        lines = charts.points(ours, x, "median RTT, s", charts.controllers(ours), type="log")
+        limit = (
+            alt.Chart(alt.InlineData(values=[{"y": _SYN_TIMEOUT_S}]))
+            .mark_rule(strokeDash=[4, 3], color="#79818d")
+            .encode(y="y:Q")
+        )
+        return alt.layer(limit, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data,
+        panel,
+        "Steady-state median RTT against link buffer",
+        "eight flows on 128 kbit/s, 40 ms; dashed: Linux gives up a SYN",
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    buffers = sorted(data.runs["buffer_kb"].unique().to_list())
+    small, deep = buffers[0], buffers[-1]
+
+    def rtts(controller: str, buffer: int) -> list[float]:
+        return data.values("rtt_ms", controller=controller, buffer_kb=buffer)
+
+    # A smaller buffer drops what BBR keeps in flight at the least.
+    ample = next((one for one in buffers if one * 1e3 >= _LEAST_BYTES), small)
+    growth = (deep * 8e6 / _RATE_BPS + _RTT_MS) / (ample * 8e6 / _RATE_BPS + _RTT_MS)
+    checks = [
+        more(
+            f"BBR's RTT at {deep} KB over that at {ample} KB",
+            rtts("bbr1", deep),
+            rtts("bbr1", ample),
+            paper="independent of buffer size",
+            least=0.67,
+            most=1.5,
+        ),
+        more(
+            f"CUBIC's RTT at {deep} KB over that at {ample} KB, as a part of linear growth",
+            rtts("cubic", deep),
+            [value * growth for value in rtts("cubic", ample)],
+            paper="grows linearly with buffer size",
+            least=0.6,
+            most=1.4,
+        ),
+        more(
+            f"RTT of CUBIC over BBR's at {deep} KB",
+            rtts("cubic", deep),
+            rtts("bbr1", deep),
+            paper="CUBIC always fills the buffer",
+            least=deep / ample / 4,
+        ),
+        within(
+            f"BBR's RTT at {deep} KB over that of four packets a flow, its least window",
+            [value / _LEAST_MS for value in rtts("bbr1", deep)],
+            paper="the queue near its minimum",
+            most=1.5,
+            unit="times",
+        ),
+        within(
+            f"CUBIC's RTT at {deep} KB over that of a full buffer",
+            data.values("of_full", controller="cubic", buffer_kb=deep),
+            paper="always fill the buffer",
+            least=0.7,
+            most=1.1,
+        ),
+    ]
+    if deep == _DEEP_KB:
+        checks += [
+            within(
+                "SYNs that time out behind CUBIC in the deepest buffer",
+                data.values("timed_out", controller="cubic", buffer_kb=_DEEP_KB),
+                paper="cannot connect until the queue empties",
+                least=0.9,
+                unit="of runs",
+                shape=True,
+            ),
+            within(
+                "SYNs that time out behind BBR in the deepest buffer",
+                data.values("timed_out", controller="bbr1", buffer_kb=_DEEP_KB),
+                paper="none",
+                most=0.0,
+                unit="of runs",
+                shape=True,
+            ),
+        ]
+    return checks
+
+
+CLAIM = Claim(
+    source="figure 10",
+    says="BBR keeps the queue near its minimum, independent of both bottleneck buffer size and number of "
+    "active flows. CUBIC flows always fill the buffer, so the delay grows linearly with buffer size.",
+    worlds=("sim", "kernel"),
+    grid=Grid(
+        factors={
+            "controller": ("bbr1", "cubic"),
+            "buffer_kb": (10, 30, 100, 300, 1000, _DEEP_KB),
+            "seconds": (3600,),
+        },
+        quick={"buffer_kb": (10, 100, 1000, _DEEP_KB)},
+        tiny={"buffer_kb": (10, 100), "seconds": (60,)},
+        # Wall time allows few. Shorter is no steady state: what eight Startups leave in a buffer of 300 KB
+        # takes BBR over twenty minutes to drain.
+        kernel={"buffer_kb": (100, 300), "seconds": (3600,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the flat line and the straight one: both axes are logarithmic.",
+)

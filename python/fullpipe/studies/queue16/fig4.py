@@ -1,0 +1,177 @@
+"""The first second.
+
+Question: how do BBR and CUBIC find the rate of an empty path, and what is left of what that takes?
+Method: one flow of each, alone on 10 Mbit/s, 40 ms, with a buffer of 8 BDP, for one second from its SYN on.
+Prediction: both double what is in flight in each round. BBR sees three rounds without growth, with at most
+about two BDP in the queue, and drains them; CUBIC's inflight goes on growing.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+
+_RATE_MBPS, _RTT_MS = 10.0, 40.0
+_RTT_S = _RTT_MS / 1e3
+_BDP = take.bdp_bytes(_RATE_MBPS, _RTT_MS)
+# Startup goes on while the estimate still grows by a quarter a round (appendix): below this part, it does.
+_PLATEAU = 1 / 1.25
+
+
+def _document(controller: str, seconds: float) -> dict[str, Any]:
+    return {
+        # The first start is delayed by up to a round trip, so that seeds differ.
+        "duration": f"{seconds + _RTT_S} s",
+        "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": f"{_RTT_MS} ms", "buffer": "8 bdp"},
+        "flows": [{"controller": controller}],
+        "record": {"interval": "1 ms"},
+    }
+
+
+def _measure(trial: Trial) -> Row:
+    frame = take.over_time(trial.run)
+    # Data flows from a round trip after the SYN on.
+    first, second = (
+        frame.filter((pl.col("time_s") >= at * _RTT_S) & (pl.col("time_s") < (at + 1) * _RTT_S))
+        for at in (1.0, 2.0)
+    )
+    early, late = (
+        take.mean(frame.filter(pl.col("time_s").is_between(at, at + 0.1)), "inflight_segments")
+        for at in (0.5, 0.9)
+    )
+    doubled = take.ratio(take.most(second, "inflight_segments"), take.most(first, "inflight_segments"))
+    row: Row = {
+        "growth_a_round": doubled,
+        "late_growth": take.ratio(late, early),
+        "last_rtt_ms": take.median(frame.filter(pl.col("time_s") > 0.9), "rtt_ms"),
+        "plateau_rounds": None,
+        "startup_queue_bdp": None,
+        "drained_queue_bdp": None,
+    }
+    phases = {one["phase"]: one for one in reversed(take.stretches(frame).to_dicts())}
+    if trial.factors["controller"] == "bbr1" and "drain" in phases:
+        end, drained = phases["drain"]["start_s"], phases["drain"]["end_s"]
+        startup = frame.filter(pl.col("time_s") < end)
+        top = take.most(startup, "bandwidth_bps") or 0.0
+        plateau = startup.filter(pl.col("bandwidth_bps") > _PLATEAU * top)
+        row["plateau_rounds"] = _rounds(plateau)
+        row["startup_queue_bdp"] = (take.most(frame, "queue_bytes") or 0.0) / _BDP
+        after = frame.filter(pl.col("time_s").is_between(drained, drained + _RTT_S))
+        row["drained_queue_bdp"] = (take.median(after, "queue_bytes") or 0.0) / _BDP
+    return row
+
+
+def _rounds(frame: pl.DataFrame) -> float:
+    """How many round trips these samples last, each as long as the RTT then is."""
+    steps = frame.select((pl.col("time_s").diff() * 1e3 / pl.col("srtt_ms")).alias("rounds"))
+    return float(steps["rounds"].sum())
+
+
+def _series(trial: Trial) -> pl.DataFrame:
+    frame = take.over_time(trial.run).filter(pl.col("time_s").is_between(0, 1))
+    return frame.select("time_s", "inflight_kb", "rtt_ms", "phase").gather_every(2)
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    def panel(part: Data) -> Any:
+        frame = part.series
+        colour = charts.controllers(frame)
+        x = alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(domain=[0, 1], nice=False))
+        bounds = charts.boundaries(frame.filter(pl.col("controller") == "bbr1"))
+
+        def lines(column: str, title: str) -> Any:
+            drawn = (
+                alt.Chart(charts.values(frame))
+                .mark_line(strokeWidth=1.3, clip=True)
+                .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour)
+            )
+            return alt.layer(bounds, drawn).properties(width=charts.WIDTH, height=160)
+
+        return alt.vconcat(lines("inflight_kb", "inflight, KB"), lines("rtt_ms", "RTT, ms"), spacing=12)
+
+    return charts.worlds(
+        data,
+        panel,
+        "First second of a 10 Mbit/s, 40 ms flow",
+        "vertical lines: BBR changes its state; BDP 50 KB, buffer 8 BDP",
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    def values(column: str, controller: str = "bbr1") -> list[float]:
+        return data.values(column, controller=controller)
+
+    return [
+        *(
+            within(
+                f"inflight of {controller}, second round over first",
+                values("growth_a_round", controller),
+                paper="doubles each round",
+                least=1.6,
+                most=2.4,
+                unit="times",
+                shape=True,
+            )
+            for controller in ("bbr1", "cubic")
+        ),
+        within(
+            "rounds without growth before BBR leaves Startup",
+            values("plateau_rounds"),
+            paper="three",
+            least=2.5,
+            most=4,
+            unit="rounds",
+        ),
+        within(
+            "BBR's longest queue",
+            values("startup_queue_bdp"),
+            paper="up to 2 BDP",
+            least=1,
+            most=2.2,
+            unit="BDP",
+        ),
+        within(
+            "BBR's queue in the round after Drain",
+            values("drained_queue_bdp"),
+            paper="completely drained",
+            most=0.2,
+            unit="BDP",
+            shape=True,
+        ),
+        within(
+            "CUBIC's inflight at 0.9 s over that at 0.5 s",
+            values("late_growth", "cubic"),
+            paper="growth continues",
+            least=1.02,
+            unit="times",
+            shape=True,
+        ),
+        more(
+            "RTT of CUBIC over BBR's after 0.9 s",
+            values("last_rtt_ms", "cubic"),
+            values("last_rtt_ms"),
+            paper="BBR drains its startup queue, CUBIC cannot",
+            least=1.2,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="figure 4",
+    says="This discovers BtlBw in log2 BDP RTTs but creates up to 2 BDP excess queue in the process. Their "
+    "initial behavior is similar, but BBR completely drains its startup queue while CUBIC can't.",
+    worlds=("sim", "kernel"),
+    grid=Grid(
+        factors={"controller": ("bbr1", "cubic"), "seconds": (1.0,)},
+        document=_document,
+    ),
+    measure=_measure,
+    series=_series,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the two lines growing alike until the pipe is full (50 KB), BBR's drop to one BDP at "
+    "the second vertical line, and CUBIC's growth that goes on.",
+)

@@ -1,0 +1,190 @@
+"""Carries out claims: their scenarios through a sweep, what was measured into a finding a world."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from fullpipe._native import ScenarioError
+from fullpipe.engines import Engine
+from fullpipe.engines.local import Local
+from fullpipe.grid.run import try_kernel
+from fullpipe.scenario import from_document
+from fullpipe.studies.catalogue import Built
+from fullpipe.studies.claim import Data, Factors, Finding, Row, Size, Trial
+from fullpipe.sweeps import sweep
+from fullpipe.sweeps.store import Store, Stored
+from fullpipe.sweeps.sweep import Progress
+from fullpipe.sweeps.task import Task
+from fullpipe.sweeps.watched import minutes
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
+
+SEEDS = 10
+QUICK_SEEDS = 3
+REPETITIONS = 3
+# For estimates: a packet with its share of samples and losses (bench/README.md), and what each run adds.
+_PACKET_S = 120e-9
+_RUN_S = 0.01
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run of a claim: the task, and the factors of its cell."""
+
+    task: Task
+    factors: Factors
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a claim asks for. `worlds` are those to run; from others it takes the runs that there are."""
+
+    claim: Built
+    size: Size
+    worlds: tuple[str, ...]
+    seeds: int
+    repetitions: int
+
+    @cached_property
+    def _planned(self) -> tuple[list[Planned], str | None]:
+        counts = {sim.NAME: self.seeds, kernel.NAME: self.repetitions}
+        planned = []
+        for world in self.claim.claim.worlds:
+            for cell in self.claim.claim.grid.cells(self.size, world):
+                document = {"name": f"{self.claim.id} {cell.name}".strip(), **cell.document}
+                try:
+                    alternative = from_document(document).alternatives[0]
+                except ScenarioError as error:
+                    if self.claim.claim.needs is None:
+                        raise
+                    return [], f"{self.claim.claim.needs} is missing ({error})"
+                for seed in range(1, counts[world] + 1):
+                    planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))
+        return planned, None
+
+    @property
+    def planned(self) -> list[Planned]:
+        """Every run, of all worlds."""
+        return self._planned[0]
+
+    @property
+    def waiting(self) -> str | None:
+        """What the claim waits for, None when it can run."""
+        return self._planned[1]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The runs to do."""
+        return [one.task for one in self.planned if one.task.world in self.worlds]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A claim that was carried out."""
+
+    plan: Plan
+    data: Data
+    findings: Sequence[Finding]
+    notes: Sequence[str] = field(default_factory=list)
+
+
+def carry_out(
+    plans: Sequence[Plan],
+    store: Store,
+    *,
+    engine: Engine | None = None,
+    say: Callable[[str], None] = lambda _line: None,
+    watch: Callable[[Progress], None] = lambda _progress: None,
+) -> sweep.Outcome:
+    """Runs what the store does not have."""
+    engine = engine or Local()
+
+    def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
+        for note in store.damaged:
+            say(note)
+        found = f"; {outcome.found} runs were found in {store.folder}" if outcome.found else ""
+        say(f"{len(pending)} runs to do, about {minutes(expected_s(pending))}{found}")
+        if any(task.world == kernel.NAME for task in pending):
+            try_kernel()
+
+    tasks = [task for plan in plans for task in plan.tasks]
+    return sweep.carry_out(tasks, store, engine, watch=watch, begin=begin)
+
+
+def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
+    """Measures a claim's runs and checks them, world by world."""
+    rows: list[Row] = []
+    series: list[pl.DataFrame] = []
+    notes: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    measured_cells: set[tuple[str, str]] = set()
+    doubted: list[Stored] = []
+    for one, stored in _found(plan, store, outcome):
+        if stored.untrustworthy:
+            doubted.append(stored)
+            continue
+        trial = Trial(one.factors, stored.run())
+        named = {"world": one.task.world, "seed": one.task.job.seed, **one.factors}
+        measured = plan.claim.claim.measure(trial)
+        rows += [{**named, **row} for row in ([measured] if isinstance(measured, dict) else measured)]
+        cell = (one.task.world, one.task.cell)
+        measured_cells.add(cell)
+        if plan.claim.claim.series is not None and cell not in seen:
+            seen.add(cell)
+            series.append(_named(plan.claim.claim.series(trial), named))
+    failed = {one.task.key for one in outcome.failed}
+    for task in (one.task for one in plan.planned if one.task.key in failed):
+        reason = next(one.reason for one in outcome.failed if one.task.key == task.key)
+        notes.append(f"{task.name} failed: {reason}")
+    if doubted:
+        notes.append(
+            f"{len(doubted)} kernel runs are untrustworthy and left out; the first, {doubted[0].task.name}: "
+            f"{doubted[0].untrustworthy[0]}"
+        )
+    data = Data(
+        pl.DataFrame(rows, infer_schema_length=None),
+        pl.concat(series, how="diagonal_relaxed") if series else pl.DataFrame(),
+    )
+    findings = [
+        Finding(world, plan.claim.claim.judge(data.of(world)), _missing(plan, world, measured_cells))
+        for world in data.worlds
+    ]
+    return Result(plan, data, findings, notes)
+
+
+def expected_s(tasks: Iterable[Task]) -> float:
+    """How long runs take on this machine's cores, from the packets that their paths can carry at most."""
+    unique = {task.key: task for task in tasks}.values()
+    local = Local()
+    simulated = sum(_simulated_s(task) for task in unique if task.world == sim.NAME) / sim.cores()
+    return simulated + sum(local.cost(task) for task in unique if task.world == kernel.NAME)
+
+
+def _simulated_s(task: Task) -> float:
+    rate_bps = task.rate_bps if math.isfinite(task.rate_bps) else 1e8
+    return _RUN_S + rate_bps * task.job.alternative.duration_s / 8 / 1500 * _PACKET_S
+
+
+def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:
+    """What a world has no run of, in words; None where every cell has one."""
+    cells = {one.task.cell for one in plan.planned if one.task.world == world}
+    lacking = [cell for cell in sorted(cells) if (world, cell) not in measured]
+    if not lacking:
+        return None
+    return f"{len(lacking)} of {len(cells)} cells have no run that can be trusted, e.g. {lacking[0]}"
+
+
+def _found(plan: Plan, store: Store, outcome: sweep.Outcome) -> Iterable[tuple[Planned, Stored]]:
+    """The runs there are, those of worlds that were not asked for too."""
+    for one in plan.planned:
+        stored = outcome.stored.get(one.task.key) or store.find(one.task)
+        if stored is not None:
+            yield one, replace(stored, task=one.task)
+
+
+def _named(frame: pl.DataFrame, named: dict[str, Any]) -> pl.DataFrame:
+    return frame.select(*(pl.lit(value).alias(name) for name, value in named.items()), pl.all())

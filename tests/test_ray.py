@@ -1,0 +1,126 @@
+"""The engine for clusters: a real one of two workers on this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fullpipe import scenario
+from fullpipe.engines import Done, Failed
+from fullpipe.engines.local import Local
+from fullpipe.errors import SweepError
+from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.sweep import carry_out
+from fullpipe.sweeps.task import Task
+from fullpipe.worlds.job import Job
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'fullpipe[ray]'")
+
+from fullpipe.engines import ray as clusters
+
+# Ray leaves files and sockets to the end of the process.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+def tasks(count: int, *, rate: str = "5 Mbit/s", duration: str = "200 ms") -> list[Task]:
+    loaded = scenario.from_document(
+        {"duration": duration, "path": {"rate": rate, "rtt": "10 ms"}, "compare": ["bbr1", "cubic"]}
+    )
+    return [Task("sim", Job(loaded.alternatives[seed % 2], seed)) for seed in range(1, count + 1)]
+
+
+def workers() -> list[int]:
+    """Processes of a cluster of ours that are simulating: Ray names them after their task."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            named = (folder / "cmdline").read_bytes().startswith(b"ray::_simulate")
+        except OSError:
+            continue
+        if named and os.getpid() in ancestors(int(folder.name)):
+            found.append(int(folder.name))
+    return found
+
+
+def ancestors(process: int) -> list[int]:
+    found = []
+    while process > 1:
+        try:
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.append(process)
+    return found
+
+
+def test_a_cluster_gives_the_very_bytes_that_this_machine_gives(tmp_path: Path) -> None:
+    asked = tasks(6)
+    here, there = Store(tmp_path / "local"), Store(tmp_path / "ray")
+    local, ray = carry_out(asked, here, Local()), carry_out(asked, there, clusters.Ray(cores=2))
+    assert not ray.failed and len(ray.stored) == 6
+    for task in asked:
+        ours, theirs = local.stored[task.key].run(), ray.stored[task.key].run()
+        assert ours.summary == theirs.summary
+        assert ours.flow_parquet == theirs.flow_parquet
+        assert ours.link_parquet == theirs.link_parquet
+
+
+def test_a_worker_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
+    # A second or so each, so that one is under way when it is killed.
+    asked = tasks(4, rate="1 Gbit/s", duration="60 s")
+    killed: list[int] = []
+
+    def kill() -> None:
+        until = time.monotonic() + 60
+        while not killed and time.monotonic() < until:
+            if found := workers():
+                time.sleep(0.1)
+                os.kill(found[0], signal.SIGKILL)
+                killed.append(found[0])
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    outcome = carry_out(asked, Store(tmp_path), clusters.Ray(cores=2))
+    killer.join()
+    assert killed
+    assert not outcome.failed and len(outcome.stored) == 4
+    local = next(one for one in Local().run(asked[:1]) if isinstance(one, Done))
+    assert outcome.stored[asked[0].key].summary == local.run.summary
+
+
+def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Workers are processes of their own: only this one is told another build.
+    monkeypatch.setattr(clusters._native, "build", lambda _world: "another")
+    (ended,) = clusters.Ray(cores=1).run(tasks(1))
+    assert isinstance(ended, Failed)
+    assert "another build" in ended.reason
+
+
+def test_the_kernel_world_and_a_wrong_address_are_refused() -> None:
+    (one,) = tasks(1)
+    with pytest.raises(SweepError, match="kernel world"):
+        next(clusters.Ray().run([Task("kernel", one.job)]))
+    with pytest.raises(SweepError, match="--ray-address"):
+        next(clusters.Ray("127.0.0.1:1").run([one]))
+
+
+def test_without_ray_the_mend_is_a_command(tmp_path: Path) -> None:
+    # A None in sys.modules is how Python marks a module that cannot be imported.
+    code = (
+        "import sys; sys.modules['ray'] = None\n"
+        "from fullpipe.__main__ import main\n"
+        f"arguments = ['queue16.fig4', '--engine', 'ray', '--out', {str(tmp_path)!r}]\n"
+        "sys.argv = ['fullpipe', 'study', 'run', *arguments]\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'fullpipe[ray]'" in done.stderr

@@ -1,0 +1,394 @@
+"""Studies: every claim runs in its tiny form, and no judge lets through what it must not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from conftest import command
+from fullpipe.studies import catalogue, run, tables, write
+from fullpipe.studies.catalogue import Built
+from fullpipe.studies.claim import Check, Data, Finding, Grid, Size, Verdict, more, within
+from fullpipe.sweeps.store import Store
+
+CLAIMS = catalogue.find(["all"])
+IDS = [one.id for one in CLAIMS]
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[run.Result, Path]]:
+    """Every claim in its tiny form, with one seed."""
+    found = {}
+    for paper in catalogue.papers():
+        folder = tmp_path_factory.mktemp(paper.name)
+        plans = [run.Plan(one, Size.TINY, ("sim",), 1, 1) for one in paper.claims]
+        store = Store(folder)
+        outcome = run.carry_out(plans, store)
+        for plan in plans:
+            result = run.examine(plan, store, outcome)
+            write.claim(result, folder)
+            found[plan.claim.id] = result, folder
+        write.paper(paper, folder)
+    return found
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
+def test_every_claim_runs_and_is_written(claim: Built, tiny: dict[str, tuple[run.Result, Path]]) -> None:
+    result, folder = tiny[claim.id]
+    said = json.loads((folder / "results" / f"{claim.name}.json").read_text())
+    assert said["id"] == claim.id and said["question"] and said["prediction"]
+    if result.plan.waiting is not None:
+        assert claim.claim.needs is not None and claim.claim.needs in said["findings"][0]["reason"]
+        return
+    assert not result.notes
+    data = pl.read_parquet(folder / "data" / f"{claim.name}.parquet")
+    assert {"world", "seed", *claim.claim.grid.factors} <= set(data.columns)
+    (finding,) = result.findings
+    assert finding.checks and all(check.criterion and check.paper for check in finding.checks)
+    # Without a check of shape, "in shape" could not be told from "not".
+    assert any(check.shape for check in finding.checks)
+    assert len({check.what for check in finding.checks}) == len(finding.checks)
+    assert (folder / "figures" / f"{claim.name}.png").stat().st_size > 1000
+    page = (folder / "report.html").read_text()
+    assert f'id="{claim.name}"' in page and f'id="figure-{claim.name}"' in page
+    assert "<link" not in page and 'src="http' not in page
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
+def test_no_claim_is_reproduced_by_nothing(claim: Built, tiny: dict[str, tuple[run.Result, Path]]) -> None:
+    runs = tiny[claim.id][0].data.runs
+    if not runs.height:
+        return
+    kept = {"world", "seed", *claim.claim.grid.factors}
+    for value in (None, 0.0, -1.0):
+        same = runs.with_columns(
+            pl.lit(value, dtype=pl.Float64).alias(name) for name in runs.columns if name not in kept
+        )
+        finding = Finding("sim", claim.claim.judge(Data(same, pl.DataFrame())))
+        assert finding.verdict is Verdict.NOT, (value, finding.checks)
+
+
+# What each claim would measure if the paper were right to the letter, and what must then not pass.
+
+
+def grid_rows(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+    built = catalogue.built(name)
+    assert built is not None
+    return [
+        {"world": "sim", "seed": seed, **cell.factors, **measured(dict(cell.factors))}
+        for cell in built.claim.grid.cells()
+        for seed in (1, 2)
+    ]
+
+
+def by(name: str, values: dict[str, dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda factors: values[factors[name]]
+
+
+def fig1(factors: dict[str, Any]) -> dict[str, Any]:
+    x = min(factors["cap_bdp"], 2.5)
+    return {
+        "inflight_bdp": x,
+        "rate_mbps": 100 * min(x, 1),
+        "rtt_ms": 40 * max(x, 1),
+        "retransmits": 0.0 if factors["cap_bdp"] <= 2.5 else 9.0,
+    }
+
+
+def fig8(factors: dict[str, Any]) -> dict[str, Any]:
+    p = factors["loss_pct"]
+    part = 1.0 if p <= 5 else 0.9 if p <= 15 else 0.01
+    cubic = 90 * min(1.0, (0.001 / p) ** 0.5)
+    bbr = part * 96 * (1 - p / 100)
+    goodput = bbr if factors["controller"] == "bbr1" else cubic if p < 1 else 0.5
+    return {"goodput_mbps": goodput, "of_ceiling": goodput / (96 * (1 - p / 100)), "retransmits": 1}
+
+
+def fig10(factors: dict[str, Any]) -> dict[str, Any]:
+    full = 40 + factors["buffer_kb"] * 8e6 / 128e3
+    cubic = factors["controller"] == "cubic"
+    rtt = full if cubic else min(full, 3000.0)
+    return {
+        "rtt_ms": rtt,
+        "of_full": rtt / full,
+        "timed_out": float(cubic and factors["buffer_kb"] >= 3000),
+    }
+
+
+def startup(factors: dict[str, Any]) -> dict[str, Any]:
+    import math
+
+    bdp = factors["rate_bps"] * 0.04 / 12000
+    return {"bdp_packets": bdp, "rounds": max(0.5, math.log2(bdp / 10))}
+
+
+def policer(factors: dict[str, Any]) -> dict[str, Any]:
+    loss = {"bbr1": 0.03, "cubic": 0.01, "bbr1:lt_bw=0": 0.1}
+    return {"of_tokens": 0.99, "loss": loss[factors["controller"]]}
+
+
+def acks(factors: dict[str, Any]) -> dict[str, Any]:
+    stalled = factors["controller"].endswith("=1") and factors["every_ms"] > 0
+    return {"goodput_mbps": 45.0 if stalled else 95.0}
+
+
+IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "queue16.fig1": fig1,
+    "queue16.fig2": lambda _factors: {
+        "cycle_rtprops": 8.0,
+        "up_rtprops": 1.0,
+        "inflight_peak": 0.25,
+        "rtt_peak": 0.25,
+        "after_down": 1.0,
+        "rate_low": 1.0,
+        "rate_high": 1.0,
+        "sampled_low": 1.0,
+    },
+    "queue16.fig3": lambda _factors: {
+        "cycles_to_rise": 3.0,
+        "first_step": 1.25,
+        "worst_rtt_ms": 100.0,
+        "seconds_to_drain": 2.0,
+        "settled_rtt_ms": 42.0,
+    },
+    "queue16.fig4": by(
+        "controller",
+        {
+            "bbr1": {
+                "growth_a_round": 2.0,
+                "late_growth": 1.0,
+                "last_rtt_ms": 42.0,
+                "plateau_rounds": 3.0,
+                "startup_queue_bdp": 2.0,
+                "drained_queue_bdp": 0.0,
+            },
+            "cubic": {"growth_a_round": 2.0, "late_growth": 1.2, "last_rtt_ms": 100.0},
+        },
+    ),
+    "queue16.fig5": by(
+        "controller",
+        {
+            "bbr1": {"median_rtt_ms": 42.0, "high_part": None, "low_part": None},
+            "cubic": {"median_rtt_ms": 300.0, "high_part": 1.0, "low_part": 0.7},
+        },
+    ),
+    "queue16.fig6": lambda _factors: {"last_jain": 0.99, "converged_s": 30.0, "together": 1.0},
+    "queue16.fig8": fig8,
+    "queue16.fig10": fig10,
+    "queue16.acks": acks,
+    "queue16.policer": policer,
+    "queue16.coexist": lambda factors: {"bbr_share": 0.5 if factors["buffer_bdp"] <= 4 else 0.2},
+    "queue16.startup": startup,
+    "queue16.probertt": lambda _factors: {
+        "probe_bw": 0.98,
+        "probe_rtt": 0.02,
+        "period_s": 10.2,
+        "least_cwnd": 4.0,
+        "goodput_part": 0.98,
+    },
+}
+
+# (claim, column, factors, the value in its place, the best verdict that may be left)
+WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
+    ("fig1", "retransmits", {"cap_bdp": 0.4}, 5.0, Verdict.NOT),
+    ("fig1", "retransmits", {}, 0.0, Verdict.NOT),
+    ("fig1", "rtt_ms", {"cap_bdp": 0.8}, 80.0, Verdict.NOT),
+    ("fig1", "rtt_ms", {"cap_bdp": 2.2}, 40.0, Verdict.IN_SHAPE),
+    ("fig2", "inflight_peak", {}, 0.01, Verdict.NOT),
+    ("fig2", "cycle_rtprops", {}, 16.0, Verdict.IN_SHAPE),
+    ("fig2", "after_down", {}, 1.2, Verdict.NOT),
+    ("fig2", "rate_low", {}, 0.8, Verdict.NOT),
+    ("fig3", "cycles_to_rise", {}, 1.0, Verdict.IN_SHAPE),
+    ("fig3", "cycles_to_rise", {}, 20.0, Verdict.NOT),
+    ("fig3", "settled_rtt_ms", {}, 80.0, Verdict.NOT),
+    ("fig3", "seconds_to_drain", {}, 5.0, Verdict.IN_SHAPE),
+    ("fig4", "growth_a_round", {"controller": "cubic"}, 1.0, Verdict.NOT),
+    ("fig4", "drained_queue_bdp", {"controller": "bbr1"}, 1.0, Verdict.NOT),
+    ("fig4", "plateau_rounds", {"controller": "bbr1"}, 8.0, Verdict.IN_SHAPE),
+    ("fig4", "late_growth", {"controller": "cubic"}, 0.7, Verdict.NOT),
+    ("fig5", "median_rtt_ms", {"controller": "bbr1"}, 200.0, Verdict.NOT),
+    ("fig5", "low_part", {"controller": "cubic"}, 0.2, Verdict.IN_SHAPE),
+    ("fig5", "high_part", {"controller": "cubic"}, 0.6, Verdict.NOT),
+    ("fig6", "last_jain", {}, 0.5, Verdict.NOT),
+    ("fig6", "converged_s", {}, 60.0, Verdict.IN_SHAPE),
+    ("fig6", "together", {}, 0.3, Verdict.NOT),
+    ("fig8", "goodput_mbps", {"controller": "cubic", "loss_pct": 2}, 50.0, Verdict.NOT),
+    ("fig8", "of_ceiling", {"controller": "bbr1", "loss_pct": 15}, 0.6, Verdict.IN_SHAPE),
+    ("fig8", "goodput_mbps", {"controller": "bbr1", "loss_pct": 1}, 1.0, Verdict.NOT),
+    ("fig8", "of_ceiling", {"controller": "bbr1", "loss_pct": 50}, 0.9, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 3000}, 180e3, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "cubic", "buffer_kb": 3000}, 6e3, Verdict.NOT),
+    ("fig10", "timed_out", {"controller": "bbr1", "buffer_kb": 3000}, 1.0, Verdict.NOT),
+    ("fig10", "timed_out", {"controller": "cubic", "buffer_kb": 3000}, 0.0, Verdict.NOT),
+    ("acks", "goodput_mbps", {"controller": "bbr1:cwnd_gain=2", "every_ms": 40}, 50.0, Verdict.NOT),
+    ("acks", "goodput_mbps", {"controller": "bbr1:cwnd_gain=1", "every_ms": 40}, 95.0, Verdict.NOT),
+    ("policer", "of_tokens", {"controller": "bbr1"}, 0.3, Verdict.NOT),
+    ("policer", "loss", {"controller": "bbr1"}, 0.5, Verdict.NOT),
+    ("policer", "loss", {"controller": "bbr1:lt_bw=0"}, 0.011, Verdict.NOT),
+    ("coexist", "bbr_share", {"buffer_bdp": 16}, 0.95, Verdict.NOT),
+    ("coexist", "bbr_share", {"buffer_bdp": 1}, 1.5, Verdict.IN_SHAPE),
+    ("startup", "rounds", {"rate_bps": 1e11}, 80.0, Verdict.NOT),
+    ("probertt", "probe_bw", {}, 0.5, Verdict.NOT),
+    ("probertt", "least_cwnd", {}, 10.0, Verdict.IN_SHAPE),
+]
+
+
+@pytest.mark.parametrize("name", IDEAL)
+def test_what_the_paper_says_to_the_letter_is_reproduced(name: str) -> None:
+    finding = judged(name, pl.DataFrame(grid_rows(name, IDEAL[name]), infer_schema_length=None))
+    assert finding.verdict is Verdict.REPRODUCED, finding.reason
+
+
+def test_every_claim_of_queue16_has_an_ideal() -> None:
+    assert set(IDEAL) >= {one.id for one in CLAIMS if one.paper == "queue16"}
+
+
+@pytest.mark.parametrize(("claim", "column", "where", "value", "best"), WRONG)
+def test_a_judge_does_not_pass(
+    claim: str, column: str, where: dict[str, Any], value: float, best: Verdict
+) -> None:
+    name = f"queue16.{claim}"
+    rows = grid_rows(name, IDEAL[name])
+    changed = 0
+    for row in rows:
+        if all(row[factor] == given for factor, given in where.items()):
+            row[column] = value
+            changed += 1
+    assert changed
+    finding = judged(name, pl.DataFrame(rows, infer_schema_length=None))
+    assert finding.verdict is best, (finding.verdict, finding.checks)
+    assert "where" in finding.reason
+
+
+def judged(name: str, runs: pl.DataFrame) -> Finding:
+    built = catalogue.built(name)
+    assert built is not None
+    return Finding("sim", built.claim.judge(Data(runs, pl.DataFrame())))
+
+
+# The framework.
+
+
+def check(met: bool, shape: bool) -> Check:
+    return within("x", 1.0, paper="1", least=1.0 if met else 2.0, shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("checks", "verdict"),
+    [
+        ([check(True, True), check(True, False)], Verdict.REPRODUCED),
+        ([check(True, True), check(False, False)], Verdict.IN_SHAPE),
+        ([check(False, True), check(True, False)], Verdict.NOT),
+        ([check(False, False)], Verdict.NOT),
+        ([], Verdict.NOT),
+    ],
+)
+def test_the_verdict_follows_from_the_checks(checks: list[Check], verdict: Verdict) -> None:
+    assert Finding("sim", checks).verdict is verdict
+
+
+def test_what_was_not_run_is_not_judged(tmp_path: Path) -> None:
+    built = catalogue.built("queue16.fig8")
+    assert built is not None
+    plan, store = run.Plan(built, Size.TINY, ("sim",), 1, 1), Store(tmp_path)
+    run.sweep.carry_out(plan.tasks[:3], store, run.Local())
+    (finding,) = run.examine(plan, store, run.sweep.Outcome({}, 0)).findings
+    assert finding.verdict is Verdict.INCOMPLETE
+    assert finding.reason.startswith("1 of 4 cells")
+
+
+@pytest.mark.parametrize("values", [[], float("nan"), [1.0, float("nan")], [float("inf")]])
+def test_nothing_measured_meets_nothing(values: Any) -> None:
+    found = within("x", values, paper="", least=-1e9)
+    assert not found.met and found.said == "no value"
+
+
+def test_an_ordering_is_seen_seed_by_seed() -> None:
+    assert more("x", [2.0, 4.0], [1.0, 2.0], paper="", least=1.5).met
+    assert not more("x", [1.0, 2.0], [2.0, 4.0], paper="").met
+    assert not more("x", [], [1.0], paper="").met
+    assert more("x", [1.0], [0.0], paper="", least=10).met
+
+
+def test_the_interval_is_beside_the_mean() -> None:
+    found = within("x", [9.0, 10.0, 11.0], paper="10", least=9, most=11, unit="ms")
+    assert found.said == "10 ± 2.48 ms" and found.criterion == "9 to 11 ms"
+
+
+def test_short_forms_replace_factors() -> None:
+    grid = Grid({"a": (1, 2), "b": (3,)}, lambda a, b: {"sum": a + b}, quick={"a": (1,)}, kernel={"b": (5,)})
+    assert [cell.document["sum"] for cell in grid.cells()] == [4, 5]
+    assert [cell.name for cell in grid.cells(Size.QUICK)] == ["a=1 b=3"]
+    assert [cell.document["sum"] for cell in grid.cells(Size.FULL, "kernel")] == [6, 7]
+
+
+def test_claims_are_found_and_ordered_as_listed() -> None:
+    order = [one.id for one in catalogue.listed()]
+    assert [one for one in order if one in IDS] == [one for one in IDS if one in order]
+    assert {one.id for one in catalogue.everything()} >= {*order, *IDS}
+
+
+def test_a_second_run_does_nothing_and_runs_of_another_world_are_taken_up(tmp_path: Path) -> None:
+    built = catalogue.built("queue16.fig8")
+    assert built is not None
+    store = Store(tmp_path)
+    first = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store)
+    said: list[str] = []
+    again = run.Plan(built, Size.TINY, ("kernel",), 1, 1)
+    outcome = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store, say=said.append)
+    assert first.found == 0 and outcome.found == 4 and said[0].startswith("0 runs to do")
+    # Asked for the kernel only, the simulator's runs are there still.
+    result = run.examine(again, store, run.sweep.Outcome({}, 0))
+    assert result.data.worlds == ["sim"] and result.data.runs.height == 4
+
+
+def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
+    listed = command("study", "list", "--json")
+    rows = {row["id"]: row for row in json.loads(listed.stdout)}
+    assert rows["queue16.fig7"]["worlds"]["sim"]["verdict"] == "not built"
+    assert rows["queue16.fig4"]["worlds"]["kernel"]["expected_s"] > 1
+    ran = command("study", "run", "queue16.fig4", "--quick", "--seeds", "2")
+    assert ran.returncode == 0, ran.stderr
+    assert "queue16.fig4" in ran.stdout and "reproduced" in ran.stdout
+    folder = in_empty_folder / "out" / "study-queue16-quick"
+    assert {path.name for path in folder.iterdir()} >= {"data", "figures", "claims.json", "report.html"}
+    written = command("study", "claims", "--write", "claims.md", "--out", str(folder))
+    assert written.returncode == 0, written.stderr
+    text = (in_empty_folder / "claims.md").read_text()
+    assert "| queue16.fig4 | The first second | sim | reproduced (quick) |" in text
+    assert "| rebbr.rate |" in text and "not built" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mend"),
+    [
+        (["queue16.fig99"], "study list"),
+        (["queue16.fig7"], "nobody has built it"),
+        (["queue16.fig1", "--world", "kernel"], "study list"),
+        (["queue16.fig4", "--seeds", "0"], "e.g. 3"),
+        (["queue16.fig4", "--engine", "cloud"], "local or ray"),
+        (["queue16.fig4", "--ray-address", "x:1"], "--engine ray"),
+        (["queue16.fig4", "--engine", "ray", "--world", "kernel"], "--engine local"),
+    ],
+)
+def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], mend: str) -> None:
+    done = command("study", "run", *arguments)
+    assert done.returncode == 2 and mend in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_table_says_what_is_not_built() -> None:
+    row = {
+        "id": "a.b",
+        "title": "T",
+        "worlds": {"sim": {"verdict": "not built", "reason": "", "expected_s": None}},
+        "size": None,
+    }
+    assert tables.markdown([row]).splitlines()[-1] == "| a.b | T | sim | not built |  |"
+
+
+def test_a_measure_sees_the_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:
+    runs = tiny["queue16.fig8"][0].data.runs
+    assert set(runs["controller"]) == {"bbr1", "cubic"} and set(runs["loss_pct"]) == {0.1, 15.0}
