@@ -158,6 +158,13 @@ def test_an_untrue_rate_that_the_emulator_did_not_notice_is_said() -> None:
     assert "would not be marked" not in " ".join(tables.emulator_notes([verdict(slow)]))
 
 
+def test_no_two_columns_of_the_emulator_have_one_name() -> None:
+    for lines in (tables.emulator_markdown([verdict()]).splitlines()[0].split("|")[1:-1],):
+        assert len(set(lines)) == len(lines)
+    told = [str(column.header).replace("\n", " ") for column in tables.emulator([verdict()]).columns]
+    assert {"Dropped otherwise packets", "Lost otherwise packets"} <= set(told)
+
+
 def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
     full, quick = kernel_check.plan(quick=False), kernel_check.plan(quick=True)
     assert [probe.rate_bps // 1_000_000 for probe in full[::2]] == [1, 10, 100, 500, 1000, 2000]

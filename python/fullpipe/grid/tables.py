@@ -9,7 +9,7 @@ from fullpipe.grid.compare import Compared, Difference
 from fullpipe.grid.document import Grid
 from fullpipe.grid.run import minutes
 from fullpipe.grid.summary import Target
-from fullpipe.tables import _table as new_table
+from fullpipe.tables import plain_table
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}
 HEADINGS = {
@@ -25,7 +25,7 @@ _SHOWN = ("goodput_bps", "rtt_mean_ms", "retransmits")
 
 def cells(found: Sequence[Compared]) -> Table:
     """One row a cell."""
-    table = new_table()
+    table = plain_table()
     table.add_column("Cell", no_wrap=True)
     for name in _SHOWN:
         unit = {"goodput_bps": "Mbit/s", "rtt_mean_ms": "ms", "retransmits": "segments"}[name]
@@ -75,7 +75,7 @@ def _verdict(one: Compared) -> Text:
 
 def targets(found: Sequence[Target]) -> Table:
     """One row a target."""
-    table = new_table("Target")
+    table = plain_table("Target")
     for heading in ("Cells", "Limit", "Measured"):
         table.add_column(heading, justify="right")
     table.add_column("")
@@ -89,7 +89,7 @@ def targets(found: Sequence[Target]) -> Table:
 
 def listing(grid: Grid) -> Table:
     """What a grid has: one row a cell."""
-    table = new_table("Cell")
+    table = plain_table("Cell")
     table.add_column("Length", justify="right")
     table.add_column("Flows", justify="right")
     table.add_column("TCP memory")
