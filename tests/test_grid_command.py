@@ -17,6 +17,7 @@ from fullpipe import _native, cli
 from fullpipe.grid import write
 from fullpipe.measures import goodput_bps
 from fullpipe.results import Run
+from fullpipe.sweeps.store import Store
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -231,6 +232,13 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
     assert agree(str(tiny), *RUNS) == cli.MISTAKE
     assert "no right to make namespaces; run as root" in capsys.readouterr().err
     assert not Path("here/log.jsonl").exists()
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> None:
+    with Store(Path("here")).held():
+        assert agree(str(tiny), *RUNS) == cli.MISTAKE
+        assert [path.name for path in Path("here").iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(

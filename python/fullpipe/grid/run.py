@@ -111,10 +111,11 @@ def carry_out(
     """Runs what the folder does not have yet, and compares the worlds cell by cell."""
     engine = engine or Local()
     store = Store(folder)
-    for cell in plan.grid.cells:
-        write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
 
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
+        # Only now: the folder is locked, so none of another sweep's scenarios is written over.
+        for cell in plan.grid.cells:
+            write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
         for note in store.damaged:
             say(note)
         if outcome.found:
