@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
         ('[[cells]]\nname = "{colour}"\n' + PATH, ["cells[0] ({colour}): name", "{rate}", "'colour'"]),
         ('[[cells]]\nname = "{rate.real}"\n' + PATH, ["cells[0]", "{rate}"]),
         ('[[cells]]\nname = "{rate"\n' + PATH, ["cells[0] ({rate): name"]),
+        ('[[cells]]\nname = "{rate:{x}}"\n' + PATH, ["g.toml: cells[0] ({rate:{x}}): name", "{rate}"]),
+        ('[[cells]]\nname = "{rate:d}"\n' + PATH, ["g.toml: cells[0] ({rate:d}): name", "not 'rate:d'"]),
+        ('[[cells]]\nname = "{rate!r}"\n' + PATH, ["g.toml: cells[0] ({rate!r}): name", "not 'rate!r'"]),
+        ('[[cells]]\nname = "{loss:d}"\nloss = [0.1]\n' + PATH, ["cells[0] ({loss:d}): name", "{loss}"]),
         ('[[cells]]\nname = "!"\n' + PATH, ["letters or digits"]),
         (CELL + 'loss = "5 ms"\n', ["g.toml: a: path.loss", '"5 ms"']),
         (CELL + 'duration = "5 parsec"\n', ["g.toml: a: duration", '"5 parsec"']),
@@ -126,6 +131,7 @@ def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_p
         (CELL, ["quick", "a table that names"]),
         (CELL + "[quick]\ncells = []\n", ["quick: cells", "names of cells"]),
         (CELL + '[quick]\ncells = ["aa"]\n', ["quick: cells", "did you mean 'a'?"]),
+        (CELL + '[quick]\ncells = [["a"]]\n', ["g.toml: quick: cells", "the name of a cell"]),
         (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml: a: duration"]),
     ],
 )
@@ -251,6 +257,31 @@ def test_untrustworthy_runs_are_left_out_and_counted() -> None:
     assert found.doubted == [bad]
     alone = compare.compare(one, sim, [bad])
     assert (alone.judged, alone.agrees, alone.verdict, alone.differences) == (False, False, "untrusted", {})
+
+
+@pytest.mark.parametrize("mute", ["sim", "kernel"])
+def test_what_only_one_world_knows_is_a_disagreement(mute: str) -> None:
+    one = cell("f", "g")
+    runs = {world: stored(one, world, 1, [1e6, 1e6]) for world in ("sim", "kernel")}
+    assert compare.compare(one, [runs["sim"]], [runs["kernel"]]).agrees
+    for flow in runs[mute].summary["flows"]:
+        flow["rtt_ms"] = None
+    found = compare.compare(one, [runs["sim"]], [runs["kernel"]])
+    assert found.one_sided == ("rtt_mean_ms", "rtt_p95_ms")
+    assert (found.agrees, found.verdict) == (False, "differs")
+    for flow in runs[mute].summary["flows"]:
+        flow["rtt_ms"] = {"mean": 40.0, "p50": 40.0, "p95": 40.0}
+    for share in runs[mute].summary["fairness"]["shares"]:
+        share["share"] = None
+    found = compare.compare(one, [runs["sim"]], [runs["kernel"]])
+    assert (found.one_sided, found.verdict) == (("share",), "differs")
+
+
+def test_a_cell_without_goodput_does_not_agree() -> None:
+    one = cell("f")
+    runs = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
+    found = replace(compare.compare(one, *runs), differences={})
+    assert (found.agrees, found.verdict) == (False, "differs")
 
 
 def test_among_like_flows_it_is_chance_who_has_more() -> None:
