@@ -419,8 +419,8 @@ def check(
 
     Sends numbered and stamped packets at a fixed rate over the paths that runs use, and compares delay, rate,
     queue, drops, random losses and order. `fullpipe doctor` then says how far the kernel world can be
-    trusted; a quick check leaves it what a full one of this machine found. Exit code 1: the emulator is untrue
-    at some rate, or can be trusted at none.
+    trusted; a quick check leaves it what a full one of this machine found. Exit code 1: the emulator is
+    untrue at some rate, or can be trusted at none.
     """
     from fullpipe import kernel_check, tables, trust
     from fullpipe.errors import unfit

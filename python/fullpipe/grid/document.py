@@ -169,7 +169,8 @@ def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
         if wrong is None:
             return template.format(**said)
         _, name, spec, conversion = wrong
-        hint = f"not {''.join([name or '', f'!{conversion}' if conversion else '', f':{spec}' if spec else ''])!r}"
+        said_so = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+        hint = f"not {said_so!r}"
     except ValueError as error:
         hint = f"not {str(error)!r}"
     known = ", ".join(f"{{{name}}}" for name in said)
