@@ -10,7 +10,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.grid import compare, document, summary, write
+from fullpipe.grid import compare, document, run, summary, write
 from fullpipe.grid.document import Cell, load
 from fullpipe.measures import BY_NAME
 from fullpipe.scenario import Alternative
@@ -304,7 +304,7 @@ def compared(name: str, *apart: float | None) -> list[compare.Compared]:
         some = estimate([1.0])
         tolerance = {"share": 0.05, "retransmits": math.log(1.5)}.get(name, 0.1)
         one = compare.Difference(name, BY_NAME["goodput_bps"], some, some, value, tolerance, "", True)
-        place = Cell(f"c{number}", {}, Alternative("a", "{}"), 1)
+        place = Cell(f"c{number}", {}, Alternative("a", '{"flows": []}'), 1)
         cells.append(compare.Compared(place, [], [], [], {name: one}))
     return cells
 
@@ -331,8 +331,36 @@ def test_parts_by_hand() -> None:
     assert (found.measured, found.met) == (0.8, True)
 
 
-def test_what_nothing_was_measured_of_is_not_missed() -> None:
-    assert all(one.met and one.measured is None for one in summary.targets([]))
+def test_what_nothing_was_measured_of_is_missed_where_some_cell_could_have_told() -> None:
+    two = cell("f", "g")
+    untold = summary.targets([compare.compare(two, [stored(two, "sim", 1, [1e6, 1e6])], [])])
+    assert {one.word for one in untold} == {"no cell"}
+    # How much is sent again is not known before a run.
+    assert [one.title.split()[0] for one in untold if one.met] == ["Retransmissions"]
+    alone = summary.targets([compare.compare(cell("f"), [], [])])
+    assert [one.title.split()[0] for one in alone if not one.counts] == ["Retransmissions", "Shares"]
+
+
+@pytest.mark.parametrize(
+    ("quick", "judged", "enough"), [(False, 9, True), (False, 8, False), (True, 5, True), (True, 4, False)]
+)
+def test_a_grid_passes_only_if_enough_of_it_was_compared(quick: bool, judged: int, enough: bool) -> None:
+    one = cell("f")
+    sim, kernel = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
+    cells = [compare.compare(one, sim, kernel if number < judged else []) for number in range(10)]
+    plan = run.Plan(document.Grid("g", Path("g.toml"), quick, (one,) * 10), 1, 1)
+    found = run.Found(plan, cells, summary.targets(cells), [], [])
+    assert (found.met, found.enough) == (enough, enough)
+    assert f"{10 - judged} of 10 cells could not be compared" in found.verdict
+    assert ("too many" in found.verdict) is not enough
+
+
+def test_the_command_that_makes_a_grid_is_said_whole() -> None:
+    some = document.Grid("g", Path("my g.toml"), True, ())
+    plan = run.Plan(some, run.SEEDS, run.REPETITIONS, named="my g.toml")
+    assert plan.command == "fullpipe agree --grid 'my g.toml' --quick"
+    plan = run.Plan(replace(some, quick=False), 2, 1, 1, named="g", only="b*")
+    assert plan.command == "fullpipe agree --grid g --only 'b*' --seeds 2 --repetitions 1 --attempts 1"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from fullpipe.grid.summary import Target
 from fullpipe.tables import plain_table
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}
+_TARGETS = {"met": "green", "missed": "bold red", "no cell": "yellow"}
 HEADINGS = {
     "goodput_bps": "Goodput",
     "rtt_mean_ms": "RTT mean",
@@ -80,10 +81,10 @@ def targets(found: Sequence[Target]) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("")
     for one in found:
-        met = Text("met", style="green") if one.met else Text("MISSED", style="bold red")
-        if one.measured is None:
-            met = Text("no cell", style="yellow")
-        table.add_row(one.title, str(one.cells), one.said, one.measured_said, met)
+        word = one.word.upper() if one.word == "missed" else one.word
+        table.add_row(
+            one.title, str(one.cells), one.said, one.measured_said, Text(word, style=_TARGETS[one.word])
+        )
     return table
 
 
