@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.grid import compare, document, summary, write
+from fullpipe.grid import compare, document, run, summary, write
 from fullpipe.grid.document import Cell, load
 from fullpipe.measures import BY_NAME
 from fullpipe.scenario import Alternative
@@ -100,6 +101,10 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
         ('[[cells]]\nname = "{colour}"\n' + PATH, ["cells[0] ({colour}): name", "{rate}", "'colour'"]),
         ('[[cells]]\nname = "{rate.real}"\n' + PATH, ["cells[0]", "{rate}"]),
         ('[[cells]]\nname = "{rate"\n' + PATH, ["cells[0] ({rate): name"]),
+        ('[[cells]]\nname = "{rate:{x}}"\n' + PATH, ["g.toml: cells[0] ({rate:{x}}): name", "{rate}"]),
+        ('[[cells]]\nname = "{rate:d}"\n' + PATH, ["g.toml: cells[0] ({rate:d}): name", "not 'rate:d'"]),
+        ('[[cells]]\nname = "{rate!r}"\n' + PATH, ["g.toml: cells[0] ({rate!r}): name", "not 'rate!r'"]),
+        ('[[cells]]\nname = "{loss:d}"\nloss = [0.1]\n' + PATH, ["cells[0] ({loss:d}): name", "{loss}"]),
         ('[[cells]]\nname = "!"\n' + PATH, ["letters or digits"]),
         (CELL + 'loss = "5 ms"\n', ["g.toml: a: path.loss", '"5 ms"']),
         (CELL + 'duration = "5 parsec"\n', ["g.toml: a: duration", '"5 parsec"']),
@@ -126,6 +131,7 @@ def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_p
         (CELL, ["quick", "a table that names"]),
         (CELL + "[quick]\ncells = []\n", ["quick: cells", "names of cells"]),
         (CELL + '[quick]\ncells = ["aa"]\n', ["quick: cells", "did you mean 'a'?"]),
+        (CELL + '[quick]\ncells = [["a"]]\n', ["g.toml: quick: cells", "the name of a cell"]),
         (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml: a: duration"]),
     ],
 )
@@ -253,6 +259,31 @@ def test_untrustworthy_runs_are_left_out_and_counted() -> None:
     assert (alone.judged, alone.agrees, alone.verdict, alone.differences) == (False, False, "untrusted", {})
 
 
+@pytest.mark.parametrize("mute", ["sim", "kernel"])
+def test_what_only_one_world_knows_is_a_disagreement(mute: str) -> None:
+    one = cell("f", "g")
+    runs = {world: stored(one, world, 1, [1e6, 1e6]) for world in ("sim", "kernel")}
+    assert compare.compare(one, [runs["sim"]], [runs["kernel"]]).agrees
+    for flow in runs[mute].summary["flows"]:
+        flow["rtt_ms"] = None
+    found = compare.compare(one, [runs["sim"]], [runs["kernel"]])
+    assert found.one_sided == ("rtt_mean_ms", "rtt_p95_ms")
+    assert (found.agrees, found.verdict) == (False, "differs")
+    for flow in runs[mute].summary["flows"]:
+        flow["rtt_ms"] = {"mean": 40.0, "p50": 40.0, "p95": 40.0}
+    for share in runs[mute].summary["fairness"]["shares"]:
+        share["share"] = None
+    found = compare.compare(one, [runs["sim"]], [runs["kernel"]])
+    assert (found.one_sided, found.verdict) == (("share",), "differs")
+
+
+def test_a_cell_without_goodput_does_not_agree() -> None:
+    one = cell("f")
+    runs = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
+    found = replace(compare.compare(one, *runs), differences={})
+    assert (found.agrees, found.verdict) == (False, "differs")
+
+
 def test_among_like_flows_it_is_chance_who_has_more() -> None:
     one = cell("f", "g")
     sim = [stored(one, "sim", 1, [7e6, 3e6])]
@@ -273,7 +304,7 @@ def compared(name: str, *apart: float | None) -> list[compare.Compared]:
         some = estimate([1.0])
         tolerance = {"share": 0.05, "retransmits": math.log(1.5)}.get(name, 0.1)
         one = compare.Difference(name, BY_NAME["goodput_bps"], some, some, value, tolerance, "", True)
-        place = Cell(f"c{number}", {}, Alternative("a", "{}"), 1)
+        place = Cell(f"c{number}", {}, Alternative("a", '{"flows": []}'), 1)
         cells.append(compare.Compared(place, [], [], [], {name: one}))
     return cells
 
@@ -300,8 +331,36 @@ def test_parts_by_hand() -> None:
     assert (found.measured, found.met) == (0.8, True)
 
 
-def test_what_nothing_was_measured_of_is_not_missed() -> None:
-    assert all(one.met and one.measured is None for one in summary.targets([]))
+def test_what_nothing_was_measured_of_is_missed_where_some_cell_could_have_told() -> None:
+    two = cell("f", "g")
+    untold = summary.targets([compare.compare(two, [stored(two, "sim", 1, [1e6, 1e6])], [])])
+    assert {one.word for one in untold} == {"no cell"}
+    # How much is sent again is not known before a run.
+    assert [one.title.split()[0] for one in untold if one.met] == ["Retransmissions"]
+    alone = summary.targets([compare.compare(cell("f"), [], [])])
+    assert [one.title.split()[0] for one in alone if not one.counts] == ["Retransmissions", "Shares"]
+
+
+@pytest.mark.parametrize(
+    ("quick", "judged", "enough"), [(False, 9, True), (False, 8, False), (True, 5, True), (True, 4, False)]
+)
+def test_a_grid_passes_only_if_enough_of_it_was_compared(quick: bool, judged: int, enough: bool) -> None:
+    one = cell("f")
+    sim, kernel = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
+    cells = [compare.compare(one, sim, kernel if number < judged else []) for number in range(10)]
+    plan = run.Plan(document.Grid("g", Path("g.toml"), quick, (one,) * 10), 1, 1)
+    found = run.Found(plan, cells, summary.targets(cells), [], [])
+    assert (found.met, found.enough) == (enough, enough)
+    assert f"{10 - judged} of 10 cells could not be compared" in found.verdict
+    assert ("too many" in found.verdict) is not enough
+
+
+def test_the_command_that_makes_a_grid_is_said_whole() -> None:
+    some = document.Grid("g", Path("my g.toml"), True, ())
+    plan = run.Plan(some, run.SEEDS, run.REPETITIONS, named="my g.toml")
+    assert plan.command == "fullpipe agree --grid 'my g.toml' --quick"
+    plan = run.Plan(replace(some, quick=False), 2, 1, 1, named="g", only="b*")
+    assert plan.command == "fullpipe agree --grid g --only 'b*' --seeds 2 --repetitions 1 --attempts 1"
 
 
 @pytest.mark.parametrize(

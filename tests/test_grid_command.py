@@ -17,6 +17,7 @@ from fullpipe import _native, cli
 from fullpipe.grid import write
 from fullpipe.measures import goodput_bps
 from fullpipe.results import Run
+from fullpipe.sweeps.store import Store
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -150,6 +151,9 @@ def test_only_quick_list_and_json(tiny: Path, capsys: pytest.CaptureFixture[str]
     assert "2 of 2 targets are met" in capsys.readouterr().out
     assert agree(str(tiny), "--list", "--out", "there") == 0
     assert "cubic alone" in capsys.readouterr().out
+    assert agree(str(tiny), "--list", "--json", "--only", "two", "--out", "there") == 0
+    (listed,) = json.loads(capsys.readouterr().out)["cells"]
+    assert (listed["cell"], listed["duration_s"], listed["flows"]) == ("two", 2.0, 2)
     assert not Path("there").exists()
 
 
@@ -191,11 +195,21 @@ def test_doubted_runs_are_left_out_and_said(
         return run
 
     answer_with(monkeypatch, late)
-    assert agree(str(tiny), *RUNS, "--attempts", "2") == 0
+    assert agree(str(tiny), *RUNS, "--attempts", "2") == cli.DISAGREE
     out = capsys.readouterr().out
     assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
     assert "Left out: 4 kernel runs. Without a kernel run that can be trusted: 2 cells." in out
-    assert "0 of 0 cells agree" in out
+    verdict = (
+        "0 of 0 cells agree; 0 of 5 targets are met; 2 of 2 cells could not be compared, "
+        "too many for the grid to pass."
+    )
+    assert verdict in out
+    assert len(re.findall(r"– +no cell", out)) == 6
+    table, page = (Path("here", name).read_text(encoding="utf-8") for name in ("table.md", "index.html"))
+    assert table.startswith("Made by `fullpipe agree --grid ")
+    assert "--seeds 2 --repetitions 2 --attempts 2`: Fullpipe" in table
+    assert "0 of 2 cells, 2 seeds, 2 kernel repetitions" in table
+    assert (table.count("| no cell |"), page.count("<td>no cell</td>")) == (6, 6)
 
 
 def test_a_failed_run_is_told_with_the_command_that_repeats_it(
@@ -233,6 +247,13 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
     assert not Path("here/log.jsonl").exists()
 
 
+@pytest.mark.usefixtures("no_kernel")
+def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> None:
+    with Store(Path("here")).held():
+        assert agree(str(tiny), *RUNS) == cli.MISTAKE
+        assert [path.name for path in Path("here").iterdir()] == ["lock"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -240,6 +261,12 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
         (["agree", "s.toml", "--grid", "g"], "a scenario or a grid"),
         (["agree", "s.toml", "--quick"], "quick"),
         (["agree", "s.toml", "--json"], "--grid"),
+        (["agree", "s.toml", "--list"], "fullpipe: --list needs a grid; name one with --grid"),
+        (["agree", "s.toml", "--attempts", "3"], "--attempts needs a grid"),
+        (
+            ["agree", "--grid", "tiny.toml", "--only", "t*", "--write-table", "d.md"],
+            "--write-table cannot be",
+        ),
         (["agree", "--grid", "tiny.toml", "--only", "x"], "some cell's name matches"),
         (["agree", "--grid", "tiny.toml", "--seeds", "0"], "seeds"),
         (["agree", "--grid", "tiny.toml", "--attempts", "0"], "attempts"),

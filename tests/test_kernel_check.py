@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from conftest import command
-from fullpipe import doctor, kernel_check, tables, trust
+from fullpipe import cli, doctor, kernel_check, tables, trust
 from fullpipe.figures import emulator
 from fullpipe.kernel_check import Measured, Probe, RateVerdict
 from fullpipe.worlds import kernel
@@ -135,17 +135,23 @@ def test_an_emulator_that_does_otherwise_is_found_out(
     assert word in "; ".join(found.wrong)
 
 
+@pytest.mark.parametrize("where", ["receiver", "before"])
+def test_what_was_lost_outside_the_path_is_no_error_of_the_emulator(where: str) -> None:
+    lossy = heavy()
+    lossy["outside"][where] = 3000
+    lossy["received_bps"] = 92e6
+    lossy["decisions"].update(dropped=17_416)
+    lossy["full"].update(dropped=17_416, queueing={**lossy["full"]["queueing"], "p50_ns": 40_000_000})
+    assert verdict(None, lossy).word == "out of reach"
+    assert "3000 packets" in "; ".join(verdict(None, lossy).wrong)
+
+
 def test_only_what_no_machine_excuses_is_an_error_of_the_emulator() -> None:
     slow, wrong, lossy = light(), light(), light()
     slow["late"]["p99_ns"] = 5_000_000
     wrong["decisions"]["differently"] = 1
     lossy["decisions"]["differently"] = 1
     lossy["outside"]["before"] = 1
-    never = [
-        any(one.never and not one.ok for one in verdict(measures).findings)
-        for measures in (slow, wrong, lossy)
-    ]
-    assert never == [False, True, False]
     words = [verdict(measures).word for measures in (slow, wrong, lossy)]
     assert words == ["late", "UNTRUE", "out of reach"]
 
@@ -156,6 +162,13 @@ def test_an_untrue_rate_that_the_emulator_did_not_notice_is_said() -> None:
     assert "would not be marked" in " ".join(tables.emulator_notes([verdict(slow)]))
     slow["own_doubts"] = ["1 % of packets left more than 5 ms late"]
     assert "would not be marked" not in " ".join(tables.emulator_notes([verdict(slow)]))
+
+
+def test_no_two_columns_of_the_emulator_have_one_name() -> None:
+    for lines in (tables.emulator_markdown([verdict()]).splitlines()[0].split("|")[1:-1],):
+        assert len(set(lines)) == len(lines)
+    told = [str(column.header).replace("\n", " ") for column in tables.emulator([verdict()]).columns]
+    assert {"Dropped otherwise packets", "Lost otherwise packets"} <= set(told)
 
 
 def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
@@ -187,15 +200,52 @@ def found(*true_bps: int, **more: Any) -> trust.Trust:
     return trust.Trust(**{**said, **more})
 
 
-def test_trust_ends_below_the_first_rate_that_is_untrue() -> None:
-    assert found(1_000_000, 10_000_000).up_to_bps == 10_000_000
-    gap = found(1_000_000, 100_000_000)
-    assert gap.up_to_bps == 1_000_000
-    assert "trusted at 1 Mbit/s, and at 100 Mbit/s, but not at 10 Mbit/s." in gap.statement
-    assert "from 1 Mbit/s to 10 Mbit/s." in found(1_000_000, 10_000_000).statement
-    assert "highest rate that was checked" in found(*found().checked_bps).statement
-    assert "only at 10 Mbit/s" in found(10_000_000).statement
-    assert "at any rate" in found().statement
+def test_trust_names_the_ranges_of_rates_that_were_true() -> None:
+    kilo = 1_000_000
+
+    def said(*true_mbit: int) -> str:
+        return found(*(one * kilo for one in true_mbit)).statement.removeprefix(
+            "On this machine the kernel world "
+        )
+
+    assert said(1, 10, 100) == "can be trusted from 1 to 100 Mbit/s, the highest rate that was checked."
+    assert said(1, 10) == "can be trusted from 1 to 10 Mbit/s, but not at 100 Mbit/s."
+    # One late lowest rate says nothing of those above it.
+    assert said(10, 100) == "can be trusted from 10 to 100 Mbit/s, but not at 1 Mbit/s."
+    assert said(1, 100) == "can be trusted at 1 and at 100 Mbit/s, but not at 10 Mbit/s."
+    assert said(10) == "can be trusted at 10 Mbit/s, but not at 1 and 100 Mbit/s."
+    assert said() == "cannot be trusted at any rate that was checked."
+    assert found(kilo, 100 * kilo).ranges_bps == [(kilo, kilo), (100 * kilo, 100 * kilo)]
+
+
+def measured_here(monkeypatch: pytest.MonkeyPatch, *verdicts: RateVerdict) -> int:
+    """The exit code of a check that measures this."""
+    monkeypatch.setattr(kernel_check, "run", lambda _plan, _watch: list(verdicts))
+    with pytest.raises(SystemExit) as left:
+        cli.app(["kernel", "check"])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_untrue_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = light()
+    slow["late"]["p99_ns"] = 5_000_000
+    halved = {**heavy(), "received_bps": 50e6}
+    assert measured_here(monkeypatch, verdict(), verdict()) == 0
+    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == cli.DISAGREE
+    trusted = replace(HEAVY, rate_bps=10_000_000)
+    ten = RateVerdict(Measured(trusted, light()), Measured(trusted, heavy()), ())
+    assert measured_here(monkeypatch, verdict(slow), ten) == 0
+    assert measured_here(monkeypatch, verdict(slow)) == cli.DISAGREE
+
+
+def test_json_and_markdown_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.app(["kernel", "check", "--json", "--markdown"])
+    assert left.value.code == cli.MISTAKE
+    said = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.fixture
@@ -213,11 +263,28 @@ def test_doctor_says_what_the_last_check_found_and_when(cache: Path) -> None:
     assert "not measured: run `fullpipe kernel check`" in said_by_doctor().found
     found(1_000_000).keep()
     assert trust.kept() == found(1_000_000)
-    assert "trusted at 1 Mbit/s." in said_by_doctor().found
+    assert "trusted at 1 Mbit/s, but not at" in said_by_doctor().found
     assert "2026-01-02" in said_by_doctor().found
     found().keep()
     assert not said_by_doctor().ok
     assert [path.name for path in cache.parent.glob("*check*")] == [cache.name]
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_quick_check_does_not_replace_a_full_one_of_the_same_machine() -> None:
+    full, quick = found(1_000_000), found(quick=True)
+    assert full.keep() is None
+    assert quick.keep() == full
+    assert trust.kept() == full
+    for other in (replace(trust.Machine.here(), kernel="2.4.0"), replace(trust.Machine.here(), hz=7)):
+        found(1_000_000, machine=other).keep()
+        quick.keep()
+        assert trust.kept() == quick
+    found(1_000_000, version="0.0.1").keep()
+    quick.keep()
+    assert trust.kept() == quick
+    full.keep()
+    assert trust.kept() == full
 
 
 def test_a_check_of_another_machine_does_not_count(cache: Path) -> None:

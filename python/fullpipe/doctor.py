@@ -61,4 +61,4 @@ def _emulator_check() -> Check:
     how = "quick check" if found.quick else "check"
     said = f"{found.statement} ({how} of {found.when}; load average {found.load})"
     mend = f"leave the machine alone, then {again}; the marks on each run say what to make of it"
-    return Check("Kernel world", "emulator", found.up_to_bps is not None, said, mend)
+    return Check("Kernel world", "emulator", bool(found.true_bps), said, mend)

@@ -16,5 +16,12 @@ def mistake(field: str, given: object, expected: str, mend: str) -> ScenarioErro
     return error
 
 
+def unfit(option: str, wrong: str, mend: str) -> ScenarioError:
+    """A `ScenarioError` for an option that does not fit what stands beside it: "--list needs a grid; ..."."""
+    error = ScenarioError(f"{option} {wrong}; {mend}")
+    error.field, error.given, error.expected, error.mend = option.lstrip("-"), option, wrong, mend
+    return error
+
+
 def _quoted(given: object) -> str:
     return json.dumps(given, ensure_ascii=False) if isinstance(given, str | int | float) else repr(given)

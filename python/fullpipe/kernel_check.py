@@ -151,8 +151,6 @@ class Finding:
     name: str
     ok: bool
     said: str  # What is wrong; empty if nothing is.
-    # Wrong on any machine, however slow or busy.
-    never: bool = False
     # The verdict if nothing worse is found: `LATE` or `OUT_OF_REACH`.
     verdict: str = UNTRUE
 
@@ -250,21 +248,21 @@ def _findings(light: Measured, heavy: Measured) -> Iterator[Finding]:
     both = (light, heavy)
     yield _all("carried", map(_carried, both), verdict=OUT_OF_REACH)
     yield _all("offered", [_offered(heavy)], verdict=OUT_OF_REACH)
-    yield _all("early", map(_early, both), never=True)
+    yield _all("early", map(_early, both))
     yield _all("delay", [_late(light), *map(_tail, both)], verdict=LATE)
-    if not _offered(heavy):
+    # Where packets were lost outside of the path, its own decisions cannot be seen.
+    if not _offered(heavy) and not _carried(heavy):
         yield _all("rate", [_rate(heavy)])
         yield _all("queue", [_queue(heavy)])
         yield _all("drops", [_drop_share(heavy), _drop_count(heavy)])
-    # Where packets were lost outside of the path, the path's own decisions cannot be seen.
     if not _carried(light):
-        yield _all("losses", [_losses(light), _loss_ratio(light)], never=True)
-    yield _all("order", map(_order, both), never=True)
+        yield _all("losses", [_losses(light), _loss_ratio(light)])
+    yield _all("order", map(_order, both))
 
 
-def _all(name: str, said: Iterable[str], *, never: bool = False, verdict: str = UNTRUE) -> Finding:
+def _all(name: str, said: Iterable[str], *, verdict: str = UNTRUE) -> Finding:
     wrong = [one for one in said if one]
-    return Finding(name, not wrong, "; ".join(wrong), never, verdict)
+    return Finding(name, not wrong, "; ".join(wrong), verdict)
 
 
 def _carried(of: Measured) -> str:

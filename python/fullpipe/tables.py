@@ -19,7 +19,7 @@ _TRACES_SIDE_BY_SIDE = 4
 
 def comparison(results: Results) -> Table:
     """One row a world and alternative: means, with confidence intervals over seeds."""
-    table = _table("Controller", "World", "Runs")
+    table = plain_table("Controller", "World", "Runs")
     for column in COLUMNS:
         _add_numbers(table, column.heading, column.measure.unit)
     for group in results.groups:
@@ -67,7 +67,7 @@ def _world(of: Group | Run) -> Text:
 
 def flows(results: Results) -> Table:
     """One row a run and flow."""
-    table = _table("Flow", "Controller", "World")
+    table = plain_table("Flow", "Controller", "World")
     _add_numbers(table, SHARE.title, SHARE.unit)
     for column in FLOW_COLUMNS:
         _add_numbers(table, column.heading, column.measure.unit)
@@ -83,7 +83,7 @@ def flows(results: Results) -> Table:
 
 def links(results: Results) -> Table:
     """One row a run and queue."""
-    table = _table("Queue", "World")
+    table = plain_table("Queue", "World")
     for quantity in _OF_A_QUEUE:
         _add_numbers(table, quantity.title, quantity.unit)
     for run in results.runs:
@@ -110,7 +110,7 @@ _OF_A_QUEUE = (
 
 def checks(found: Sequence[agreement.Check]) -> Table:
     """One row a check of agreement."""
-    table = _table("Alternative", "Measure")
+    table = plain_table("Alternative", "Measure")
     for heading in ("Simulator", "Kernel (range)", "Difference", "Tolerance"):
         table.add_column(heading, justify="right")
     table.add_column("")
@@ -132,7 +132,7 @@ def checks(found: Sequence[agreement.Check]) -> Table:
 
 def diagnosis(found: Sequence[doctor.Check]) -> Table:
     """One row a check of this machine."""
-    table = _table("", "", "")
+    table = plain_table("", "", "")
     table.show_header = False
     group = ""
     for one in found:
@@ -147,7 +147,7 @@ def diagnosis(found: Sequence[doctor.Check]) -> Table:
 
 def recording(made: traces.Recording) -> Table:
     """One row a recorded flow, in the order of their numbers in the trace."""
-    table = _table("Flow", "In the scenario", "Controller")
+    table = plain_table("Flow", "In the scenario", "Controller")
     table.add_column("Calls", justify="right")
     for number, flow in enumerate(made.summary["flows"]):
         label = Text(flow["label"], style="bold")
@@ -163,7 +163,7 @@ def recording_total(made: traces.Recording, path: Path) -> str:
 
 def replays(reports: Sequence[dict[str, Any]]) -> Table:
     """One row a trace."""
-    table = _table("Trace", "Algorithm", "Kernel")
+    table = plain_table("Trace", "Algorithm", "Kernel")
     for heading in ("Flows", "Calls", "Replayed"):
         table.add_column(heading, justify="right", vertical="top")
     table.add_column("")
@@ -185,7 +185,7 @@ def replays_total(reports: Sequence[dict[str, Any]]) -> str:
 
 def difference(report: dict[str, Any]) -> Table:
     """Both states after the first call that was decided otherwise, side by side."""
-    table = _table("Field")
+    table = plain_table("Field")
     for heading in ("Here", "Kernel"):
         table.add_column(heading, justify="right")
     table.add_column("")
@@ -216,7 +216,7 @@ def coverage(reports: Sequence[dict[str, Any]]) -> list[Table]:
         of_it = [report for report in reports if report["cc"] == algorithm]
         names = [Path(report["trace"]).stem for report in of_it]
         together = len(of_it) > _TRACES_SIDE_BY_SIDE
-        table = _table(f"Branch of {algorithm}")
+        table = plain_table(f"Branch of {algorithm}")
         for name in ["All calls"] if together else names:
             table.add_column(name, justify="right")
         if together:
@@ -239,7 +239,7 @@ def coverage(reports: Sequence[dict[str, Any]]) -> list[Table]:
 
 def emulator(verdicts: Sequence[kernel_check.RateVerdict]) -> Table:
     """One row a rate: what was asked, what was measured from outside, and the verdict."""
-    table = _table("Asked")
+    table = plain_table("Asked")
     for heading, unit, rare in _OF_THE_EMULATOR:
         if not rare:
             _add_numbers(table, heading, unit)
@@ -269,9 +269,9 @@ _OF_THE_EMULATOR = (
     ("Queue", "ms\n(model)", False),
     ("Dropped", "%\n(model)", True),
     ("Dropped", "packets\n(model)", False),
-    ("Other", "packets", False),
+    ("Dropped otherwise", "packets", False),
     ("Lost", "packets\n(model)", False),
-    ("Other", "packets", False),
+    ("Lost otherwise", "packets", False),
     ("Own p99", "ms, full", True),
 )
 
@@ -298,8 +298,8 @@ def emulator_notes(verdicts: Sequence[kernel_check.RateVerdict]) -> list[str]:
     return [
         f"Late: how long after it should have each packet came, at {light:.0%} of the rate on a path of "
         f"{kernel_check.RTT_MS} ms, as random losses are; full, and all from there to drops: at {heavy:.0%}. "
-        "Model: the path model, told when the sender sent. Other: packets that it decides on otherwise; of "
-        "random losses none may be.",
+        "Model: the path model, told when the sender sent. Otherwise: packets that it decides on otherwise; "
+        "of random losses none may be.",
         *notes,
     ]
 
@@ -335,7 +335,7 @@ def _ms(ns: float | None) -> str:
 
 def controllers(found: Sequence[dict[str, Any]]) -> Table:
     """One row a controller, its parameters below it."""
-    table = _table("Controller", "In Linux", "")
+    table = plain_table("Controller", "In Linux", "")
     for one in found:
         table.add_row(Text(one["name"], style="bold"), one["kernel"] or "–", one["summary"])
         for parameter in one["parameters"]:
@@ -352,7 +352,8 @@ def _add_numbers(table: Table, heading: str, unit: str) -> None:
     table.add_column(f"{heading}\n{unit}", justify="right", vertical="top")
 
 
-def _table(*headings: str) -> Table:
+def plain_table(*headings: str) -> Table:
+    """An empty table in the style of all of them."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
         table.add_column(heading, vertical="top")

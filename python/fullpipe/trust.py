@@ -1,6 +1,7 @@
 """How far the kernel world can be trusted on this machine: what a check found, kept in the user's cache."""
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -93,33 +94,24 @@ class Trust:
         )
 
     @property
-    def up_to_bps(self) -> int | None:
-        """The highest rate up to which it was true at all that were checked."""
-        highest = None
-        for rate in self.checked_bps:
-            if rate not in self.true_bps:
-                break
-            highest = rate
-        return highest
+    def ranges_bps(self) -> list[tuple[int, int]]:
+        """From which rate to which it was true at all that were checked."""
+        runs = itertools.groupby(self.checked_bps, lambda rate: rate in self.true_bps)
+        trusted = [list(rates) for true, rates in runs if true]
+        return [(rates[0], rates[-1]) for rates in trusted]
 
     @property
     def statement(self) -> str:
         """One sentence."""
-        highest = self.up_to_bps
-        if highest is None:
-            only = ", ".join(map(mbit, self.true_bps))
-            more = f", only at {only}" if only else " at any rate that was checked"
-            return f"On this machine the kernel world cannot be trusted{more}."
-        lowest = self.checked_bps[0]
-        span = f"at {mbit(lowest)}" if highest == lowest else f"from {mbit(lowest)} to {mbit(highest)}"
-        if highest == self.checked_bps[-1]:
-            return (
-                f"On this machine the kernel world can be trusted {span}, the highest rate that was checked."
-            )
-        above = [rate for rate in self.true_bps if rate > highest]
-        below = [rate for rate in self.checked_bps if rate < max(self.true_bps) and rate not in self.true_bps]
-        more = f", and at {_listed(above)}, but not at {_listed(below)}" if above else ""
-        return f"On this machine the kernel world can be trusted {span}{more}."
+        if not self.ranges_bps:
+            return "On this machine the kernel world cannot be trusted at any rate that was checked."
+        spans = [
+            f"at {_number(low)}" if low == high else f"from {_number(low)} to {_number(high)}"
+            for low, high in self.ranges_bps
+        ]
+        untrue = [_number(rate) for rate in self.checked_bps if rate not in self.true_bps]
+        more = f", but not at {_listed(untrue)} Mbit/s" if untrue else ", the highest rate that was checked"
+        return f"On this machine the kernel world can be trusted {_listed(spans)} Mbit/s{more}."
 
     @property
     def conditions(self) -> str:
@@ -133,15 +125,22 @@ class Trust:
         return {
             "statement": self.statement,
             "conditions": self.conditions,
-            "up_to_bps": self.up_to_bps,
+            "ranges_bps": self.ranges_bps,
             **asdict(self),
         }
 
-    def keep(self) -> None:
-        """Writes it into the cache, completely or not at all. Without a cache it is not kept."""
-        path = _path()
+    def keep(self) -> "Trust | None":
+        """Writes it into the cache, completely or not at all. Without a cache it is not kept.
+
+        A quick check knows less than a full one of the same machine and version: that one then stays, and is
+        returned.
+        """
+        path, before = _path(), kept()
         if path is None:
-            return
+            return None
+        same = before is not None and (before.machine, before.version) == (self.machine, self.version)
+        if self.quick and same and before is not None and not before.quick:
+            return before
         half = path.with_name(f".{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,10 +150,16 @@ class Trust:
             finally:
                 with contextlib.suppress(OSError):
                     half.unlink()
+        return None
 
 
-def _listed(rates: Sequence[int]) -> str:
-    return " and ".join(map(mbit, rates))
+def _number(rate_bps: int) -> str:
+    """A rate without its unit."""
+    return mbit(rate_bps).removesuffix(" Mbit/s")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def kept() -> Trust | None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.grid import document, run, tables, write
+from fullpipe.sweeps import sweep
 from fullpipe.sweeps.watched import Watched
 
 # Wide enough for every cell in a line where nobody's window limits it.
@@ -61,19 +62,23 @@ def plan(
     only: str | None,
     seeds: int | None,
     repetitions: int | None,
-    attempts: int,
+    attempts: int | None,
 ) -> run.Plan:
     """What is to be run; mistakes in the numbers are found here."""
     seeds = run.SEEDS if seeds is None else seeds
     repetitions = run.REPETITIONS if repetitions is None else repetitions
+    attempts = sweep.ATTEMPTS if attempts is None else attempts
     for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     loaded = run.only(document.load(grid, quick=quick), only)
-    return run.Plan(loaded, seeds, repetitions, attempts)
+    return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only)
 
 
-def listing(plan: run.Plan, console: Console) -> None:
+def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:
     """Prints the cells and how long they take, and runs nothing."""
+    if as_json:
+        print(json.dumps(write.plan_as_dict(plan, sum(map(Local().cost, plan.tasks))), indent=2))
+        return
     console.print(tables.listing(plan.grid))
     print(plan.said(plan.tasks, Local()))

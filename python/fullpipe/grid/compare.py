@@ -60,6 +60,7 @@ class Compared:
     kernel: list[Stored]  # Trustworthy ones.
     doubted: list[Stored]
     differences: dict[str, Difference]  # By name, in the order of `NAMES`.
+    one_sided: tuple[str, ...] = ()  # Measures that only one of the worlds knows.
 
     @property
     def judged(self) -> bool:
@@ -69,7 +70,12 @@ class Compared:
     @property
     def agrees(self) -> bool:
         """Whether in every measure the simulator's interval overlaps the kernel's own range."""
-        return self.judged and all(one.overlaps for one in self.differences.values())
+        # Without goodput there was nothing that could have differed.
+        return (
+            not self.one_sided
+            and "goodput_bps" in self.differences
+            and all(one.overlaps for one in self.differences.values())
+        )
 
     @property
     def verdict(self) -> str:
@@ -78,6 +84,8 @@ class Compared:
             return "no run" if not self.doubted else "untrusted"
         if self.agrees:
             return "agrees"
+        if self.one_sided or "goodput_bps" not in self.differences:
+            return "differs"
         return "close" if all(one.tolerable for one in self.differences.values()) else "differs"
 
 
@@ -108,6 +116,7 @@ def compare(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Comp
     trusted = [one for one in kernel if not one.untrustworthy]
     doubted = [one for one in kernel if one.untrustworthy]
     differences: dict[str, Difference] = {}
+    one_sided: list[str] = []
     if sim and trusted:
         for name, apart_of, tolerance in _JUDGED:
             ours, theirs = (known([BY_NAME[name].take(one.summary) for one in of]) for of in (sim, trusted))
@@ -116,9 +125,15 @@ def compare(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Comp
                 differences[name] = Difference(
                     name, BY_NAME[name], ours, theirs, apart, tolerance, said, overlap(ours, theirs)
                 )
-        if cell.competing and (found := _share(cell, sim, trusted)) is not None:
-            differences["share"] = found
-    return Compared(cell, list(sim), trusted, doubted, differences)
+            elif (ours is None) != (theirs is None):
+                one_sided.append(name)
+        if cell.competing:
+            found = _share(cell, sim, trusted)
+            if isinstance(found, Difference):
+                differences["share"] = found
+            elif found:
+                one_sided.append("share")
+    return Compared(cell, list(sim), trusted, doubted, differences, tuple(one_sided))
 
 
 def overlap(sim: Estimate, kernel: Estimate) -> bool:
@@ -126,18 +141,20 @@ def overlap(sim: Estimate, kernel: Estimate) -> bool:
     return sim.least <= kernel.most and kernel.least <= sim.most
 
 
-def _share(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Difference | None:
-    """The flow whose shares are furthest apart; all must overlap."""
+def _share(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Difference | bool:
+    """The flow whose shares are furthest apart; all must overlap.
+
+    Where a share is not known: whether one of the worlds knows it.
+    """
     flows = cell.alternative.spec["flows"]
     ours, theirs = ([ranked_shares(flows, one.summary) for one in of] for of in (sim, kernel))
-    pairs = [
-        (mine, other)
+    both = [
+        (known([run[number] for run in ours]), known([run[number] for run in theirs]))
         for number in range(len(flows))
-        if (mine := known([run[number] for run in ours])) is not None
-        and (other := known([run[number] for run in theirs])) is not None
     ]
+    pairs = [(mine, other) for mine, other in both if mine is not None and other is not None]
     if len(pairs) < len(flows):
-        return None
+        return any((mine is None) != (other is None) for mine, other in both)
     furthest, other = max(pairs, key=lambda pair: abs(pair[0].mean - pair[1].mean))
     apart = furthest.mean - other.mean
     overlaps = all(overlap(*pair) for pair in pairs)

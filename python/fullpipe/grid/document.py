@@ -163,14 +163,18 @@ def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
     """The template with its `{key}`s filled in."""
     said = {name: keys[name] for name in SHORT if name in keys}
     try:
-        wanted = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
-        unknown = next((name for name in wanted if name not in said), None)
-        if unknown is None:
+        fields = [field for field in string.Formatter().parse(template) if field[1] is not None]
+        # A value is said as it was given: `{loss:d}` and `{rate!r}` are refused, not carried out.
+        wrong = next((field for field in fields if field[1] not in said or field[2] or field[3]), None)
+        if wrong is None:
             return template.format(**said)
+        _, name, spec, conversion = wrong
+        said_so = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+        hint = f"not {said_so!r}"
     except ValueError as error:
-        unknown = str(error)
+        hint = f"not {str(error)!r}"
     known = ", ".join(f"{{{name}}}" for name in said)
-    raise mistake(f"{where}: name", template, f"a name with no other braces than {known}", f"not {unknown!r}")
+    raise mistake(f"{where}: name", template, f"a name with no other braces than {known}", hint)
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -202,7 +206,7 @@ def _quick(
         raise mistake(f"{where}: cells", names, "names of cells", "name at least one")
     by_name = dict(said)
     for name in names:
-        if name not in by_name:
+        if not isinstance(name, str) or name not in by_name:
             close = get_close_matches(str(name), by_name, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "see the names with --list"
             raise mistake(f"{where}: cells", name, "the name of a cell", hint)

@@ -109,7 +109,8 @@ def _notes(found: Found) -> str:
 def _targets(targets: Sequence[Target]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{text(one.title)}</th><td>{one.cells}</td><td>{text(one.said)}</td>'
-        f"<td>{text(one.measured_said)}</td><td>{'met' if one.met else '<b>missed</b>'}</td></tr>"
+        f"<td>{text(one.measured_said)}</td>"
+        f"<td>{'<b>missed</b>' if one.word == 'missed' else one.word}</td></tr>"
         for one in targets
     )
     heads = "".join(f"<th>{head}</th>" for head in ("Target", "Cells", "Limit", "Measured", ""))

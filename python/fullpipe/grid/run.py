@@ -25,6 +25,11 @@ from fullpipe.worlds.job import Job
 SEEDS = 10
 REPETITIONS = 3
 
+# The part of a grid that must have been compared for it to pass: what was not could be what differs.
+LEAST_JUDGED = 0.9
+# Of a quick grid, which is for any machine: a busy one may doubt some of its runs.
+LEAST_JUDGED_QUICK = 0.5
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -34,6 +39,23 @@ class Plan:
     seeds: int
     repetitions: int
     attempts: int = sweep.ATTEMPTS
+    # As they were asked for, for the command that repeats it.
+    named: str = ""
+    only: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What makes the same again, without what goes without saying."""
+        words = ["fullpipe", "agree", "--grid", self.named or self.grid.name]
+        words += ["--quick"] if self.grid.quick else []
+        words += [] if self.only is None else ["--only", self.only]
+        for name, given, default in (
+            ("seeds", self.seeds, SEEDS),
+            ("repetitions", self.repetitions, REPETITIONS),
+            ("attempts", self.attempts, sweep.ATTEMPTS),
+        ):
+            words += [] if given == default else [f"--{name}", str(given)]
+        return shlex.join(words)
 
     @property
     def tasks(self) -> list[Task]:
@@ -78,17 +100,34 @@ class Found:
     notes: list[str]
 
     @property
+    def judged(self) -> int:
+        """How many cells could be compared."""
+        return sum(cell.judged for cell in self.cells)
+
+    @property
+    def enough(self) -> bool:
+        """Whether that is enough of the grid to speak for it."""
+        least = LEAST_JUDGED_QUICK if self.plan.grid.quick else LEAST_JUDGED
+        return self.judged >= least * len(self.cells)
+
+    @property
     def met(self) -> bool:
-        """Whether every target is, and nothing failed."""
-        return not self.failed and all(target.met for target in self.targets)
+        """Whether every target is, over enough of the grid, and nothing failed."""
+        return not self.failed and self.enough and all(target.met for target in self.targets)
 
     @property
     def verdict(self) -> str:
         """One sentence."""
-        agreeing, judged = sum(cell.agrees for cell in self.cells), sum(cell.judged for cell in self.cells)
-        met = sum(target.met for target in self.targets)
+        agreeing, unknown = sum(cell.agrees for cell in self.cells), len(self.cells) - self.judged
+        count = [target for target in self.targets if target.counts]
+        met = sum(target.met for target in count)
+        too_many = "" if self.enough else ", too many for the grid to pass"
+        left_out = f"; {unknown} of {counted(len(self.cells), 'cell')} could not be compared{too_many}"
         failed = f"; {counted(len(self.failed), 'run')} failed" if self.failed else ""
-        return f"{agreeing} of {judged} cells agree; {met} of {len(self.targets)} targets are met{failed}."
+        return (
+            f"{agreeing} of {self.judged} cells agree; {met} of {len(count)} targets are met"
+            f"{left_out if unknown else ''}{failed}."
+        )
 
 
 def only(grid: Grid, pattern: str | None) -> Grid:
@@ -112,10 +151,11 @@ def carry_out(
     """Runs what the folder does not have yet, and compares the worlds cell by cell."""
     engine = engine or Local()
     store = Store(folder)
-    for cell in plan.grid.cells:
-        write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
 
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
+        # Only now: the folder is locked, so none of another sweep's scenarios is written over.
+        for cell in plan.grid.cells:
+            write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
         for note in store.damaged:
             say(note)
         if outcome.found:

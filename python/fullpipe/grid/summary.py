@@ -17,13 +17,25 @@ class Target:
     limit: float
     at_least: bool  # Whether the limit is the least or the most.
     cells: int
+    # Whether the grid has cells that can say something: then something must have been measured.
+    expected: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it can be met or missed at all."""
+        return self.expected or self.measured is not None
 
     @property
     def met(self) -> bool:
-        """Whether it is. What nothing was measured of is not missed."""
+        """Whether it is. What no cell of the grid could say anything about is not missed."""
         if self.measured is None:
-            return True
+            return not self.expected
         return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+    @property
+    def word(self) -> str:
+        """The verdict."""
+        return "no cell" if self.measured is None else "met" if self.met else "missed"
 
     @property
     def said(self) -> str:
@@ -47,11 +59,13 @@ def targets(cells: Sequence[Compared]) -> list[Target]:
             f"{RETRANSMITS_THAT_COUNT}",
             *_part(few),
             cells=len(few),
+            expected=False,  # Whether a cell has many is not known before it has run.
         ),
         Target(
             f"Shares within {100 * SHARE_TOLERANCE:.0f} percentage points, of competing cells",
             *_part(share),
             cells=len(share),
+            expected=any(cell.cell.competing for cell in cells),
         ),
     ]
 
@@ -90,13 +104,13 @@ def _spread(
     apart = _apart(name, cells)
     return [
         _median(title, name, cells, median),
-        Target(f"{title}: 90th percentile", percentile(apart, 0.9), ninetieth, False, len(apart)),
+        Target(f"{title}: 90th percentile", percentile(apart, 0.9), ninetieth, False, len(apart), True),
     ]
 
 
 def _median(title: str, name: str, cells: Sequence[Compared], limit: float) -> Target:
     apart = _apart(name, cells)
-    return Target(f"{title}: median difference", percentile(apart, 0.5), limit, False, len(apart))
+    return Target(f"{title}: median difference", percentile(apart, 0.5), limit, False, len(apart), True)
 
 
 def _within(name: str, cells: Sequence[Compared]) -> list[bool]:

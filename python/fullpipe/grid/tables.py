@@ -9,9 +9,10 @@ from fullpipe.grid.compare import Compared, Difference
 from fullpipe.grid.document import Grid
 from fullpipe.grid.summary import Target
 from fullpipe.sweeps.watched import minutes
-from fullpipe.tables import _table as new_table
+from fullpipe.tables import plain_table
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}
+_TARGETS = {"met": "green", "missed": "bold red", "no cell": "yellow"}
 HEADINGS = {
     "goodput_bps": "Goodput",
     "rtt_mean_ms": "RTT mean",
@@ -25,7 +26,7 @@ _SHOWN = ("goodput_bps", "rtt_mean_ms", "retransmits")
 
 def cells(found: Sequence[Compared]) -> Table:
     """One row a cell."""
-    table = new_table()
+    table = plain_table()
     table.add_column("Cell", no_wrap=True)
     for name in _SHOWN:
         unit = {"goodput_bps": "Mbit/s", "rtt_mean_ms": "ms", "retransmits": "segments"}[name]
@@ -75,21 +76,21 @@ def _verdict(one: Compared) -> Text:
 
 def targets(found: Sequence[Target]) -> Table:
     """One row a target."""
-    table = new_table("Target")
+    table = plain_table("Target")
     for heading in ("Cells", "Limit", "Measured"):
         table.add_column(heading, justify="right")
     table.add_column("")
     for one in found:
-        met = Text("met", style="green") if one.met else Text("MISSED", style="bold red")
-        if one.measured is None:
-            met = Text("no cell", style="yellow")
-        table.add_row(one.title, str(one.cells), one.said, one.measured_said, met)
+        word = one.word.upper() if one.word == "missed" else one.word
+        table.add_row(
+            one.title, str(one.cells), one.said, one.measured_said, Text(word, style=_TARGETS[one.word])
+        )
     return table
 
 
 def listing(grid: Grid) -> Table:
     """What a grid has: one row a cell."""
-    table = new_table("Cell")
+    table = plain_table("Cell")
     table.add_column("Length", justify="right")
     table.add_column("Flows", justify="right")
     table.add_column("TCP memory")

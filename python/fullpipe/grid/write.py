@@ -12,7 +12,7 @@ import polars as pl
 from fullpipe import _native
 from fullpipe.errors import mistake
 from fullpipe.grid.compare import Compared, Difference
-from fullpipe.grid.run import Found
+from fullpipe.grid.run import Found, Plan, counted
 from fullpipe.grid.tables import HEADINGS, measured, simulated
 from fullpipe.measures import MEASURES, shares
 from fullpipe.stats import Estimate
@@ -46,6 +46,7 @@ def as_dict(found: Found) -> dict[str, Any]:
         "seeds": found.plan.seeds,
         "repetitions": found.plan.repetitions,
         "met": found.met,
+        "compared_cells": found.judged,
         "targets": [
             {
                 "target": one.title,
@@ -63,11 +64,33 @@ def as_dict(found: Found) -> dict[str, Any]:
     }
 
 
+def plan_as_dict(plan: Plan, seconds: float) -> dict[str, Any]:
+    """What is to be run and about how long it takes, in plain values."""
+    return {
+        "grid": plan.grid.name,
+        "quick": plan.grid.quick,
+        "seeds": plan.seeds,
+        "repetitions": plan.repetitions,
+        "seconds": seconds,
+        "cells": [
+            {
+                "cell": one.name,
+                "slug": one.slug,
+                "duration_s": one.alternative.duration_s,
+                "flows": len(one.alternative.spec["flows"]),
+                "scenario": one.document,
+            }
+            for one in plan.grid.cells
+        ],
+    }
+
+
 def _cell(one: Compared) -> dict[str, Any]:
     return {
         "cell": one.cell.name,
         "slug": one.cell.slug,
         "verdict": one.verdict,
+        "known_in_one_world": list(one.one_sided),
         "sim_runs": len(one.sim),
         "kernel_runs": len(one.kernel),
         "untrustworthy_runs": len(one.doubted),
@@ -180,10 +203,9 @@ def markdown(found: Found) -> str:
     lines = [_made_how(found), ""]
     lines += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
     for one in found.targets:
-        met = "met" if one.met else "**missed**"
-        lines.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {met} |")
-    agreeing = sum(one.agrees for one in found.cells)
-    lines += ["", f"{agreeing} of {sum(one.judged for one in found.cells)} cells agree.", ""]
+        word = "**missed**" if one.word == "missed" else one.word
+        lines.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
+    lines += ["", found.verdict, ""]
     heads = ["cell"]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, sim", "kernel", "difference"]
@@ -213,12 +235,13 @@ def _plain(text: str) -> str:
 def _made_how(found: Found) -> str:
     doubted = sum(len(cell.doubted) for cell in found.cells)
     left_out = f" {doubted} kernel runs that cannot be trusted are left out." if doubted else ""
-    quick = " --quick" if found.plan.grid.quick else ""
+    every = found.judged == len(found.cells)
+    judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
     return (
-        f"Made by `fullpipe agree --grid {found.plan.grid.name}{quick}`: Fullpipe {_native.version()}, Linux "
-        f"{', '.join(_kernels(found)) or '–'}, {found.plan.seeds} seeds, {found.plan.repetitions} kernel "
-        f"repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half the "
-        "95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
+        f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
+        f"{', '.join(_kernels(found)) or '–'}, {judged}{found.plan.seeds} seeds, {found.plan.repetitions} "
+        f"kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half "
+        "the 95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
         "repetitions. A cell agrees when in every measure the range over seeds overlaps the kernel's; it is "
         "close when all differences are within the limits for nine tenths of the cells.\n"
     )
