@@ -240,8 +240,8 @@ def _made_how(found: Found) -> str:
     return (
         f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
         f"{', '.join(_kernels(found)) or '–'}, {judged}{found.plan.seeds} seeds, {found.plan.repetitions} "
-        f"kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half the "
-        "95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
+        f"kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half "
+        "the 95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
         "repetitions. A cell agrees when in every measure the range over seeds overlaps the kernel's; it is "
         "close when all differences are within the limits for nine tenths of the cells.\n"
     )
