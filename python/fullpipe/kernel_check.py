@@ -254,6 +254,7 @@ def _findings(light: Measured, heavy: Measured) -> Iterator[Finding]:
     if not _offered(heavy) and not _carried(heavy):
         yield _all("rate", [_rate(heavy)])
         yield _all("queue", [_queue(heavy)])
+        yield _all("queue delay", [_queue_tail(heavy)], verdict=LATE)
         yield _all("drops", [_drop_share(heavy), _drop_count(heavy)])
     if not _carried(light):
         yield _all("losses", [_losses(light), _loss_ratio(light)])
@@ -331,9 +332,16 @@ def _queue(of: Measured) -> str:
     # Which packets get in depends on when they reach the queue: it may be shorter or longer by one.
     if abs(found - expected) > MEDIAN_TOLERANCE_NS + probe.packet_ns:
         return f"the full queue takes {ms(found)} ms instead of {ms(expected)}"
-    if full["queueing"]["p99_ns"] > most + of.measures["lateness_limit_ns"]:
-        return f"the full queue takes up to {ms(full['queueing']['p99_ns'])} ms instead of {ms(most)}"
     return ""
+
+
+def _queue_tail(of: Measured) -> str:
+    full, most = of.measures["full"], of.probe.buffer_ns
+    if full is None or full["queueing"] is None:
+        return ""
+    if full["queueing"]["p99_ns"] <= most + of.measures["lateness_limit_ns"]:
+        return ""
+    return f"the full queue takes up to {ms(full['queueing']['p99_ns'])} ms instead of {ms(most)}"
 
 
 def drop_shares(of: Measured) -> tuple[float, float] | None:
