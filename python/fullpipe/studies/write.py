@@ -33,7 +33,8 @@ def claim(result: Result, folder: Path) -> None:
 
     built, data = result.plan.claim, result.data
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    data.runs.write_parquet(folder / "data" / f"{built.name}.parquet")
+    if data.runs.height:
+        data.runs.write_parquet(folder / "data" / f"{built.name}.parquet")
     if data.series.height:
         data.series.write_parquet(folder / "data" / f"{built.name}.series.parquet")
     spec: dict[str, Any] | None = None
