@@ -207,6 +207,14 @@ class Claim:
     look_at: str  # What to look for in the figure.
     series: Callable[[Trial], pl.DataFrame] | None = None
     needs: str | None = None  # What is being built, without which its scenarios may be refused.
+    # Files besides the figure, for people and programs: Data -> text by name, e.g. "rules.txt".
+    texts: Callable[[Data], Mapping[str, str]] | None = None
+    seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
+    quick_seeds: int = 3  # and in short forms.
+
+    def seeds_of(self, size: Size) -> int:
+        """How many seeds the simulator runs in that form."""
+        return self.seeds if size is Size.FULL else self.quick_seeds
 
 
 @dataclass(frozen=True)

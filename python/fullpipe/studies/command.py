@@ -48,7 +48,7 @@ def run(
     world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
     quick: Quick = False,
     seeds: Annotated[
-        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="10; quick 3")
+        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="what the claim says: 10, quick 3, or fewer")
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often the kernel world repeats a run.")] = 3,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
@@ -155,12 +155,16 @@ def _plans(
 ) -> "list[Plan]":
     from fullpipe.errors import mistake
     from fullpipe.studies import run as running
-    from fullpipe.studies.claim import Size
 
-    count = seeds if seeds is not None else running.SEEDS if size is Size.FULL else running.QUICK_SEEDS
     asked = ("sim", "kernel") if world == "all" else (world,)
     plans = [
-        running.Plan(one, size, tuple(name for name in one.claim.worlds if name in asked), count, repetitions)
+        running.Plan(
+            one,
+            size,
+            tuple(name for name in one.claim.worlds if name in asked),
+            seeds if seeds is not None else one.claim.seeds_of(size),
+            repetitions,
+        )
         for one in chosen
         if any(name in asked for name in one.claim.worlds)
     ]
@@ -213,9 +217,8 @@ def _row(
     times: dict[str, float] = {}
     if built is not None and timed:
         size = Size.QUICK if quick else Size.FULL
-        seeds = running.QUICK_SEEDS if quick else running.SEEDS
         for world in built.claim.worlds:
-            plan = running.Plan(built, size, (world,), seeds, running.REPETITIONS)
+            plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
             times[world] = running.expected_s(plan.tasks)
     missing = Verdict.NOT_BUILT if built is None else Verdict.NOT_RUN
     return {

@@ -23,8 +23,6 @@ from fullpipe.sweeps.watched import minutes
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
-SEEDS = 10
-QUICK_SEEDS = 3
 REPETITIONS = 3
 # For estimates: a packet with its share of samples and losses (bench/README.md), and what each run adds.
 _PACKET_S = 120e-9

@@ -4,6 +4,7 @@
     DIR/data/CLAIM.series.parquet    time series of the runs that the figure shows
     DIR/figures/CLAIM.svg, .png
     DIR/results/CLAIM.json           checks, verdicts and the figure as Vega-Lite
+    DIR/results/CLAIM.NAME           what else a claim writes, e.g. the rules of a tree
     DIR/claims.json, report.html     all claims of the paper that were run into this folder
 
 The last line is made from the results, so that a claim may be run alone.
@@ -43,6 +44,9 @@ def claim(result: Result, folder: Path) -> None:
         write(folder / "figures" / f"{built.name}.svg", svg.encode())
         png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
         write(folder / "figures" / f"{built.name}.png", png)
+        if built.claim.texts is not None:
+            for name, text in built.claim.texts(data).items():
+                write(folder / "results" / f"{built.name}.{name}", text.encode())
     about = {**_about(result), "spec": spec}
     write(folder / "results" / f"{built.name}.json", json.dumps(about, indent=1).encode())
 

@@ -1,0 +1,122 @@
+"""A decision tree drawn as in figure 4 of the paper.
+
+In each node its condition, how many paths of the training data come to it, how many of them BBR and CUBIC
+win, and the decision. True is to the left. Orange decides for BBR, blue for CUBIC; the purer, the darker.
+"""
+
+from typing import Any
+
+import altair as alt
+
+from fullpipe.studies.imc19._tree import CLASSES, Node, Tree
+
+# scikit-learn's own two colours, which are the paper's.
+_COLOUR = {CLASSES[0]: (229, 129, 57), CLASSES[1]: (57, 157, 229)}
+_INK, _LINE = "#1b1b1b", "#79818d"
+# Points: what a leaf takes of the width, a level of the height, and a node's box.
+_LEAF, _LEVEL, _WIDTH, _HEIGHT = 104, 92, 98, 60
+_LINE_HEIGHT = 13
+
+
+def draw(tree: Tree | None, title: str) -> Any:
+    """The chart of a tree; of none, a sentence."""
+    if tree is None:
+        said = alt.InlineData(values=[{"text": "too few paths for a tree"}])
+        return alt.Chart(said).mark_text().encode(text="text:N").properties(title=title)
+    places = _places(tree)
+    wide = _LEAF * sum(node.condition is None for node in tree.nodes)
+    high = _LEVEL * (max(node.depth for node in tree.nodes) + 1)
+    x_scale, y_scale = alt.Scale(domain=[0, wide]), alt.Scale(domain=[high, 0])
+
+    def at(field: str, scale: alt.Scale) -> dict[str, Any]:
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+
+    def layer(rows: list[dict[str, Any]]) -> Any:
+        return alt.Chart(alt.InlineData(values=rows)).encode(
+            x=alt.X(**at("x", x_scale)), y=alt.Y(**at("y", y_scale))
+        )
+
+    edges = layer(_edges(tree, places)).mark_rule(color=_LINE, strokeWidth=1).encode(x2="x2:Q", y2="y2:Q")
+    boxes = (
+        layer(_boxes(tree, places))
+        .mark_rect(stroke=_LINE, strokeWidth=0.7, cornerRadius=4)
+        .encode(
+            x2="x2:Q",
+            y2="y2:Q",
+            color=alt.Color("fill:N", scale=None),
+            tooltip=["condition:N", "decision:N", "BBR:Q", "CUBIC:Q", "gini:Q"],
+        )
+    )
+    texts = layer(_texts(tree, places)).mark_text(fontSize=10, color=_INK).encode(text="text:N")
+    return alt.layer(edges, boxes, texts).properties(
+        width=wide, height=high, title=alt.TitleParams(title, fontSize=12)
+    )
+
+
+def _places(tree: Tree) -> dict[int, tuple[float, float]]:
+    """The middle of each node: leaves side by side, every other node between its children."""
+    places: dict[int, tuple[float, float]] = {}
+    leaves = 0
+
+    def place(node: Node) -> float:
+        nonlocal leaves
+        if node.left is None or node.right is None:
+            x = (leaves + 0.5) * _LEAF
+            leaves += 1
+        else:
+            x = (place(tree.nodes[node.left]) + place(tree.nodes[node.right])) / 2
+        places[node.number] = (x, (node.depth + 0.5) * _LEVEL)
+        return x
+
+    place(tree.nodes[0])
+    return places
+
+
+def _edges(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
+    rows = []
+    for node in tree.nodes:
+        for child in (node.left, node.right):
+            if child is not None:
+                (x, y), (to_x, to_y) = places[node.number], places[child]
+                rows.append({"x": x, "y": y + _HEIGHT / 2, "x2": to_x, "y2": to_y - _HEIGHT / 2})
+    return rows
+
+
+def _boxes(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
+    rows = []
+    for node in tree.nodes:
+        x, y = places[node.number]
+        rows.append(
+            {
+                "x": x - _WIDTH / 2,
+                "x2": x + _WIDTH / 2,
+                "y": y - _HEIGHT / 2,
+                "y2": y + _HEIGHT / 2,
+                "fill": _shade(node),
+                "condition": node.condition or "leaf",
+                "decision": node.decision,
+                "BBR": node.bbr,
+                "CUBIC": node.cubic,
+                "gini": round(node.gini, 3),
+            }
+        )
+    return rows
+
+
+def _texts(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
+    rows = []
+    for node in tree.nodes:
+        lines = [f"{node.bbr + node.cubic} paths", f"[{node.bbr}, {node.cubic}]", node.decision]
+        if node.condition is not None:
+            lines.insert(0, node.condition)
+        x, y = places[node.number]
+        top = y - (len(lines) - 1) / 2 * _LINE_HEIGHT
+        rows += [{"x": x, "y": top + number * _LINE_HEIGHT, "text": line} for number, line in enumerate(lines)]
+    return rows
+
+
+def _shade(node: Node) -> str:
+    """White for a Gini impurity of one half, which says nothing; the full colour for none."""
+    pure = 1 - 2 * node.gini
+    parts = (round(255 + pure * (part - 255)) for part in _COLOUR[node.decision])
+    return "#" + "".join(f"{part:02x}" for part in parts)

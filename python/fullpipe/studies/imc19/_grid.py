@@ -1,0 +1,117 @@
+"""The 320 paths that figures 4, 5 and 6 share (section 4.1), and how BBR and CUBIC compare on each.
+
+The paper's bottleneck is a token bucket (tc-tbf) of a depth that it does not give. Here it is a plain link:
+a bucket of depth D with a queue of B bytes loses what a link with a queue of B + D bytes loses, so a link is
+the bucket that is as shallow as can be, and "buffer" is all that there is. Delay is in the path, not at hosts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fullpipe.studies import take
+from fullpipe.studies.claim import Data, Grid, Row, Trial
+
+RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
+RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
+SHALLOW_KB, DEEP_KB, DEEPEST_KB = 100, 10_000, 50_000
+BUFFERS_KB = (SHALLOW_KB, 1000, DEEP_KB, 20_000, DEEPEST_KB)
+CONTROLLERS = ("bbr1", "cubic")
+# TCP memory: as large as can be, in all of the paper's figures; and the system's defaults, for comparison.
+MAX, DEFAULT = "max", "ubuntu-18.10"
+PATH = ("rate_mbps", "rtt_ms", "buffer_kb")
+# Repetitions in the paper, and seeds here; a short form has one.
+SEEDS, QUICK_SEEDS = 5, 1
+
+_QUICK = {"rtt_ms": (5, 25, 75, 200), "rate_mbps": (10, 100, 500, 1000), "seconds": (30,)}
+_TINY = {"rtt_ms": (25,), "rate_mbps": (10, 50), "seconds": (2,)}
+
+
+def document(
+    controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, memory: str, seconds: int
+) -> dict[str, Any]:
+    """One controller alone on one path. Claims that ask for the same path share its run."""
+    return {
+        "duration": f"{seconds} s",
+        "path": {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"},
+        "hosts": {"tcp_memory": memory},
+        "flows": [{"controller": controller}],
+        "record": {"series": False},
+    }
+
+
+def grid(
+    buffers_kb: Sequence[int],
+    *,
+    memories: Sequence[str] = (MAX,),
+    tiny: Mapping[str, Sequence[Any]] | None = None,
+    kernel: Mapping[str, Sequence[Any]] | None = None,
+) -> Grid:
+    """The paths with some of the buffers."""
+    return Grid(
+        factors={
+            "controller": CONTROLLERS,
+            "rate_mbps": RATES_MBPS,
+            "rtt_ms": RTTS_MS,
+            "buffer_kb": tuple(buffers_kb),
+            "memory": tuple(memories),
+            "seconds": (60,),
+        },
+        quick=_QUICK,
+        tiny={**_TINY, **(tiny or {})},
+        kernel=kernel or {},
+        document=document,
+    )
+
+
+def measure(trial: Trial) -> Row:
+    """Goodput, and what was sent again: as a number, and in per cent of all segments sent."""
+    flow = take.flow(trial.run)
+    return {
+        "goodput_mbps": take.goodput_mbps(trial.run),
+        "retransmits": flow["retransmits"],
+        "loss_pct": 100 * float(flow["loss_ratio"] or 0.0),
+    }
+
+
+def pairs(frame: pl.DataFrame, column: str, by: Sequence[str] = PATH) -> pl.DataFrame:
+    """Means over seeds on each path, BBR's and CUBIC's side by side; only paths that have both.
+
+    Adds bdp_kb, and by how many BDP the buffer exceeds nothing: `buffer_bdp`.
+    """
+    means = frame.group_by(*by, maintain_order=True).agg(
+        pl.col(column).filter(pl.col("controller") == name).mean().alias(name) for name in CONTROLLERS
+    )
+    bdp = pl.col("rate_mbps") * pl.col("rtt_ms") / 8
+    return means.drop_nulls(CONTROLLERS).with_columns(
+        bdp.alias("bdp_kb"), (pl.col("buffer_kb") / bdp).alias("buffer_bdp")
+    )
+
+
+def gains(frame: pl.DataFrame) -> pl.DataFrame:
+    """`pairs` of goodput, with `gain_pct`: BBR's goodput over CUBIC's, formula (1) of the paper.
+
+    And `cubic_gain_pct`: CUBIC's over BBR's, by the same formula with the two exchanged.
+    """
+    bbr, cubic = pl.col("bbr1"), pl.col("cubic")
+    return pairs(frame, "goodput_mbps").with_columns(
+        ((bbr - cubic) / cubic * 100).alias("gain_pct"), ((cubic - bbr) / bbr * 100).alias("cubic_gain_pct")
+    )
+
+
+def each_seed(frame: pl.DataFrame, value: Callable[[pl.DataFrame], float]) -> list[float]:
+    """A number that is computed from the whole grid, once a seed; NaN where there is nothing."""
+    if "seed" not in frame.columns:
+        return []
+    return [value(part) for _, part in frame.group_by("seed", maintain_order=True)]
+
+
+def share(frame: pl.DataFrame, of: pl.Expr) -> float:
+    """What part of the rows meets a condition; NaN, which meets no criterion, where there are no rows."""
+    return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else float("nan")
+
+
+def only(data: Data, **where: Any) -> pl.DataFrame:
+    """The runs whose factors have these values."""
+    return data.runs.filter(*(pl.col(name) == value for name, value in where.items()))

@@ -1,0 +1,58 @@
+"""Heat maps over RTT and rate, coloured as the paper's: red where BBR is ahead, blue where CUBIC is."""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+
+_CELL = 44
+# Red and blue with the same lightness, white between them; what is beyond keeps the end's colour.
+_BLUE_TO_RED = ["#2166ac", "#92c5de", "#ffffff", "#f4a582", "#b2182b"]
+_DARK_INK = "#1b1b1b"
+
+
+def gain(frame: pl.DataFrame, column: str, title: str, *, most: float = 100.0) -> Any:
+    """Per cent in every cell, of a diverging colour that saturates at `most`."""
+    colour = alt.Color(
+        f"{column}:Q",
+        title="%",
+        scale=alt.Scale(domain=[-most, -most / 3, 0, most / 3, most], range=_BLUE_TO_RED, clamp=True),
+    )
+    text = pl.col(column).map_elements(lambda value: f"{value:+.0f}", return_dtype=pl.String)
+    # White text where the cell is dark.
+    dark = f"abs(datum.{column}) > {0.7 * most}"
+    return _map(frame, column, text, colour, title, dark)
+
+
+def count(frame: pl.DataFrame, column: str, title: str) -> Any:
+    """Counts in every cell, of a colour by their logarithm."""
+    colour = alt.Color(
+        "logarithm:Q",
+        title="10^",
+        scale=alt.Scale(domain=[0, 6], range=["#ffffff", "#fdd49e", "#d7301f"], clamp=True),
+    )
+    shown = frame.with_columns(pl.max_horizontal(pl.col(column), 1.0).log10().alias("logarithm"))
+    text = pl.col(column).map_elements(_short, return_dtype=pl.String)
+    return _map(shown, column, text, colour, title, "datum.logarithm > 5.3")
+
+
+def _map(frame: pl.DataFrame, column: str, text: pl.Expr, colour: alt.Color, title: str, dark: str) -> Any:
+    shown = frame.sort("rate_mbps", "rtt_ms").with_columns(text.alias("text"))
+    base = alt.Chart(charts.values(shown)).encode(
+        x=alt.X("rtt_ms:O", title="RTT, ms", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("rate_mbps:O", title="rate, Mbit/s", sort="descending"),
+    )
+    cells = base.mark_rect(stroke="#ffffff").encode(
+        color=colour, tooltip=["rtt_ms:Q", "rate_mbps:Q", f"{column}:Q", "bbr1:Q", "cubic:Q"]
+    )
+    numbers = base.mark_text(fontSize=10).encode(
+        text="text:N", color=alt.condition(dark, alt.value("#ffffff"), alt.value(_DARK_INK))
+    )
+    side = {"width": alt.Step(_CELL), "height": alt.Step(_CELL * 0.7)}
+    return alt.layer(cells, numbers).properties(title=alt.TitleParams(title, fontSize=12), **side)
+
+
+def _short(value: float) -> str:
+    return f"{value / 1e3:.0f}k" if value >= 9950 else f"{value / 1e3:.1f}k" if value >= 999.5 else f"{value:.0f}"

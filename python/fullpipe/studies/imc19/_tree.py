@@ -1,0 +1,155 @@
+"""The decision tree of figure 4: scikit-learn's DecisionTreeClassifier over paths, and its rules as text.
+
+The paper names the classifier, the split (three quarters to train with) and five-fold cross-validation. It
+names neither the features nor a limit of depth. Here the features are what is configured and the BDP, of
+which its reading of the tree speaks; the depth is limited to what can be drawn.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+# Columns of a table of paths, and how rules call them.
+FEATURES = {
+    "rtt_ms": ("RTT", "ms"),
+    "rate_mbps": ("rate", "Mbit/s"),
+    "buffer_kb": ("buffer", "KB"),
+    "bdp_kb": ("BDP", "KB"),
+}
+CLASSES = ("BBR", "CUBIC")
+DEPTH = 4
+FOLDS = 5
+_HELD_OUT = 0.25
+# Splits of data and ties between equally good conditions are drawn from this seed.
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: a condition with its two children, or a leaf. A path goes left where the condition is true."""
+
+    number: int
+    depth: int
+    condition: str | None
+    left: int | None
+    right: int | None
+    gini: float
+    bbr: int  # Paths of the training data that end up here and that BBR wins,
+    cubic: int  # and that CUBIC wins.
+
+    @property
+    def decision(self) -> str:
+        """Whom most paths here favour."""
+        return CLASSES[0] if self.bbr >= self.cubic else CLASSES[1]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A fitted tree and how often it is right, as shares of paths."""
+
+    nodes: Sequence[Node]
+    folds: Sequence[float]  # Each fold of the cross-validation, over all paths.
+    folds_unlimited: Sequence[float]  # The same without a limit of depth.
+    held_out: float  # On the paths that the tree drawn was not trained with.
+    majority: float  # Who always names the more frequent winner is right so often.
+    decisions: Sequence[str]  # For every path, in the order of the table.
+
+    @property
+    def mean(self) -> float:
+        """Mean over the folds."""
+        return statistics.fmean(self.folds)
+
+    @property
+    def median(self) -> float:
+        """Median over the folds."""
+        return statistics.median(self.folds)
+
+    def about(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
+            "mean": self.mean,
+            "median": self.median,
+            **{name: value for name, value in asdict(self).items() if name not in ("nodes", "decisions")},
+            "nodes": [{**asdict(node), "decision": node.decision} for node in self.nodes],
+        }
+
+    def rules(self) -> str:
+        """What a person follows from the top down."""
+        return "\n".join(self._lines(self.nodes[0], 0)) + "\n"
+
+    def _lines(self, node: Node, indent: int) -> Iterator[str]:
+        pad = "    " * indent
+        if node.condition is None or node.left is None or node.right is None:
+            right = max(node.bbr, node.cubic)
+            yield f"{pad}use {node.decision} ({right} of {node.bbr + node.cubic} paths)"
+            return
+        yield f"{pad}if {node.condition}:"
+        yield from self._lines(self.nodes[node.left], indent + 1)
+        yield f"{pad}else:"
+        yield from self._lines(self.nodes[node.right], indent + 1)
+
+
+def fit(paths: pl.DataFrame) -> Tree | None:
+    """Fits a tree to a table of paths with the features and `bbr_wins`. None where a class is too rare for it."""
+    # Takes a second to import, which other commands need not wait for.
+    from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
+    from sklearn.tree import DecisionTreeClassifier
+
+    wins = int(paths["bbr_wins"].sum())
+    if min(wins, paths.height - wins) < FOLDS:
+        return None
+    # Classes are numbered so that the count of BBR comes first, as in the paper.
+    inputs, winners = paths.select(*FEATURES).to_numpy(), (~paths["bbr_wins"]).cast(pl.Int64).to_numpy()
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED)
+
+    def accuracies(depth: int | None) -> tuple[float, ...]:
+        classifier = DecisionTreeClassifier(max_depth=depth, random_state=_SEED)
+        return tuple(float(one) for one in cross_val_score(classifier, inputs, winners, cv=folds))
+
+    train, test, train_winners, test_winners = train_test_split(
+        inputs, winners, test_size=_HELD_OUT, stratify=winners, random_state=_SEED
+    )
+    fitted = DecisionTreeClassifier(max_depth=DEPTH, random_state=_SEED).fit(train, train_winners)
+    return Tree(
+        nodes=_nodes(fitted.tree_),
+        folds=accuracies(DEPTH),
+        folds_unlimited=accuracies(None),
+        held_out=float(fitted.score(test, test_winners)),
+        majority=max(wins, paths.height - wins) / paths.height,
+        decisions=[CLASSES[int(one)] for one in fitted.predict(inputs)],
+    )
+
+
+def _nodes(tree: Any) -> list[Node]:
+    depths = {0: 0}
+    nodes = []
+    for number in range(tree.node_count):  # Parents come before their children.
+        left, right = int(tree.children_left[number]), int(tree.children_right[number])
+        leaf = left < 0
+        if not leaf:
+            depths[left] = depths[right] = depths[number] + 1
+        # Counts, of the shares that scikit-learn keeps.
+        bbr, cubic = (round(float(part) * int(tree.n_node_samples[number])) for part in tree.value[number][0])
+        nodes.append(
+            Node(
+                number=number,
+                depth=depths[number],
+                condition=None if leaf else _condition(int(tree.feature[number]), tree.threshold[number]),
+                left=None if leaf else left,
+                right=None if leaf else right,
+                gini=float(tree.impurity[number]),
+                bbr=bbr,
+                cubic=cubic,
+            )
+        )
+    return nodes
+
+
+def _condition(feature: int, threshold: float) -> str:
+    name, unit = list(FEATURES.values())[feature]
+    if unit == "KB" and threshold >= 1000:
+        return f"{name} ≤ {threshold / 1e3:.3g} MB"
+    return f"{name} ≤ {threshold:.3g} {unit}"

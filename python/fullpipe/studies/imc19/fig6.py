@@ -1,0 +1,134 @@
+"""Completion times of finite flows.
+
+Question: does the choice that maximises goodput also end a transfer soonest?
+Method: 100 MB and 10 MB sent by each controller alone over 64 paths with 100 KB and with 10 MB of buffer;
+formula (2) of the paper: by how many per cent of CUBIC's time BBR is sooner.
+Prediction: BBR is sooner in shallow buffers; CUBIC in deep ones where the BDP is small; BBR nearly everywhere
+when there are only 10 MB to send.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.imc19 import _grid, _heat
+
+_LARGE_MB, _SMALL_MB = 100, 10
+
+
+def _document(controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, size_mb: int) -> dict[str, Any]:
+    # Long enough for a flow that gets a tenth of the link and starts slowly; runs end with their flows.
+    seconds = round(10 * size_mb * 8 / rate_mbps + 60)
+    document = _grid.document(controller, rate_mbps, rtt_ms, buffer_kb, _grid.MAX, seconds)
+    document["flows"][0]["size"] = f"{size_mb} MB"
+    return document
+
+
+def _measure(trial: Trial) -> Row:
+    flow = take.flow(trial.run)
+    return {"completion_ms": flow["completion_ms"], "retransmits": flow["retransmits"]}
+
+
+def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
+    """Both times on each path, and `decrease_pct`: formula (2)."""
+    by = (*_grid.PATH, "size_mb")
+    bbr, cubic = pl.col("bbr1"), pl.col("cubic")
+    return _grid.pairs(runs, "completion_ms", by).with_columns(
+        ((cubic - bbr) / cubic * 100).alias("decrease_pct")
+    )
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    def panel(part: Data) -> Any:
+        frame = _decreases(part.runs)
+        sizes, buffers = (frame[name].unique().sort().to_list() for name in ("size_mb", "buffer_kb"))
+        rows = [
+            alt.hconcat(
+                *(
+                    _heat.gain(
+                        frame.filter((pl.col("size_mb") == size) & (pl.col("buffer_kb") == buffer)),
+                        "decrease_pct",
+                        f"{size} MB to send, buffer of {buffer:,} KB",
+                    )
+                    for buffer in buffers
+                )
+            )
+            for size in reversed(sizes)
+        ]
+        return alt.vconcat(*rows)
+
+    return charts.worlds(
+        data, panel, "How much sooner a flow ends with BBR", "per cent of CUBIC's time; red: BBR is sooner"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    def sooner(bbr: bool, size: int, where: pl.Expr) -> list[float]:
+        def of(runs: pl.DataFrame) -> float:
+            ahead = pl.col("decrease_pct") > 0 if bbr else pl.col("decrease_pct") < 0
+            return _grid.share(_decreases(runs).filter(where), ahead)
+
+        return _grid.each_seed(_grid.only(data, size_mb=size), of)
+
+    shallow, deep = (pl.col("buffer_kb") == buffer for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB))
+    every = pl.lit(True)
+    # "Small": up to a tenth of the deep buffer, which halves the paths about evenly.
+    small = deep & (pl.col("bdp_kb") <= _grid.DEEP_KB / 10)
+    ended = data.runs.select(pl.col("completion_ms").is_not_null().cast(pl.Float64).mean()).item()
+    return [
+        within("Flows that ended", ended, paper="all", least=1, unit="of flows"),
+        within(
+            "100 MB, 100 KB of buffer: paths on which BBR is sooner",
+            sooner(True, _LARGE_MB, shallow),
+            paper="BBR typically has lower latency",
+            least=0.6,
+            unit="of paths",
+            shape=True,
+        ),
+        within(
+            "100 MB, 10 MB of buffer, BDP up to 1 MB: paths on which CUBIC is sooner",
+            sooner(False, _LARGE_MB, small),
+            paper="CUBIC has lower latency when the BDP is small",
+            least=0.6,
+            unit="of paths",
+            shape=True,
+        ),
+        within(
+            "10 MB to send: paths on which BBR is sooner",
+            sooner(True, _SMALL_MB, every),
+            paper="almost all cases",
+            least=0.8,
+            unit="of paths",
+            shape=True,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="figure 6",
+    says="In the shallow buffer case, BBR typically has lower latency. For a deep buffer, Cubic has lower latency "
+    "when the BDP is small. We also experimented with 10MB flows, and found that BBR has lower latency in "
+    "almost all cases.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "controller": _grid.CONTROLLERS,
+            "rate_mbps": _grid.RATES_MBPS,
+            "rtt_ms": _grid.RTTS_MS,
+            "buffer_kb": (_grid.SHALLOW_KB, _grid.DEEP_KB),
+            "size_mb": (_LARGE_MB, _SMALL_MB),
+        },
+        quick={"rtt_ms": (5, 25, 75, 200), "rate_mbps": (10, 100, 500, 1000)},
+        tiny={"rtt_ms": (5, 25), "rate_mbps": (100,), "size_mb": (_SMALL_MB,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the lower left of the deep buffer, and for how it turns when there is less to send.",
+    seeds=_grid.SEEDS,
+    quick_seeds=_grid.QUICK_SEEDS,
+)

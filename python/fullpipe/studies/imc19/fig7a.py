@@ -1,0 +1,114 @@
+"""The cliff point under random loss.
+
+Question: at what loss rate does BBR's goodput collapse, and does its probing gain decide that?
+Method: one flow for 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %; Reno, CUBIC, BBR,
+and BBR that probes with 1.1 and 1.5. The cliff is where goodput falls below half of link rate times (1 - p).
+Prediction: 1 - 1/gain: 20 % for BBR and 9 % for BBR_1.1. BBR_1.5 falls well before its 33 %, because a loss
+above 20 % is taken for a policer.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.imc19 import _loss
+
+# A cliff is where the paper has it when it is within this many points of loss.
+_NEAR_PCT = 3.0
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = _loss.drawn(data, "goodput_mbps")
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(domain=[0, 50]))
+        there = [gain for name, gain in _loss.GAINS.items() if name in ours["controller"]]
+        cliffs = pl.DataFrame({"loss_pct": [_loss.cliff_pct(gain) for gain in there]})
+        predicted = (
+            alt.Chart(charts.values(cliffs))
+            .mark_rule(strokeDash=[4, 3], strokeWidth=1, color="#79818d")
+            .encode(x=x)
+        )
+        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours), domain=[0, 100])
+        return alt.layer(predicted, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "Goodput under random loss", "100 Mbit/s, 25 ms, 10 MB; dashed: 1 − 1/gain for each gain"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    found = {name: _loss.cliffs_pct(data, name) for name in _loss.NAMES}
+    bbr, low, high = (found[name] for name in ("bbr1", "bbr1:probe_gain=1.1", "bbr1:probe_gain=1.5"))
+
+    def goodput(controller: str, loss: float) -> list[float]:
+        return data.values("goodput_mbps", controller=controller, loss_pct=loss)
+
+    checks = [
+        within(
+            "BBR's cliff",
+            bbr,
+            paper="around 20 %",
+            least=_loss.cliff_pct(1.25) - _NEAR_PCT,
+            most=_loss.cliff_pct(1.25) + _NEAR_PCT,
+            unit="%",
+        ),
+        *(
+            more(
+                f"BBR over {_loss.NAMES[name]} at 1 % loss",
+                goodput("bbr1", 1),
+                goodput(name, 1),
+                paper="goodput decreases significantly even under moderate loss",
+                least=2,
+            )
+            for name in ("reno", "cubic")
+        ),
+        more(
+            "BBR at 10 % over BBR at 30 %",
+            goodput("bbr1", 10) or goodput("bbr1", 9),
+            goodput("bbr1", 30) or goodput("bbr1", 28),
+            paper="an abrupt drop between them",
+            least=4,
+        ),
+    ]
+    if low or high:
+        checks += [
+            within(
+                "BBR_1.1's cliff",
+                low,
+                paper="around 9 %",
+                least=_loss.cliff_pct(1.1) - _NEAR_PCT,
+                most=_loss.cliff_pct(1.1) + _NEAR_PCT,
+                unit="%",
+            ),
+            more("BBR's cliff over BBR_1.1's", bbr, low, paper="20 % and 9 %", least=1.3),
+            within(
+                "BBR_1.5's cliff",
+                high,
+                paper="much before the predicted 33 %",
+                most=_loss.cliff_pct(1.5) - 5,
+                unit="%",
+                shape=True,
+            ),
+        ]
+    return checks
+
+
+CLAIM = Claim(
+    source="figure 7(a)",
+    says="For loss-based algorithms goodput decreases significantly even under moderate loss rates. BBR and "
+    "BBR_1.1 exhibit a drop in goodput around 20% and 9% loss rates. BBR_1.5 exhibits its cliff point much "
+    "before the predicted 33%, because BBR considers a >20% loss rate a signal of policing.",
+    worlds=("sim", "kernel"),
+    grid=_loss.GRID,
+    measure=_loss.measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for where each BBR leaves the top, and at the dashed lines, the last of which is not reached.",
+    seeds=5,
+    quick_seeds=1,
+)

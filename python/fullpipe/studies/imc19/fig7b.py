@@ -1,0 +1,97 @@
+"""Retransmissions at the cliff.
+
+Question: at what loss rate does BBR send most segments again?
+Method: the runs of figure 7(a): 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %.
+Prediction: at its cliff: up to there the rate stays and the loss grows, beyond it the rate falls.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.imc19 import _loss
+
+# The peak is at the cliff when it is within this many points of loss.
+_NEAR_PCT = 5.0
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = _loss.drawn(data, "retransmits")
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(domain=[0, 50]))
+        lines = charts.points(ours, x, "segments sent again", charts.controllers(ours))
+        return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(data, panel, "Retransmissions under random loss", "100 Mbit/s, 25 ms, 10 MB")
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for name in _loss.GAINS:
+        peaks, cliffs = _loss.peaks_pct(data, name), _loss.cliffs_pct(data, name)
+        if not peaks:
+            continue  # A stock kernel has one gain.
+        checks.append(
+            within(
+                f"Distance of {_loss.NAMES[name]}'s peak from its cliff",
+                [abs(peak - cliff) for peak, cliff in zip(peaks, cliffs, strict=True)],
+                paper="around the loss rate cliff point",
+                most=_NEAR_PCT,
+                unit="points of loss",
+                shape=True,
+            )
+        )
+    peak = max(data.runs["loss_pct"].unique().to_list(), key=lambda loss: _mean(data, loss))
+    checks += [
+        within(
+            "The loss at which BBR sends most again",
+            _loss.peaks_pct(data, "bbr1"),
+            paper="around 20 %",
+            least=_loss.cliff_pct(1.25) - _NEAR_PCT,
+            most=_loss.cliff_pct(1.25) + _NEAR_PCT,
+            unit="%",
+        ),
+        more(
+            "BBR at its peak over BBR at the highest loss",
+            data.values("retransmits", controller="bbr1", loss_pct=peak),
+            data.values("retransmits", controller="bbr1", loss_pct=data.runs["loss_pct"].max()),
+            paper="after the cliff fewer retransmissions",
+            least=2,
+        ),
+        *(
+            more(
+                f"BBR at its peak over {_loss.NAMES[name]} there",
+                data.values("retransmits", controller="bbr1", loss_pct=peak),
+                data.values("retransmits", controller=name, loss_pct=peak),
+                paper="BBR's are the most",
+                least=10,
+            )
+            for name in ("reno", "cubic")
+        ),
+    ]
+    return checks
+
+
+def _mean(data: Data, loss: float) -> float:
+    value = data.mean("retransmits", controller="bbr1", loss_pct=loss)
+    return value if value == value else -1.0  # NaN, where there is nothing, is no peak.
+
+
+CLAIM = Claim(
+    source="figure 7(b)",
+    says="BBR reaches its peak retransmissions around the loss rate cliff point: before it the goodput is stable "
+    "but the loss rate is increasing; after it, goodput decreases, resulting in fewer packets sent.",
+    worlds=("sim", "kernel"),
+    grid=_loss.GRID,
+    measure=_loss.measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the peaks, and at which loss each is.",
+    seeds=5,
+    quick_seeds=1,
+)

@@ -1,0 +1,117 @@
+"""Shares of BBR and CUBIC against the buffer.
+
+Question: how do BBR and CUBIC share a bottleneck, and how does that depend on its buffer?
+Method: a flow of each for 60 s on 1 Gbit/s, 20 ms, with buffers of 10 KB to 100 MB; the short form has the
+buffers of table 1 and 30 s, the kernel world a tenth of the rate and of the buffers.
+Prediction: BBR has 94 % at 10 KB; they are even near 5 MB; CUBIC has three times as much at 10 MB.
+"""
+
+import math
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.imc19 import _together
+
+_SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frames = [
+        charts.means(data, ["scaled_bytes"], f"{column}_mbps").with_columns(pl.lit(name).alias("controller"))
+        for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
+    ]
+    frame = pl.concat(frames)
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X(
+            "scaled_bytes:Q", title="buffer, bytes", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
+        )
+        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours))
+        return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "BBR and CUBIC on one bottleneck", "20 ms; the kernel’s rate and buffers are a tenth"
+    )
+
+
+def _even_bytes(runs: pl.DataFrame) -> float:
+    """The buffer at which shares cross one half from above for the last time, between points, in logarithms."""
+    points = runs.drop_nulls("bbr_share").sort("scaled_bytes").select("scaled_bytes", "bbr_share").rows()
+    crossings = [
+        math.exp(
+            math.log(before) + (math.log(after) - math.log(before)) * (high - 0.5) / (high - low)
+        )
+        for (before, high), (after, low) in zip(points, points[1:], strict=False)
+        if high >= 0.5 > low
+    ]
+    return crossings[-1] if crossings else float("nan")
+
+
+def _judge(data: Data) -> list[Check]:
+    even = [_even_bytes(runs) / 1e6 for _, runs in data.runs.group_by("seed", maintain_order=True)]
+    checks = []
+    if small := _together.at(data, "bbr_share", _SMALL):  # A kernel run of a tenth has no room for packets.
+        checks += [
+            within("BBR's share at 10 KB, direction", small, paper="94 %", least=0.75, shape=True),
+            within("BBR's share at 10 KB", small, paper="94 %", least=0.89, most=0.99),
+        ]
+    return [
+        *checks,
+        within(
+            "The buffer at which they are even",
+            even,
+            paper="about 5 MB",
+            least=5 / 3,
+            most=15,
+            unit="MB",
+            shape=True,
+        ),
+        within(
+            "BBR's share at 5 MB",
+            _together.at(data, "bbr_share", _EVEN),
+            paper="evenly share",
+            least=0.4,
+            most=0.6,
+        ),
+        more(
+            "CUBIC over BBR at 10 MB, direction",
+            _together.at(data, "cubic_mbps", _LARGE),
+            _together.at(data, "bbr_mbps", _LARGE),
+            paper="3 times",
+        ),
+        more(
+            "CUBIC over BBR at 10 MB",
+            _together.at(data, "cubic_mbps", _LARGE),
+            _together.at(data, "bbr_mbps", _LARGE),
+            paper="3 times",
+            least=2,
+            most=4.5,
+            shape=False,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="figure 8(a)",
+    says="For a small buffer size (10KB), BBR utilizes 94% of the network goodput value. When the buffer size is "
+    "large (10MB), Cubic utilizes 3× more bandwidth than BBR. Under moderate buffer sizes (~5MB), BBR and "
+    "Cubic evenly share the bandwidth.",
+    worlds=("sim", "kernel"),
+    grid=_together.grid(
+        (
+            *(10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000),
+            *(10_000_000, 20_000_000, 50_000_000, 100_000_000),
+        )
+    ),
+    measure=_together.measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for where the lines cross.",
+    seeds=5,
+    quick_seeds=1,
+)

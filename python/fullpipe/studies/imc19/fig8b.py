@@ -1,0 +1,152 @@
+"""A second, hidden bottleneck.
+
+Question: why does CUBIC's share not grow with the router's buffer on a wide-area path?
+Method: as figure 8(a), with 7 ms more of RTT and, behind the router, a link with a buffer of 20 KB that nobody
+configured. The paper infers its buffer and says nothing of its rate; here it is 5 % below the router's, for it
+must be the narrower. The router's buffer goes from 5 KB to 10 MB.
+Prediction: shares and BBR's retransmissions stop changing once the router's buffer passes 20 KB.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe.studies.imc19 import _together
+
+_HIDDEN_BYTES = 20_000
+_HIDDEN_MBPS = 950
+# BBR's retransmissions settle near this many a minute.
+_SETTLED = 500.0
+
+
+def _document(buffer_bytes: int, seconds: int) -> dict[str, Any]:
+    return {
+        "duration": f"{seconds} s",
+        "path": {
+            "rate": f"{_together.RATE_MBPS} Mbit/s",
+            # 20 ms were added to the 7 ms between the two universities.
+            "rtt": "27 ms",
+            "buffer": f"{buffer_bytes} B",
+            "after": [
+                {
+                    "kind": "link",
+                    "name": "hidden",
+                    "rate": f"{_HIDDEN_MBPS} Mbit/s",
+                    "buffer": f"{_HIDDEN_BYTES} B",
+                }
+            ],
+        },
+        "flows": [{"controller": "bbr1"}, {"controller": "cubic"}],
+        "record": {"series": False},
+    }
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frames = [
+        charts.means(data, ["buffer_bytes"], f"{column}_mbps").with_columns(pl.lit(name).alias("controller"))
+        for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
+    ]
+    frame = pl.concat(frames)
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X(
+            "buffer_bytes:Q",
+            title="the router's buffer, bytes",
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(format="~s"),
+        )
+        hidden = (
+            alt.Chart(alt.InlineData(values=[{"buffer_bytes": _HIDDEN_BYTES}]))
+            .mark_rule(strokeDash=[4, 3], color="#79818d")
+            .encode(x=x)
+        )
+        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours))
+        return alt.layer(hidden, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "Shares behind a hidden bottleneck", "1 Gbit/s, 27 ms; dashed: the hidden buffer"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    buffers = sorted(data.runs["buffer_bytes"].unique().to_list())
+    beyond = [buffer for buffer in buffers if buffer >= _HIDDEN_BYTES]
+    seconds = float(data.runs["seconds"].max() or 0)  # type: ignore[arg-type]
+
+    def spread(chosen: list[int]) -> float:
+        """How much BBR's mean share differs between buffers."""
+        shares = [data.mean("bbr_share", buffer_bytes=buffer) for buffer in chosen]
+        return max(shares) - min(shares) if shares else float("nan")
+
+    settled = {buffer: data.mean("bbr_retransmits", buffer_bytes=buffer) for buffer in beyond}
+    counts = [count for count in settled.values() if count > 0]
+    return [
+        within(
+            "How much BBR's share changes over buffers of 20 KB and more",
+            spread(beyond),
+            paper="stabilizes when the router's buffer reaches 20 KB",
+            most=0.1,
+            shape=True,
+        ),
+        more(
+            "How much it changes over all buffers, over that",
+            [spread(buffers)],
+            [spread(beyond)],
+            paper="changes up to 20 KB",
+            least=2,
+        ),
+        within(
+            "BBR's share at the router's largest buffer",
+            data.values("bbr_share", buffer_bytes=buffers[-1]),
+            paper="even at high buffer sizes CUBIC's share does not increase",
+            least=0.5,
+            shape=True,
+        ),
+        within(
+            "The most that BBR sends again over the least, at 20 KB and more",
+            max(counts) / min(counts) if counts else float("nan"),
+            paper="stabilizes",
+            most=1.5,
+            unit="times",
+            shape=True,
+        ),
+        within(
+            "BBR's retransmissions a minute at the largest buffer",
+            [
+                count * 60 / seconds
+                for count in data.values("bbr_retransmits", buffer_bytes=buffers[-1])
+                if seconds
+            ],
+            paper="around 500",
+            least=_SETTLED / 3,
+            most=_SETTLED * 3,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="figure 8(b)",
+    says="Even at high buffer sizes, Cubic's bandwidth share does not increase. The goodput of BBR and Cubic "
+    "stabilizes when our router buffer size reaches 20KB. BBR's retransmits stabilize at around 500 "
+    "packets/min as we increase our router buffer size beyond 20KB.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "buffer_bytes": (5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000),
+            "seconds": (60,),
+        },
+        quick={"buffer_bytes": (5_000, 10_000, 20_000, 100_000, 10_000_000), "seconds": (30,)},
+        tiny={"buffer_bytes": (10_000, 100_000), "seconds": (2,)},
+        document=_document,
+    ),
+    measure=_together.measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the lines to the right of the dashed one, which do not move.",
+    seeds=5,
+    quick_seeds=1,
+)

@@ -1,0 +1,115 @@
+"""Retransmissions of both against the buffer.
+
+Question: what do BBR and CUBIC send again when they share a bottleneck?
+Method: the runs of figure 8(a): a flow of each for 60 s on 1 Gbit/s, 20 ms, with the table's buffers. The
+short form runs 30 s, the kernel world a tenth of the rate and of the buffers; expected counts follow.
+Prediction: BBR sends orders of magnitude more again in small buffers, and nothing in the deepest.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.imc19 import _together
+
+_BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
+_CUBIC = dict(zip(_together.TABLE_BYTES, (908, 1398, 3987, 1145, 794, 7, 16), strict=True))
+_PAPER = {"bbr": ("BBR", _BBR), "cubic": ("CUBIC", _CUBIC)}
+# Orders of magnitude, not digits. Below _FEW the paper's counts are single events, and so may ours be.
+_FACTOR, _FEW = 10.0, 100
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frames = [
+        charts.means(data, ["scaled_bytes"], f"{column}_retransmits").with_columns(
+            pl.lit(name).alias("controller")
+        )
+        for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
+    ]
+    frame = pl.concat(frames)
+    paper = pl.DataFrame(
+        [
+            {"controller": name, "scaled_bytes": buffer, "mean": float(count)}
+            for name, counts in (("bbr1", _BBR), ("cubic", _CUBIC))
+            for buffer, count in counts.items()
+        ]
+    )
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        x = alt.X(
+            "scaled_bytes:Q", title="buffer, bytes", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
+        )
+        lines = charts.points(ours, x, "segments sent again", charts.controllers(ours), type="symlog")
+        theirs = (
+            alt.Chart(charts.values(paper))
+            .mark_line(strokeDash=[4, 3], strokeWidth=1)
+            .encode(x=x, y="mean:Q", color="controller:N")
+        )
+        return alt.layer(theirs, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "Segments sent again by both", "logarithmic axes; dashed: table 1 of the paper"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    # As many packets, of the paper's, as the rate and the duration allow.
+    part = data.runs["rate_mbps"].max() / _together.RATE_MBPS * data.runs["seconds"].max() / 60  # type: ignore[operator]
+    there = sorted(data.runs["scaled_bytes"].unique().to_list())
+
+    def again(name: str, buffer: int) -> list[float]:
+        return _together.at(data, f"{name}_retransmits", buffer)
+
+    def counted(name: str, buffer: int) -> Check:
+        title, counts = _PAPER[name]
+        expected = counts[buffer] * part
+        few = counts[buffer] < _FEW
+        return within(
+            f"{title} at {buffer:.0e} bytes",
+            again(name, buffer),
+            paper=f"{expected:,.0f}",
+            least=None if few else expected / _FACTOR,
+            most=_FEW * _FACTOR * part if few else expected * _FACTOR,
+        )
+
+    checks = [
+        more(
+            f"BBR over CUBIC at {buffer:.0e} bytes",
+            again("bbr", buffer),
+            again("cubic", buffer),
+            paper=f"{_BBR[buffer] / _CUBIC[buffer]:.0f} times",
+            least=5,
+        )
+        for buffer in (10_000, 100_000, 1_000_000)
+        if buffer in there
+    ]
+    checks += [
+        more(
+            f"BBR at {small:.0e} over {large:.0e} bytes",
+            again("bbr", small),
+            again("bbr", large),
+            paper=f"{_BBR[small]:,} to {_BBR[large]:,}",
+            least=2,
+        )
+        for small, large in ((100_000, 1_000_000), (1_000_000, 10_000_000))
+    ]
+    return checks + [counted(name, buffer) for name in _PAPER for buffer in _BBR if buffer in there]
+
+
+CLAIM = Claim(
+    source="table 1",
+    says="BBR has orders of magnitude higher retransmits than Cubic for small buffer sizes. Under 100KB buffer "
+    "size, BBR has 200× more retransmits than Cubic. In deep buffers, BBR's retransmissions drops to zero.",
+    worlds=("sim", "kernel"),
+    grid=_together.grid(_together.TABLE_BYTES),
+    measure=_together.measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for how far BBR is above CUBIC on the left, and below it on the right.",
+    seeds=5,
+    quick_seeds=1,
+)
