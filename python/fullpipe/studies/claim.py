@@ -118,6 +118,10 @@ class Data:
         values = self.values(column, **where)
         return math.fsum(values) / len(values) if values else math.nan
 
+    def most(self, column: str) -> float:
+        """The largest value of a column of `runs`, e.g. of a factor; NaN where there is none."""
+        return max(self.values(column), default=math.nan)
+
 
 @dataclass(frozen=True)
 class Check:

@@ -48,7 +48,7 @@ def run(
     world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
     quick: Quick = False,
     seeds: Annotated[
-        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="what the claim says: 10, quick 3, or fewer")
+        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="the claim's own")
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often the kernel world repeats a run.")] = 3,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",

@@ -111,7 +111,7 @@ def _texts(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str,
             lines.insert(0, node.condition)
         x, y = places[node.number]
         top = y - (len(lines) - 1) / 2 * _LINE_HEIGHT
-        rows += [{"x": x, "y": top + number * _LINE_HEIGHT, "text": line} for number, line in enumerate(lines)]
+        rows += [{"x": x, "y": top + at * _LINE_HEIGHT, "text": line} for at, line in enumerate(lines)]
     return rows
 
 

@@ -2,7 +2,7 @@
 
 The paper's bottleneck is a token bucket (tc-tbf) of a depth that it does not give. Here it is a plain link:
 a bucket of depth D with a queue of B bytes loses what a link with a queue of B + D bytes loses, so a link is
-the bucket that is as shallow as can be, and "buffer" is all that there is. Delay is in the path, not at hosts.
+the bucket that is as shallow as can be, and "buffer" is all that there is.
 """
 
 from collections.abc import Callable, Mapping, Sequence

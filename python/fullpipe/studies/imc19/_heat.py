@@ -55,4 +55,6 @@ def _map(frame: pl.DataFrame, column: str, text: pl.Expr, colour: alt.Color, tit
 
 
 def _short(value: float) -> str:
-    return f"{value / 1e3:.0f}k" if value >= 9950 else f"{value / 1e3:.1f}k" if value >= 999.5 else f"{value:.0f}"
+    if value < 999.5:
+        return f"{value:.0f}"
+    return f"{value / 1e3:.1f}k" if value < 9950 else f"{value / 1e3:.0f}k"

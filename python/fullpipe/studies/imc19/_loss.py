@@ -4,6 +4,7 @@ BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase; Startu
 100 Mbit/s, 25 ms, 10 MB of buffer.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -71,9 +72,9 @@ def measure(trial: Trial) -> Row:
 
 
 def cliffs_pct(data: Data, controller: str) -> list[float]:
-    """The lowest loss at which a flow falls below half of what the link delivers, between two points, a seed each.
+    """The lowest loss at which a flow falls below half of what the link delivers, a seed each.
 
-    NaN where it never falls, or has fallen at the first point.
+    Between two points of the sweep; NaN where it never falls, or has fallen at the first point.
     """
     part = data.runs.filter(pl.col("controller") == controller)
     return [_crossing(runs.sort("loss_pct")) for _, runs in part.group_by("seed", maintain_order=True)]
@@ -81,7 +82,7 @@ def cliffs_pct(data: Data, controller: str) -> list[float]:
 
 def _crossing(runs: pl.DataFrame) -> float:
     points = runs.select("loss_pct", "of_ceiling").rows()
-    for (before, high), (after, low) in zip(points, points[1:], strict=False):
+    for (before, high), (after, low) in pairwise(points):
         if high >= _FALLEN > low:
             return float(before + (after - before) * (high - _FALLEN) / (high - low))
     return float("nan")

@@ -1,4 +1,4 @@
-"""BBR and CUBIC on one bottleneck of 1 Gbit/s, 20 ms (section 4.3): figure 8(a) and table 1 are the same runs.
+"""BBR and CUBIC on one bottleneck of 1 Gbit/s, 20 ms (section 4.3), for figure 8(a) and table 1.
 
 In the kernel world, which cannot carry 1 Gbit/s, rate and buffers are a tenth; `scaled_bytes` is the buffer
 that the paper's bottleneck would have.

@@ -93,7 +93,7 @@ class Tree:
 
 
 def fit(paths: pl.DataFrame) -> Tree | None:
-    """Fits a tree to a table of paths with the features and `bbr_wins`. None where a class is too rare for it."""
+    """Fits a tree to a table of paths with the features and `bbr_wins`; None where a class is too rare."""
     # Takes a second to import, which other commands need not wait for.
     from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
     from sklearn.tree import DecisionTreeClassifier

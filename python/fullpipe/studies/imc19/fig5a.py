@@ -92,9 +92,9 @@ def _judge(data: Data) -> list[Check]:
 
 CLAIM = Claim(
     source="figure 5(a)",
-    says="BBR outperforms Cubic when either bandwidth or RTT is high, i.e. the BDP is high. Under 100KB buffer "
-    "size, 200ms RTT, and 500Mbps bandwidth, Cubic's average goodput is 179.6Mbps, while BBR has 386.0Mbps "
-    "(115% improvement).",
+    says="BBR outperforms Cubic when either bandwidth or RTT is high, i.e. the BDP is high. Under 100KB "
+    "buffer size, 200ms RTT, and 500Mbps bandwidth, Cubic's average goodput is 179.6Mbps, while BBR has "
+    "386.0Mbps (115% improvement).",
     worlds=("sim",),
     grid=_grid.grid((_grid.SHALLOW_KB,)),
     measure=_grid.measure,

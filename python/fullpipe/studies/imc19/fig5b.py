@@ -1,7 +1,7 @@
 """Goodput gain in a deep buffer.
 
 Question: on which paths with a 10 MB buffer is CUBIC's goodput higher, and by how much?
-Method: each controller alone for 60 s on 64 paths, with 10 and with 50 MB; gain (1) of the paper, in per cent.
+Method: each controller alone for 60 s on 64 paths, with 10 and with 50 MB; gain (1) of the paper.
 Prediction: CUBIC is ahead except where the BDP exceeds the buffer, by 34 % at most; 50 MB look like 10 MB.
 """
 

@@ -54,12 +54,12 @@ def _judge(data: Data) -> list[Check]:
         frame = _grid.pairs(runs, "retransmits").filter(pl.col("buffer_bdp") < 1)
         return _grid.share(frame, pl.col("bbr1") >= 10 * pl.col("cubic"))
 
-    bbr, cubic = ({size: loss(name, size) for name, size in _PAPER if name == one} for one in _grid.CONTROLLERS)
+    losses = {(name, buffer): loss(name, buffer) for name, buffer in _PAPER}
     return [
         more(
             "BBR's loss over CUBIC's at 100 KB",
-            bbr[_grid.SHALLOW_KB],
-            cubic[_grid.SHALLOW_KB],
+            losses["bbr1", _grid.SHALLOW_KB],
+            losses["cubic", _grid.SHALLOW_KB],
             paper="often 10 times",
             least=3,
         ),
@@ -73,21 +73,21 @@ def _judge(data: Data) -> list[Check]:
         ),
         more(
             "BBR's loss at 100 KB over that at 10 MB",
-            bbr[_grid.SHALLOW_KB],
-            bbr[_grid.DEEP_KB],
+            losses["bbr1", _grid.SHALLOW_KB],
+            losses["bbr1", _grid.DEEP_KB],
             paper="10.1 % to 0.8 %",
             least=3,
         ),
         more(
             "CUBIC's loss over BBR's at 10 MB",
-            cubic[_grid.DEEP_KB],
-            bbr[_grid.DEEP_KB],
+            losses["cubic", _grid.DEEP_KB],
+            losses["bbr1", _grid.DEEP_KB],
             paper="1.3 % to 0.8 %",
         ),
         *(
             within(
                 f"Average loss of {_NAMES[name]} at {buffer:,} KB",
-                (bbr if name == "bbr1" else cubic)[buffer],
+                losses[name, buffer],
                 paper=f"{value} %",
                 least=0.5 * value,
                 most=1.5 * value,

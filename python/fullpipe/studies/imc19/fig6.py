@@ -109,9 +109,9 @@ def _judge(data: Data) -> list[Check]:
 
 CLAIM = Claim(
     source="figure 6",
-    says="In the shallow buffer case, BBR typically has lower latency. For a deep buffer, Cubic has lower latency "
-    "when the BDP is small. We also experimented with 10MB flows, and found that BBR has lower latency in "
-    "almost all cases.",
+    says="In the shallow buffer case, BBR typically has lower latency. For a deep buffer, Cubic has lower "
+    "latency when the BDP is small. We also experimented with 10MB flows, and found that BBR has lower "
+    "latency in almost all cases.",
     worlds=("sim",),
     grid=Grid(
         factors={

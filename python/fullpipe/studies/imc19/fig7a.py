@@ -108,7 +108,7 @@ CLAIM = Claim(
     measure=_loss.measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for where each BBR leaves the top, and at the dashed lines, the last of which is not reached.",
+    look_at="Look for where each BBR leaves the top; the last of the dashed lines is not reached.",
     seeds=5,
     quick_seeds=1,
 )

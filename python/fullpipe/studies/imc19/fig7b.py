@@ -59,7 +59,7 @@ def _judge(data: Data) -> list[Check]:
         more(
             "BBR at its peak over BBR at the highest loss",
             data.values("retransmits", controller="bbr1", loss_pct=peak),
-            data.values("retransmits", controller="bbr1", loss_pct=data.runs["loss_pct"].max()),
+            data.values("retransmits", controller="bbr1", loss_pct=data.most("loss_pct")),
             paper="after the cliff fewer retransmissions",
             least=2,
         ),
@@ -84,8 +84,9 @@ def _mean(data: Data, loss: float) -> float:
 
 CLAIM = Claim(
     source="figure 7(b)",
-    says="BBR reaches its peak retransmissions around the loss rate cliff point: before it the goodput is stable "
-    "but the loss rate is increasing; after it, goodput decreases, resulting in fewer packets sent.",
+    says="BBR reaches its peak retransmissions around the loss rate cliff point: before it the goodput is "
+    "stable but the loss rate is increasing; after it, goodput decreases, resulting in fewer packets "
+    "sent.",
     worlds=("sim", "kernel"),
     grid=_loss.GRID,
     measure=_loss.measure,

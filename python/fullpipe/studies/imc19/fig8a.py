@@ -7,6 +7,7 @@ Prediction: BBR has 94 % at 10 KB; they are even near 5 MB; CUBIC has three time
 """
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -40,13 +41,11 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 
 def _even_bytes(runs: pl.DataFrame) -> float:
-    """The buffer at which shares cross one half from above for the last time, between points, in logarithms."""
+    """The last buffer at which BBR's share falls below one half, between points, in logarithms."""
     points = runs.drop_nulls("bbr_share").sort("scaled_bytes").select("scaled_bytes", "bbr_share").rows()
     crossings = [
-        math.exp(
-            math.log(before) + (math.log(after) - math.log(before)) * (high - 0.5) / (high - low)
-        )
-        for (before, high), (after, low) in zip(points, points[1:], strict=False)
+        math.exp(math.log(before) + (math.log(after) - math.log(before)) * (high - 0.5) / (high - low))
+        for (before, high), (after, low) in pairwise(points)
         if high >= 0.5 > low
     ]
     return crossings[-1] if crossings else float("nan")
@@ -98,9 +97,9 @@ def _judge(data: Data) -> list[Check]:
 
 CLAIM = Claim(
     source="figure 8(a)",
-    says="For a small buffer size (10KB), BBR utilizes 94% of the network goodput value. When the buffer size is "
-    "large (10MB), Cubic utilizes 3× more bandwidth than BBR. Under moderate buffer sizes (~5MB), BBR and "
-    "Cubic evenly share the bandwidth.",
+    says="For a small buffer size (10KB), BBR utilizes 94% of the network goodput value. When the buffer "
+    "size is large (10MB), Cubic utilizes 3× more bandwidth than BBR. Under moderate buffer sizes "
+    "(~5MB), BBR and Cubic evenly share the bandwidth.",
     worlds=("sim", "kernel"),
     grid=_together.grid(
         (

@@ -1,9 +1,9 @@
 """A second, hidden bottleneck.
 
 Question: why does CUBIC's share not grow with the router's buffer on a wide-area path?
-Method: as figure 8(a), with 7 ms more of RTT and, behind the router, a link with a buffer of 20 KB that nobody
-configured. The paper infers its buffer and says nothing of its rate; here it is 5 % below the router's, for it
-must be the narrower. The router's buffer goes from 5 KB to 10 MB.
+Method: as figure 8(a), with 7 ms more of RTT and, behind the router, a link with a buffer of 20 KB that
+nobody configured. The paper infers its buffer and says nothing of its rate; here it is 5 % below the
+router's, for it must be the narrower. The router's buffer goes from 5 KB to 10 MB.
 Prediction: shares and BBR's retransmissions stop changing once the router's buffer passes 20 KB.
 """
 
@@ -75,7 +75,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 def _judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_bytes"].unique().to_list())
     beyond = [buffer for buffer in buffers if buffer >= _HIDDEN_BYTES]
-    seconds = float(data.runs["seconds"].max() or 0)  # type: ignore[arg-type]
+    seconds = data.most("seconds")
 
     def spread(chosen: list[int]) -> float:
         """How much BBR's mean share differs between buffers."""
@@ -116,11 +116,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             "BBR's retransmissions a minute at the largest buffer",
-            [
-                count * 60 / seconds
-                for count in data.values("bbr_retransmits", buffer_bytes=buffers[-1])
-                if seconds
-            ],
+            [count * 60 / seconds for count in data.values("bbr_retransmits", buffer_bytes=buffers[-1])],
             paper="around 500",
             least=_SETTLED / 3,
             most=_SETTLED * 3,

@@ -2,8 +2,8 @@
 
 Question: how much more goodput can choosing the right controller give?
 Method: each controller alone for 60 s on the 320 paths; the largest gain of either over the other.
-Prediction: up to 200 % for BBR where the buffer is much smaller than the BDP; up to 30 % for CUBIC where it is
-deep.
+Prediction: up to 200 % for BBR where the buffer is much smaller than the BDP; up to 30 % for CUBIC where it
+is deep.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.layer(even, dots).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "BBR's goodput gain against the buffer in BDP", "one dot a path; above the line BBR is ahead"
+        data, panel, "BBR's goodput gain against the buffer in BDP", "one dot a path; above 0 BBR is ahead"
     )
 
 

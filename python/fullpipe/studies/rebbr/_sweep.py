@@ -1,0 +1,103 @@
+"""Goodput of one flow under random loss on the report's path, for several of its claims.
+
+Mahimahi's queue is unlimited; 100 MB are more than any flow here can fill in a minute.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Data, Grid, Row, Trial
+
+LOSSES_PCT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 15, 20, 30, 50)
+_SHORT_PCT = (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)
+
+
+def _document(controller: str, loss_pct: float, rate_mbps: int, seconds: int) -> dict[str, Any]:
+    return {
+        "duration": f"{seconds} s",
+        "path": {
+            "rate": f"{rate_mbps} Mbit/s",
+            "rtt": "100 ms",
+            "buffer": "100 MB",
+            "loss": f"{loss_pct} %",
+        },
+        "flows": [{"controller": controller}],
+        "record": {"series": False},
+    }
+
+
+def grid(
+    controllers: Sequence[str],
+    rates_mbps: Sequence[int] = (100,),
+    kernel: Mapping[str, Sequence[Any]] | None = None,
+) -> Grid:
+    """The sweep; the short form has 8 of the 14 losses and 30 s."""
+    return Grid(
+        factors={
+            "controller": tuple(controllers),
+            "loss_pct": LOSSES_PCT,
+            "rate_mbps": tuple(rates_mbps),
+            "seconds": (60,),
+        },
+        quick={"loss_pct": _SHORT_PCT, "seconds": (30,)},
+        tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
+        kernel=kernel or {},
+        document=_document,
+    )
+
+
+def measure(trial: Trial) -> Row:
+    """Goodput, also as a part of what the link can deliver at that loss."""
+    goodput = take.goodput_mbps(trial.run)
+    kept = 1 - trial.factors["loss_pct"] / 100
+    return {
+        "goodput_mbps": goodput,
+        "of_ceiling": goodput / (trial.factors["rate_mbps"] * take.payload_share(trial) * kept),
+    }
+
+
+def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
+    """Lines of goodput against loss, one panel a rate."""
+
+    def draw(data: Data) -> alt.TopLevelMixin:
+        frame = charts.means(data, ["controller", "loss_pct", "rate_mbps"], "of_ceiling")
+
+        def panel(part: Data) -> Any:
+            ours = frame.filter(pl.col("world") == part.worlds[0])
+            x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(type="log", domain=[0.001, 50]))
+            rates = ours["rate_mbps"].unique().sort(descending=True).to_list()
+            panels = [
+                charts.points(
+                    ours.filter(pl.col("rate_mbps") == rate),
+                    x,
+                    "goodput, of link rate × (1 − p)",
+                    charts.controllers(ours),
+                    domain=[0, 1],
+                ).properties(
+                    width=charts.WIDTH,
+                    height=charts.HEIGHT,
+                    title=alt.TitleParams(f"{rate} Mbit/s", fontSize=12),
+                )
+                for rate in rates
+            ]
+            return alt.hconcat(*panels) if len(panels) > 1 else panels[0]
+
+        return charts.worlds(data, panel, title, "60 s, 100 ms, a queue without limit")
+
+    return draw
+
+
+def fall_pct(runs: pl.DataFrame) -> float:
+    """The lowest loss at which a flow has less than half of what the link delivers; NaN: none."""
+    fallen = runs.filter(pl.col("of_ceiling") < 0.5)["loss_pct"].min()
+    return float(fallen) if isinstance(fallen, int | float) else float("nan")
+
+
+def falls_pct(data: Data, controller: str, rate_mbps: int) -> list[float]:
+    """That loss, a seed each."""
+    part = data.runs.filter((pl.col("controller") == controller) & (pl.col("rate_mbps") == rate_mbps))
+    return [fall_pct(runs) for _, runs in part.group_by("seed", maintain_order=True)]

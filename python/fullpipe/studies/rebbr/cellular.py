@@ -1,0 +1,122 @@
+"""A cellular delivery trace.
+
+Question: how do BBR and CUBIC follow a link whose rate changes all the time, with and without loss?
+Method: one flow for 60 s over a synthetic trace between 1.2 and 14.4 Mbit/s (see scenarios/cellular.toml),
+100 ms, Mahimahi's unlimited queue; random loss of none, 0.1 and 1 %. The short form runs 30 s.
+Prediction: without loss CUBIC fills the link at the price of seconds of queue, BBR keeps close to its rate
+with a fraction of the delay; with 1 % of loss CUBIC falls behind.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.rebbr import _trace
+
+# Start-up is over by then.
+_STEADY_S = 5.0
+
+
+def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
+    return {
+        "duration": f"{seconds} s",
+        "path": {"trace": _trace.file(), "rtt": "100 ms", "buffer": "100 MB", "loss": f"{loss_pct} %"},
+        "flows": [{"controller": controller}],
+        "record": {"interval": "100 ms"},
+    }
+
+
+def _measure(trial: Trial) -> Row:
+    frame = take.samples(trial.run, after_s=min(_STEADY_S, trial.factors["seconds"] / 2))
+    return {
+        "goodput_mbps": take.goodput_mbps(trial.run),
+        "rtt_ms": take.median(frame, "srtt_ms"),
+        "rtt_p95_ms": take.quantile(frame, "srtt_ms", 0.95),
+    }
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = data.runs.group_by("world", "controller", "loss_pct", maintain_order=True).agg(
+        pl.col("goodput_mbps", "rtt_ms").mean()
+    )
+
+    def panel(part: Data) -> Any:
+        ours = frame.filter(pl.col("world") == part.worlds[0])
+        base = alt.Chart(charts.values(ours)).encode(
+            x=alt.X("rtt_ms:Q", title="median RTT, ms", scale=alt.Scale(type="log", nice=True)),
+            y=alt.Y("goodput_mbps:Q", title="goodput, Mbit/s", scale=alt.Scale(zero=True)),
+            color=charts.controllers(ours),
+        )
+        dots = base.mark_point(filled=True, size=70, opacity=1)
+        words = base.transform_calculate(loss="datum.loss_pct + ' % loss'")
+        return alt.layer(dots, words.mark_text(dy=-11).encode(text="loss:N")).properties(
+            width=charts.WIDTH, height=charts.HEIGHT
+        )
+
+    return charts.worlds(
+        data, panel, "Goodput and delay over a cellular trace", f"mean rate {_trace.mean_mbps():.1f} Mbit/s"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    def of(column: str, controller: str, loss: float) -> list[float]:
+        return data.values(column, controller=controller, loss_pct=loss)
+
+    mean = _trace.mean_mbps() * 1448 / 1500
+    return [
+        within(
+            "BBR without loss, of the trace's mean rate",
+            [value / mean for value in of("goodput_mbps", "bbr1", 0)],
+            paper="to be compared; ours: most of it",
+            least=0.7,
+        ),
+        within(
+            "CUBIC without loss, of the trace's mean rate",
+            [value / mean for value in of("goodput_mbps", "cubic", 0)],
+            paper="to be compared; ours: most of it",
+            least=0.8,
+        ),
+        more(
+            "CUBIC's median RTT over BBR's without loss",
+            of("rtt_ms", "cubic", 0),
+            of("rtt_ms", "bbr1", 0),
+            paper="to be compared; ours: CUBIC fills the queue",
+            least=2,
+        ),
+        more(
+            "BBR over CUBIC at 1 %",
+            of("goodput_mbps", "bbr1", 1),
+            of("goodput_mbps", "cubic", 1),
+            paper="to be compared; ours: BBR keeps the rate",
+            least=1.5,
+        ),
+        more(
+            "CUBIC without loss over CUBIC at 1 %",
+            of("goodput_mbps", "cubic", 0),
+            of("goodput_mbps", "cubic", 1),
+            paper="to be compared; ours: gives way",
+            least=1.5,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="section 3, plan",
+    says="We would like to see how BBR behaves on a lossy cellular link trace compared to CUBIC.",
+    worlds=("sim", "kernel"),
+    grid=Grid(
+        factors={"controller": ("bbr1", "cubic"), "loss_pct": (0, 0.1, 1), "seconds": (60,)},
+        quick={"seconds": (30,)},
+        tiny={"loss_pct": (0, 1), "seconds": (3,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    look_at="Look for the upper left: rate without delay.",
+    seeds=5,
+    quick_seeds=1,
+)

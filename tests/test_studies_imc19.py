@@ -1,0 +1,195 @@
+"""The claims of imc19 and rebbr: each in its tiny form, and each judge against data that must fail."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import SCENARIOS
+from fullpipe.studies import catalogue, write
+from fullpipe.studies import run as running
+from fullpipe.studies.catalogue import Built
+from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict
+from fullpipe.studies.imc19 import _draw, _grid, _loss, _tree
+from fullpipe.studies.rebbr import _trace
+from fullpipe.studies.run import Plan, Result
+from fullpipe.sweeps.store import Store
+
+CLAIMS = [claim for name in ("imc19", "rebbr") for claim in catalogue.study(name).claims]
+every_claim = pytest.mark.parametrize("built", CLAIMS, ids=lambda built: built.id)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One for all, so that claims share their runs as a study does."""
+    return Store(tmp_path_factory.mktemp("study"))
+
+
+def tiny(built: Built, store: Store) -> Result:
+    plan = Plan(built, Size.TINY, ("sim",), seeds=1, repetitions=1)
+    return running.examine(plan, store, running.carry_out([plan], store))
+
+
+def checks(built: Built, runs: pl.DataFrame) -> list[Check]:
+    return list(built.claim.judge(Data(runs, pl.DataFrame())))
+
+
+def made(built: Built, columns: list[str], value: float) -> pl.DataFrame:
+    """Runs of the whole grid, two seeds, in which nothing makes a difference."""
+    return pl.DataFrame(
+        [
+            {"world": "sim", "seed": seed, **cell.factors, **dict.fromkeys(columns, value)}
+            for cell in built.claim.grid.cells(Size.FULL)
+            for seed in (1, 2)
+        ],
+        infer_schema_length=None,
+    )
+
+
+@every_claim
+def test_a_claim_runs_in_its_tiny_form_and_is_written(built: Built, store: Store, tmp_path: Path) -> None:
+    result = tiny(built, store)
+    if result.plan.waiting is not None:
+        pytest.skip(result.plan.waiting)
+    assert result.data.runs.height
+    assert not result.notes
+    assert [finding.world for finding in result.findings] == ["sim"]
+    assert result.findings[0].checks
+    write.claim(result, tmp_path)
+    assert (tmp_path / "figures" / f"{built.name}.svg").stat().st_size > 1000
+
+
+@every_claim
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_where_nothing_makes_a_difference_no_claim_is_reproduced(
+    built: Built, store: Store, value: float
+) -> None:
+    result = tiny(built, store)
+    if result.plan.waiting is not None:
+        pytest.skip(result.plan.waiting)
+    known = {"world", "seed", *built.claim.grid.factors}
+    columns = [name for name in result.data.runs.columns if name not in known]
+    runs = made(built, columns, value)
+    if "scaled_bytes" in columns:  # The buffer by another name.
+        runs = runs.with_columns(pl.col("buffer_bytes").alias("scaled_bytes"))
+    found = Finding("sim", checks(built, runs))
+    assert found.verdict is Verdict.NOT, found.reason
+
+
+@every_claim
+def test_controllers_exchanged_are_not_reproduced(built: Built, store: Store) -> None:
+    result = tiny(built, store)
+    if result.plan.waiting is not None:
+        pytest.skip(result.plan.waiting)
+    swap = {"bbr1": "cubic", "cubic": "bbr1"}
+    runs = result.data.runs
+    if "controller" in runs.columns:
+        runs = runs.with_columns(pl.col("controller").replace(swap))
+    assert Finding("sim", checks(built, runs)).verdict is not Verdict.REPRODUCED
+
+
+def test_every_listed_claim_is_built() -> None:
+    for paper in ("imc19", "rebbr"):
+        assert [
+            one.id for one in catalogue.listed() if one.paper == paper and not catalogue.built(one.id)
+        ] == []
+
+
+def test_claims_on_the_same_path_share_its_run() -> None:
+    def keys(name: str) -> set[str]:
+        built = catalogue.built(name)
+        assert built is not None
+        return {task.key for task in Plan(built, Size.QUICK, ("sim",), 1, 1).tasks}
+
+    assert keys("imc19.fig5a") < keys("imc19.fig4")
+    assert keys("imc19.fig5b") < keys("imc19.fig4")
+    assert keys("imc19.fig7a") == keys("imc19.fig7b")
+    assert keys("imc19.table1") == keys("imc19.fig8a")
+
+
+def test_the_whole_grid_is_that_of_the_paper() -> None:
+    built = catalogue.built("imc19.headline")
+    assert built is not None
+    cells = built.claim.grid.cells(Size.FULL)
+    assert len(cells) == 640
+    assert built.claim.seeds_of(Size.FULL) == 5
+    assert built.claim.seeds_of(Size.QUICK) == 1
+
+
+def paths(wins: pl.Expr) -> pl.DataFrame:
+    """All 320 paths, with a rule for who wins."""
+    rows = [
+        {"rate_mbps": rate, "rtt_ms": rtt, "buffer_kb": buffer, "bdp_kb": rate * rtt / 8}
+        for rate in _grid.RATES_MBPS
+        for rtt in _grid.RTTS_MS
+        for buffer in _grid.BUFFERS_KB
+    ]
+    return pl.DataFrame(rows).with_columns(wins.alias("bbr_wins"))
+
+
+def test_a_tree_finds_a_rule_that_is_there() -> None:
+    tree = _tree.fit(paths(pl.col("bdp_kb") > 700))
+    assert tree is not None
+    assert tree.mean == tree.median == tree.held_out == 1.0
+    assert len(tree.nodes) == 3
+    top = tree.nodes[0]
+    assert top.condition is not None and top.condition.startswith("BDP ≤")
+    assert (top.bbr + top.cubic, top.gini > 0) == (240, True)  # Three quarters of the paths.
+    low = tree.nodes[top.left or 0]
+    assert (low.decision, low.bbr, low.gini) == ("CUBIC", 0, 0.0)
+    assert tree.rules().splitlines()[0] == f"if {top.condition}:"
+    assert tree.rules().splitlines()[1] == f"    use CUBIC ({low.cubic} of {low.cubic} paths)"
+    assert json.loads(json.dumps(tree.about()))["nodes"][0]["condition"] == top.condition
+
+
+def test_a_tree_finds_no_rule_in_chance() -> None:
+    # As good as drawn by lot: the parity of a product that no condition can follow.
+    chance = (pl.int_range(pl.len()) * 7919 % 101 % 2) == 0
+    tree = _tree.fit(paths(chance))
+    assert tree is not None
+    assert tree.mean < 0.65
+    assert tree.mean - tree.majority < 0.05
+
+
+def test_too_few_of_a_class_make_no_tree_and_are_drawn_as_that() -> None:
+    assert _tree.fit(paths(pl.lit(True))) is None
+    assert "too few" in json.dumps(_draw.draw(None, "title").to_dict())
+
+
+def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
+    tree = _tree.fit(paths(pl.col("bdp_kb") > pl.col("buffer_kb")))
+    assert tree is not None
+    drawn = json.dumps(_draw.draw(tree, "title").to_dict())
+    for node in tree.nodes:
+        assert f"[{node.bbr}, {node.cubic}]" in drawn
+    pure = next(node for node in tree.nodes if node.gini == 0 and node.decision == "BBR")
+    assert pure.condition is None
+    assert "#e58139" in drawn  # scikit-learn's orange, unmixed.
+
+
+def test_gains_are_those_of_formula_1() -> None:
+    # The paper's own numbers for 500 Mbit/s, 200 ms.
+    rows = [
+        {"rate_mbps": 500, "rtt_ms": 200, "buffer_kb": 100, "controller": name, "goodput_mbps": value}
+        for name, value in (("bbr1", 386.0), ("cubic", 179.6))
+    ]
+    found = _grid.gains(pl.DataFrame(rows)).row(0, named=True)
+    assert round(found["gain_pct"]) == 115
+    assert found["buffer_bdp"] == 100 / 12_500
+
+
+def test_a_cliff_is_found_between_two_points() -> None:
+    assert _loss.cliff_pct(1.25) == pytest.approx(20)
+    rows = [
+        {"seed": 1, "controller": "bbr1", "loss_pct": loss, "of_ceiling": part}
+        for loss, part in ((10, 0.9), (18, 0.8), (22, 0.2), (30, 0.1))
+    ]
+    data = Data(pl.DataFrame(rows), pl.DataFrame())
+    assert _loss.cliffs_pct(data, "bbr1") == [20.0]
+
+
+def test_the_trace_is_that_of_the_scenario() -> None:
+    file = SCENARIOS / "traces" / "cellular-synthetic.trace"
+    assert [int(line) for line in file.read_text().split()] == _trace.opportunities_ms()
+    assert Path(_trace.file()).read_text() == file.read_text()
