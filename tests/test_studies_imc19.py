@@ -10,7 +10,7 @@ from conftest import SCENARIOS
 from fullpipe.studies import catalogue, write
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict
+from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
 from fullpipe.studies.imc19 import _draw, _grid, _loss, _tree
 from fullpipe.studies.rebbr import _trace
 from fullpipe.studies.run import Plan, Result
@@ -77,16 +77,43 @@ def test_where_nothing_makes_a_difference_no_claim_is_reproduced(
     assert found.verdict is Verdict.NOT, found.reason
 
 
-@every_claim
-def test_controllers_exchanged_are_not_reproduced(built: Built, store: Store) -> None:
-    result = tiny(built, store)
-    if result.plan.waiting is not None:
-        pytest.skip(result.plan.waiting)
-    swap = {"bbr1": "cubic", "cubic": "bbr1"}
-    runs = result.data.runs
-    if "controller" in runs.columns:
-        runs = runs.with_columns(pl.col("controller").replace(swap))
-    assert Finding("sim", checks(built, runs)).verdict is not Verdict.REPRODUCED
+PAPERS_RETX = {("bbr1", 100): 235_798, ("bbr1", 10_000): 0, ("cubic", 100): 1649, ("cubic", 10_000): 471}
+
+
+@pytest.mark.parametrize(("exchanged", "verdict"), [(False, Verdict.REPRODUCED), (True, Verdict.NOT)])
+def test_the_papers_own_counts_are_reproduced_and_exchanged_they_are_not(
+    exchanged: bool, verdict: Verdict
+) -> None:
+    built = catalogue.built("imc19.retx")
+    assert built is not None
+    other = {"bbr1": "cubic", "cubic": "bbr1"}
+    rows = []
+    for cell in built.claim.grid.cells(Size.FULL):
+        name = cell.factors["controller"]
+        counted = PAPERS_RETX[other[name] if exchanged else name, cell.factors["buffer_kb"]]
+        rows += [{"world": "sim", "seed": seed, **cell.factors, "retransmits": counted} for seed in (1, 2, 3)]
+    assert Finding("sim", checks(built, pl.DataFrame(rows))).verdict is verdict
+
+
+def test_counts_of_another_magnitude_are_reproduced_in_shape() -> None:
+    built = catalogue.built("imc19.retx")
+    assert built is not None
+    rows = [
+        {"world": "sim", "seed": 1, **cell.factors, "retransmits": 100 * PAPERS_RETX[key]}
+        for cell in built.claim.grid.cells(Size.FULL)
+        if (key := (cell.factors["controller"], cell.factors["buffer_kb"]))
+    ]
+    assert Finding("sim", checks(built, pl.DataFrame(rows))).verdict is Verdict.IN_SHAPE
+
+
+def test_nothing_is_not_over_nothing_and_what_is_missing_is_not_over_anything() -> None:
+    assert not more("equal", [0.0], [0.0], paper="").met
+    assert not more("equal", [2.0], [2.0], paper="").met
+    assert not more("missing", [], [1.0], paper="").met
+    assert not more("missing", [1.0], [], paper="").met
+    assert not more("missing", [1.0], [float("nan")], paper="").met
+    assert more("something over nothing", [1.0], [0.0], paper="", least=1000).met
+    assert more("more", [2.1], [2.0], paper="").met
 
 
 def test_every_listed_claim_is_built() -> None:

@@ -6,7 +6,7 @@ A claim's verdict follows from its checks alone, by one rule (`Finding.verdict`)
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -257,15 +257,17 @@ def more(
     most: float | None = None,
     shape: bool = True,
 ) -> Check:
-    """A check of an ordering: one value is over `least` times another, seed by seed where seeds match."""
+    """A check of an ordering: one value is over `least` times another, seed by seed where seeds match.
+
+    Just as large is not over it. What is missing on either side is nothing measured.
+    """
     if len(larger) == len(smaller):
         pairs = list(zip(larger, smaller, strict=True))
     else:
         pairs = [(_mean(larger), _mean(smaller))]
-    ratios = [over / under if under > 0 else math.copysign(math.inf, over) for over, under in pairs]
-    # Nothing at all below something is as far apart as one likes.
-    ratios = [min(ratio, _FAR) for ratio in ratios]
-    return within(what, ratios, paper=paper, least=least, most=most, unit="times", shape=shape)
+    ratios = [_ratio(over, under) for over, under in pairs]
+    check = within(what, ratios, paper=paper, least=least, most=most, unit="times", shape=shape)
+    return replace(check, met=check.met and check.ours is not None and check.ours.mean > least)
 
 
 def number(value: float) -> str:
@@ -275,6 +277,15 @@ def number(value: float) -> str:
     digits = 2 - math.floor(math.log10(abs(value)))
     shown = f"{value:,.{min(6, max(0, digits))}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _ratio(over: float, under: float) -> float:
+    if math.isnan(over) or math.isnan(under):
+        return math.nan
+    if over == under:  # Also where there is nothing on both sides.
+        return 1.0
+    # Something over nothing at all is as far apart as one likes.
+    return min(over / under, _FAR) if under > 0 else _FAR
 
 
 def _mean(values: Sequence[float]) -> float:

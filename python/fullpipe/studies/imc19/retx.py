@@ -27,7 +27,7 @@ _FACTOR = 3.0
 
 
 def _document(burst_kb: int, **path: Any) -> dict[str, Any]:
-    document = _grid.document(**path)
+    document = _grid.document(memory=_grid.MAX, **path)
     if burst_kb:
         document["path"]["burst"] = f"{burst_kb} KB"
     return document
@@ -112,7 +112,6 @@ CLAIM = Claim(
             "rate_mbps": (_RATE_MBPS,),
             "rtt_ms": (25,),
             "buffer_kb": (_grid.SHALLOW_KB, _grid.DEEP_KB),
-            "memory": (_grid.MAX,),
             "burst_kb": _BURSTS_KB,
             "seconds": (_SECONDS,),
         },
