@@ -53,7 +53,8 @@ def test_a_claim_runs_in_its_tiny_form_and_is_written(built: Built, store: Store
     if result.plan.waiting is not None:
         pytest.skip(result.plan.waiting)
     assert result.data.runs.height
-    assert not result.notes
+    # What the data show of a miss is said in words, with numbers that there are.
+    assert not [note for note in result.notes if "failed" in note or "nan" in note]
     assert [finding.world for finding in result.findings] == ["sim"]
     assert result.findings[0].checks
     write.claim(result, tmp_path)

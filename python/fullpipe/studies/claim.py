@@ -213,6 +213,8 @@ class Claim:
     needs: str | None = None  # What is being built, without which its scenarios may be refused.
     # Files besides the figure, for people and programs: Data -> text by name, e.g. "rules.txt".
     texts: Callable[[Data], Mapping[str, str]] | None = None
+    # Where something was missed: sentences on what the data show of it.
+    explain: Callable[[Data], Sequence[str]] | None = None
     seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
     quick_seeds: int = 3  # and in short forms.
 
