@@ -196,6 +196,22 @@ def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
     assert "#e58139" in drawn  # scikit-learn's orange, unmixed.
 
 
+def test_rules_and_trees_are_written_for_people_and_programs() -> None:
+    built = catalogue.built("imc19.fig4")
+    assert built is not None and built.claim.texts is not None
+    rows = []
+    for cell in built.claim.grid.cells(Size.FULL):
+        factors = cell.factors
+        # BBR is ahead wherever the BDP exceeds the buffer.
+        deep = factors["buffer_kb"] >= factors["rate_mbps"] * factors["rtt_ms"] / 8
+        ahead = deep == (factors["controller"] == "cubic")
+        rows.append({"world": "sim", "seed": 1, **factors, "goodput_mbps": 2.0 if ahead else 1.0})
+    texts = built.claim.texts(Data(pl.DataFrame(rows), pl.DataFrame()))
+    assert texts["rules.txt"].startswith("# sim, maximum TCP memory; right on ")
+    assert "use BBR (" in texts["rules.txt"] and "use CUBIC (" in texts["rules.txt"]
+    assert set(json.loads(texts["trees.json"])) == {"sim max", "sim ubuntu-18.10"}
+
+
 def test_gains_are_those_of_formula_1() -> None:
     # The paper's own numbers for 500 Mbit/s, 200 ms.
     rows = [

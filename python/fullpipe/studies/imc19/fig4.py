@@ -70,7 +70,7 @@ def _texts(data: Data) -> dict[str, str]:
                 f"# {world}, {_MEMORY[memory]}; right on {tree.mean:.1%} of paths it has not seen "
                 f"(mean of {len(tree.folds)} folds)\n{tree.rules()}"
             )
-    return {"trees.json": json.dumps(about, indent=1), "rules.txt": "\n".join(rules)}
+    return {"trees.json": json.dumps(about, indent=1), "rules.txt": "\n".join(rules)} if rules else {}
 
 
 def _judge(data: Data) -> list[Check]:

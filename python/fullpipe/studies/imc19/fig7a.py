@@ -8,6 +8,7 @@ Prediction: 1 - 1/gain: 20 % for BBR and 9 % for BBR_1.1. BBR_1.5 falls well bef
 above 20 % is taken for a policer.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -111,7 +112,8 @@ def _explain(data: Data) -> list[str]:
     for name in ("bbr1", "bbr1:probe_gain=1.5"):
         off = "bbr1:lt_bw=0" if name == "bbr1" else f"{name},lt_bw=0"
         with_it, without = (_loss.cliffs_pct(data.of("sim"), one) for one in (name, off))
-        if with_it and without:
+        known = [one for one in (*with_it, *without) if math.isfinite(one)]
+        if with_it and without and len(known) == len(with_it) + len(without):
             said.append(
                 f"{_loss.NAMES[name]} falls at {number(sum(with_it) / len(with_it))} % with its detector of "
                 f"policers and at {number(sum(without) / len(without))} % without, where equation (3) has "

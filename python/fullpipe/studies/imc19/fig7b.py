@@ -5,6 +5,7 @@ Method: the runs of figure 7(a): 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, ran
 Prediction: at its cliff: up to there the rate stays and the loss grows, beyond it the rate falls.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -79,7 +80,7 @@ def _judge(data: Data) -> list[Check]:
 
 def _explain(data: Data) -> list[str]:
     peaks, cliffs = (find(data.of("sim"), "bbr1") for find in (_loss.peaks_pct, _loss.cliffs_pct))
-    if not peaks:
+    if not peaks or not all(math.isfinite(one) for one in cliffs):
         return []
     return [
         f"BBR's peak is at {number(sum(peaks) / len(peaks))} % because its cliff is at "

@@ -122,7 +122,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for where the dots cross the line: the buffer of about one BDP.",
+    look_at="Look for the buffer, in BDP, at which the dots come down to the line.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
 )
