@@ -1,4 +1,4 @@
-"""The claims of imc19 and rebbr: each in its tiny form, and each judge against data that must fail."""
+"""The claims of imc19 and rebbr: judges against data that must fail, the tree, and what claims share."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from conftest import SCENARIOS
-from fullpipe.studies import catalogue, write
+from fullpipe.studies import catalogue
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
@@ -48,17 +48,9 @@ def made(built: Built, columns: list[str], value: float) -> pl.DataFrame:
 
 
 @every_claim
-def test_a_claim_runs_in_its_tiny_form_and_is_written(built: Built, store: Store, tmp_path: Path) -> None:
+def test_what_the_data_show_of_a_miss_is_said_with_numbers_that_there_are(built: Built, store: Store) -> None:
     result = tiny(built, store)
-    if result.plan.waiting is not None:
-        pytest.skip(result.plan.waiting)
-    assert result.data.runs.height
-    # What the data show of a miss is said in words, with numbers that there are.
-    assert not [note for note in result.notes if "failed" in note or "nan" in note]
-    assert [finding.world for finding in result.findings] == ["sim"]
-    assert result.findings[0].checks
-    write.claim(result, tmp_path)
-    assert (tmp_path / "figures" / f"{built.name}.svg").stat().st_size > 1000
+    assert not [line for line in result.because if "nan" in line]
 
 
 @every_claim

@@ -282,10 +282,8 @@ def number(value: float) -> str:
 
 
 def _ratio(over: float, under: float) -> float:
-    if math.isnan(over) or math.isnan(under):
-        return math.nan
-    if over == under:  # Also where there is nothing on both sides.
-        return 1.0
+    if math.isnan(over) or math.isnan(under) or (over <= 0 and under <= 0):
+        return math.nan  # Nothing over nothing is no ratio.
     # Something over nothing at all is as far apart as one likes.
     return min(over / under, _FAR) if under > 0 else _FAR
 

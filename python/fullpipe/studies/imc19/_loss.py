@@ -87,7 +87,7 @@ def cliffs_pct(data: Data, controller: str) -> list[float]:
 
 
 def _crossing(runs: pl.DataFrame) -> float:
-    points = runs.select("loss_pct", "of_ceiling").rows()
+    points = runs.select("loss_pct", "of_ceiling").drop_nulls().rows()
     for (before, high), (after, low) in pairwise(points):
         if high >= _FALLEN > low:
             return float(before + (after - before) * (high - _FALLEN) / (high - low))
