@@ -213,6 +213,8 @@ class Claim:
     needs: str | None = None  # What is being built, without which its scenarios may be refused.
     # Files besides the figure, for people and programs: Data -> text by name, e.g. "rules.txt".
     texts: Callable[[Data], Mapping[str, str]] | None = None
+    # Where something was missed: sentences on what the data show of it.
+    explain: Callable[[Data], Sequence[str]] | None = None
     seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
     quick_seeds: int = 3  # and in short forms.
 
@@ -280,10 +282,8 @@ def number(value: float) -> str:
 
 
 def _ratio(over: float, under: float) -> float:
-    if math.isnan(over) or math.isnan(under):
-        return math.nan
-    if over == under:  # Also where there is nothing on both sides.
-        return 1.0
+    if math.isnan(over) or math.isnan(under) or (over <= 0 and under <= 0):
+        return math.nan  # Nothing over nothing is no ratio.
     # Something over nothing at all is as far apart as one likes.
     return min(over / under, _FAR) if under > 0 else _FAR
 

@@ -71,8 +71,8 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
         parts.append(figure(number, result["name"], svg, result["look_at"]))
     if any(one["checks"] for one in result["findings"]):
         parts.append(_checks(result["findings"]))
-    if result["notes"]:
-        listed = "".join(f"<li>{text(note)}</li>" for note in result["notes"])
+    if notes := [*result.get("because", []), *result["notes"]]:
+        listed = "".join(f"<li>{text(note)}</li>" for note in notes)
         parts.append(f'<div class="note"><ul>{listed}</ul></div>')
     parts.append(f'<p class="quiet">{text(_provenance(result))}</p></section>')
     return "".join(parts)

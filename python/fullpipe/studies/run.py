@@ -88,6 +88,7 @@ class Result:
     data: Data
     findings: Sequence[Finding]
     notes: Sequence[str] = field(default_factory=list)
+    because: Sequence[str] = field(default_factory=list)  # What the data show of what was missed.
 
 
 def carry_out(
@@ -151,7 +152,10 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         Finding(world, plan.claim.claim.judge(data.of(world)), _missing(plan, world, measured_cells))
         for world in data.worlds
     ]
-    return Result(plan, data, findings, notes)
+    explain = plan.claim.claim.explain
+    missed = any(not check.met for one in findings for check in one.checks)
+    because = explain(data) if explain is not None and missed else []
+    return Result(plan, data, findings, notes, because)
 
 
 def expected_s(tasks: Iterable[Task]) -> float:

@@ -106,6 +106,7 @@ def _about(result: Result) -> dict[str, Any]:
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "waiting": plan.waiting,
         "findings": [_finding(one) for one in result.findings] if plan.waiting is None else _waiting(result),
+        "because": list(result.because),
         "notes": list(result.notes),
     }
 

@@ -2,7 +2,8 @@
 
 The paper's bottleneck is a token bucket (tc-tbf) of a depth that it does not give. Here it is a plain link:
 a bucket of depth D with a queue of B bytes loses what a link with a queue of B + D bytes loses, so a link is
-the bucket that is as shallow as can be, and "buffer" is all that there is.
+the bucket that is as shallow as can be, and "buffer" is all that there is. The hosts' interfaces of 1 Gbit/s
+are left out: below that rate they change little, at that rate they would be the bottleneck.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe.studies import take
-from fullpipe.studies.claim import Data, Grid, Row, Trial
+from fullpipe.studies.claim import Data, Grid, Row, Trial, number
 
 RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
 RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
@@ -110,6 +111,11 @@ def each_seed(frame: pl.DataFrame, value: Callable[[pl.DataFrame], float]) -> li
 def share(frame: pl.DataFrame, of: pl.Expr) -> float:
     """What part of the rows meets a condition; NaN, which meets no criterion, where there are no rows."""
     return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else float("nan")
+
+
+def percent(part: float | None) -> str:
+    """A share of one in words; of nothing, that there is none."""
+    return "none" if part is None else f"{number(100 * part)} %"
 
 
 def only(data: Data, **where: Any) -> pl.DataFrame:

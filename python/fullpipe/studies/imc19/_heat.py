@@ -18,7 +18,9 @@ def gain(frame: pl.DataFrame, column: str, title: str, *, most: float = 100.0) -
     colour = alt.Color(
         f"{column}:Q",
         title="%",
-        scale=alt.Scale(domain=[-most, -most / 3, 0, most / 3, most], range=_BLUE_TO_RED, clamp=True),
+        scale=alt.Scale(
+            domain=[-most, -most / 3, 0, most / 3, most], range=_BLUE_TO_RED, clamp=True, interpolate="rgb"
+        ),
     )
     text = pl.col(column).map_elements(lambda value: f"{value:+.0f}", return_dtype=pl.String)
     # White text where the cell is dark.
@@ -31,7 +33,9 @@ def count(frame: pl.DataFrame, column: str, title: str) -> Any:
     colour = alt.Color(
         "logarithm:Q",
         title="10^",
-        scale=alt.Scale(domain=[0, 6], range=["#ffffff", "#fdd49e", "#d7301f"], clamp=True),
+        scale=alt.Scale(
+            domain=[0, 3, 6], range=["#ffffff", "#fdd49e", "#d7301f"], clamp=True, interpolate="rgb"
+        ),
     )
     shown = frame.with_columns(pl.max_horizontal(pl.col(column), 1.0).log10().alias("logarithm"))
     text = pl.col(column).map_elements(_short, return_dtype=pl.String)

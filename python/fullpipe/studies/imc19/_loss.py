@@ -1,7 +1,8 @@
 """The lossy path of figure 7, and where goodput falls off it (section 4.2).
 
-BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase; Startup's gain stays. The path is
-100 Mbit/s, 25 ms, 10 MB of buffer.
+BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase; Startup's gain stays. To see what
+the paper names as the cause, BBR and BBR_1.5 also run without their detector of policers. The path is 100
+Mbit/s, 25 ms, 10 MB of buffer.
 """
 
 from itertools import pairwise
@@ -19,8 +20,13 @@ NAMES = {
     "bbr1": "BBR",
     "bbr1:probe_gain=1.1": "BBR_1.1",
     "bbr1:probe_gain=1.5": "BBR_1.5",
+    "bbr1:lt_bw=0": "BBR without the detector",
+    "bbr1:probe_gain=1.5,lt_bw=0": "BBR_1.5 without the detector",
 }
 GAINS = {"bbr1": 1.25, "bbr1:probe_gain=1.1": 1.1, "bbr1:probe_gain=1.5": 1.5}
+# The detector takes an interval for policed when 50/256 as much was lost as was delivered (tcp_bbr.c,
+# bbr_lt_loss_thresh): of what was sent, that is this part.
+DETECTED_PCT = 100 * 50 / (50 + 256)
 # Past the cliff a flow has less than this of what the link could deliver, the link's rate times (1 - p).
 _FALLEN = 0.5
 
@@ -81,7 +87,7 @@ def cliffs_pct(data: Data, controller: str) -> list[float]:
 
 
 def _crossing(runs: pl.DataFrame) -> float:
-    points = runs.select("loss_pct", "of_ceiling").rows()
+    points = runs.select("loss_pct", "of_ceiling").drop_nulls().rows()
     for (before, high), (after, low) in pairwise(points):
         if high >= _FALLEN > low:
             return float(before + (after - before) * (high - _FALLEN) / (high - low))

@@ -70,7 +70,7 @@ def _texts(data: Data) -> dict[str, str]:
                 f"# {world}, {_MEMORY[memory]}; right on {tree.mean:.1%} of paths it has not seen "
                 f"(mean of {len(tree.folds)} folds)\n{tree.rules()}"
             )
-    return {"trees.json": json.dumps(about, indent=1), "rules.txt": "\n".join(rules)}
+    return {"trees.json": json.dumps(about, indent=1), "rules.txt": "\n".join(rules)} if rules else {}
 
 
 def _judge(data: Data) -> list[Check]:
@@ -166,6 +166,24 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    """How surely winners differ: what seeds agree on can be learnt, what they do not cannot."""
+    runs = data.of("sim").runs
+    wins = [
+        _paths(part, _grid.MAX).select(*_grid.PATH, "bbr_wins")
+        for _, part in (runs.group_by("seed", maintain_order=True) if runs.height else ())
+    ]
+    if len(wins) < 2:
+        return []
+    agreed = pl.concat(wins).group_by(*_grid.PATH).agg(pl.col("bbr_wins").n_unique() == 1)
+    agree = _grid.percent(_grid.share(agreed, pl.col("bbr_wins")))
+    return [
+        f"Here {len(wins)} seeds agree on the winner on {agree} of the paths: there is less chance "
+        "in a simulated "
+        "path than in a testbed, so that rules fit better."
+    ]
+
+
 def _folds(tree: _tree.Tree | None) -> list[float]:
     return [one * 100 for one in tree.folds] if tree else []
 
@@ -195,6 +213,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     texts=_texts,
+    explain=_explain,
     look_at="Start at the top and go left where the condition is true; the darkest leaves are the surest.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts
+from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, more, within
 from fullpipe.studies.imc19 import _grid, _heat
 
@@ -90,6 +90,24 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    frame = _grid.gains(data.runs)
+    near = frame.filter(pl.col("buffer_bdp").is_between(0.25, 1, closed="left"))
+    far = frame.filter(pl.col("buffer_bdp") < 0.25)
+    used = take.mean(near.select(pl.col("cubic") / pl.col("rate_mbps")), "cubic")
+    near_ahead, far_ahead = (
+        _grid.percent(_grid.share(part, pl.col("gain_pct") > 0) if part.height else None)
+        for part in (near, far)
+    )
+    return [
+        f"Where the BDP is one to four times the buffer, BBR is ahead on {near_ahead} of "
+        f"{near.height} paths: "
+        f"CUBIC still has {_grid.percent(used)} of the link there, and BBR pays for its probing. "
+        "Where the BDP "
+        f"is more than four times the buffer, BBR is ahead on {far_ahead} of {far.height}."
+    ]
+
+
 CLAIM = Claim(
     source="figure 5(a)",
     says="BBR outperforms Cubic when either bandwidth or RTT is high, i.e. the BDP is high. Under 100KB "
@@ -100,6 +118,7 @@ CLAIM = Claim(
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the upper right, where the bandwidth-delay product is many times the buffer.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

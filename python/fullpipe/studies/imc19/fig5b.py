@@ -10,8 +10,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, within
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, number, within
 from fullpipe.studies.imc19 import _grid, _heat
 
 _CUBIC_BEST_PCT = 34.0
@@ -97,6 +97,28 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    frame = _grid.gains(data.runs.filter(pl.col("buffer_kb") == _grid.DEEP_KB))
+    large = frame.filter(pl.col("buffer_bdp") < 1)
+    used = take.least(large.select(pl.col("cubic") / pl.col("rate_mbps")), "cubic")
+    slowest = min(_grid.RATES_MBPS)
+    slow = frame.filter(pl.col("rate_mbps") == slowest)
+    loss = take.mean(
+        _grid.only(data, controller="cubic", rate_mbps=slowest, buffer_kb=_grid.DEEP_KB), "loss_pct"
+    )
+    said = [
+        "Where the BDP exceeds 10 MB, it does so by 2.5 times at most. 0.43 BDP of buffer keep the "
+        "link full when "
+        f"CUBIC gives up 0.3 of its window, and so it has at least {_grid.percent(used)} of the link there."
+    ]
+    if loss is not None and _grid.share(slow, pl.col("gain_pct") > 0) > 0.5:
+        said.append(
+            f"At {slowest} Mbit/s, where the buffer holds 8 s, BBR is ahead on most paths: CUBIC sends "
+            f"{number(loss)} % of its segments again."
+        )
+    return said
+
+
 CLAIM = Claim(
     source="figure 5(b)",
     says="For a deep buffer (10MB), Cubic has higher goodput except for very large bandwidth and RTT values. "
@@ -107,6 +129,7 @@ CLAIM = Claim(
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for blue nearly everywhere, and for how pale it is beside the red of the shallow buffer.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

@@ -11,8 +11,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _grid, _heat
 
 # Average loss in per cent, by controller and buffer (section 4.1.2).
@@ -98,6 +98,22 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    part = _grid.only(data, buffer_kb=_grid.SHALLOW_KB)
+    frame = _grid.pairs(part, "loss_pct").filter(pl.col("buffer_bdp") < 1)
+    mean, most = take.mean(frame, "bbr1"), take.most(frame, "bbr1")
+    if mean is None or most is None:
+        return []
+    return [
+        f"At 100 KB BBR loses {number(mean)} % on average where the BDP exceeds the buffer, and "
+        f"{number(most)} % "
+        "at most. A gain of 1.25 in one of eight phases is 3.1 % more than the link carries; for "
+        "10.1 % there must "
+        "be something else that the paper does not describe. imc19.retx shows what a deeper token "
+        "bucket adds."
+    ]
+
+
 CLAIM = Claim(
     source="figures 5(c) and 5(d)",
     says="BBR often incurs 10x more retransmissions than Cubic. For 100KB buffer size, the average loss "
@@ -107,6 +123,7 @@ CLAIM = Claim(
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the row of the shallow buffer: BBR's counts have a digit or two more.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

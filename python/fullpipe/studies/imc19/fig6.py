@@ -13,7 +13,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
 from fullpipe.studies.imc19 import _grid, _heat
 
 _LARGE_MB, _SMALL_MB = 100, 10
@@ -107,6 +107,23 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    frame = _decreases(_grid.only(data, size_mb=_SMALL_MB))
+    said = []
+    for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB):
+        part = frame.filter(pl.col("buffer_kb") == buffer)
+        least, most = take.least(part, "decrease_pct"), take.most(part, "decrease_pct")
+        if least is None or most is None:
+            continue
+        close = _grid.percent(_grid.share(part, pl.col("decrease_pct").abs() < 1))
+        said.append(
+            f"10 MB to send, {buffer:,} KB of buffer: BBR is sooner by {number(least)} to "
+            f"{number(most)} % of "
+            f"CUBIC's time, on {close} of the paths by less than 1 % either way."
+        )
+    return said
+
+
 CLAIM = Claim(
     source="figure 6",
     says="In the shallow buffer case, BBR typically has lower latency. For a deep buffer, Cubic has lower "
@@ -128,6 +145,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the lower left of the deep buffer, and for how it turns when there is less to send.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

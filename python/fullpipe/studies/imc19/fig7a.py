@@ -2,18 +2,20 @@
 
 Question: at what loss rate does BBR's goodput collapse, and does its probing gain decide that?
 Method: one flow for 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %; Reno, CUBIC, BBR,
-and BBR that probes with 1.1 and 1.5. The cliff is where goodput falls below half of link rate times (1 - p).
+and BBR that probes with 1.1 and 1.5; BBR and BBR_1.5 without their detector of policers too. The cliff is
+where goodput falls below half of link rate times (1 - p).
 Prediction: 1 - 1/gain: 20 % for BBR and 9 % for BBR_1.1. BBR_1.5 falls well before its 33 %, because a loss
 above 20 % is taken for a policer.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _loss
 
 # A cliff is where the paper has it when it is within this many points of loss.
@@ -94,8 +96,31 @@ def _judge(data: Data) -> list[Check]:
                 unit="%",
                 shape=True,
             ),
+            more(
+                "BBR_1.5's cliff without the detector of policers over that with it",
+                found["bbr1:probe_gain=1.5,lt_bw=0"],
+                high,
+                paper="because loss is taken for policing",
+                least=1.2,
+            ),
         ]
     return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in ("bbr1", "bbr1:probe_gain=1.5"):
+        off = "bbr1:lt_bw=0" if name == "bbr1" else f"{name},lt_bw=0"
+        with_it, without = (_loss.cliffs_pct(data.of("sim"), one) for one in (name, off))
+        known = [one for one in (*with_it, *without) if math.isfinite(one)]
+        if with_it and without and len(known) == len(with_it) + len(without):
+            said.append(
+                f"{_loss.NAMES[name]} falls at {number(sum(with_it) / len(with_it))} % with its detector of "
+                f"policers and at {number(sum(without) / len(without))} % without, where equation (3) has "
+                f"{number(_loss.cliff_pct(_loss.GAINS[name]))} %. The detector counts what was lost against "
+                f"what was delivered, so that its threshold is a loss of {number(_loss.DETECTED_PCT)} %."
+            )
+    return said
 
 
 CLAIM = Claim(
@@ -108,6 +133,7 @@ CLAIM = Claim(
     measure=_loss.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for where each BBR leaves the top; the last of the dashed lines is not reached.",
     seeds=5,
     quick_seeds=1,

@@ -5,13 +5,14 @@ Method: the runs of figure 7(a): 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, ran
 Prediction: at its cliff: up to there the rate stays and the loss grows, beyond it the rate falls.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _loss
 
 # The peak is at the cliff when it is within this many points of loss.
@@ -77,6 +78,16 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    peaks, cliffs = (find(data.of("sim"), "bbr1") for find in (_loss.peaks_pct, _loss.cliffs_pct))
+    if not peaks or not all(math.isfinite(one) for one in cliffs):
+        return []
+    return [
+        f"BBR's peak is at {number(sum(peaks) / len(peaks))} % because its cliff is at "
+        f"{number(sum(cliffs) / len(cliffs))} %; see figure 7(a) for why that is before 20 %."
+    ]
+
+
 def _mean(data: Data, loss: float) -> float:
     value = data.mean("retransmits", controller="bbr1", loss_pct=loss)
     return value if value == value else -1.0  # NaN, where there is nothing, is no peak.
@@ -92,6 +103,7 @@ CLAIM = Claim(
     measure=_loss.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the peaks, and at which loss each is.",
     seeds=5,
     quick_seeds=1,

@@ -13,7 +13,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe.studies.imc19 import _together
 
 _HIDDEN_BYTES = 20_000
@@ -124,6 +124,20 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    said = [
+        f"{number(data.mean('bbr_mbps', buffer_bytes=buffer))} Mbit/s and "
+        f"{number(data.mean('bbr_retransmits', buffer_bytes=buffer))} at {buffer / 1000:,g} KB"
+        for buffer in sorted(data.runs["buffer_bytes"].unique().to_list())
+    ]
+    return [
+        f"BBR's goodput and segments sent again: {'; '.join(said)}. A host sends up to 64 KB at "
+        "once, which a "
+        "smaller buffer of the router cuts. What settles beyond that follows from the hidden link's rate, "
+        "which the paper does not give."
+    ]
+
+
 CLAIM = Claim(
     source="figure 8(b)",
     says="Even at high buffer sizes, Cubic's bandwidth share does not increase. The goodput of BBR and Cubic "
@@ -142,6 +156,7 @@ CLAIM = Claim(
     measure=_together.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the lines to the right of the dashed one, which do not move.",
     seeds=5,
     quick_seeds=1,

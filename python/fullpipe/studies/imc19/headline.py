@@ -11,8 +11,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies import charts, take
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _grid
 
 _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
@@ -93,6 +93,25 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    frame = _grid.gains(data.runs).sort("gain_pct", descending=True)
+    below = frame.filter(pl.col("rate_mbps") < max(_grid.RATES_MBPS))
+    if not below.height:
+        return []
+    top = frame.row(0, named=True)
+    typical = take.median(frame.filter(pl.col("buffer_bdp") >= _DEEP), "cubic_gain_pct")
+    return [
+        f"BBR's largest gain is at {top['rate_mbps']} Mbit/s, {top['rtt_ms']} ms, {top['buffer_kb']} "
+        "KB, where "
+        f"CUBIC has {number(top['cubic'])} Mbit/s and BBR {number(top['bbr1'])}; below 1 Gbit/s, the "
+        "rate of the "
+        f"paper's interfaces too, it is {number(below['gain_pct'][0])} %.",
+        f"CUBIC's gain in deep buffers is {'none' if typical is None else number(typical)} % in the "
+        "median, about "
+        "what BBR's ProbeRTT and start-up cost.",
+    ]
+
+
 CLAIM = Claim(
     source="section 1",
     says="When the bottleneck buffer size is much smaller than BDP, BBR can achieve 200% higher goodput than "
@@ -102,7 +121,8 @@ CLAIM = Claim(
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for where the dots cross the line: the buffer of about one BDP.",
+    explain=_explain,
+    look_at="Look for the buffer, in BDP, at which the dots come down to the line.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
 )

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe.studies.imc19 import _grid
 
 _RATE_MBPS, _SECONDS = 500, 60
@@ -101,6 +101,27 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    def shown(controller: str, burst: int, buffer: int) -> str:
+        part = data.of("sim")
+        return number(part.mean("retransmits", controller=controller, burst_kb=burst, buffer_kb=buffer))
+
+    deepest = max(_BURSTS_KB)
+    shallow, deep = (
+        "; ".join(
+            f"{_NAMES[name]} {shown(name, 0, buffer)} on a plain link, {shown(name, deepest, buffer)} with a "
+            f"token bucket of {deepest} KB"
+            for name in _grid.CONTROLLERS
+        )
+        for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB)
+    )
+    return [
+        f"With 100 KB: {shallow}. With 10 MB: {deep}. The depth of the paper's bucket is not known, "
+        "and counts "
+        "follow it."
+    ]
+
+
 CLAIM = Claim(
     source="section 4.1.2",
     says="In our 25ms RTT and 500Mbps bandwidth LAN experiment, when we increase the bottleneck buffer size "
@@ -123,6 +144,7 @@ CLAIM = Claim(
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for BBR's bar, which is there in one buffer only.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

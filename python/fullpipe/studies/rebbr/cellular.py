@@ -45,16 +45,14 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
-        base = alt.Chart(charts.values(ours)).encode(
-            x=alt.X("rtt_ms:Q", title="median RTT, ms", scale=alt.Scale(type="log", nice=True)),
+        dots = alt.Chart(charts.values(ours)).mark_point(filled=True, size=90, opacity=1)
+        legend = alt.Legend(orient="bottom", title=None)
+        return dots.encode(
+            x=alt.X("rtt_ms:Q", title="median RTT, ms", scale=alt.Scale(type="log", domainMin=80)),
             y=alt.Y("goodput_mbps:Q", title="goodput, Mbit/s", scale=alt.Scale(zero=True)),
-            color=charts.controllers(ours),
-        )
-        dots = base.mark_point(filled=True, size=70, opacity=1)
-        words = base.transform_calculate(loss="datum.loss_pct + ' % loss'")
-        return alt.layer(dots, words.mark_text(dy=-11).encode(text="loss:N")).properties(
-            width=charts.WIDTH, height=charts.HEIGHT
-        )
+            color=charts.controllers(ours).legend(legend),
+            shape=alt.Shape("loss_pct:N", title="loss, %", legend=alt.Legend(orient="bottom")),
+        ).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
         data, panel, "Goodput and delay over a cellular trace", f"mean rate {_trace.mean_mbps():.1f} Mbit/s"
