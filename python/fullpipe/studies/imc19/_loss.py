@@ -8,9 +8,11 @@ Mbit/s, 25 ms, 10 MB of buffer.
 from itertools import pairwise
 from typing import Any
 
+import altair as alt
 import polars as pl
 
-from fullpipe.studies import take
+from fullpipe.figures import theme
+from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Data, Grid, Row, Trial
 
 RATE_MBPS = 100.0
@@ -104,9 +106,17 @@ def peaks_pct(data: Data, controller: str) -> list[float]:
 
 
 def drawn(data: Data, column: str) -> pl.DataFrame:
-    """Means with the paper's names for the controllers."""
-    return data.runs.group_by("world", "controller", "loss_pct", maintain_order=True).agg(
-        pl.col(column).mean().alias("mean"),
-        pl.col(column).min().alias("low"),
-        pl.col(column).max().alias("high"),
+    """Means over seeds of every controller at every loss, with the paper's name for it."""
+    return charts.means(data, ["controller", "loss_pct"], column).with_columns(
+        pl.col("controller").replace(NAMES).alias("name")
     )
+
+
+def colours(frame: pl.DataFrame) -> alt.Color:
+    """Each controller in its colour, under the paper's name."""
+    chosen = theme.controller_colours(frame["controller"].unique(maintain_order=True).to_list())
+    scale = alt.Scale(domain=[NAMES[name] for name in chosen], range=list(chosen.values()))
+    legend = alt.Legend(
+        orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2, columns=3, labelLimit=260
+    )
+    return alt.Color("name:N", scale=scale, legend=legend)

@@ -35,7 +35,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             .mark_rule(strokeDash=[4, 3], strokeWidth=1, color="#79818d")
             .encode(x=x)
         )
-        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours), domain=[0, 100])
+        lines = charts.points(ours, x, "goodput, Mbit/s", _loss.colours(ours), domain=[0, 100])
         return alt.layer(predicted, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(

@@ -25,7 +25,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(domain=[0, 50]))
-        lines = charts.points(ours, x, "segments sent again", charts.controllers(ours))
+        lines = charts.points(ours, x, "segments sent again", _loss.colours(ours))
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(data, panel, "Retransmissions under random loss", "100 Mbit/s, 25 ms, 10 MB")
