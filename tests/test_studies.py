@@ -131,7 +131,7 @@ def policer(factors: dict[str, Any]) -> dict[str, Any]:
 
 
 def acks(factors: dict[str, Any]) -> dict[str, Any]:
-    stalled = factors["controller"].endswith("=1") and factors["every_ms"] > 0
+    stalled = factors["controller"].startswith("bbr1:cwnd_gain=1,") and factors["every_ms"] > 0
     return {"goodput_mbps": 45.0 if stalled else 95.0}
 
 
@@ -223,8 +223,20 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig10", "rtt_ms", {"controller": "cubic", "buffer_kb": 3000}, 6e3, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "bbr1", "buffer_kb": 3000}, 1.0, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "cubic", "buffer_kb": 3000}, 0.0, Verdict.NOT),
-    ("acks", "goodput_mbps", {"controller": "bbr1:cwnd_gain=2", "every_ms": 40}, 50.0, Verdict.NOT),
-    ("acks", "goodput_mbps", {"controller": "bbr1:cwnd_gain=1", "every_ms": 40}, 95.0, Verdict.NOT),
+    (
+        "acks",
+        "goodput_mbps",
+        {"controller": "bbr1:cwnd_gain=2,extra_acked_gain=0", "every_ms": 40},
+        50.0,
+        Verdict.NOT,
+    ),
+    (
+        "acks",
+        "goodput_mbps",
+        {"controller": "bbr1:cwnd_gain=1,extra_acked_gain=0", "every_ms": 40},
+        95.0,
+        Verdict.NOT,
+    ),
     ("policer", "of_tokens", {"controller": "bbr1"}, 0.3, Verdict.NOT),
     ("policer", "loss", {"controller": "bbr1"}, 0.5, Verdict.NOT),
     ("policer", "loss", {"controller": "bbr1:lt_bw=0"}, 0.011, Verdict.NOT),
