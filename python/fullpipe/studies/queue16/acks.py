@@ -100,5 +100,4 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     look_at="Look for the distance between the lines at one RTT.",
-    needs="the element that holds ACKs back",
 )

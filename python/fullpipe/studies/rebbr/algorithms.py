@@ -1,9 +1,9 @@
-"""The same with NewReno added.
+"""The same with Vegas and NewReno added.
 
 Question: is it CUBIC that gives way under loss, or every algorithm that takes loss for congestion?
-Method: the sweep of figure 4 with NewReno (our Reno, which recovers with SACK). Vegas, which the report names
-too, is in `rebbr.vegas`.
+Method: the sweep of figure 4 with Vegas and NewReno (our Reno, which recovers with SACK).
 Prediction: NewReno gives way no later than CUBIC, whose window grows back faster on a path of this length.
+Vegas, which watches delay but still halves on loss, gives way too.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more
@@ -43,6 +43,23 @@ def _judge(data: Data) -> list[Check]:
             )
             for loss in (0.01, 0.1, 1)
         ),
+        more(
+            "Vegas at 0.001 % over Vegas at 1 %",
+            goodput("vegas", 0.001),
+            goodput("vegas", 1),
+            paper="to be compared; ours: gives way",
+            least=2,
+        ),
+        *(
+            more(
+                f"BBR over Vegas at {loss:g} %",
+                goodput("bbr1", loss),
+                goodput("vegas", loss),
+                paper="to be compared; ours: BBR keeps the rate",
+                least=5,
+            )
+            for loss in (1, 5)
+        ),
     ]
 
 
@@ -51,11 +68,11 @@ CLAIM = Claim(
     says="We would like to see how BBR compares to other TCP congestion control algorithms such as TCP VEGAS "
     "or TCP NewReno.",
     worlds=("sim",),
-    grid=_sweep.grid(("bbr1", "cubic", "reno")),
+    grid=_sweep.grid(("bbr1", "cubic", "reno", "vegas")),
     measure=_sweep.measure,
-    figure=_sweep.figure("Goodput under random loss: BBR, CUBIC and NewReno"),
+    figure=_sweep.figure("Goodput under random loss: BBR, CUBIC, NewReno and Vegas"),
     judge=_judge,
-    look_at="Look for the two lines that fall together.",
+    look_at="Look for the lines that fall together, and whether Vegas is among them.",
     seeds=5,
     quick_seeds=1,
 )
