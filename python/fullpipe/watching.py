@@ -6,7 +6,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-_PATIENCE_S = 0.7
+# Read when a bar is about to be drawn, so that a test can do without the wait.
+PATIENCE_S = 0.7
 _ESTIMATE_S = 300.0
 _TITLE = {"sim": "simulator", "kernel": "kernel"}
 
@@ -14,7 +15,7 @@ _TITLE = {"sim": "simulator", "kernel": "kernel"}
 class Watching:
     """A `Watcher` for `fullpipe.api`: call it with a world, runs done and runs in all."""
 
-    def __init__(self, console: Console, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, console: Console, patience_s: float | None = None) -> None:
         self._console = console
         self._patience_s = patience_s
         self._began = time.monotonic()
@@ -30,7 +31,8 @@ class Watching:
 
     def show(self, title: str, done: float, total: float, count: str) -> None:
         """The same in any unit, with what the reader counts in words."""
-        if not self._console.is_terminal or time.monotonic() - self._began < self._patience_s:
+        patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
+        if not self._console.is_terminal or time.monotonic() - self._began < patience_s:
             return
         if self._bars is None:
             self._bars = Progress(
