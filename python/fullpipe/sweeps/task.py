@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.cellular import OPPORTUNITY_BITS
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job
 
@@ -51,11 +52,19 @@ class Task:
     def rate_bps(self) -> float:
         """The highest rate of the path, which decides how much work carrying its packets is."""
         elements = [*self.job.alternative.spec["forward"], *self.job.alternative.spec["reverse"]]
-        rates = [element["rate_bps"] for element in elements if element["kind"] == "link"]
-        if not rates or any(element["kind"] == "delivery_trace" for element in elements):
-            return float("inf")  # Unknown: as if it needed the machine for itself.
-        changes = [change for rate in rates for _, change in rate.get("changes", [])]
-        return float(max([*(rate["initial"] for rate in rates), *changes]))
+        # Where it is unknown: as if it needed the machine for itself.
+        return max((rate for element in elements for rate in _rates_bps(element)), default=float("inf"))
+
+
+def _rates_bps(element: dict[str, Any]) -> list[float]:
+    """The rates that a link has in turn, or the mean of one that follows a trace; none of other elements."""
+    if element["kind"] == "link":
+        rate = element["rate_bps"]
+        return [float(rate["initial"]), *(float(change) for _, change in rate.get("changes", []))]
+    if element["kind"] == "delivery_trace":
+        times_ms = element["opportunities_ms"]
+        return [len(times_ms) * OPPORTUNITY_BITS * 1e3 / times_ms[-1]]
+    return []
 
 
 def _decisive(spec: dict[str, Any]) -> dict[str, Any]:
