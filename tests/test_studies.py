@@ -248,7 +248,7 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     (
         "fig7",
         "throughput_mbps",
-        {"controller": "bbr1", "path": "intercontinental, 8 MB window"},
+        {"controller": "bbr1", "path": "intercontinental, 8 MB window, no loss"},
         500.0,
         Verdict.IN_SHAPE,
     ),
@@ -457,6 +457,29 @@ def test_a_claim_that_is_only_listed_cannot_be_run(in_empty_folder: Path) -> Non
     assert done.returncode == 2 and "nobody has built it" in done.stderr
     rows = {row["id"]: row for row in json.loads(command("study", "list", "--json").stdout)}
     assert rows[missing[0].id]["worlds"][missing[0].worlds[0]]["verdict"] == "not built"
+
+
+@pytest.mark.parametrize(
+    ("application", "packets"),
+    [
+        ({}, 1e9 * 60 / 8 / 1500),
+        ({"requests": {"size": "1 KB"}}, 1e9 * 60 / 8 / 1500),
+        ({"size": "15 MB"}, 10_000),
+        ({"transfers": [{"size": "6 MB"}, {"size": "9 MB", "pause": "1 s"}]}, 10_000),
+        ({"bursts": {"size": "1448 KB", "every": "1 min"}}, 2 * 1448e3 / 1500),
+        ({"video": {"rate": "12 Mbit/s", "chunk": "1 s", "buffer": "30 s"}}, 91_000),
+    ],
+)
+def test_what_an_application_sends_is_no_more_work_than_that(
+    application: dict[str, Any], packets: float
+) -> None:
+    document = {
+        "duration": "60 s",
+        "path": {"rate": "1 Gbit/s", "rtt": "10 ms"},
+        "flows": [{"controller": "bbr1", **application}],
+    }
+    task = run.Task("sim", run.Job(run.from_document(document).alternatives[0], 1))
+    assert run._simulated_s(task) == pytest.approx(run._RUN_S + packets * run._PACKET_S, rel=0.01)
 
 
 def test_a_table_says_what_is_not_built() -> None:

@@ -30,6 +30,7 @@ _CAP_MBPS = _WINDOW_BYTES * 8 / 0.2 / 1e6
 _LOSS = 1.5 * (1448 * 8 / (0.1 * 15e6)) ** 2
 _LOSSES_IN_A_ROW = 3
 _CAPPED, _RAISED = "intercontinental, 8 MB window", "US-Europe, window raised"
+_CLEAN = f"{_CAPPED}, no loss"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ _PATHS = population.drawn(
     7,
     lambda draw: _Path(draw(500, 10_000), draw(10, 250), draw(100, 1000), draw(_LOSS / 10, _LOSS * 10)),
 )
-_BULK = {_CAPPED: _Path(2100, 200, 1000, _LOSS), _RAISED: _Path(2100, 100, 1000, _LOSS)}
+_BULK = {
+    _CAPPED: _Path(2100, 200, 1000, _LOSS),
+    _CLEAN: _Path(2100, 200, 1000, 0.0),
+    _RAISED: _Path(2100, 100, 1000, _LOSS),
+}
 
 
 def _document(controller: str, path: str, minutes: int) -> dict[str, Any]:
@@ -76,7 +81,7 @@ def _document(controller: str, path: str, minutes: int) -> dict[str, Any]:
     return {
         "duration": f"{12 * minutes} s",
         "path": _BULK[path].document(),
-        "hosts": hosts if path == _CAPPED else {},
+        "hosts": {} if path == _RAISED else hosts,
         "flows": [{"controller": controller}],
         "record": {"interval": "100 ms"},
     }
@@ -123,14 +128,19 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         ).sort("controller", "part")
         curves = alt.Chart(charts.values(placed)).mark_line(interpolate="step-after")
         cdf = curves.encode(
-            x=alt.X("throughput_mbps:Q", title="throughput, Mbit/s", scale=alt.Scale(type="log")),
+            x=alt.X(
+                "throughput_mbps:Q",
+                title="throughput, Mbit/s",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(values=[10, 100, 1000, 10_000]),
+            ),
             y=alt.Y("part:Q", title="part of the paths at or below"),
             color=charts.controllers(placed),
         ).properties(width=charts.WIDTH // 2, height=charts.HEIGHT)
         return alt.hconcat(gain, cdf)
 
     return charts.worlds(
-        data, panel, "BBR's throughput over CUBIC's", "8 MB each minute over WAN paths; grey: 2 to 25 times"
+        data, panel, "BBR's throughput over CUBIC's", "8 MB each minute over WAN paths; shaded: 2 to 25 times"
     )
 
 
@@ -141,7 +151,7 @@ def _judge(data: Data) -> list[Check]:
         return data.values("throughput_mbps", controller=controller, path=path)
 
     paper = "consistently 2 to 25 times greater"
-    between = sum(2 <= ratio <= 25 for ratio in ratios) / len(ratios) if ratios else []
+    between = [sum(2 <= ratio <= 25 for ratio in ratios) / len(ratios)] if ratios else []
     return [
         more(
             "BBR over CUBIC on the path where it gains least",
@@ -169,13 +179,16 @@ def _judge(data: Data) -> list[Check]:
             most=50,
             unit="times",
         ),
-        within(
-            "BBR on 200 ms with a window of 8 MB",
-            bulk("bbr1", _CAPPED),
-            paper="335 Mbit/s at most",
-            least=0.95 * _CAP_MBPS,
-            most=1.01 * _CAP_MBPS,
-            unit="Mbit/s",
+        *(
+            within(
+                f"BBR on 200 ms with a window of 8 MB{how}",
+                bulk("bbr1", path),
+                paper="335 Mbit/s at most",
+                least=0.95 * _CAP_MBPS,
+                most=1.01 * _CAP_MBPS,
+                unit="Mbit/s",
+            )
+            for how, path in ((" and losses", _CAPPED), (" without losses", _CLEAN))
         ),
         within(
             "BBR with the window raised",
@@ -212,6 +225,29 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    lossy, clean = (data.mean("throughput_mbps", controller="bbr1", path=path) for path in (_CAPPED, _CLEAN))
+    cubic = data.mean("throughput_mbps", controller="cubic", path=_RAISED)
+    ratios = population.by_path(data, "throughput_mbps", "bbr1", "cubic")
+    above = [_PATHS[path].loss for path, ratio in ratios.items() if path in _PATHS and ratio > 25]
+    # RFC 8312, section 5.2: the average window in segments, with C = 0.4 and beta = 0.7.
+    own = 1.054 * (0.1 / _LOSS) ** 0.75 * 1448 * 8 / 0.1 / 1e6
+    said = [
+        f"Without losses the window of 8 MB leaves BBR {clean:.0f} Mbit/s on 200 ms, with them {lossy:.0f}: "
+        "the receiver's window does not move until a hole is filled, a round trip and more, and there are "
+        f"{_LOSS * _WINDOW_BYTES / 1448:.2f} losses a window. The paper's 335 is arithmetic, and the most "
+        "there can be. The path without losses was added when this had been seen.",
+        f"Mathis et al. describe Reno. The loss rate that leaves Reno 15 Mbit/s leaves CUBIC {own:.1f} by "
+        f"its own response function (RFC 8312, section 5.2); ours has {cubic:.1f}.",
+    ]
+    if above:
+        said.append(
+            f"The {len(above)} paths on which BBR has more than 25 times CUBIC's lose packets once in "
+            f"{1 / max(above):,.0f} to {1 / min(above):,.0f}; a transfer of 8 MB has {_BYTES / 1448:,.0f}."
+        )
+    return said
+
+
 CLAIM = Claim(
     source="figure 7 and Google B4 WAN Deployment Experience",
     says="BBR's throughput is consistently 2 to 25 times greater than CUBIC's. 75 percent of BBR connections "
@@ -232,7 +268,8 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the part of the line within the grey band.",
+    explain=_explain,
+    look_at="Look for the part of the line within the shaded band.",
     seeds=5,
     quick_seeds=2,
 )
