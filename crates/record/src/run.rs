@@ -71,9 +71,11 @@ pub struct FlowRecord {
     pub controller: String,
     /// Totals.
     pub totals: FlowTotals,
-    /// Of a flow that sends in bursts: how long each took from when it was due until its last byte was delivered, in order,
-    /// as far as they were. The first includes the handshake.
-    pub bursts_ns: Vec<u64>,
+    /// Of a flow that sends one transfer after another: how long each took from when it was asked for or due until its last
+    /// byte was delivered, in order, as far as they were. The first includes the handshake.
+    pub transfers_ns: Vec<u64>,
+    /// Of a flow that plays a video: how long playback stood still since it began; `None` of any other.
+    pub rebuffered_ns: Option<u64>,
     /// Samples over time; empty when the scenario records none.
     pub series: FlowSeries,
 }
@@ -83,9 +85,9 @@ pub struct FlowRecord {
 pub struct FlowTotals {
     /// When the application began to connect, after jitter.
     pub start_ns: u64,
-    /// End of the measured interval: completion of a finite flow, its stop, or the end of the run.
+    /// End of the measured interval: completion of a flow that ends by itself, its stop, or the end of the run.
     pub end_ns: u64,
-    /// Whether a finite flow delivered everything before the end of the run.
+    /// Whether a flow that ends by itself, a finite one or a script, delivered everything before the end of the run.
     pub completed: bool,
     /// Application bytes that the receiver delivered in order by `end_ns`.
     pub delivered_bytes: u64,
@@ -248,7 +250,8 @@ pub(crate) fn example() -> Run {
             timeouts: 1,
             ..FlowTotals::default()
         },
-        bursts_ns: Vec::new(),
+        transfers_ns: Vec::new(),
+        rebuffered_ns: None,
         series: FlowSeries {
             time_ns: vec![0, 500 * ms],
             cwnd: vec![10, 30],
@@ -269,7 +272,8 @@ pub(crate) fn example() -> Run {
         label: "b".into(),
         controller: "reno".into(),
         totals: FlowTotals { end_ns: 1_000 * ms, delivered_bytes: 25_000, ..FlowTotals::default() },
-        bursts_ns: vec![20_000_000, 30_500_000],
+        transfers_ns: vec![20_000_000, 30_500_000],
+        rebuffered_ns: Some(1_500_000),
         series: FlowSeries {
             time_ns: vec![500 * ms],
             cwnd: vec![4],
