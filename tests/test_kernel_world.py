@@ -91,10 +91,46 @@ def test_an_application_that_pauses_sends_the_same_in_both_worlds() -> None:
     # Six writes of 70 whole segments.
     assert [run.summary["flows"][0]["delivered_bytes"] for run in results.runs] == [6 * 70 * 1448] * 2
     for run in results.runs:
-        took = run.summary["flows"][0]["bursts_ms"]
+        took = run.summary["flows"][0]["transfers_ms"]
         assert len(took) == 6
         # 42 ms of sending at least, and half a round trip.
         assert all(50 < millis < 450 for millis in took), took
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_transfers_that_wait_for_each_other_do_so_in_both_worlds() -> None:
+    script = [{"size": "1 B"}, {"size": "100001 B", "pause": "200 ms"}, {"size": "1449 B"}]
+    document = {
+        "name": "asking",
+        "duration": "6 s",
+        "path": {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp"},
+        "flows": [
+            {"controller": "cubic", "label": "page", "requests": {"size": "20 KB", "pause": "100 ms"}},
+            {"controller": "bbr1", "label": "script", "transfers": script},
+            {
+                "controller": "reno",
+                "label": "video",
+                "video": {"rate": "4 Mbit/s", "chunk": "500 ms", "buffer": "3 s"},
+            },
+        ],
+    }
+    results = fp.run(document, world="all")
+    assert results.worlds == ["sim", "kernel"]
+    for run in results.runs:
+        page, script_flow, video = run.summary["flows"]
+        # At least a round trip each after the first, and 8 ms on the link.
+        assert min(page["transfers_ms"][1:]) > 48, run.world
+        # Without the others an answer takes two round trips, and six seconds have room for 30 of them.
+        assert 15 <= len(page["transfers_ms"]) <= 40, run.world
+        assert script_flow["completed"], run.world
+        assert script_flow["delivered_bytes"] == 1 + 100_001 + 1449
+        assert len(script_flow["transfers_ms"]) == 3
+        # What is not a transfer is the pause.
+        assert script_flow["completion_ms"] - sum(script_flow["transfers_ms"]) == pytest.approx(200, abs=60)
+        # Six chunks of 250 KB at once, then one every 500 ms: 16 or 17 after 6 s.
+        assert 13 <= len(video["transfers_ms"]) <= 18, run.world
+        assert video["delivered_bytes"] >= 250_000 * len(video["transfers_ms"])
+        assert video["rebuffer_ms"] < 500, run.world
 
 
 @pytest.mark.usefixtures("kernel_world")

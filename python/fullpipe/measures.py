@@ -1,7 +1,7 @@
 """The measures that Fullpipe compares: one number a run, from its summary; seeds are averaged later.
 
 Several flows make one number of a run so: goodputs, retransmissions and segments add up, round-trip times are
-averaged. The queue is the one with the longest mean delay: the bottleneck's.
+averaged, and so is the time for which the playbacks of videos stood still. The queue is the one with the longest mean delay: the bottleneck's.
 """
 
 import math
@@ -88,6 +88,12 @@ def _queue(which: str) -> Callable[[Summary], float | None]:
     return take
 
 
+def rebuffer_ms(summary: Summary) -> float | None:
+    """How long playback stood still, on average of the flows that play a video; None where none does."""
+    values = [flow["rebuffer_ms"] for flow in summary["flows"] if flow.get("rebuffer_ms") is not None]
+    return math.fsum(values) / len(values) if values else None
+
+
 MEASURES = (
     Measure("Goodput", "Mbit/s", 1e6, 2, "goodput_bps", goodput_bps),
     Measure("RTT mean", "ms", 1, 1, "rtt_mean_ms", _rtt("mean")),
@@ -98,6 +104,7 @@ MEASURES = (
     Measure("Queue p95", "ms", 1, 1, "queue_delay_p95_ms", _queue("p95")),
     Measure("Retransmits", "segments", 1, 0, "retransmits", retransmits),
     Measure("Loss", "%", 0.01, 3, "loss_ratio", loss_ratio),
+    Measure("Rebuffering", "ms", 1, 0, "rebuffer_ms", rebuffer_ms),
 )
 BY_NAME = {measure.name: measure for measure in MEASURES}
 SHARE = Quantity("Share", "%", 0.01, 1)

@@ -53,8 +53,11 @@ pub struct FlowMeasures {
     pub rtt_ms: Option<DistributionMs>,
     /// From connect to delivery of the last byte; `None` unless the flow was finite and finished.
     pub completion_ms: Option<f64>,
-    /// From when each burst was due to delivery of its last byte, as far as they were; the first includes the handshake.
-    pub bursts_ms: Vec<f64>,
+    /// From when each of a flow's transfers was asked for or due to delivery of its last byte, as far as they were; the first
+    /// includes the handshake.
+    pub transfers_ms: Vec<f64>,
+    /// How long a video's playback stood still since it began; `None` of a flow that plays none.
+    pub rebuffer_ms: Option<f64>,
 }
 
 impl FlowMeasures {
@@ -70,7 +73,8 @@ impl FlowMeasures {
             loss_ratio: ratio(totals.retransmits, totals.segments_sent),
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
-            bursts_ms: flow.bursts_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
+            transfers_ms: flow.transfers_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
+            rebuffer_ms: flow.rebuffered_ns.map(|nanos| nanos as f64 / 1e6),
         }
     }
 }
@@ -180,7 +184,8 @@ mod tests {
             label: "a".into(),
             controller: "reno".into(),
             totals,
-            bursts_ns: vec![30, 2_000_000],
+            transfers_ns: vec![30, 2_000_000],
+            rebuffered_ns: Some(500_000),
             series,
         }
     }
@@ -220,7 +225,8 @@ mod tests {
         assert_eq!((rtt.mean, rtt.p50, rtt.min, rtt.max), (50.0, 50.0, 40.0, 60.0));
         assert_eq!(rtt.p95, 59.0);
         assert_eq!(measures.completion_ms, Some(30e-6));
-        assert_eq!(measures.bursts_ms, [30e-6, 2.0]);
+        assert_eq!(measures.transfers_ms, [30e-6, 2.0]);
+        assert_eq!(measures.rebuffer_ms, Some(0.5));
     }
 
     #[test]

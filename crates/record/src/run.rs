@@ -71,9 +71,11 @@ pub struct FlowRecord {
     pub controller: String,
     /// Totals.
     pub totals: FlowTotals,
-    /// Of a flow that sends in bursts: how long each took from when it was due until its last byte was delivered, in order,
-    /// as far as they were. The first includes the handshake.
-    pub bursts_ns: Vec<u64>,
+    /// Of a flow that sends one transfer after another: how long each took from when it was asked for or due until its last
+    /// byte was delivered, in order, as far as they were. The first includes the handshake.
+    pub transfers_ns: Vec<u64>,
+    /// Of a flow that plays a video: how long playback stood still since it began; `None` of any other.
+    pub rebuffered_ns: Option<u64>,
     /// Samples over time; empty when the scenario records none.
     pub series: FlowSeries,
 }
@@ -248,7 +250,8 @@ pub(crate) fn example() -> Run {
             timeouts: 1,
             ..FlowTotals::default()
         },
-        bursts_ns: Vec::new(),
+        transfers_ns: Vec::new(),
+        rebuffered_ns: None,
         series: FlowSeries {
             time_ns: vec![0, 500 * ms],
             cwnd: vec![10, 30],
@@ -269,7 +272,8 @@ pub(crate) fn example() -> Run {
         label: "b".into(),
         controller: "reno".into(),
         totals: FlowTotals { end_ns: 1_000 * ms, delivered_bytes: 25_000, ..FlowTotals::default() },
-        bursts_ns: vec![20_000_000, 30_500_000],
+        transfers_ns: vec![20_000_000, 30_500_000],
+        rebuffered_ns: Some(1_500_000),
         series: FlowSeries {
             time_ns: vec![500 * ms],
             cwnd: vec![4],

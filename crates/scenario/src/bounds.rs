@@ -25,6 +25,10 @@ pub const MAX_SOCKET_BUFFER: Bytes = Bytes::new(i32::MAX as u64);
 pub const MAX_FLOW_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 /// The shortest time between two bursts of a flow.
 pub const MIN_BURST_INTERVAL: Duration = Duration::from_millis(1);
+/// The most transfers of a flow's script.
+pub const MAX_TRANSFERS: usize = 100_000;
+/// The shortest chunk of a video.
+pub const MIN_CHUNK: Duration = Duration::from_millis(1);
 /// The shortest time between two releases of an aggregate.
 pub const MIN_INTERVAL: Duration = Duration::from_micros(1);
 /// The shortest time between two reviews of a cellular grant: a subframe of LTE.

@@ -151,21 +151,51 @@ fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
     if let Some(stop) = flow.stop_ns {
         demand(stop > flow.start_ns, "stop_ns", stop.as_nanos(), "a time after start_ns")?;
     }
-    if let Workload::Finite { size_bytes } = flow.workload {
-        let right = Bytes::ZERO < size_bytes && size_bytes <= bounds::MAX_FLOW_SIZE;
-        demand(right, "workload.size_bytes", size_bytes.as_u64(), "1 byte to 1 PB")?;
-    }
-    if let Workload::Bursts { size_bytes, every_ns } = flow.workload {
-        let whole = size_bytes > Bytes::ZERO && size_bytes.as_u64().is_multiple_of(u64::from(mss));
-        let right = whole && size_bytes <= bounds::MAX_FLOW_SIZE;
-        let expected = format!("a multiple of the segment size ({mss} B), at most 1 PB");
-        demand(right, "workload.size_bytes", size_bytes.as_u64(), expected)?;
-        within("workload.every_ns", every_ns, bounds::MIN_BURST_INTERVAL, long)?;
-    }
+    workload(&flow.workload, mss).map_err(|error| error.inside("workload"))?;
     delay("extra_forward_ns", flow.extra_forward_ns)?;
     delay("extra_reverse_ns", flow.extra_reverse_ns)?;
     let cap = flow.max_cwnd.unwrap_or(1);
     demand((1..=bounds::MAX_CWND).contains(&cap), "max_cwnd", cap, format!("1 to {}", bounds::MAX_CWND))
+}
+
+fn workload(workload: &Workload, mss: u32) -> Result {
+    let long = bounds::MAX_DURATION;
+    match workload {
+        Workload::Bulk => Ok(()),
+        Workload::Finite { size_bytes } => amount("size_bytes", *size_bytes),
+        Workload::Bursts { size_bytes, every_ns } => {
+            let whole = size_bytes.as_u64().is_multiple_of(u64::from(mss));
+            let expected = format!("a multiple of the segment size ({mss} B), at most 1 PB");
+            demand(whole, "size_bytes", size_bytes.as_u64(), expected)?;
+            amount("size_bytes", *size_bytes)?;
+            within("every_ns", *every_ns, bounds::MIN_BURST_INTERVAL, long)
+        }
+        Workload::Requests { size_bytes, pause_ns } => {
+            amount("size_bytes", *size_bytes)?;
+            within("pause_ns", *pause_ns, Duration::ZERO, long)
+        }
+        Workload::Video { chunk_bytes, chunk_ns, buffer_ns } => {
+            amount("chunk_bytes", *chunk_bytes)?;
+            within("chunk_ns", *chunk_ns, bounds::MIN_CHUNK, long)?;
+            within("buffer_ns", *buffer_ns, *chunk_ns, long)
+        }
+        Workload::Script { transfers } => {
+            let count = transfers.len();
+            let right = (1..=bounds::MAX_TRANSFERS).contains(&count);
+            demand(right, "transfers", count, format!("1 to {} transfers", bounds::MAX_TRANSFERS))?;
+            let total = workload.total_bytes().unwrap_or_default();
+            demand(total <= bounds::MAX_FLOW_SIZE, "transfers", total.as_u64(), "at most 1 PB together")?;
+            transfers.iter().enumerate().try_for_each(|(index, transfer)| {
+                amount(&format!("transfers[{index}].size_bytes"), transfer.size_bytes)?;
+                within(&format!("transfers[{index}].pause_ns"), transfer.pause_ns, Duration::ZERO, long)
+            })
+        }
+    }
+}
+
+fn amount(field: &str, bytes: Bytes) -> Result {
+    let right = Bytes::ZERO < bytes && bytes <= bounds::MAX_FLOW_SIZE;
+    demand(right, field, bytes.as_u64(), "1 byte to 1 PB")
 }
 
 fn interval(spec: &Spec) -> Result {

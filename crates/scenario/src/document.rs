@@ -382,6 +382,12 @@ pub struct FlowDocument {
     pub size: Option<Said<Size>>,
     /// Writes in bursts, with pauses between them, instead of `size`.
     pub bursts: Option<BurstsDocument>,
+    /// The receiver asks again and again, instead of `size`.
+    pub requests: Option<RequestsDocument>,
+    /// The receiver plays a video, instead of `size`.
+    pub video: Option<VideoDocument>,
+    /// The receiver asks for one transfer after another, and the flow is complete after the last; instead of `size`.
+    pub transfers: Option<Vec<TransferDocument>>,
     /// Its own round-trip time, at least the path's; the rest is added for this flow alone. Default: the path's.
     pub rtt: Option<Said<Duration>>,
     /// Name in records and reports, numbered where `count` is above 1. Default: the controller.
@@ -400,6 +406,42 @@ pub struct BurstsDocument {
     /// From one write to the next, at least 1 ms; the first is when the flow connects.
     #[schemars(required)]
     pub every: Option<Said<Duration>>,
+}
+
+/// A receiver that asks for the same amount again and again. The request travels to the sender; connecting is the first.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestsDocument {
+    /// How much each answer holds, to the byte.
+    #[schemars(required)]
+    pub size: Option<Said<Size>>,
+    /// From when an answer has arrived whole to the next request. Default: 0.
+    pub pause: Option<Said<Duration>>,
+}
+
+/// A receiver that plays a video. It asks for one chunk after another while its playback buffer has room for one more;
+/// playback begins when the first chunk is there, and stands still while the next one is late.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VideoDocument {
+    /// Rate of the media, payload: a chunk holds `rate` times `chunk`, rounded up to whole bytes.
+    #[schemars(required)]
+    pub rate: Option<Said<Rate>>,
+    /// How long a chunk plays, at least 1 ms. Default: 4 s.
+    pub chunk: Option<Said<Duration>>,
+    /// How much media the player holds, at least one chunk. Default: 30 s.
+    pub buffer: Option<Said<Duration>>,
+}
+
+/// One of the transfers that a receiver asks for. The request travels to the sender; connecting is the first.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransferDocument {
+    /// How much, to the byte.
+    #[schemars(required)]
+    pub size: Option<Said<Size>>,
+    /// From when the transfer before has arrived whole, or from the flow's start, to the request for it. Default: 0.
+    pub pause: Option<Said<Duration>>,
 }
 
 /// What is recorded besides the summary.

@@ -11,14 +11,13 @@
 //! * [`controller`][]: `bbr1:probe_gain=1.5`.
 //! * [`resolve`](mod@resolve): from words to numbers; `resolve/path.rs` and `resolve/flows.rs` hold the two large parts.
 //! * [`spec`]: the numbers; `check.rs` holds a spec against its invariants, [`bounds`] lists the limits.
-//! * [`bursts`]: when an application that pauses writes.
+//! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer asks.
 //! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the mend.
 //!
 //! This crate reads files (traces, scenarios) and nothing else: no clock, no random numbers, no environment.
 #![forbid(unsafe_code)]
 
 pub mod bounds;
-pub mod bursts;
 mod check;
 pub mod controller;
 pub mod decimal;
@@ -29,6 +28,7 @@ mod reader;
 pub mod resolve;
 pub mod schema;
 pub mod spec;
+pub mod transfers;
 
 pub use controller::ControllerChoice;
 pub use error::ScenarioError;

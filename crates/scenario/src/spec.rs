@@ -1,5 +1,7 @@
 //! The resolved scenario: numbers only, in base units. Every world runs exactly this.
 
+use std::sync::Arc;
+
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::mix;
 use fullpipe_units::{Bytes, Duration, Time};
@@ -150,8 +152,8 @@ impl Stream {
     }
 }
 
-/// What an application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What an application sends. Cheap to clone, however long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Workload {
     /// As much as it can.
@@ -161,7 +163,7 @@ pub enum Workload {
         /// How many.
         size_bytes: Bytes,
     },
-    /// This many bytes again and again.
+    /// This many bytes again and again, whether or not the last have arrived.
     Bursts {
         /// How many at a time, a multiple of the segment size: nothing then depends on how a host joins the end of one
         /// burst to the start of the next.
@@ -169,4 +171,50 @@ pub enum Workload {
         /// From one write to the next. The first is when the connection stands; all that are due by then leave together.
         every_ns: Duration,
     },
+    /// This many bytes each time that the receiver asks.
+    Requests {
+        /// How many.
+        size_bytes: Bytes,
+        /// From when the last byte of an answer has arrived to the next request.
+        pause_ns: Duration,
+    },
+    /// Chunks of a video, each asked for by the receiver as soon as its player has room for it.
+    Video {
+        /// Bytes of a chunk.
+        chunk_bytes: Bytes,
+        /// How long a chunk plays.
+        chunk_ns: Duration,
+        /// How much media the player holds, at least one chunk.
+        buffer_ns: Duration,
+    },
+    /// One transfer after another, each asked for by the receiver; then it closes.
+    Script {
+        /// At least one.
+        transfers: Arc<[Transfer]>,
+    },
+}
+
+/// One of several transfers over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// How much.
+    pub size_bytes: Bytes,
+    /// From when the transfer before has arrived whole, or from the flow's start, to the request for it.
+    pub pause_ns: Duration,
+}
+
+impl Workload {
+    /// All that it sends before it closes; `None` if it never does.
+    pub fn total_bytes(&self) -> Option<Bytes> {
+        match self {
+            Workload::Bulk | Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => {
+                None
+            }
+            Workload::Finite { size_bytes } => Some(*size_bytes),
+            Workload::Script { transfers } => {
+                let sizes = transfers.iter().map(|transfer| transfer.size_bytes.as_u64());
+                Some(Bytes::new(sizes.fold(0, u64::saturating_add)))
+            }
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
-use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::FlowSpec;
-use fullpipe_units::{Bytes, Duration, Time};
+use fullpipe_units::{Duration, Time};
 
+use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
 use crate::receiver::{Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
@@ -41,9 +41,6 @@ pub(crate) struct FlowConfig {
     pub(crate) gro: Duration,
     /// All that it will ever send.
     pub(crate) stream: Stream,
-    pub(crate) bursts: Option<Bursts>,
-    /// The same once more, for who waits for them.
-    expected: Option<Bursts>,
     pub(crate) start: Time,
     pub(crate) stop: Time,
 }
@@ -62,8 +59,6 @@ impl FlowConfig {
             rmem,
             gro,
             stream: Stream::new(&spec.workload, sender.controller.mss),
-            bursts: Bursts::new(&spec.workload, start),
-            expected: Bursts::new(&spec.workload, start),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
         }
@@ -91,14 +86,16 @@ pub(crate) struct Flow {
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
-    /// How long each burst took.
-    pub(crate) bursts_ns: Vec<u64>,
+    /// Of a flow that sends one transfer after another.
+    application: Option<Box<Application>>,
+    /// When its client asks next, or again.
+    ask_due: Time,
     /// Set when it stops, or when the receiver has everything.
     pub(crate) ended: Option<Ended>,
 }
 
 impl Flow {
-    pub(crate) fn new(config: FlowConfig) -> Flow {
+    pub(crate) fn new(config: FlowConfig, application: Option<Box<Application>>) -> Flow {
         Flow {
             sender: None,
             receiver: None,
@@ -114,7 +111,8 @@ impl Flow {
             write_due: Time::NEVER,
             merging: None,
             merge_due: Time::NEVER,
-            bursts_ns: Vec::new(),
+            application,
+            ask_due: Time::NEVER,
             ended: None,
             config,
         }
@@ -163,6 +161,7 @@ impl Flow {
             self.stop_due = Time::NEVER;
             self.syn_due = Time::NEVER;
             self.write_due = Time::NEVER;
+            self.ask_due = Time::NEVER;
             ended |= self.end(now, false);
             if let Some(sender) = &mut self.sender {
                 sender.stop();
@@ -175,17 +174,21 @@ impl Flow {
             ended |= self.receive_merged(now, &arrival, back);
         }
         if self.write_due <= now
-            && let (Some(bursts), Some(sender)) = (&mut self.config.bursts, &mut self.sender)
+            && let (Some(application), Some(sender)) = (&mut self.application, &mut self.sender)
         {
-            sender.on_burst(now, bursts.take(now).as_u64() / self.config.sender.controller.mss as u64, out);
-            self.write_due = bursts.due();
+            sender.on_written(now, application.server.take(now), out);
+            self.write_due = application.server.due();
+        }
+        if self.ask_due <= now {
+            self.ask(now, back);
         }
         self.update_own_due();
         ended
     }
 
     fn update_own_due(&mut self) {
-        self.own_due = self.syn_due.min(self.stop_due).min(self.merge_due).min(self.write_due);
+        let writes = self.write_due.min(self.ask_due);
+        self.own_due = self.syn_due.min(self.stop_due).min(self.merge_due).min(writes);
     }
 
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
@@ -234,6 +237,8 @@ impl Flow {
         match &mut self.merging {
             Some(held)
                 if held.seq + held.segments as u64 == arrival.seq
+                    // What ends in a short segment is complete.
+                    && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
             {
                 held.segments += 1;
@@ -279,12 +284,7 @@ impl Flow {
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
         let answer = receiver.on_arrival(now, arrival);
         let completed = receiver.delivered_segments() >= self.config.stream.segments();
-        if let Some(expected) = &mut self.config.expected
-            && self.ended.is_none()
-        {
-            let delivered = Bytes::new(receiver.delivered_bytes());
-            expected.on_delivered(delivered, now, |took| self.bursts_ns.push(took.as_nanos()));
-        }
+        let waits = self.application.is_some() && self.ended.is_none();
         if answer {
             let early = receiver.take_early();
             let ack = receiver.acknowledge();
@@ -295,7 +295,38 @@ impl Flow {
         } else if let Some(early) = receiver.take_early() {
             self.answer(now, early, back);
         }
+        if waits {
+            self.on_delivered(now, back);
+        }
         completed && self.end(now, true)
+    }
+
+    /// The client reads what has arrived, after TCP has answered it.
+    #[inline(never)]
+    fn on_delivered(&mut self, now: Time, back: &mut impl ReturnWire) {
+        if let (Some(application), Some(receiver)) = (&mut self.application, &self.receiver) {
+            application.on_delivered(now, receiver.delivered_bytes());
+            self.ask_due = application.ask_due();
+            if self.ask_due <= now {
+                self.ask(now, back);
+            }
+            self.update_own_due();
+        }
+    }
+
+    /// The client asks for the next transfer, for the first time or again.
+    fn ask(&mut self, now: Time, back: &mut impl ReturnWire) {
+        let (Some(application), Some(receiver)) = (&mut self.application, &mut self.receiver) else { return };
+        application.ask(now, receiver.rtt());
+        self.ask_due = application.ask_due();
+        let mut request = receiver.acknowledge();
+        if request.kind == AckKind::Duplicate {
+            // That report leaves first, by itself.
+            let report = std::mem::replace(&mut request, receiver.acknowledge());
+            self.answer(now, report, back);
+        }
+        request.kind = AckKind::Request;
+        self.answer(now, request, back);
     }
 
     #[inline(never)]
@@ -322,6 +353,16 @@ impl Flow {
         }
     }
 
+    /// How long each transfer took.
+    pub(crate) fn transfers_ns(&self) -> Vec<u64> {
+        self.application.as_ref().map_or(Vec::new(), |application| application.transfers_ns.clone())
+    }
+
+    /// How long playback stood still by `at`, nanoseconds; `None` unless the flow is a video.
+    pub(crate) fn rebuffered_ns(&self, at: Time) -> Option<u64> {
+        Some(self.application.as_ref()?.rebuffered(at)?.as_nanos())
+    }
+
     /// Segments that GRO holds back.
     pub(crate) fn merging_segments(&self) -> u64 {
         self.merging.map_or(0, |arrival| arrival.segments as u64)
@@ -336,8 +377,22 @@ impl Flow {
                 if ack.kind != AckKind::Syn {
                     sender.on_ack(now, ack, out);
                 }
+                if ack.kind == AckKind::Request {
+                    self.on_request(now, ack, out);
+                }
             }
             None => self.on_syn_answered(now, ack, out),
+        }
+    }
+
+    /// A request arrived at the sender, unless it had arrived before, or the flow has stopped.
+    #[inline(never)]
+    fn on_request(&mut self, now: Time, request: &Acknowledgement, out: &mut impl Wire) {
+        if let (Some(application), Some(sender)) = (&mut self.application, &mut self.sender)
+            && request.ack == sender.stream().segments()
+            && self.ended.is_none()
+        {
+            sender.on_written(now, application.server.on_request(), out);
         }
     }
 
@@ -364,9 +419,10 @@ impl Flow {
         }
         self.syn_due = Time::NEVER;
         let mut stream = self.config.stream;
-        if let Some(bursts) = &mut self.config.bursts {
-            stream.end_at(bursts.take(now).as_u64() / config.controller.mss as u64);
-            self.write_due = bursts.due();
+        if let Some(application) = &mut self.application {
+            stream = Stream::empty(config.controller.mss);
+            stream.extend(application.server.take(now));
+            self.write_due = application.server.due();
         }
         self.update_own_due();
         let mut sender = Sender::establish(&config, stream, now, rtt, ack);

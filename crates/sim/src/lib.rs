@@ -9,6 +9,7 @@
 //! does them), `agenda` (what happens next), `verify` (conservation, checked in every run).
 
 mod agenda;
+mod application;
 mod clock;
 mod flow;
 mod packet;

@@ -57,14 +57,17 @@ pub(crate) enum AckKind {
     Plain,
     /// The first block reports a duplicate (RFC 2883).
     Duplicate,
+    /// It carries a request for the transfer that begins at `ack`.
+    Request,
     /// The answer to a SYN.
     Syn,
 }
 
 impl Acknowledgement {
-    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, and 4 + 8 a block.
+    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, 4 + 8 a block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
-        52 + if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 }
+        let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };
+        52 + blocks + (self.kind == AckKind::Request) as u32
     }
 }

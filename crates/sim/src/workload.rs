@@ -1,30 +1,49 @@
 //! What an application gives its socket to send.
 
 use fullpipe_scenario::spec::Workload;
+use fullpipe_units::Bytes;
 
-/// A stream of full-sized segments; the last may be short.
+/// A stream of full-sized segments; the last may be short. One that grows by transfers may have a short one at the end of
+/// each: the next is written only after all before has been acknowledged, so that only the last is ever sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     mss: u32,
     segments: u64,
     tail_bytes: u32,
+    /// Bytes by which the segments before the last transfer's are short of full ones.
+    missing: u64,
 }
 
 impl Stream {
+    /// All that an application ever writes.
     pub(crate) fn new(workload: &Workload, mss: u32) -> Stream {
+        let mut stream = Stream::empty(mss);
         match workload {
-            Workload::Bulk | Workload::Bursts { .. } => Stream { mss, segments: u64::MAX, tail_bytes: mss },
-            Workload::Finite { size_bytes } => {
-                let size = size_bytes.as_u64();
-                let segments = size.div_ceil(mss as u64);
-                let tail_bytes = if segments == 0 { 0 } else { size - (segments - 1) * mss as u64 };
-                Stream { mss, segments, tail_bytes: tail_bytes as u32 }
+            Workload::Bulk | Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => {
+                stream.segments = u64::MAX;
+            }
+            Workload::Finite { size_bytes } => stream.extend(*size_bytes),
+            Workload::Script { transfers } => {
+                transfers.iter().for_each(|transfer| stream.extend(transfer.size_bytes));
             }
         }
+        stream
     }
 
-    /// The application writes `segments` more, in bursts: until now the stream ended before them.
-    pub(crate) fn extend(&mut self, segments: u64) {
+    /// Nothing yet.
+    pub(crate) fn empty(mss: u32) -> Stream {
+        Stream { mss, segments: 0, tail_bytes: mss, missing: 0 }
+    }
+
+    /// The application writes more: until now the stream ended before it.
+    pub(crate) fn extend(&mut self, bytes: Bytes) {
+        let bytes = bytes.as_u64();
+        if bytes == 0 {
+            return;
+        }
+        let segments = bytes.div_ceil(self.mss as u64);
+        self.missing += (self.mss - self.tail_bytes) as u64;
+        self.tail_bytes = (bytes - (segments - 1) * self.mss as u64) as u32;
         self.segments = self.segments.saturating_add(segments);
     }
 
@@ -34,10 +53,22 @@ impl Stream {
         self.segments
     }
 
-    /// Payload of a segment.
+    /// Payload of a segment that is not yet acknowledged.
     #[inline]
     pub(crate) fn bytes_of(&self, seq: u64) -> u32 {
         if seq.wrapping_add(1) == self.segments { self.tail_bytes } else { self.mss }
+    }
+
+    /// The first byte of a segment that is not yet acknowledged.
+    #[inline]
+    pub(crate) fn start_of(&self, seq: u64) -> u64 {
+        seq * self.mss as u64 - self.missing
+    }
+
+    /// Number of segments that end before byte `edge`, were all of them full that are not yet acknowledged.
+    #[inline]
+    pub(crate) fn full_before(&self, edge: u64) -> u64 {
+        (edge + self.missing) / self.mss as u64
     }
 
     /// Ends the stream before segment `segments`, unless it ends earlier.
@@ -50,17 +81,19 @@ impl Stream {
 
     /// Payload of the whole stream, bytes; `u64::MAX` when it never ends.
     pub(crate) fn bytes(&self) -> u64 {
-        if self.segments == u64::MAX {
-            return u64::MAX;
+        match self.segments {
+            u64::MAX => u64::MAX,
+            0 => 0,
+            segments => self.start_of(segments - 1) + self.tail_bytes as u64,
         }
-        if self.segments == 0 { 0 } else { (self.segments - 1) * self.mss as u64 + self.tail_bytes as u64 }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::Bytes;
+    use fullpipe_scenario::spec::Transfer;
+    use fullpipe_units::Duration;
 
     #[test]
     fn the_last_segment_is_short() {
@@ -75,5 +108,15 @@ mod tests {
         assert_eq!((stream.segments(), stream.bytes()), (u64::MAX, u64::MAX));
         stream.end_at(7);
         assert_eq!((stream.segments(), stream.bytes()), (7, 7000));
+    }
+    #[test]
+    fn each_transfer_begins_a_segment_and_no_byte_is_lost_between_them() {
+        let transfer = |size| Transfer { size_bytes: Bytes::new(size), pause_ns: Duration::ZERO };
+        let transfers = [2501, 1, 3000, 0].map(transfer).into();
+        let stream = Stream::new(&Workload::Script { transfers }, 1000);
+        assert_eq!((stream.segments(), stream.bytes()), (3 + 1 + 3, 5502));
+        // The last begins behind 2501 + 1 bytes, which are 1498 short of four segments.
+        assert_eq!((stream.start_of(4), stream.start_of(6), stream.bytes_of(6)), (2502, 4502, 1000));
+        assert_eq!([4501, 4502, 5501, 5502].map(|edge| stream.full_before(edge)), [5, 6, 6, 7]);
     }
 }

@@ -13,6 +13,7 @@ use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::agenda::{Agenda, Plain, Winners};
+use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
 use crate::packet::{AckKind, Acknowledgement, Segment};
@@ -167,13 +168,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                     random_seed: Stream::Controller(index).seed(seed),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
-                Flow::new(FlowConfig::new(
-                    sender,
-                    rmem,
-                    spec.hosts.gro_ns,
-                    flow,
-                    flow.start_time(index, seed),
-                ))
+                let start = flow.start_time(index, seed);
+                let application = Application::new(&flow.workload, start);
+                Flow::new(FlowConfig::new(sender, rmem, spec.hosts.gro_ns, flow, start), application)
             })
             .collect();
         let mut agenda = A::new(FLOWS + flows.len());
@@ -298,12 +295,16 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             .iter()
             .zip(self.flow_series)
             .zip(&spec.flows)
-            .map(|((flow, series), flow_spec)| FlowRecord {
-                label: flow_spec.label.clone(),
-                controller: flow_spec.controller.text().to_string(),
-                totals: totals(flow, end),
-                bursts_ns: flow.bursts_ns.clone(),
-                series,
+            .map(|((flow, series), flow_spec)| {
+                let totals = totals(flow, end);
+                FlowRecord {
+                    label: flow_spec.label.clone(),
+                    controller: flow_spec.controller.text().to_string(),
+                    transfers_ns: flow.transfers_ns(),
+                    rebuffered_ns: flow.rebuffered_ns(Time::from_nanos(totals.end_ns)),
+                    totals,
+                    series,
+                }
             })
             .collect();
         Run {

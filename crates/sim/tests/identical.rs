@@ -85,6 +85,30 @@ fn records_are_those_of_the_plain_simulator() {
     }
 }
 
+/// Transfers that wait for each other came after the golden table. Each run checks that no byte is lost between them.
+#[test]
+fn transfers_that_follow_each_other_are_those_of_the_plain_simulator() {
+    let (mut transfers, mut scripts, mut stalls) = (0, 0, 0);
+    for number in 0..BOTH_WAYS / 2 {
+        let document = random::scenario_of_transfers(number);
+        let spec = spec(&document);
+        let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+        let same = fast.flows == plain.flows && fast.links == plain.links;
+        assert!(same, "number {number}: {}\n{document}", difference(&fast, &plain));
+        for (flow, flow_spec) in fast.flows.iter().zip(&spec.flows) {
+            transfers += flow.transfers_ns.len();
+            stalls += flow.rebuffered_ns.is_some_and(|nanos| nanos > 0) as usize;
+            if let Some(bytes) = flow_spec.workload.total_bytes()
+                && flow.totals.completed
+            {
+                scripts += 1;
+                assert_eq!(flow.totals.delivered_bytes, bytes.as_u64(), "number {number}: {}", flow.label);
+            }
+        }
+    }
+    assert!(transfers > 10_000 && scripts > 100 && stalls > 30, "{transfers}, {scripts}, {stalls}");
+}
+
 /// Elements that came after the golden table, whose scenarios are drawn without them.
 #[test]
 fn a_radio_and_gathered_acks_are_those_of_the_plain_simulator() {

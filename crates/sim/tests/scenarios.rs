@@ -151,11 +151,100 @@ fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
         assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
         assert!(!run.flows[0].totals.completed);
         // 70 segments of 1500 bytes take 42 ms on the link; later ones find the window or the rate that they need.
-        let took: Vec<u64> = run.flows[0].bursts_ns.iter().map(|nanos| nanos / 1_000_000).collect();
+        let took: Vec<u64> = run.flows[0].transfers_ns.iter().map(|nanos| nanos / 1_000_000).collect();
         assert_eq!(took.len(), 10);
         assert!(took[0] > 100, "the handshake and slow start: {took:?}");
         assert!(took.iter().all(|millis| (62..250).contains(millis)), "{controller}: {took:?}");
     }
+}
+
+/// A flow alone on 20 Mbit/s and 40 ms whose application is as `key` says.
+fn asking(controller: &str, key: &str, application: serde_json::Value) -> fullpipe_record::FlowRecord {
+    let mut document =
+        alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp" }), "10 s");
+    document["flows"][0][key] = application;
+    document["flows"][0]["start_jitter"] = json!(0);
+    run(&document, 1).flows.remove(0)
+}
+
+#[test]
+fn a_request_and_its_answer_take_a_round_trip() {
+    for pause in [0, 110] {
+        let flow = asking("reno", "requests", json!({ "size": "1 B", "pause": format!("{pause} ms") }));
+        let millis: Vec<u64> = flow.transfers_ns.iter().map(|nanos| nanos / 1_000_000).collect();
+        // The first waits for the handshake and then only for the way there. No delayed ACK is waited for.
+        assert_eq!(millis[0], 60);
+        assert!(millis[1..].iter().all(|took| *took == 40), "{millis:?}");
+        assert_eq!(millis.len() as u64, 1 + (10_000 - 60) / (40 + pause));
+        assert_eq!((flow.totals.completed, flow.rebuffered_ns), (false, None));
+    }
+}
+
+#[test]
+fn a_lost_request_is_repeated() {
+    let path = json!({
+        "rate": "20 Mbit/s", "rtt": "40 ms",
+        "reverse": { "before": [{ "kind": "loss", "probability": "30 %" }] },
+    });
+    let mut document = alone("cubic", path, "60 s");
+    document["flows"][0]["requests"] = json!({ "size": "1448 B" });
+    let flow = run(&document, 3).flows.remove(0);
+    let repeated = |low: u64, high: u64| {
+        flow.transfers_ns[1..].iter().filter(|nanos| (low..high).contains(&(*nanos / 1_000_000))).count()
+            as f64
+    };
+    // Lost once: 40 ms, 200 ms more, and the round trip. Lost twice: twice that wait more.
+    let (once, twice, thrice) = (repeated(39, 45), repeated(270, 295), repeated(750, 775));
+    let all = (flow.transfers_ns.len() - 1) as f64;
+    for (share, expected) in [(once / all, 0.7), (twice / all, 0.21), (thrice / all, 0.063)] {
+        assert!((share / expected - 1.0).abs() < 0.4, "{share} instead of {expected} of {all}");
+    }
+}
+
+#[test]
+fn a_script_delivers_every_byte_and_is_over() {
+    for controller in ["reno", "cubic", "bbr1", "vegas"] {
+        let script = json!([
+            { "size": "1 B" }, { "size": "100001 B", "pause": "300 ms" }, { "size": "1448 B" }, { "size": "1449 B" },
+        ]);
+        let flow = asking(controller, "transfers", script);
+        assert!(flow.totals.completed);
+        assert_eq!(flow.totals.delivered_bytes, 1 + 100_001 + 1448 + 1449);
+        assert_eq!(
+            (flow.transfers_ns.len(), flow.totals.segments_sent, flow.totals.retransmits),
+            (4, 1 + 70 + 1 + 2, 0)
+        );
+        // The end is the last byte's arrival; the rest of the time is what the transfers took, and the pause.
+        let busy: u64 = flow.transfers_ns.iter().sum();
+        assert_eq!(flow.totals.end_ns - flow.totals.start_ns, busy + 300_000_000, "{controller}");
+    }
+}
+
+/// A receive window of 60 KB, moved by 10 000 short segments in a row: their missing bytes must not close it.
+#[test]
+fn short_segments_do_not_use_up_the_receive_window() {
+    let mut document = alone("reno", json!({ "rate": "100 Mbit/s", "rtt": "1 ms" }), "20 s");
+    document["hosts"] = json!({ "tcp_rmem": ["4096", "60000", "60000"] });
+    document["flows"][0]["requests"] = json!({ "size": "1 B" });
+    let flow = run(&document, 1).flows.remove(0);
+    assert!(flow.totals.delivered_bytes > 15_000, "{:?}", flow.totals);
+}
+
+#[test]
+fn a_video_is_fetched_ahead_and_then_as_it_plays() {
+    let video =
+        |rate: &str| asking("cubic", "video", json!({ "rate": rate, "chunk": "500 ms", "buffer": "3 s" }));
+    let flow = video("4 Mbit/s");
+    assert_eq!(flow.rebuffered_ns, Some(0));
+    // Six chunks at once, then one every 500 ms; 0.25 MB each.
+    let chunks = flow.transfers_ns.len();
+    assert!((24..=26).contains(&chunks), "{chunks}");
+    assert_eq!(flow.totals.delivered_bytes, chunks as u64 * 250_000);
+    // Twice what the link carries: half of the time playback stands still.
+    let flow = video("40 Mbit/s");
+    let stalled = flow.rebuffered_ns.expect("a video") as f64 / 1e9;
+    assert!((4.2..6.0).contains(&stalled), "{stalled}");
+    assert!(flow.totals.delivered_bytes as f64 * 8.0 > 0.8 * 10.0 * 20e6 * PAYLOAD, "{:?}", flow.totals);
 }
 
 /// What fits the buffer goes into it at once, whatever was sent before.
@@ -166,7 +255,7 @@ fn a_buffer_that_holds_a_burst_is_as_good_as_a_larger_one() {
         document["flows"][0]["bursts"] = json!({ "size": "130 KB", "every": "100 ms" });
         document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", wmem] });
         // Slow start over: each burst is acknowledged before the next is written.
-        run(&document, 1).flows[0].bursts_ns[5..].to_vec()
+        run(&document, 1).flows[0].transfers_ns[5..].to_vec()
     };
     assert_eq!(with_buffer("147 KB"), with_buffer("600 KB"), "90 segments in a buffer of 100 and of 408");
 }

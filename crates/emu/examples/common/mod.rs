@@ -20,7 +20,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             start_ns: Time::ZERO,
             start_jitter_ns: Duration::ZERO,
             stop_ns: None,
-            workload,
+            workload: workload.clone(),
             extra_forward_ns: Duration::ZERO,
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,

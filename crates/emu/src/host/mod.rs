@@ -1,13 +1,14 @@
 //! The two end hosts: the machine's own TCP in two network namespaces, driven by our own traffic generator.
 //!
-//! `sender` opens the connections, writes zeros and samples `TCP_INFO`; `receiver` discards and counts.
+//! `sender` opens the connections, writes zeros and samples `TCP_INFO`; `receiver` discards and counts, and asks for more
+//! with a byte of its own.
 
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
+use fullpipe_scenario::transfers::Client;
 use fullpipe_units::{Bytes, Time};
 
 use crate::EmuError;
@@ -35,14 +36,14 @@ pub(crate) fn port(flow: usize) -> u16 {
 pub(crate) struct Progress {
     bytes: AtomicU64,
     completed_ns: AtomicU64,
-    bursts: Mutex<Delivered>,
+    transfers: Mutex<Transfers>,
 }
 
-/// Bursts that have arrived.
+/// Transfers that have arrived.
 #[derive(Debug, Default)]
-struct Delivered {
-    /// The next; `None` unless the flow sends in bursts.
-    expected: Option<Bursts>,
+struct Transfers {
+    /// Who waits for them; `None` unless the flow sends one after another.
+    client: Option<Client>,
     took_ns: Vec<u64>,
 }
 
@@ -51,7 +52,7 @@ impl Default for Progress {
         Progress {
             bytes: AtomicU64::new(0),
             completed_ns: AtomicU64::new(u64::MAX),
-            bursts: Mutex::default(),
+            transfers: Mutex::default(),
         }
     }
 }
@@ -60,9 +61,9 @@ impl Progress {
     /// Counters for every flow.
     pub(crate) fn of(spec: &Spec, seed: u64) -> Vec<Progress> {
         let progress = |(number, flow): (usize, &FlowSpec)| {
-            let expected = Bursts::new(&flow.workload, flow.start_time(number, seed));
-            let bursts = Mutex::new(Delivered { expected, took_ns: Vec::new() });
-            Progress { bursts, ..Progress::default() }
+            let client = Client::new(&flow.workload, flow.start_time(number, seed));
+            let transfers = Mutex::new(Transfers { client, took_ns: Vec::new() });
+            Progress { transfers, ..Progress::default() }
         };
         spec.flows.iter().enumerate().map(progress).collect()
     }
@@ -76,16 +77,31 @@ impl Progress {
         self.completed_ns.store(at.as_nanos(), Ordering::Release);
     }
 
-    /// `total` bytes have arrived of a flow that sends in bursts.
-    fn time_bursts(&self, total: u64, now: Time) {
-        let mut bursts = self.bursts.lock().expect("nobody panics while holding it");
-        let Delivered { expected: Some(expected), took_ns } = &mut *bursts else { return };
-        expected.on_delivered(Bytes::new(total), now, |took| took_ns.push(took.as_nanos()));
+    /// `total` bytes have arrived; when the client asks for more.
+    fn on_delivered(&self, total: u64, now: Time) -> Time {
+        let mut transfers = self.transfers.lock().expect("nobody panics while holding it");
+        let Transfers { client: Some(client), took_ns } = &mut *transfers else { return Time::NEVER };
+        client.on_delivered(Bytes::new(total), now, |took| took_ns.push(took.as_nanos()));
+        client.due()
     }
 
-    /// How long each burst took.
-    fn bursts_ns(&self) -> Vec<u64> {
-        self.bursts.lock().expect("nobody panics while holding it").took_ns.clone()
+    /// The client asks for the next transfer.
+    fn ask(&self, now: Time) {
+        let mut transfers = self.transfers.lock().expect("nobody panics while holding it");
+        if let Some(client) = &mut transfers.client {
+            client.ask(now);
+        }
+    }
+
+    /// How long each transfer took.
+    fn transfers_ns(&self) -> Vec<u64> {
+        self.transfers.lock().expect("nobody panics while holding it").took_ns.clone()
+    }
+
+    /// How long playback had stood still by `at`; `None` unless the flow is a video.
+    fn rebuffered_ns(&self, at: Time) -> Option<u64> {
+        let transfers = self.transfers.lock().expect("nobody panics while holding it");
+        Some(transfers.client.as_ref()?.rebuffered(at)?.as_nanos())
     }
 
     /// Bytes that the application read.
@@ -93,7 +109,7 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// When the last byte of a finite flow was read.
+    /// When the last byte of all that a flow sends was read.
     fn completed(&self) -> Option<Time> {
         let at = self.completed_ns.load(Ordering::Acquire);
         (at != u64::MAX).then_some(Time::from_nanos(at))

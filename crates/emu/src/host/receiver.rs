@@ -1,10 +1,12 @@
-//! The receiving host: one listening port a flow; what arrives is counted and thrown away without being copied.
+//! The receiving host: one listening port a flow; what arrives is counted and thrown away without being copied. Each request
+//! for more is a byte on the same connection.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-use fullpipe_scenario::spec::{Spec, Workload};
-use fullpipe_units::Duration;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::{Bytes, Duration, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Progress, RECEIVER, failed, port};
@@ -21,6 +23,8 @@ const LOOK_AROUND: Duration = Duration::from_millis(20);
 pub(crate) struct Receiver {
     epoll: Epoll,
     flows: Vec<Socket>,
+    /// Who asks for the next transfer, and when.
+    requests: BTreeSet<(Time, usize)>,
 }
 
 /// A flow's socket.
@@ -42,7 +46,7 @@ impl Receiver {
             epoll.add(&socket, libc::EPOLLIN, number as u64).map_err(failed("watch a socket"))?;
             flows.push(Socket::Listening(socket));
         }
-        Ok(Receiver { epoll, flows })
+        Ok(Receiver { epoll, flows, requests: BTreeSet::new() })
     }
 
     /// Receives until `stop` is set.
@@ -56,11 +60,15 @@ impl Receiver {
         let mut buffer = vec![0; DISCARD_BYTES];
         let mut ready = Vec::new();
         while !stop.load(Ordering::Acquire) {
-            self.epoll.wait(&mut ready, LOOK_AROUND).map_err(failed("wait for data"))?;
+            let next = self.requests.first().map_or(Time::NEVER, |(due, _)| *due);
+            let timeout = next.saturating_since(clock.now()).min(LOOK_AROUND);
+            self.epoll.wait(&mut ready, timeout).map_err(failed("wait for data"))?;
             for (number, _) in &ready {
                 let number = *number as usize;
-                self.serve(number, &mut buffer, clock, spec.flows[number].workload, &progress[number])?;
+                let total = spec.flows[number].workload.total_bytes();
+                self.serve(number, &mut buffer, clock, total, &progress[number])?;
             }
+            self.ask(clock.now(), progress);
         }
         Ok(())
     }
@@ -70,7 +78,7 @@ impl Receiver {
         number: usize,
         buffer: &mut [u8],
         clock: Clock,
-        workload: Workload,
+        all: Option<Bytes>,
         progress: &Progress,
     ) -> Result<(), EmuError> {
         match &self.flows[number] {
@@ -91,19 +99,33 @@ impl Receiver {
                 }
                 Ok(Some(bytes)) => {
                     let total = progress.add(bytes as u64);
-                    match workload {
-                        Workload::Finite { size_bytes } => {
-                            let size = size_bytes.as_u64();
-                            if total >= size && total - (bytes as u64) < size {
-                                progress.complete(clock.now());
-                            }
-                        }
-                        Workload::Bursts { .. } => progress.time_bursts(total, clock.now()),
-                        Workload::Bulk => {}
+                    let now = clock.now();
+                    let due = progress.on_delivered(total, now);
+                    if due < Time::NEVER {
+                        self.requests.insert((due, number));
+                    }
+                    if let Some(all) = all.map(Bytes::as_u64)
+                        && total >= all
+                        && total - (bytes as u64) < all
+                    {
+                        progress.complete(now);
                     }
                 }
             },
         }
         Ok(())
+    }
+    /// Asks for all transfers that are to be asked for by `now`.
+    fn ask(&mut self, now: Time, progress: &[Progress]) {
+        while let Some(&(due, number)) = self.requests.first()
+            && due <= now
+        {
+            self.requests.pop_first();
+            if let Socket::Connected(socket) = &self.flows[number] {
+                progress[number].ask(now);
+                // Fails if the connection is gone, which the sender notices.
+                let _ = sys::send(socket, &[0]);
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The sending host: opens each flow at its time, writes zeros, and samples what the kernel tells of its sockets.
+//! The sending host: opens each flow at its time, writes zeros, at once or when asked for, and samples what the kernel tells of
+//! its sockets.
 
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
@@ -6,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Params;
 use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals};
-use fullpipe_scenario::bursts::Bursts;
 use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
-use fullpipe_units::{Duration, Time};
+use fullpipe_scenario::transfers::Server;
+use fullpipe_units::{Bytes, Duration, Time};
 
 use super::{Progress, RECEIVER, SENDER, failed, port};
 use crate::EmuError;
@@ -53,8 +54,8 @@ struct Flow<'a> {
     socket: Option<OwnedFd>,
     /// Bytes that the application has still to write; `None` for no end.
     unwritten: Option<u64>,
-    /// When it has more.
-    bursts: Option<Bursts>,
+    /// When it has more; `None` unless it sends one transfer after another.
+    server: Option<Server>,
     totals: FlowTotals,
     series: FlowSeries,
     failure: Option<String>,
@@ -66,7 +67,7 @@ enum State {
     Waiting,
     /// Connecting or writing; in the epoll set.
     Writing,
-    /// Connected, with nothing to write until the next burst.
+    /// Connected, with nothing to write until the next transfer; in the epoll set, for requests.
     Pausing,
     /// Everything is written.
     Written,
@@ -101,9 +102,12 @@ impl<'a> Sender<'a> {
                 unwritten: match flow.workload {
                     Workload::Bulk => None,
                     Workload::Finite { size_bytes } => Some(size_bytes.as_u64()),
-                    Workload::Bursts { .. } => Some(0),
+                    Workload::Bursts { .. }
+                    | Workload::Requests { .. }
+                    | Workload::Video { .. }
+                    | Workload::Script { .. } => Some(0),
                 },
-                bursts: Bursts::new(&flow.workload, start),
+                server: Server::new(&flow.workload, start),
                 totals: FlowTotals::default(),
                 series: FlowSeries::default(),
                 failure: None,
@@ -169,6 +173,7 @@ impl<'a> Sender<'a> {
             self.epoll.wait(ready, wake.saturating_since(now)).map_err(failed("wait for room to write"))?;
             for (number, _) in ready.iter() {
                 let flow = &mut self.flows[*number as usize];
+                flow.take_requests(&self.epoll)?;
                 flow.write(&self.zeros, &self.epoll)?;
             }
             if now >= wake {
@@ -184,8 +189,8 @@ impl Flow<'_> {
         match self.state {
             State::Waiting => Some(self.start),
             State::Writing | State::Pausing | State::Written => {
-                let burst = self.bursts.map_or(Time::NEVER, |bursts| bursts.due());
-                Some(burst.min(self.spec.stop_ns.unwrap_or(Time::NEVER)))
+                let due = self.server.as_ref().map_or(Time::NEVER, Server::due);
+                Some(due.min(self.spec.stop_ns.unwrap_or(Time::NEVER)))
             }
             State::Over => None,
         }
@@ -206,7 +211,7 @@ impl Flow<'_> {
                     self.finish(at, epoll)
                 }
                 None if now >= stop => self.finish(now, epoll),
-                None => self.take_burst(now, epoll),
+                None => self.take_due(now, epoll),
             },
             State::Waiting | State::Over => Ok(()),
         }
@@ -226,21 +231,47 @@ impl Flow<'_> {
         vanish_when_closed(&socket).map_err(failed(format!("prepare the end of {label}")))?;
         sys::bind(&socket, from).map_err(failed(format!("bind {label} to {from}")))?;
         sys::connect(&socket, to).map_err(failed(format!("connect {label} to {to}")))?;
-        watch(epoll, &socket, self.number, label)?;
+        watch(epoll, &socket, libc::EPOLLOUT, self.number, label)?;
         self.totals.start_ns = now.as_nanos();
         self.socket = Some(socket);
         self.state = State::Writing;
-        self.take_burst(now, epoll)
+        self.take_due(now, epoll)
     }
 
     /// The application has more to write, if it is time.
-    fn take_burst(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
-        let Some(bursts) = self.bursts.as_mut().filter(|bursts| bursts.due() <= now) else { return Ok(()) };
-        let more = bursts.take(now).as_u64();
-        self.unwritten = self.unwritten.map(|left| left + more);
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
+    fn take_due(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
+        match self.server.as_mut().filter(|server| server.due() <= now) {
+            Some(server) => {
+                let more = server.take(now);
+                self.take(more, epoll)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The application has more to write, if it is asked to.
+    fn take_requests(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+        while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
+            // A request is a byte, and only one is ever under way.
+            match (sys::discard(socket, &mut [0]), &mut self.server) {
+                (Ok(None), _) => return Ok(()),
+                (Ok(Some(1..)), Some(server)) => {
+                    let more = server.on_request();
+                    self.take(more, epoll)?;
+                }
+                (Ok(_), _) => self.end_writing(epoll)?,
+                (Err(error), _) => self.fail(error, epoll)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Has `more` to write.
+    fn take(&mut self, more: Bytes, epoll: &Epoll) -> Result<(), EmuError> {
+        self.unwritten = self.unwritten.map(|left| left + more.as_u64());
+        if self.state == State::Pausing {
             self.state = State::Writing;
-            return watch(epoll, socket, self.number, &self.spec.label);
+            self.watch_for(libc::EPOLLOUT, epoll)?;
         }
         Ok(())
     }
@@ -254,36 +285,42 @@ impl Flow<'_> {
                 Ok(Some(sent)) => {
                     self.unwritten = self.unwritten.map(|left| left - sent as u64);
                     if self.unwritten == Some(0) {
-                        match self.bursts {
+                        match self.server {
                             Some(_) => self.pause(epoll)?,
                             None => self.end_writing(epoll)?,
                         }
                     }
                 }
-                Err(error) => {
-                    let error = sys::socket_error(socket).ok().flatten().unwrap_or(error);
-                    self.failure = Some(format!("flow {}: {error}", self.spec.label));
-                    self.end_writing(epoll)?;
-                }
+                Err(error) => self.fail(error, epoll)?,
             }
         }
         Ok(())
     }
 
+    /// The connection is gone.
+    fn fail(&mut self, error: std::io::Error, epoll: &Epoll) -> Result<(), EmuError> {
+        let socket_error = self.socket.as_ref().and_then(|socket| sys::socket_error(socket).ok().flatten());
+        self.failure = Some(format!("flow {}: {}", self.spec.label, socket_error.unwrap_or(error)));
+        self.end_writing(epoll)
+    }
+
     /// Nothing to write for now.
     fn pause(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
-        if let Some(socket) = &self.socket {
-            epoll.remove(socket).map_err(failed("stop watching a socket"))?;
-        }
         self.state = State::Pausing;
-        Ok(())
+        self.watch_for(libc::EPOLLIN, epoll)
+    }
+
+    /// Has the socket, which is watched, watched for `events` from now on.
+    fn watch_for(&self, events: libc::c_int, epoll: &Epoll) -> Result<(), EmuError> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        epoll.remove(socket).map_err(failed("stop watching a socket"))?;
+        watch(epoll, socket, events, self.number, &self.spec.label)
     }
 
     fn end_writing(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
-        if self.state == State::Writing {
-            self.pause(epoll)?;
-        }
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
+        let open = matches!(self.state, State::Writing | State::Pausing);
+        if let Some(socket) = self.socket.as_ref().filter(|_| open) {
+            epoll.remove(socket).map_err(failed("stop watching a socket"))?;
             // Fails if the connection is gone, which has been noted.
             let _ = sys::shutdown_write(socket);
             self.state = State::Written;
@@ -336,16 +373,23 @@ impl Flow<'_> {
         FlowRecord {
             label: self.spec.label.clone(),
             controller: self.spec.controller.text().to_owned(),
-            bursts_ns: self.progress.bursts_ns(),
+            transfers_ns: self.progress.transfers_ns(),
+            rebuffered_ns: self.progress.rebuffered_ns(Time::from_nanos(self.totals.end_ns)),
             totals: self.totals,
             series: self.series,
         }
     }
 }
 
-/// Has a flow written to when its socket takes more.
-fn watch(epoll: &Epoll, socket: &OwnedFd, number: usize, label: &str) -> Result<(), EmuError> {
-    epoll.add(socket, libc::EPOLLOUT, number as u64).map_err(failed(format!("watch the socket of {label}")))
+/// Has a flow looked at when its socket has one of `events`.
+fn watch(
+    epoll: &Epoll,
+    socket: &OwnedFd,
+    events: libc::c_int,
+    number: usize,
+    label: &str,
+) -> Result<(), EmuError> {
+    epoll.add(socket, events, number as u64).map_err(failed(format!("watch the socket of {label}")))
 }
 
 /// Sets a socket's congestion control.

@@ -7,10 +7,12 @@ use fullpipe_units::{Bytes, Duration, Time};
 use super::{Frame, check_name, default};
 use crate::bounds;
 use crate::controller::ControllerChoice;
-use crate::document::{Document, FlowDocument};
+use crate::document::{
+    BurstsDocument, Document, FlowDocument, RequestsDocument, TransferDocument, VideoDocument,
+};
 use crate::error::ScenarioError;
 use crate::quantity::{Count, Quantity, Said, Size};
-use crate::spec::{FlowSpec, Workload};
+use crate::spec::{FlowSpec, Transfer, Workload};
 
 /// Resolves the flows; those without a controller get the `alternative`.
 pub(super) fn resolve(
@@ -163,49 +165,170 @@ fn own_rtt(field: &str, said: &Option<Said<Duration>>, frame: &Frame) -> Result<
     Ok(rtt)
 }
 
+/// What a group's application sends, and what its words mean.
+struct Application<'a> {
+    field: &'a str,
+    mss: u64,
+    bdp: Bytes,
+}
+
 fn workload(
     field: &str,
     document: &FlowDocument,
     frame: &Frame,
     bdp: Bytes,
 ) -> Result<Workload, ScenarioError> {
-    let mss = u64::from(frame.spec.mss());
-    match (&document.size, &document.bursts) {
-        (None, None) => Ok(Workload::Bulk),
-        (Some(said), None) => {
-            Ok(Workload::Finite { size_bytes: amount(&format!("{field}.size"), said, mss, bdp)? })
-        }
-        (None, Some(bursts)) => {
-            let at = |key: &str| format!("{field}.bursts.{key}");
-            let missing = |key: &str, expected: &str| {
-                let mend = "write bursts = { size = \"200 KB\", every = \"500 ms\" }";
-                ScenarioError::missing(&at(key)).expected(expected).mend(mend)
-            };
-            let size = bursts.size.as_ref().ok_or_else(|| missing("size", "an amount"))?;
-            let every = bursts.every.as_ref().ok_or_else(|| missing("every", "a time"))?;
-            let segments = amount(&at("size"), size, mss, bdp)?.as_u64().div_ceil(mss);
-            let every_ns = every
-                .read_within(&at("every"), bounds::MIN_BURST_INTERVAL..=bounds::MAX_DURATION)
-                .map_err(|error| error.write("\"500 ms\""))?;
-            Ok(Workload::Bursts { size_bytes: Bytes::new(segments * mss), every_ns })
-        }
-        (Some(size), Some(_)) => Err(size
-            .error(&format!("{field}.size"), "stands beside bursts")
-            .expected("one of them")
-            .mend("leave out size, or bursts")),
+    let application = Application { field, mss: u64::from(frame.spec.mss()), bdp };
+    let FlowDocument { size, bursts, requests, video, transfers, .. } = document;
+    let given = [
+        ("size", size.is_some()),
+        ("bursts", bursts.is_some()),
+        ("requests", requests.is_some()),
+        ("video", video.is_some()),
+        ("transfers", transfers.is_some()),
+    ];
+    let given: Vec<&str> = given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key)).collect();
+    if let [first, second, ..] = given[..] {
+        return Err(ScenarioError::new(
+            &format!("{field}.{first}"),
+            first,
+            format!("stands beside {second}"),
+        )
+        .expected("one of them")
+        .mend(format!("leave out {first}, or {second}")));
     }
+    if let Some(said) = size {
+        return Ok(Workload::Finite { size_bytes: application.amount("size", said)? });
+    }
+    if let Some(bursts) = bursts {
+        return application.bursts(bursts);
+    }
+    if let Some(requests) = requests {
+        return application.requests(requests);
+    }
+    if let Some(video) = video {
+        return application.video(video);
+    }
+    transfers.as_ref().map_or(Ok(Workload::Bulk), |transfers| application.script(transfers))
 }
 
-/// How much an application sends, given in bytes, segments or bandwidth-delay products.
-fn amount(field: &str, said: &Said<Size>, mss: u64, bdp: Bytes) -> Result<Bytes, ScenarioError> {
-    let payload = Bytes::new(mss);
-    let size_bytes = said.read(field)?.bytes(payload, bdp).filter(|size| *size <= bounds::MAX_FLOW_SIZE);
-    let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
-    let size_bytes = size_bytes.ok_or_else(|| said.error(field, format!("is above {most}")))?;
-    if size_bytes == Bytes::ZERO {
-        return Err(said.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
+impl Application<'_> {
+    fn bursts(&self, bursts: &BurstsDocument) -> Result<Workload, ScenarioError> {
+        let example = "bursts = { size = \"200 KB\", every = \"500 ms\" }";
+        let size = self.required("bursts.size", bursts.size.as_ref(), "an amount", example)?;
+        let every = self.required("bursts.every", bursts.every.as_ref(), "a time", example)?;
+        let segments = self.amount("bursts.size", size)?.as_u64().div_ceil(self.mss);
+        let every_ns = every
+            .read_within(&self.at("bursts.every"), bounds::MIN_BURST_INTERVAL..=bounds::MAX_DURATION)
+            .map_err(|error| error.write("\"500 ms\""))?;
+        Ok(Workload::Bursts { size_bytes: Bytes::new(segments * self.mss), every_ns })
     }
-    Ok(size_bytes)
+
+    fn requests(&self, requests: &RequestsDocument) -> Result<Workload, ScenarioError> {
+        let example = "requests = { size = \"64 KB\", pause = \"1 s\" }";
+        let size = self.required("requests.size", requests.size.as_ref(), "an amount", example)?;
+        Ok(Workload::Requests {
+            size_bytes: self.amount("requests.size", size)?,
+            pause_ns: self.pause("requests.pause", &requests.pause)?,
+        })
+    }
+
+    fn video(&self, video: &VideoDocument) -> Result<Workload, ScenarioError> {
+        let example = "video = { rate = \"5 Mbit/s\", chunk = \"4 s\", buffer = \"30 s\" }";
+        let rate = self
+            .required("video.rate", video.rate.as_ref(), "a rate", example)?
+            .read_within(&self.at("video.rate"), bounds::MIN_RATE..=bounds::MAX_RATE)?;
+        let chunk = default(&video.chunk, "4 s");
+        let chunk_ns =
+            chunk.read_within(&self.at("video.chunk"), bounds::MIN_CHUNK..=bounds::MAX_DURATION)?;
+        let buffer = default(&video.buffer, "30 s");
+        let buffer_ns =
+            buffer.read_within(&self.at("video.buffer"), Duration::ZERO..=bounds::MAX_DURATION)?;
+        if buffer_ns < chunk_ns {
+            let least = chunk_ns.text();
+            return Err(buffer
+                .error(&self.at("video.buffer"), format!("holds no chunk of {least}"))
+                .expected(format!("at least {least}"))
+                .mend("make the buffer longer, or the chunks shorter"));
+        }
+        // Both factors are bounded: at most 2^87.
+        let nanobits = u128::from(rate.as_bits_per_sec()) * u128::from(chunk_ns.as_nanos());
+        let chunk_bytes = u64::try_from(nanobits.div_ceil(8 * 1_000_000_000))
+            .ok()
+            .map(Bytes::new)
+            .filter(|bytes| *bytes <= bounds::MAX_FLOW_SIZE)
+            .ok_or_else(|| {
+                let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
+                chunk
+                    .error(&self.at("video.chunk"), format!("holds more than {most}"))
+                    .expected("shorter chunks")
+                    .write("\"4 s\"")
+            })?;
+        Ok(Workload::Video { chunk_bytes, chunk_ns, buffer_ns })
+    }
+
+    fn script(&self, transfers: &[TransferDocument]) -> Result<Workload, ScenarioError> {
+        let example = "transfers = [{ size = \"12 KB\" }, { size = \"3 KB\", pause = \"300 ms\" }]";
+        if !(1..=bounds::MAX_TRANSFERS).contains(&transfers.len()) {
+            let given = format!("{} transfers", transfers.len());
+            return Err(ScenarioError::new(&self.at("transfers"), &given, "are not a script")
+                .expected(format!("1 to {} transfers", bounds::MAX_TRANSFERS))
+                .mend(format!("write {example}")));
+        }
+        let transfer = |(index, said): (usize, &TransferDocument)| {
+            let at = |key: &str| format!("transfers[{index}].{key}");
+            let size = self.required(&at("size"), said.size.as_ref(), "an amount", example)?;
+            Ok(Transfer {
+                size_bytes: self.amount(&at("size"), size)?,
+                pause_ns: self.pause(&at("pause"), &said.pause)?,
+            })
+        };
+        let resolved: Result<Vec<Transfer>, ScenarioError> =
+            transfers.iter().enumerate().map(transfer).collect();
+        let workload = Workload::Script { transfers: resolved?.into() };
+        if workload.total_bytes() > Some(bounds::MAX_FLOW_SIZE) {
+            let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
+            let given = format!("{} transfers", transfers.len());
+            return Err(ScenarioError::new(&self.at("transfers"), &given, format!("are more than {most}"))
+                .expected(format!("at most {most} together"))
+                .mend("make them smaller"));
+        }
+        Ok(workload)
+    }
+
+    fn at(&self, key: &str) -> String {
+        format!("{}.{key}", self.field)
+    }
+
+    fn required<'a, T>(
+        &self,
+        key: &str,
+        said: Option<&'a Said<T>>,
+        expected: &str,
+        example: &str,
+    ) -> Result<&'a Said<T>, ScenarioError> {
+        said.ok_or_else(|| {
+            ScenarioError::missing(&self.at(key)).expected(expected).mend(format!("write {example}"))
+        })
+    }
+
+    /// How much it sends, given in bytes, segments or bandwidth-delay products.
+    fn amount(&self, key: &str, said: &Said<Size>) -> Result<Bytes, ScenarioError> {
+        let field = &self.at(key);
+        let size_bytes = said.read(field)?.bytes(Bytes::new(self.mss), self.bdp);
+        let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
+        let size_bytes = size_bytes
+            .filter(|size| *size <= bounds::MAX_FLOW_SIZE)
+            .ok_or_else(|| said.error(field, format!("is above {most}")))?;
+        if size_bytes == Bytes::ZERO {
+            return Err(said.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
+        }
+        Ok(size_bytes)
+    }
+
+    fn pause(&self, key: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
+        default(said, "0").read_within(&self.at(key), Duration::ZERO..=bounds::MAX_DURATION)
+    }
 }
 
 fn max_cwnd(

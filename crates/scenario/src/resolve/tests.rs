@@ -5,7 +5,7 @@ use fullpipe_units::Time;
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::Workload;
+use crate::spec::{Transfer, Workload};
 
 const PATH: &str = "[path]\nrate = \"100 Mbit/s\"\nrtt = \"40 ms\"\nbuffer = \"1 bdp\"\n";
 const FLOW: &str = "[[flows]]\ncontroller = \"bbr1\"\n";
@@ -68,7 +68,7 @@ fn a_short_scenario_resolves_with_every_default() {
     let [flow] = &spec.flows[..] else { panic!("{:?}", spec.flows) };
     assert_eq!((flow.label.as_str(), flow.controller.text()), ("bbr1", "bbr1"));
     assert_eq!((flow.start_ns, flow.start_jitter_ns, flow.stop_ns), (Time::ZERO, millis(40), None));
-    assert_eq!((flow.workload, flow.max_cwnd), (Workload::Bulk, None));
+    assert_eq!((&flow.workload, flow.max_cwnd), (&Workload::Bulk, None));
     assert_eq!((flow.extra_forward_ns, flow.extra_reverse_ns), (Duration::ZERO, Duration::ZERO));
     assert_eq!(spec.sample_interval_ns, Some(millis(10)));
 }
@@ -164,6 +164,18 @@ fn everything_that_may_be_said_resolves() {
         [[flows]]
         controller = "reno"
         bursts = { size = "100 KB", every = "250 ms" }
+        [[flows]]
+        controller = "reno"
+        label = "page"
+        requests = { size = "64 KB", pause = "1 s" }
+        [[flows]]
+        controller = "reno"
+        label = "video"
+        video = { rate = "5 Mbit/s", chunk = "3.0001 ms", buffer = "1 s" }
+        [[flows]]
+        controller = "reno"
+        label = "script"
+        transfers = [{ size = "1 B" }, { size = "12 KB", pause = "300 ms" }]
         [record]
         interval = "5 ms"
         "#,
@@ -210,7 +222,10 @@ fn everything_that_may_be_said_resolves() {
     assert_eq!(spec.hosts.tcp_wmem_bytes[2], Bytes::new(8_000_000));
 
     let labels: Vec<&str> = spec.flows.iter().map(|flow| flow.label.as_str()).collect();
-    assert_eq!(labels, ["bbr1:probe_gain=1.5-1", "bbr1:probe_gain=1.5-2", "short", "reno"]);
+    assert_eq!(
+        labels,
+        ["bbr1:probe_gain=1.5-1", "bbr1:probe_gain=1.5-2", "short", "reno", "page", "video", "script"]
+    );
     assert_eq!((spec.flows[0].start_ns, spec.flows[1].start_ns), (at(1), at(3)));
     let extra = Duration::from_micros(20_500);
     assert_eq!((spec.flows[0].extra_forward_ns, spec.flows[0].extra_reverse_ns), (extra, extra));
@@ -221,6 +236,19 @@ fn everything_that_may_be_said_resolves() {
     // 8948 bytes a segment: twelve of them hold 100 KB.
     let bursts = Workload::Bursts { size_bytes: Bytes::new(12 * 8948), every_ns: Duration::from_millis(250) };
     assert_eq!(spec.flows[3].workload, bursts);
+    let requests = Workload::Requests { size_bytes: Bytes::new(64_000), pause_ns: Duration::from_secs(1) };
+    assert_eq!(spec.flows[4].workload, requests);
+    // 5 Mbit/s for 3.0001 ms are 1875.0625 bytes.
+    let video = Workload::Video {
+        chunk_bytes: Bytes::new(1876),
+        chunk_ns: Duration::from_nanos(3_000_100),
+        buffer_ns: Duration::from_secs(1),
+    };
+    assert_eq!(spec.flows[5].workload, video);
+    let transfer = |size, pause| Transfer { size_bytes: Bytes::new(size), pause_ns: millis(pause) };
+    let script = Workload::Script { transfers: [transfer(1, 0), transfer(12_000, 300)].into() };
+    assert_eq!(spec.flows[6].workload, script);
+    assert_eq!(script.total_bytes(), Some(Bytes::new(12_001)));
 
     let again = Spec::from_json(&spec.to_json()).unwrap();
     assert_eq!(again, spec);
@@ -439,6 +467,35 @@ fn bad_flows_name_their_place() {
     assert_all(
         &flow("bursts = { size = \"1 MB\", every = \"1 us\" }"),
         &["flows[0].bursts.every", "below 1 ms"],
+    );
+    assert_all(
+        &flow("requests = { size = \"1 MB\" }\ntransfers = []"),
+        &["flows[0].requests", "stands beside transfers"],
+    );
+    assert_all(&flow("requests = { pause = 0 }"), &["flows[0].requests.size: nothing is given", "64 KB"]);
+    assert_all(&flow("requests = { size = \"1 KB\", pause = \"2 days\" }"), &["flows[0].requests.pause"]);
+    assert_all(&flow("video = { chunk = \"1 s\" }"), &["flows[0].video.rate: nothing is given", "5 Mbit/s"]);
+    assert_all(&flow("video = { rate = \"1 Mbit/s\", chunk = 0 }"), &["flows[0].video.chunk", "is zero"]);
+    assert_all(
+        &flow("video = { rate = \"1 Mbit/s\", buffer = \"3 s\" }"),
+        &["flows[0].video.buffer: \"3 s\" holds no chunk of 4 s", "at least 4 s"],
+    );
+    assert_all(
+        &flow("video = { rate = \"1 Tbit/s\", chunk = \"3 h\", buffer = \"3 h\" }"),
+        &["flows[0].video.chunk: \"3 h\" holds more than"],
+    );
+    assert_all(
+        &flow("transfers = [{ size = \"600 TB\" }, { size = \"600 TB\" }]"),
+        &["flows[0].transfers", "are more than"],
+    );
+    assert_all(&flow("transfers = []"), &["flows[0].transfers: \"0 transfers\"", "1 to 100000 transfers"]);
+    assert_all(
+        &flow("transfers = [{ size = \"1 KB\" }, { pause = 0 }]"),
+        &["flows[0].transfers[1].size: nothing is given", "12 KB"],
+    );
+    assert_all(
+        &flow("transfers = [{ size = \"1 KB\", pause = \"soon\" }]"),
+        &["flows[0].transfers[0].pause"],
     );
     assert_all(&flow("max_cwnd = \"100 B\""), &["flows[0].max_cwnd", "below one packet"]);
     assert_all(&flow("max_cwnd = \"2000000000 packets\""), &["flows[0].max_cwnd", "above"]);

@@ -125,6 +125,11 @@ impl Receiver {
         self.round_trip.on_established(rtt);
     }
 
+    /// What it knows of the round trip; zero if nothing.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.round_trip.handshake().max(self.round_trip.smoothed())
+    }
+
     /// Bytes delivered to the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         self.next_bytes

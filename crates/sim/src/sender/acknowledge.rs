@@ -123,7 +123,7 @@ impl Sender {
         let moved = ack.window_edge > self.window_edge;
         if moved {
             self.window_edge = ack.window_edge;
-            self.window_end = ack.window_edge / self.config.mss as u64;
+            self.window_end = self.stream.full_before(ack.window_edge);
         }
         moved
     }

@@ -16,7 +16,7 @@ mod transmit;
 
 use fullpipe_cc::delivery::Sampler;
 use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
-use fullpipe_units::{Duration, Rate, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
@@ -141,7 +141,7 @@ impl Sender {
             timers: Timers::new(),
             stream,
             window_edge: answer.window_edge,
-            window_end: answer.window_edge / config.controller.mss as u64,
+            window_end: stream.full_before(answer.window_edge),
             peer_stamp_ms: answer.stamp_ms,
             lost: 0,
             highest_sacked: 0,
@@ -225,15 +225,21 @@ impl Sender {
         }
     }
 
-    /// The application has `segments` more to send.
-    pub(crate) fn on_burst(&mut self, now: Time, segments: u64, wire: &mut impl Wire) {
+    /// What the application has written, and will write unless it writes more.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The application has more to send.
+    pub(crate) fn on_written(&mut self, now: Time, bytes: Bytes, wire: &mut impl Wire) {
         let before = self.stream.segments().min(self.output.written());
         if self.stream.segments() <= self.output.written() {
             // It was not waiting for room: what has been acknowledged meanwhile is free.
             self.output.fill(self.board.una);
         }
-        self.stream.extend(segments);
-        self.on_written(now, before, wire);
+        self.stream.extend(bytes);
+        self.window_end = self.stream.full_before(self.window_edge);
+        self.send_written(now, before, wire);
     }
 
     /// Sends what may be sent.

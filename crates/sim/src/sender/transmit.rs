@@ -144,12 +144,12 @@ impl Sender {
         let before = self.stream.segments().min(self.output.written);
         self.output.fill(self.board.una);
         if self.stream.segments() > before {
-            self.on_written(now, before, wire);
+            self.send_written(now, before, wire);
         }
     }
 
     /// Sends what the application has written beyond segment `before` (Linux: `tcp_sendmsg_locked`).
-    pub(super) fn on_written(&mut self, now: Time, before: u64, wire: &mut impl Wire) {
+    pub(super) fn send_written(&mut self, now: Time, before: u64, wire: &mut impl Wire) {
         // Nothing waited to be sent though the window had room, and no loss to be repaired: the application is what
         // limits the rate (Linux: `tcp_rate_check_app_limited`).
         if self.board.next >= before
@@ -164,7 +164,7 @@ impl Sender {
     /// Whether only the last segment is left, which is short, and fits where a full one would not.
     fn last_fits(&self) -> bool {
         let next = self.board.next;
-        let edge = next * self.config.mss as u64 + self.stream.bytes_of(next) as u64;
+        let edge = self.stream.start_of(next) + self.stream.bytes_of(next) as u64;
         next.wrapping_add(1) == self.stream.segments() && self.window_edge >= edge
     }
 

@@ -102,6 +102,38 @@ pub(crate) fn scenario_with_a_longer_way_back(number: u64) -> Value {
     document
 }
 
+/// The same, where every flow sends one transfer after another. Sizes are to the byte, so that segments in the middle of a
+/// stream are short.
+pub(crate) fn scenario_of_transfers(number: u64) -> Value {
+    let mut document = scenario(number);
+    let mut draws = Draws(!number.rotate_left(32));
+    for flow in document["flows"].as_array_mut().expect("a list of flows") {
+        let flow = flow.as_object_mut().expect("a flow");
+        for key in ["size", "bursts"] {
+            flow.remove(key);
+        }
+        let size = draws.pick(&["1 B", "1448 B", "1449 B", "12345 B", "99999 B"]);
+        let pause = draws.pick(&["0 s", "3 ms", "130 ms"]);
+        match draws.below(3) {
+            0 => flow.insert("requests".into(), json!({ "size": size, "pause": pause })),
+            1 => {
+                let rate = draws.pick(&["333 kbit/s", "3 Mbit/s", "30 Mbit/s"]);
+                flow.insert("video".into(), json!({ "rate": rate, "chunk": "130 ms", "buffer": "700 ms" }))
+            }
+            _ => {
+                let transfers: Vec<Value> = (0..=draws.below(12))
+                    .map(|_| {
+                        let size = draws.pick(&["1 B", "1447 B", "2896 B", "40001 B"]);
+                        json!({ "size": size, "pause": draws.pick(&["0 s", "0 s", "1 ms", "90 ms"]) })
+                    })
+                    .collect();
+                flow.insert("transfers".into(), json!(transfers))
+            }
+        };
+    }
+    document
+}
+
 fn element(draws: &mut Draws, rate_mbit: u64) -> Value {
     let faster = format!("{} Mbit/s", rate_mbit * (1 + draws.below(3)));
     match draws.below(8) {
