@@ -37,7 +37,7 @@ class WorldError(RuntimeError):
     mend: str
 
 class TraceError(ValueError):
-    """A file is no trace that can be replayed, or no packet capture. `str()` says which and what was found."""
+    """A file is no trace that can be replayed, or no packet capture. `str()` says what was found."""
 
 class Cancelled(Exception):
     """The run was cancelled through its `Cancel`."""
@@ -87,7 +87,7 @@ def kernel_probe(spec_json: str, seed: int, probe_json: str) -> tuple[str, bytes
 def replay(path: str) -> str:
     """Replays a trace without the GIL: JSON with calls, the first difference and the branches reached."""
 
-def read_capture(path: str | PathLike[str]) -> tuple[str, bytes]:
+def read_capture(path: str) -> tuple[str, bytes]:
     """Reads a pcap or pcapng file: what it holds as JSON; four unsigned 64-bit integers a transfer.
 
     Flow, start and pause in nanoseconds, bytes; in this machine's byte order.

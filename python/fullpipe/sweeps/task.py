@@ -5,7 +5,6 @@ import json
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from fullpipe import _native
 from fullpipe.worlds import kernel
@@ -39,7 +38,7 @@ class Task:
         decisive = {
             "format": FORMAT,
             "world": self.world,
-            "spec": _decisive(self.job.alternative.spec),
+            "spec": self.job.alternative.digest,
             "seed": self.job.seed,
             "build": _native.build(self.world),
         }
@@ -56,8 +55,3 @@ class Task:
             return float("inf")  # Unknown: as if it needed the machine for itself.
         changes = [change for rate in rates for _, change in rate.get("changes", [])]
         return float(max([*(rate["initial"] for rate in rates), *changes]))
-
-
-def _decisive(spec: dict[str, Any]) -> dict[str, Any]:
-    """A spec without what its run does not depend on: the name, and the seed that the task replaces."""
-    return {name: value for name, value in spec.items() if name not in ("name", "seed")}
