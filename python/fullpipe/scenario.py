@@ -36,7 +36,7 @@ class Alternative:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that its runs depend on: not of the name, nor of the seed, which whoever runs it replaces.
+        """A hash of all that its runs depend on: not the name, nor the seed, which whoever runs it replaces.
 
         Found once for all seeds, because a spec may have tens of thousands of flows.
         """
@@ -140,6 +140,10 @@ def _resolve(text: str, form: str, base_dir: str | Path | None) -> Scenario:
 
 
 def _to_json(document: Document) -> str:
+    try:
+        return json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError):
+        pass  # A mapping that is no dict, or no finite number: more work, and seldom.
     try:
         return json.dumps(_finite(document), allow_nan=False)
     except TypeError as error:

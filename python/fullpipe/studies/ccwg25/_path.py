@@ -1,10 +1,10 @@
 """The slides' testbed as a path, and who sends over it.
 
-Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here
-it is what interrupt moderation does: packets that arrive wait for the next interrupt, in both directions,
-with the interval of Intel's 10 Gbit/s adapters under bulk traffic, 8000 interrupts a second (`ixgbe`,
-`IXGBE_ITR_RANGE`: bulk_latency). A packet waits between 0 and 125 us, and leaves together with those that
-came after the last.
+Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here it is
+what interrupt moderation and scheduling in the hosts do: a packet waits for up to an interval of Intel's 10
+Gbit/s adapters under bulk traffic, 8000 interrupts a second (Linux `ixgbe`, IXGBE_12K_ITR and below), in
+either direction, each independently of the one before, and none overtakes another. A fixed grid of interrupts
+is no such noise: samples begin and end at its ticks, and are as long as they should be.
 """
 
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ NATURAL_US = 125
 RTT_MS = {100: 50, 1000: 10, 10_000: 10}
 # When start-up is over, in all that concerns steady state.
 STEADY_S = 5.0
+_DRAWN_S = 10.0
 
 
 def document(
@@ -41,7 +42,7 @@ def document(
     interval_ms: float = 10,
 ) -> dict[str, Any]:
     """A scenario: these flows, each paced, over a bottleneck between hosts with that much jitter."""
-    held = [{"kind": "aggregate", "every": f"{jitter_us} us"}] if jitter_us else []
+    held = [{"kind": "jitter", "amplitude": f"{jitter_us} us"}] if jitter_us else []
     return {
         "duration": f"{seconds} s",
         "path": {
@@ -61,6 +62,12 @@ def queue(trial: Trial, rtt_ms: float, after_s: float = STEADY_S) -> pl.DataFram
     """The bottleneck's samples from a time on, with `rtts`: its queueing delay over RTTmin."""
     frame = take.link(trial.run, after_s=after_s)
     return frame.with_columns((pl.col("queue_delay_ms") / rtt_ms).alias("rtts"))
+
+
+def drawn(trial: Trial, rtt_ms: float) -> pl.DataFrame:
+    """The queue in the last ten seconds of a run, for figures: columns time_s, rtts."""
+    frame = queue(trial, rtt_ms, 0.0).select("time_s", "rtts")
+    return frame.filter(pl.col("time_s") >= pl.col("time_s").max() - _DRAWN_S)
 
 
 def part(frame: pl.DataFrame, of: pl.Expr) -> float | None:

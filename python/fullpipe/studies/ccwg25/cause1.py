@@ -17,7 +17,6 @@ from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
 _RATE_MBPS, _RTT_MS = 100, 50
-_DRAWN_S = (10.0, 20.0)
 _UP = "probe_bw_up"
 
 
@@ -60,8 +59,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    frame = _path.queue(trial, _RTT_MS, 0.0)
-    return frame.filter(pl.col("time_s").is_between(*_DRAWN_S)).select("time_s", "rtts")
+    return _path.drawn(trial, _RTT_MS)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:

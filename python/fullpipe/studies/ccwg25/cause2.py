@@ -1,8 +1,8 @@
 """Jitter and the max filter.
 
 Question: by how much does jitter make a flow overestimate the bandwidth, when a max filter keeps the noise?
-Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP; hosts that hold packets for up to 0
-to 2 ms before they let them go together; the estimate from 5 s on, over what the link carries.
+Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP; hosts that delay each packet by up to
+0 to 2 ms, at random and in order; the estimate from 5 s on, over what the link carries.
 Prediction: without jitter the estimate is right; natural jitter raises it, and more jitter more; the queue
 grows with it.
 """
@@ -43,7 +43,7 @@ def _measure(trial: Trial) -> Row:
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        x = alt.X("jitter_us:Q", title="packets are held for up to, µs")
+        x = alt.X("jitter_us:Q", title="jitter of the hosts, up to, µs")
         frames = {
             "estimate": ("estimate over the link’s rate", 1.0),
             "mean_rtts": ("queueing delay, RTTmin", 0.0),
@@ -77,7 +77,7 @@ def _judge(data: Data) -> list[Check]:
                 unit="of the rate",
                 shape=True,
             ),
-            # Held for up to 125 us, a sample over 50 ms may be 0.25 % too short, on average half of that.
+            # Late by up to 125 us, a sample over 50 ms may be 0.25 % too short, on average half of that.
             more(
                 f"{name}: estimate with natural jitter over that without",
                 at("estimate", name, _path.NATURAL_US),
@@ -119,7 +119,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for where the estimate begins, and for how it rises with what is held.",
+    look_at="Look for where the estimate begins, and for how it rises with the jitter.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -20,7 +20,6 @@ _SLOW, _FAST = 100, 1000
 _BUFFER = "8 bdp"
 # 10 Gbit/s carry as many packets in a second as 100 Mbit/s in two minutes.
 _SECONDS = {10_000: 10}
-_DRAWN_S = (10.0, 20.0)
 
 
 def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> dict[str, Any]:
@@ -46,8 +45,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    frame = _path.queue(trial, _path.RTT_MS[trial.factors["rate_mbps"]], 0.0)
-    return frame.filter(pl.col("time_s").is_between(*_DRAWN_S)).select("time_s", "rtts")
+    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
