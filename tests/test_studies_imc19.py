@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 
 from conftest import SCENARIOS
-from fullpipe.studies import catalogue
+from fullpipe.studies import catalogue, trace
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
 from fullpipe.studies.imc19 import _draw, _grid, _loss, _tree
-from fullpipe.studies.rebbr import _trace
 from fullpipe.studies.run import Plan, Result
 from fullpipe.sweeps.store import Store
 
@@ -227,5 +226,5 @@ def test_a_cliff_is_found_between_two_points() -> None:
 
 def test_the_trace_is_that_of_the_scenario() -> None:
     file = SCENARIOS / "traces" / "cellular-synthetic.trace"
-    assert [int(line) for line in file.read_text().split()] == _trace.opportunities_ms()
-    assert Path(_trace.file()).read_text() == file.read_text()
+    assert [int(line) for line in file.read_text().split()] == trace.opportunities_ms()
+    assert Path(trace.file()).read_text() == file.read_text()

@@ -1,7 +1,8 @@
 """The measures that Fullpipe compares: one number a run, from its summary; seeds are averaged later.
 
-Several flows make one number of a run so: goodputs, retransmissions and segments add up, round-trip times are
-averaged, and so is the time for which the playbacks of videos stood still. The queue is the one with the longest mean delay: the bottleneck's.
+Several flows make one number of a run so: goodputs, retransmissions and segments add up, round-trip times and
+the times for which playbacks stood still are averaged. The queue is the one with the longest mean delay: the
+bottleneck's.
 """
 
 import math

@@ -173,7 +173,25 @@ def expected_s(tasks: Iterable[Task]) -> float:
 
 def _simulated_s(task: Task) -> float:
     rate_bps = task.rate_bps if math.isfinite(task.rate_bps) else 1e8
-    return _RUN_S + rate_bps * task.job.alternative.duration_s / 8 / 1500 * _PACKET_S
+    seconds = task.job.alternative.duration_s
+    carried = rate_bps * seconds / 8
+    offered = math.fsum(_offered(flow["workload"], seconds) for flow in task.job.alternative.spec["flows"])
+    return _RUN_S + min(carried, offered) / 1500 * _PACKET_S
+
+
+def _offered(workload: Row, seconds: float) -> float:
+    """The most bytes that an application sends; without limit where the path decides."""
+    match workload["kind"]:
+        case "finite":
+            return float(workload["size_bytes"])
+        case "script":
+            return math.fsum(one["size_bytes"] for one in workload["transfers"])
+        case "bursts":
+            return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
+        case "video":
+            played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
+            return float(workload["chunk_bytes"] * (1 + played))
+    return math.inf
 
 
 def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:

@@ -12,9 +12,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts, take
+from fullpipe.studies import charts, take, trace
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
-from fullpipe.studies.rebbr import _trace
 
 # Start-up is over by then.
 _STEADY_S = 5.0
@@ -23,7 +22,7 @@ _STEADY_S = 5.0
 def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
-        "path": {"trace": _trace.file(), "rtt": "100 ms", "buffer": "100 MB", "loss": f"{loss_pct} %"},
+        "path": {"trace": trace.file(), "rtt": "100 ms", "buffer": "100 MB", "loss": f"{loss_pct} %"},
         "flows": [{"controller": controller}],
         "record": {"interval": "100 ms"},
     }
@@ -55,7 +54,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         ).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "Goodput and delay over a cellular trace", f"mean rate {_trace.mean_mbps():.1f} Mbit/s"
+        data, panel, "Goodput and delay over a cellular trace", f"mean rate {trace.mean_mbps():.1f} Mbit/s"
     )
 
 
@@ -63,7 +62,7 @@ def _judge(data: Data) -> list[Check]:
     def of(column: str, controller: str, loss: float) -> list[float]:
         return data.values(column, controller=controller, loss_pct=loss)
 
-    mean = _trace.mean_mbps() * 1448 / 1500
+    mean = trace.mean_mbps() * 1448 / 1500
     return [
         within(
             "BBR without loss, of the trace's mean rate",

@@ -1,0 +1,38 @@
+"""Populations of paths, drawn once: the same for ever, so that every run of a claim is over the same ones."""
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+import polars as pl
+
+from fullpipe.studies.claim import Data
+
+Path = TypeVar("Path")
+# Draws a number between two bounds, each factor between them as likely as any other.
+Draw = Callable[[float, float], float]
+
+
+def drawn(kind: str, count: int, seed: int, path: Callable[[Draw], Path]) -> dict[str, Path]:
+    """So many paths, numbered by name. The first of a larger population are those of a smaller one."""
+    source = random.Random(seed)
+
+    def log_uniform(low: float, high: float) -> float:
+        return float(low * (high / low) ** source.random())
+
+    return {f"{kind} {number}": path(log_uniform) for number in range(1, count + 1)}
+
+
+def by_path(data: Data, column: str, over: str, under: str) -> dict[str, float]:
+    """By path, a controller's mean over another's. A path on which either has nothing is left out."""
+    if column not in data.runs.columns:
+        return {}
+    of = (pl.col("controller") == controller for controller in (over, under))
+    means = data.runs.group_by("path", maintain_order=True).agg(
+        pl.col(column).filter(one).mean().alias(name) for one, name in zip(of, ("over", "under"), strict=True)
+    )
+    return {
+        path: float(above / below)
+        for path, above, below in means.iter_rows()
+        if above is not None and below is not None and above > 0 and below > 0
+    }
