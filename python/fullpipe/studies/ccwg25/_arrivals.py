@@ -81,6 +81,25 @@ def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["start_s", "bytes", "slowdown", "srpt"], orient="row")
 
 
+def crowd(trial: Trial, times_s: list[float]) -> dict[str, float | None]:
+    """What crowds the link: what is sent again, how many large flows are there at these times and at all."""
+    flows = trial.run.summary["flows"]
+    sent = sum(flow["segments_sent"] for flow in flows)
+    sizes = [sum(size for size, _ in _script(flow["workload"])) for flow in trial.spec["flows"]]
+    large = [
+        (flow["start_ns"] / 1e9, flow["end_ns"] / 1e9)
+        for flow, size in zip(flows, sizes, strict=True)
+        if size > LARGE_BYTES
+    ]
+    there = sum(sum(start <= time < end for start, end in large) for time in times_s)
+    lasted = sum(end - start for start, end in large)
+    return {
+        "retransmitted": sum(flow["retransmits"] for flow in flows) / sent if sent else None,
+        "large_then": there / len(times_s) if times_s else None,
+        "large": lasted / trial.factors["seconds"],
+    }
+
+
 def by_size(flows: pl.DataFrame) -> pl.DataFrame:
     """Mean slowdowns over flows of similar size: columns bytes (the bin's middle), slowdown, srpt, flows."""
     bins = pl.col("bytes").map_elements(lambda size: bisect(_BINS, size), return_dtype=pl.Int64)

@@ -1,10 +1,10 @@
 """The slides' testbed as a path, and who sends over it.
 
-Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here it is
-what interrupt moderation and scheduling in the hosts do: a packet waits for up to an interval of Intel's 10
-Gbit/s adapters under bulk traffic, 8000 interrupts a second (Linux `ixgbe`, IXGBE_12K_ITR and below), in
-either direction, each independently of the one before, and none overtakes another. A fixed grid of interrupts
-is no such noise: samples begin and end at its ticks, and are as long as they should be.
+Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here it
+is what interrupt moderation and scheduling in the hosts do: a packet waits for up to as long as Intel's 10
+Gbit/s adapters defer an interrupt (Linux `ixgbe`, IXGBE_ITR_ADAPTIVE_MAX_USECS: 126 us), in either direction,
+each independently of the one before, and none overtakes another. A fixed grid of interrupts would be no
+noise: samples would begin and end at its ticks, and be as long as they should be.
 """
 
 from collections.abc import Sequence

@@ -7,13 +7,14 @@ Prediction: without jitter the estimate is right; natural jitter raises it, and 
 grows with it.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 _RATE_MBPS, _RTT_MS = 100, 50
 _JITTERS_US = (0, _path.NATURAL_US, 500, 1000, 2000)
@@ -105,6 +106,21 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        for jitter in sorted(data.runs["jitter_us"].unique().to_list()):
+            estimate, queue = (
+                data.mean(column, controller=name, jitter_us=jitter) for column in ("estimate", "mean_rtts")
+            )
+            if not math.isnan(estimate):
+                said.append(
+                    f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "
+                    f"high, the mean queue {number(queue)} RTTmin."
+                )
+    return said
+
+
 CLAIM = Claim(
     source="2nd Cause: Bandwidth overestimation",
     says="2nd Cause: Bandwidth overestimation due to natural jitter. Measurement noise in delivery rate "
@@ -119,6 +135,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for where the estimate begins, and for how it rises with the jitter.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

@@ -9,6 +9,7 @@ its window is twice the smallest RTT's worth: at a jitter of one RTTmin most of 
 four a quarter.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -16,7 +17,7 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
 
 _RATE_MBPS, _RTT_MS = 100, 50
 _ONE, _MOST = 1.0, 4.0
@@ -40,9 +41,13 @@ def _document(controller: str, jitter_rtts: float, seconds: int) -> dict[str, An
 def _measure(trial: Trial) -> Row:
     late = take.samples(trial.run, after_s=min(_AFTER_S, trial.factors["seconds"] / 2))
     rate = take.delivered_mbps(late)
+    payload_mbps = _RATE_MBPS * take.payload_share(trial)
+    bdp_segments = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / trial.spec["mtu_bytes"]
     return {
-        "of_rate": None if rate is None else rate / (_RATE_MBPS * take.payload_share(trial)),
-        "min_rtt_ms": take.median(late, "min_rtt_ms"),
+        "of_rate": take.ratio(rate, payload_mbps),
+        "mean_rtt_ms": take.mean(late, "srtt_ms"),
+        "cwnd_bdp": take.ratio(take.mean(late, "cwnd_segments"), bdp_segments),
+        "estimate": take.ratio(take.mean(late, "bandwidth_bps"), payload_mbps * 1e6),
     }
 
 
@@ -103,6 +108,21 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        window, estimate, rtt = (
+            data.mean(column, controller=name, jitter_rtts=_MOST)
+            for column in ("cwnd_bdp", "estimate", "mean_rtt_ms")
+        )
+        if not math.isnan(window + estimate + rtt):
+            said.append(
+                f"{name} at a jitter of {_MOST:g} RTTmin: it holds the rate to be {number(estimate)} of what it "
+                f"is, its window is {number(window)} BDP, and a round trip takes {number(rtt)} ms on average."
+            )
+    return said
+
+
 CLAIM = Claim(
     source="Conclusions: Delay-Jitter",
     says="BBR is not as jitter sensitive as predicted by other research.",
@@ -120,6 +140,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for how slowly the curves fall beyond one RTTmin.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

@@ -7,6 +7,7 @@ over 5 s).
 Prediction: convergence takes many seconds, hundreds of round trips.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -14,7 +15,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
 
 _RATE_MBPS, _RTT_MS = 100, 50
 _LATER_S = 10.0
@@ -119,6 +120,18 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        share, waits = (data.mean(column, controller=name) for column in ("early_share", "converge_s"))
+        if not math.isnan(share):
+            said.append(
+                f"{name}: in its first {_WINDOW_S:g} s the later flow has {number(100 * share)} % of what is "
+                f"delivered; shares stay fair {number(waits)} s after its start."
+            )
+    return said
+
+
 CLAIM = Claim(
     source="Latecomer Disadvantage",
     says="Long convergence time for flows that start later.",
@@ -132,6 +145,7 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for when the two curves meet, and whether they stay together.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

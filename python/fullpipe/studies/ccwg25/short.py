@@ -11,6 +11,7 @@ Prediction: the mean slowdown is slightly smaller with BBR than with CUBIC in ev
 mostly below two RTTmin and never fills 8 BDP.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -20,7 +21,7 @@ from fullpipe.arrivals import models
 from fullpipe.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _arrivals, _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 _RATE_MBPS, _RTT_MS = 3000, 10
 _SHALLOW, _DEEP = 1, 8
@@ -65,6 +66,7 @@ def _measure(trial: Trial) -> Row:
         "most_rtts": take.most(queue, "rtts"),
         "over_limit": _path.part(queue, pl.col("rtts") > _LIMIT),
         "load": trial.run.summary["links"][0]["utilisation"],
+        **_arrivals.crowd(trial, queue.filter(pl.col("rtts") > _LIMIT)["time_s"].to_list()),
     }
 
 
@@ -185,6 +187,30 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        for buffer in (_SHALLOW, _DEEP):
+            slowdown, queue, again, load = (
+                data.mean(column, controller=name, buffer_bdp=buffer)
+                for column in ("slowdown", "mean_rtts", "retransmitted", "load")
+            )
+            if not math.isnan(slowdown):
+                said.append(
+                    f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
+                    f"RTTmin, {number(100 * again)} % sent again, {number(100 * load)} % of the link used."
+                )
+        then, mean = (
+            data.mean(column, controller=name, buffer_bdp=_DEEP) for column in ("large_then", "large")
+        )
+        if not math.isnan(then):
+            said.append(
+                f"{name}, {_DEEP} BDP: while the queue is over {_LIMIT} RTTmin, {number(then)} flows of over "
+                f"6.4 MB are there on average, over all time {number(mean)}."
+            )
+    return said
+
+
 CLAIM = Claim(
     source="Short Flows: Real-World Trace; backup slides 20 to 22",
     says="15min MAWI trace (2020/06/10, 10 Gbit/s link, 890 000 TCP flows), replay at 3 Gbit/s. BBR performs "
@@ -207,6 +233,7 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for which curve is lower at the sizes that most flows have, and how far from SRPT.",
     about=_path.ABOUT,
     seeds=5,
