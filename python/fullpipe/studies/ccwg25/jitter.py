@@ -41,13 +41,15 @@ def _document(controller: str, jitter_rtts: float, seconds: int) -> dict[str, An
 def _measure(trial: Trial) -> Row:
     late = take.samples(trial.run, after_s=min(_AFTER_S, trial.factors["seconds"] / 2))
     rate = take.delivered_mbps(late)
-    payload_mbps = _RATE_MBPS * take.payload_share(trial)
-    bdp_segments = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / trial.spec["mtu_bytes"]
+    payload_bps = _RATE_MBPS * 1e6 * take.payload_share(trial)
+    begun = take.samples(trial.run).filter(
+        pl.col("bandwidth_bps").is_not_null() & (pl.col("phase") != "startup")
+    )
     return {
-        "of_rate": take.ratio(rate, payload_mbps),
-        "mean_rtt_ms": take.mean(late, "srtt_ms"),
-        "cwnd_bdp": take.ratio(take.mean(late, "cwnd_segments"), bdp_segments),
-        "estimate": take.ratio(take.mean(late, "bandwidth_bps"), payload_mbps * 1e6),
+        "of_rate": None if rate is None else rate * 1e6 / payload_bps,
+        "estimate": take.ratio(take.mean(late, "bandwidth_bps"), payload_bps),
+        "startup_s": take.least(begun, "time_s"),
+        "startup_estimate": take.ratio(take.least(begun.head(1), "bandwidth_bps"), payload_bps),
     }
 
 
@@ -110,15 +112,16 @@ def _judge(data: Data) -> list[Check]:
 
 def _explain(data: Data) -> list[str]:
     said = []
-    for name in data.runs["controller"].unique(maintain_order=True).to_list():
-        window, estimate, rtt = (
+    for name in _path.BBRS:
+        after, then, later, kept = (
             data.mean(column, controller=name, jitter_rtts=_MOST)
-            for column in ("cwnd_bdp", "estimate", "mean_rtt_ms")
+            for column in ("startup_s", "startup_estimate", "estimate", "of_rate")
         )
-        if not math.isnan(window + estimate + rtt):
+        if not math.isnan(later):
             said.append(
-                f"{name} at a jitter of {_MOST:g} RTTmin: it holds the rate to be {number(estimate)} of what it "
-                f"is, its window is {number(window)} BDP, and a round trip takes {number(rtt)} ms on average."
+                f"{name} at a jitter of {_MOST:g} RTTmin leaves Startup after {number(after)} s with an "
+                f"estimate of {number(100 * then)} % of the rate; from {_AFTER_S:g} s on the estimate is "
+                f"{number(100 * later)} %, and {number(100 * kept)} % are delivered."
             )
     return said
 
