@@ -260,6 +260,19 @@ def test_a_rate_that_changes_counts_with_its_highest() -> None:
     assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 30e6
 
 
+def test_the_slowest_of_several_links_counts() -> None:
+    document = {
+        "duration": "1 s",
+        "path": {
+            "rate": "10 Mbit/s",
+            "rtt": "20 ms",
+            "before": [{"kind": "link", "rate": "1 Gbit/s", "buffer": "2 GB"}],
+        },
+        "flows": [{"controller": "reno"}],
+    }
+    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 10e6
+
+
 def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
     (tmp_path / "link.trace").write_text("1\n1\n2\n4\n", encoding="ascii")
     document = {

@@ -14,6 +14,7 @@ __all__ = [
     "kernel_probe",
     "kernel_record",
     "kernel_run",
+    "read_capture",
     "replay",
     "resolve",
     "schema",
@@ -36,7 +37,7 @@ class WorldError(RuntimeError):
     mend: str
 
 class TraceError(ValueError):
-    """A file is no trace that can be replayed. `str()` says which, what was found and what is expected."""
+    """A file is no trace that can be replayed, or no packet capture. `str()` says what was found."""
 
 class Cancelled(Exception):
     """The run was cancelled through its `Cancel`."""
@@ -85,6 +86,12 @@ def kernel_probe(spec_json: str, seed: int, probe_json: str) -> tuple[str, bytes
 
 def replay(path: str) -> str:
     """Replays a trace without the GIL: JSON with calls, the first difference and the branches reached."""
+
+def read_capture(path: str) -> tuple[str, bytes]:
+    """Reads a pcap or pcapng file: what it holds as JSON; four unsigned 64-bit integers a transfer.
+
+    Flow, start and pause in nanoseconds, bytes; in this machine's byte order.
+    """
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, mend."""

@@ -497,7 +497,7 @@ def replay(
         raise typer.Exit(DISAGREE)
 
 
-trace = typer.Typer(no_args_is_help=True, help="Delivery traces, which a link can follow.")
+trace = typer.Typer(no_args_is_help=True, help="Traces: deliveries that a link follows, flows that arrive.")
 app.add_typer(trace, name="trace")
 
 
@@ -520,6 +520,49 @@ def generate(
     seconds = opportunities[-1] / 1000
     megabits = len(opportunities) * cellular.OPPORTUNITY_BITS / seconds / 1e6
     print(f"{out}: {len(opportunities)} opportunities in {seconds:g} s, {megabits:.3g} Mbit/s on average")
+
+
+@trace.command()
+def flows(
+    out: Annotated[Path, typer.Option(metavar="PARQUET", help="The file to write.")],
+    capture: Annotated[
+        Path | None,
+        typer.Argument(metavar="CAPTURE.pcap", help="pcap or pcapng, headers suffice.", show_default="none"),
+    ] = None,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="Make flows up like those of a MAWI trace (ccwg25).")
+    ] = False,
+    count: Annotated[
+        int | None, typer.Option("--flows", min=1, help="How many to make up.", show_default="890000")
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Seconds in which those start.", show_default="as many as ccwg25 has"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Which of all such lists.")] = 1,
+) -> None:
+    """List the TCP flows of a packet capture: when each began, what it sent, where it paused for over 100 ms.
+
+    For `fullpipe study run ccwg25.short`, which takes the file that FULLPIPE_FLOWS names.
+    """
+    from fullpipe.arrivals import flow_list
+    from fullpipe.arrivals import synthetic as made_up
+    from fullpipe.errors import mistake, unfit
+
+    if (capture is None) != synthetic:
+        given = "neither" if capture is None else "both"
+        raise mistake("flows", given, "a capture or --synthetic", "name a file, or give --synthetic")
+    for option, asked in {"--flows": count, "--duration": duration}.items():
+        if asked is not None and not synthetic:
+            raise unfit(option, "needs --synthetic", "leave it out")
+    _check_file(out)
+    if capture is not None:
+        frame = flow_list.of_capture(capture)
+    else:
+        number = count or made_up.FLOWS
+        frame = made_up.draw(flows=number, seconds=duration or made_up.seconds(number), seed=seed)
+    flow_list.write(frame, out)
+    print(f"{out}: {flow_list.summary(frame)}")
 
 
 @app.command()

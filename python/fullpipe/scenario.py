@@ -4,6 +4,7 @@ A document has one shape, in TOML and as a Python dict: name, duration, path, ho
 The native half checks and resolves it; nothing here interprets a unit.
 """
 
+import hashlib
 import json
 import math
 import tomllib
@@ -32,6 +33,15 @@ class Alternative:
         """The spec as Python values."""
         loaded: dict[str, Any] = json.loads(self.spec_json)
         return loaded
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that its runs depend on: not the name, nor the seed, which whoever runs it replaces.
+
+        Found once for all seeds, because a spec may have tens of thousands of flows.
+        """
+        decisive = {name: value for name, value in self.spec.items() if name not in ("name", "seed")}
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     @property
     def duration_s(self) -> float:
@@ -130,6 +140,10 @@ def _resolve(text: str, form: str, base_dir: str | Path | None) -> Scenario:
 
 
 def _to_json(document: Document) -> str:
+    try:
+        return json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError):
+        pass  # A mapping that is no dict, or no finite number: more work, and seldom.
     try:
         return json.dumps(_finite(document), allow_nan=False)
     except TypeError as error:

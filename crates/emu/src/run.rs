@@ -281,6 +281,7 @@ mod tests {
             },
             flows: vec![flow],
             sample_interval_ns: None,
+            sample_flows: true,
             seed: 1,
         }
     }

@@ -1,5 +1,6 @@
 //! Lists and measures that Python shows, as JSON.
 
+use fullpipe_capture::{Capture, Transfer};
 use fullpipe_cc::params::{CATALOGUE, ControllerInfo, Kind, ParameterInfo};
 use fullpipe_emu::Check;
 use fullpipe_emu::probe::{Measured, Trip};
@@ -27,6 +28,18 @@ pub(crate) fn trip_columns(trips: &[Trip]) -> Vec<u8> {
     let numbers =
         |trip: &Trip| [trip.sent_ns as i64, time(trip.received_ns), time(trip.due_ns), trip.expected.into()];
     trips.iter().flat_map(numbers).flat_map(i64::to_ne_bytes).collect()
+}
+
+/// What a capture holds, besides its transfers.
+pub(crate) fn capture_json(capture: &Capture) -> String {
+    let Capture { packets, segments, duration_ns, .. } = capture;
+    json!({"packets": packets, "segments": segments, "duration_ns": duration_ns}).to_string()
+}
+
+/// Flow, start, pause and bytes of each transfer.
+pub(crate) fn transfer_columns(transfers: &[Transfer]) -> Vec<u8> {
+    let numbers = |transfer: &Transfer| [transfer.flow, transfer.start_ns, transfer.pause_ns, transfer.bytes];
+    transfers.iter().flat_map(numbers).flat_map(u64::to_ne_bytes).collect()
 }
 
 fn controller(info: &ControllerInfo) -> Value {

@@ -3,6 +3,9 @@
 //! A class of its own with fields would have to extend a built-in exception, which the stable ABI of Python 3.11 cannot;
 //! so the parts are plain attributes, and the classes hold empty ones for instances that are made without.
 
+use std::path::Path;
+
+use fullpipe_capture::CaptureError;
 use fullpipe_emu::EmuError;
 use fullpipe_sim::SimError;
 use pyo3::create_exception;
@@ -25,7 +28,7 @@ create_exception!(
     fullpipe._native,
     TraceError,
     PyValueError,
-    "A file is no trace that can be replayed. `str()` says which, what was found and what is expected."
+    "A file is no trace that can be replayed, or no packet capture. `str()` says which, what was found and what is expected."
 );
 create_exception!(fullpipe._native, Cancelled, PyException, "The run was cancelled through its `Cancel`.");
 
@@ -67,6 +70,11 @@ pub(crate) fn unknown_algorithm(py: Python<'_>, given: &str) -> PyErr {
 /// The exception for a file that is no trace.
 pub(crate) fn trace_error(error: &fullpipe_record::trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
+}
+
+/// The exception for a file that is no packet capture.
+pub(crate) fn capture_error(path: &Path, error: &CaptureError) -> PyErr {
+    TraceError::new_err(format!("{}: {error}", path.display()))
 }
 
 /// The exception for a world that could not run.

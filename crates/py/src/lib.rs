@@ -176,6 +176,18 @@ fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| traces::replay_json(&path)).map_err(|error| errors::trace_error(&error))
 }
 
+/// Reads a packet capture without the GIL: what it holds as JSON, and of each transfer flow, start, pause (nanoseconds) and
+/// bytes as four 64-bit integers in this machine's order.
+#[pyfunction]
+fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
+    let read = py.detach(|| fullpipe_capture::read_file(&path));
+    let capture = read.map_err(|error| errors::capture_error(&path, &error))?;
+    Ok((
+        catalogue::capture_json(&capture),
+        PyBytes::new(py, &catalogue::transfer_columns(&capture.transfers)),
+    ))
+}
+
 /// JSON list of what the kernel world needs: name, ok, found, mend.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
@@ -204,8 +216,8 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, build, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, replay, resolve,
-        schema, shell, simulate, version,
+        Cancel, build, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, read_capture,
+        replay, resolve, schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ScenarioError, TraceError, WorldError};

@@ -452,4 +452,7 @@ pub struct RecordDocument {
     pub interval: Option<Said<Duration>>,
     /// Whether time series are recorded at all. Default: true.
     pub series: Option<bool>,
+    /// Whether flows have time series too, or the queues alone, which then are sampled as often as those of one flow.
+    /// Default: true.
+    pub flows: Option<bool>,
 }

@@ -115,6 +115,7 @@ fn frame(document: &Document, base_dir: Option<&Path>) -> Result<Frame, Scenario
         hosts: hosts(&document.hosts, packet, path.rate.bytes_in(path.rtt))?,
         flows: Vec::new(),
         sample_interval_ns: None,
+        sample_flows: document.record.flows.unwrap_or(true),
         seed,
     };
     Ok(Frame { spec, rtt: path.rtt, rate: path.rate })
@@ -218,7 +219,7 @@ fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>,
     if !document.record.series.unwrap_or(true) {
         return Ok(None);
     }
-    let flows = spec.flows.len().max(1) as u64;
+    let flows = if spec.sample_flows { spec.flows.len().max(1) as u64 } else { 1 };
     let most_samples = bounds::MAX_SAMPLES.min(bounds::MAX_ROWS / flows).max(1);
     let shortest = spec.duration_ns.as_nanos().div_ceil(most_samples);
     // Rounded up to a number that a person would choose.

@@ -29,6 +29,9 @@ pub struct Spec {
     pub flows: Vec<FlowSpec>,
     /// Time between two samples of the time series; `None` records no series.
     pub sample_interval_ns: Option<Duration>,
+    /// Whether flows have time series, or the queues alone.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub sample_flows: bool,
     /// Seed of every random stream of the run.
     pub seed: u64,
 }
@@ -58,6 +61,15 @@ impl Spec {
         spec.validate()?;
         Ok(spec)
     }
+}
+
+/// What specs mean that do not say otherwise.
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(said: &bool) -> bool {
+    *said
 }
 
 /// What the end hosts are set to.

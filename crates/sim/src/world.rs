@@ -121,6 +121,7 @@ struct World<A, F, R> {
     /// Flows whose measures have not ended.
     open: usize,
     sample_interval: Option<Duration>,
+    sample_flows: bool,
     flow_series: Vec<FlowSeries>,
     forward_series: Vec<LinkSeries>,
     reverse_series: Vec<LinkSeries>,
@@ -190,6 +191,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             reverse: Reverse { chain: reverse },
             flows,
             sample_interval: spec.sample_interval_ns,
+            sample_flows: spec.sample_flows,
         })
     }
 
@@ -264,8 +266,10 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     }
 
     fn sample(&mut self, now: Time) {
-        for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
-            series::sample_flow(series, now, flow);
+        if self.sample_flows {
+            for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
+                series::sample_flow(series, now, flow);
+            }
         }
         self.forward.chain.settle(now);
         self.reverse.chain.settle(now);

@@ -43,6 +43,18 @@ fn a_capped_window_sends_exactly_a_window_a_round_trip() {
 }
 
 #[test]
+fn queues_sampled_alone_are_those_sampled_beside_flows() {
+    let path = json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "2 bdp" });
+    let mut document = alone("cubic", path, "2 s");
+    let both = run(&document, 1);
+    document["record"] = json!({ "flows": false });
+    let queues = run(&document, 1);
+    assert!(queues.flows[0].series.is_empty() && !both.flows[0].series.is_empty());
+    assert_eq!(queues.links, both.links);
+    assert_eq!(queues.flows[0].totals, both.flows[0].totals);
+}
+
+#[test]
 fn a_fixed_window_shows_the_knee_at_one_bandwidth_delay_product() {
     // 100 Mbit/s and 40 ms hold 333 packets of 1500 bytes; the queue holds half as many again. Up to the knee the rate grows
     // with the window and the RTT stays; behind it the RTT grows and the rate stays; beyond 833 packets there is loss.

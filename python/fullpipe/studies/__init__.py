@@ -30,8 +30,9 @@ it, found by its being there. To add one, write `studies/PAPER/CLAIM.py` and cha
 `studies.claim` has these types, `studies.take` what several claims measure, `studies.charts` what they draw
 with. A judge compares means over runs with `within` and `more`; what the checks say decides the verdict, by
 one rule. Limits are set from the paper's words before looking at results, and are not moved to fit them. A
-claim whose scenarios need something that is being built says so in `needs` and waits. The order of claims,
-and those that nobody has built yet, are in `claims.toml`; one that is missing there comes last.
+claim whose scenarios need something that is being built says so in `needs` and waits; one of a controller
+that is not there yet names it in `about`, and what stands beside it is judged. The order of claims, and those
+that nobody has built yet, are in `claims.toml`; one that is missing there comes last.
 
 `test_studies.py` runs every claim in its tiny form and shows each judge data that must fail.
 """

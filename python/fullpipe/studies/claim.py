@@ -168,33 +168,46 @@ class Finding:
     world: str
     checks: Sequence[Check]
     missing: str | None = None  # What was not run, or not so that it can be trusted.
+    awaits: str | None = None  # The controller that the paper speaks of, while there is none such.
 
     @property
     def verdict(self) -> Verdict:
-        """Reproduced when every check is met, in shape when every check of shape is."""
+        """Reproduced when every check is met, in shape when every check of shape is.
+
+        Checks of what stands beside a controller that is not there can refute the claim, not reproduce it.
+        """
         if self.missing is not None:
             return Verdict.INCOMPLETE
         if not self.checks:
             return Verdict.NOT
-        if all(check.met for check in self.checks):
-            return Verdict.REPRODUCED
-        shapes = [check for check in self.checks if check.shape]
-        return Verdict.IN_SHAPE if shapes and all(check.met for check in shapes) else Verdict.NOT
+        met = all(check.met for check in self.checks)
+        shapes = [check.met for check in self.checks if check.shape]
+        if not met and not (shapes and all(shapes)):
+            return Verdict.NOT
+        if self.awaits is not None:
+            return Verdict.WAITING
+        return Verdict.REPRODUCED if met else Verdict.IN_SHAPE
 
     @property
     def reason(self) -> str:
         """Why, in a sentence: what was missed, or that nothing was."""
         if self.missing is not None:
             return f"{self.missing[0].upper()}{self.missing[1:]}."
-        missed = [check for check in self.checks if not check.met]
         if not self.checks:
             return "There is nothing to check it by."
+        found = self._found
+        if self.awaits is not None:
+            return f"It is about {self.awaits}, which is not there yet. Of what stands beside it: {found}."
+        return f"{found[0].upper()}{found[1:]}."
+
+    @property
+    def _found(self) -> str:
+        missed = [check for check in self.checks if not check.met]
         if not missed:
-            return f"All {len(self.checks)} checks are met."
+            return f"all {len(self.checks)} checks are met"
         # A miss of shape decides alone.
         said = [check for check in missed if check.shape] or missed
-        listed = "; ".join(f"{one.what}: {one.said}, where {one.criterion} was to be seen" for one in said)
-        return f"{listed[0].upper()}{listed[1:]}."
+        return "; ".join(f"{one.what}: {one.said}, where {one.criterion} was to be seen" for one in said)
 
 
 @dataclass(frozen=True)
@@ -215,6 +228,8 @@ class Claim:
     texts: Callable[[Data], Mapping[str, str]] | None = None
     # Where something was missed: sentences on what the data show of it.
     explain: Callable[[Data], Sequence[str]] | None = None
+    # The controller that the paper speaks of. While the factor `controller` lacks it, no verdict is reached.
+    about: str | None = None
     seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
     quick_seeds: int = 3  # and in short forms.
 

@@ -9,7 +9,8 @@ from fullpipe.studies.catalogue import Study
 
 _NOTE = (
     "Reproduced: every check is met. Reproduced in shape: every check of direction, ordering or crossover "
-    "is, a number is not. Each check states its criterion; the code that computes it is the claim’s file. "
+    "is, a number is not. Waiting: the paper speaks of a controller that is not there yet; what stands "
+    "beside it is checked. Each check states its criterion; the code that computes it is the claim’s file. "
     "± is a 95 % confidence interval of the mean over seeds or repetitions (Student’s t)."
 )
 

@@ -149,7 +149,12 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         pl.concat(series, how="diagonal_relaxed") if series else pl.DataFrame(),
     )
     findings = [
-        Finding(world, plan.claim.claim.judge(data.of(world)), _missing(plan, world, measured_cells))
+        Finding(
+            world,
+            plan.claim.claim.judge(data.of(world)),
+            _missing(plan, world, measured_cells),
+            _awaits(plan),
+        )
         for world in data.worlds
     ]
     explain = plan.claim.claim.explain
@@ -196,6 +201,13 @@ def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | No
     if not lacking:
         return None
     return f"{len(lacking)} of {len(cells)} cells have no run that can be trusted, e.g. {lacking[0]}"
+
+
+def _awaits(plan: Plan) -> str | None:
+    """The controller that the claim is about, if none of its scenarios has it."""
+    claim = plan.claim.claim
+    lacking = claim.about is not None and claim.about not in claim.grid.factors["controller"]
+    return claim.about if lacking else None
 
 
 def _found(plan: Plan, store: Store, outcome: sweep.Outcome) -> Iterable[tuple[Planned, Stored]]:

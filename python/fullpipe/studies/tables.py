@@ -20,7 +20,8 @@ _MARKDOWN = """# What the papers claim, and what became of it
 Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
 edited by hand. Each verdict is computed from the data of the runs; its criteria are in the claim's file in
 `python/fullpipe/studies`. Reproduced: all checks are met. In shape: all checks of direction, ordering and
-crossover are, a number is not.
+crossover are, a number is not. Waiting: the paper speaks of a controller that is not there yet; what stands
+beside it is checked, and a miss there is a miss.
 
 | claim | | world | verdict | reason |
 |---|---|---|---|---|

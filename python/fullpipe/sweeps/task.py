@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +41,7 @@ class Task:
         decisive = {
             "format": FORMAT,
             "world": self.world,
-            "spec": _decisive(self.job.alternative.spec),
+            "spec": self.job.alternative.digest,
             "seed": self.job.seed,
             "build": _native.build(self.world),
         }
@@ -50,23 +51,26 @@ class Task:
 
     @property
     def rate_bps(self) -> float:
-        """The highest rate of the path, which decides how much work carrying its packets is."""
-        elements = [*self.job.alternative.spec["forward"], *self.job.alternative.spec["reverse"]]
+        """The most that the path can carry, which decides how much work carrying its packets is."""
+        spec = self.job.alternative.spec
         # Where it is unknown: as if it needed the machine for itself.
-        return max((rate for element in elements for rate in _rates_bps(element)), default=float("inf"))
+        return max(_rate_bps(spec["forward"]), _rate_bps(spec["reverse"])) or math.inf
 
 
-def _rates_bps(element: dict[str, Any]) -> list[float]:
-    """The rates that a link has in turn, or the mean of one that follows a trace; none of other elements."""
-    if element["kind"] == "link":
-        rate = element["rate_bps"]
-        return [float(rate["initial"]), *(float(change) for _, change in rate.get("changes", []))]
-    if element["kind"] == "delivery_trace":
-        times_ms = element["opportunities_ms"]
-        return [len(times_ms) * OPPORTUNITY_BITS * 1e3 / times_ms[-1]]
+def _rate_bps(elements: list[dict[str, Any]]) -> float:
+    """The rate of the slowest link in a row, each at its fastest; zero where there is none."""
+    return min((rate for element in elements for rate in _fastest_bps(element)), default=0.0)
+
+
+def _fastest_bps(element: dict[str, Any]) -> list[float]:
+    """The highest rate of a link, or the mean of one that follows a trace; none of other elements."""
+    match element["kind"]:
+        case "link":
+            rate = element["rate_bps"]
+            return [float(max(rate["initial"], *(change for _, change in rate.get("changes", [])), 0))]
+        case "token_bucket":
+            return [float(element["rate_bps"])]
+        case "delivery_trace":
+            times_ms = element["opportunities_ms"]
+            return [len(times_ms) * OPPORTUNITY_BITS * 1e3 / times_ms[-1]]
     return []
-
-
-def _decisive(spec: dict[str, Any]) -> dict[str, Any]:
-    """A spec without what its run does not depend on: the name, and the seed that the task replaces."""
-    return {name: value for name, value in spec.items() if name not in ("name", "seed")}

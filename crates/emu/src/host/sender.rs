@@ -118,7 +118,7 @@ impl<'a> Sender<'a> {
             clock,
             epoll,
             flows,
-            sampling: spec.sample_interval_ns,
+            sampling: spec.sample_interval_ns.filter(|_| spec.sample_flows),
             zeros: vec![0; WRITE_BYTES],
             end,
         })

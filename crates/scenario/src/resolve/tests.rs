@@ -305,6 +305,7 @@ fn long_runs_and_many_flows_are_sampled_less_often_by_default() {
     assert_eq!(interval(&format!("duration = \"1 h\"\n{PATH}{FLOW}")), Some(181));
     assert_eq!(interval(&format!("{PATH}{FLOW}count = 10000\n")), Some(21));
     assert_eq!(interval(&format!("{PATH}{FLOW}[record]\nseries = false\n")), None);
+    assert_eq!(interval(&format!("{PATH}{FLOW}count = 10000\n[record]\nflows = false\n")), Some(10));
 }
 
 #[test]

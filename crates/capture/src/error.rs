@@ -1,0 +1,73 @@
+//! Why a capture could not be read.
+
+use thiserror::Error;
+
+/// Why a capture could not be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The file could not be opened.
+    #[error("it cannot be opened: {0}")]
+    Open(std::io::Error),
+    /// It does not begin as a capture does.
+    #[error("it is no packet capture; expected pcap or pcapng, unpacked (gunzip a .gz first)")]
+    Foreign,
+    /// Reading stopped with an error of the operating system.
+    #[error("it cannot be read beyond record {records}")]
+    Refused {
+        /// Records read until then.
+        records: u64,
+    },
+    /// It ends within a record.
+    #[error("it ends within record {records}: it was cut off; copy it again, or cut it with editcap")]
+    CutOff {
+        /// The record.
+        records: u64,
+    },
+    /// A record is longer than any packet.
+    #[error("record {records} says that it is over {most} bytes long: the file is damaged")]
+    TooLong {
+        /// The record.
+        records: u64,
+        /// What a record may have.
+        most: usize,
+    },
+    /// A record contradicts itself.
+    #[error("record {records} is damaged")]
+    Damaged {
+        /// The record.
+        records: u64,
+    },
+    /// Its packets begin with a header that is not known here.
+    #[error("its link type is {found}; expected Ethernet (1) or raw IP (101, 228, 229)")]
+    LinkType {
+        /// As in <https://www.tcpdump.org/linktypes.html>.
+        found: i32,
+    },
+    /// Time stamps in a unit that does not exist.
+    #[error("record {records} says that time stamps count an impossible fraction of a second")]
+    Resolution {
+        /// The record.
+        records: u64,
+    },
+    /// A packet of an interface that the file does not describe.
+    #[error("record {records} is of interface {interface}, which the file does not describe")]
+    Interface {
+        /// The record.
+        records: u64,
+        /// Its number.
+        interface: u32,
+    },
+    /// Packets without time stamps.
+    #[error("record {records} has no time stamp")]
+    Untimed {
+        /// The record.
+        records: u64,
+    },
+    /// More than memory is meant for.
+    #[error("it holds over {most} transfers; split it with editcap -i and read a part")]
+    TooMany {
+        /// What may be held.
+        most: usize,
+    },
+}

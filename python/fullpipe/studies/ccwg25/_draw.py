@@ -1,0 +1,60 @@
+"""What the figures of these claims are drawn with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.figures import theme
+from fullpipe.studies import charts
+from fullpipe.studies.claim import Data
+
+_PANEL_WIDTH, _PANEL_HEIGHT = 300, 170
+
+
+def rule(y: float) -> Any:
+    """A dashed line across."""
+    data = alt.InlineData(values=[{"y": y}])
+    return alt.Chart(data).mark_rule(strokeDash=[4, 3], color=theme.QUIET).encode(y="y:Q")
+
+
+def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
+    """Curves of a table, one a value of `by`, with a dashed level."""
+    colour = charts.controllers(frame) if by == "controller" else alt.Color(f"{by}:N", legend=charts.LEGEND)
+    drawn = (
+        alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True).encode(x=x, y=y, color=colour)
+    )
+    return drawn if level is None else alt.layer(rule(level), drawn)
+
+
+def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, columns: int = 2) -> Any:
+    """One panel a value of a factor, in the order of the titles; only those that there are."""
+    there = set(frame[by].unique().to_list())
+    made = [
+        draw(frame.filter(pl.col(by) == value)).properties(
+            width=_PANEL_WIDTH, height=_PANEL_HEIGHT, title=alt.TitleParams(title, fontSize=12)
+        )
+        for value, title in titles.items()
+        if value in there
+    ]
+    return alt.concat(*made, columns=columns, spacing=24)
+
+
+def means(
+    data: Data,
+    x: alt.X,
+    column: str,
+    y_title: str,
+    split: Sequence[str],
+    by: str,
+    titles: dict[Any, str],
+    **y: Any,
+) -> Any:
+    """Means over seeds against a factor, a curve a controller, a panel a value of another factor."""
+    frame = charts.means(data, split, column)
+
+    def draw(part: pl.DataFrame) -> Any:
+        return charts.points(part, x, y_title, charts.controllers(part), **y)
+
+    return panels(frame, by, titles, draw)

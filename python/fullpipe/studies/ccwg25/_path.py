@@ -1,0 +1,101 @@
+"""The slides' testbed as a path, and who sends over it.
+
+Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here it
+is what interrupt moderation and scheduling in the hosts do: a packet waits for up to as long as Intel's 10
+Gbit/s adapters defer an interrupt (Linux `ixgbe`, IXGBE_ITR_ADAPTIVE_MAX_USECS: 126 us), in either direction,
+each independently of the one before, and none overtakes another. A fixed grid of interrupts would be no
+noise: samples would begin and end at its ticks, and be as long as they should be.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from fullpipe.studies import take
+from fullpipe.studies.claim import Trial
+
+# Who stands in every comparison. BBRv3 joins by its name here, once it is there: "bbr3".
+CONTROLLERS = ("bbr1", "cubic")
+# Those that estimate bandwidth, and the one that the slides are about.
+BBRS = tuple(name for name in CONTROLLERS if name.startswith("bbr"))
+ABOUT = "bbr3"
+
+BUFFERS_BDP = (0.8, 1, 2, 8)
+SEEDS, QUICK_SEEDS = 30, 2
+NATURAL_US = 125
+# The slides' two paths, and the fastest of the testbed.
+RTT_MS = {100: 50, 1000: 10, 10_000: 10}
+# When start-up is over, in all that concerns steady state.
+STEADY_S = 5.0
+_DRAWN_S = 10.0
+
+
+def document(
+    flows: Sequence[dict[str, Any]],
+    *,
+    rate_mbps: float,
+    rtt_ms: float,
+    buffer: str,
+    seconds: float,
+    jitter_us: int = 0,
+    interval_ms: float = 10,
+) -> dict[str, Any]:
+    """A scenario: these flows, each paced, over a bottleneck between hosts with that much jitter."""
+    held = [{"kind": "jitter", "amplitude": f"{jitter_us} us"}] if jitter_us else []
+    return {
+        "duration": f"{seconds} s",
+        "path": {
+            "rate": f"{rate_mbps} Mbit/s",
+            "rtt": f"{rtt_ms} ms",
+            "buffer": buffer,
+            "after": held,
+            "reverse": {"after": held},
+        },
+        "hosts": {"pacing": True},
+        "flows": list(flows),
+        "record": {"interval": f"{interval_ms} ms"},
+    }
+
+
+def queue(trial: Trial, rtt_ms: float, after_s: float = STEADY_S) -> pl.DataFrame:
+    """The bottleneck's samples from a time on, with `rtts`: its queueing delay over RTTmin."""
+    frame = take.link(trial.run, after_s=after_s)
+    return frame.with_columns((pl.col("queue_delay_ms") / rtt_ms).alias("rtts"))
+
+
+def drawn(trial: Trial, rtt_ms: float) -> pl.DataFrame:
+    """The queue in the last ten seconds of a run, for figures: columns time_s, rtts."""
+    frame = queue(trial, rtt_ms, 0.0).select("time_s", "rtts")
+    return frame.filter(pl.col("time_s") >= pl.col("time_s").max() - _DRAWN_S)
+
+
+def part(frame: pl.DataFrame, of: pl.Expr) -> float | None:
+    """What part of the samples meets a condition; None where there are none."""
+    return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else None
+
+
+def rates(trial: Trial, bin_s: float) -> pl.DataFrame:
+    """Goodput of every flow in each whole bin of the run: columns time_s (the end of the bin), flow, mbps."""
+    ends = (
+        trial.run.flow_series()
+        .with_columns((pl.col("time_s") / bin_s).floor().alias("bin"))
+        .group_by("flow", "bin", maintain_order=True)
+        .agg(pl.col("delivered_bytes").last())
+        .filter((pl.col("bin") + 1) * bin_s <= trial.factors["seconds"])
+    )
+    before = pl.col("delivered_bytes").shift(1).fill_null(0).over("flow")
+    return ends.select(
+        ((pl.col("bin") + 1) * bin_s).alias("time_s"),
+        "flow",
+        ((pl.col("delivered_bytes") - before) * 8e-6 / bin_s).alias("mbps"),
+    )
+
+
+def share(trial: Trial, label: str, after_s: float) -> float | None:
+    """What part of all that was delivered from a time on was that flow's."""
+    late = take.samples(trial.run, after_s=after_s)
+    rate = {name: take.delivered_mbps(part) for (name,), part in late.group_by("flow")}
+    total = sum(one for one in rate.values() if one is not None)
+    own = rate.get(label)
+    return own / total if own is not None and total else None

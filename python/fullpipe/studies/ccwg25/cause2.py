@@ -1,0 +1,143 @@
+"""Jitter and the max filter.
+
+Question: by how much does jitter make a flow overestimate the bandwidth, when a max filter keeps the noise?
+Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP; hosts that delay each packet by up to
+0 to 2 ms, at random and in order; the estimate from 5 s on, over what the link carries.
+Prediction: without jitter the estimate is right; natural jitter raises it, and more jitter more; the queue
+grows with it.
+"""
+
+import math
+from typing import Any
+
+import altair as alt
+
+from fullpipe.studies import charts, take
+from fullpipe.studies.ccwg25 import _draw, _path
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+
+_RATE_MBPS, _RTT_MS = 100, 50
+_JITTERS_US = (0, _path.NATURAL_US, 500, 1000, 2000)
+
+
+def _document(controller: str, jitter_us: int, seconds: int) -> dict[str, Any]:
+    return _path.document(
+        [{"controller": controller}],
+        rate_mbps=_RATE_MBPS,
+        rtt_ms=_RTT_MS,
+        buffer="8 bdp",
+        seconds=seconds,
+        jitter_us=jitter_us,
+    )
+
+
+def _measure(trial: Trial) -> Row:
+    after_s = min(_path.STEADY_S, trial.factors["seconds"] / 2)
+    steady = take.samples(trial.run, after_s=after_s)
+    estimate = take.mean(steady, "bandwidth_bps")
+    carried = _RATE_MBPS * 1e6 * take.payload_share(trial)
+    return {
+        "estimate": take.ratio(estimate, carried),
+        "mean_rtts": take.mean(_path.queue(trial, _RTT_MS, after_s), "rtts"),
+    }
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    def panel(part: Data) -> Any:
+        x = alt.X("jitter_us:Q", title="jitter of the hosts, up to, µs")
+        frames = {
+            "estimate": ("estimate over the link’s rate", 1.0),
+            "mean_rtts": ("queueing delay, RTTmin", 0.0),
+        }
+        drawn = []
+        for column, (title, level) in frames.items():
+            frame = charts.means(part, ["controller", "jitter_us"], column)
+            points = charts.points(frame, x, title, charts.controllers(frame), zero=False)
+            drawn.append(alt.layer(_draw.rule(level), points).properties(width=300, height=charts.HEIGHT))
+        return alt.hconcat(*drawn, spacing=24)
+
+    return charts.worlds(
+        data, panel, "What jitter does to the bandwidth estimate", "100 Mbit/s, 50 ms, 8 BDP"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    def at(column: str, controller: str, jitter_us: int) -> list[float]:
+        return data.values(column, controller=controller, jitter_us=jitter_us)
+
+    most = round(data.most("jitter_us")) if data.runs.height else 0
+    checks = []
+    for name in _path.BBRS:
+        checks += [
+            within(
+                f"{name}: estimate without jitter",
+                at("estimate", name, 0),
+                paper="without jitter the effect vanishes",
+                least=0.98,
+                most=1.01,
+                unit="of the rate",
+                shape=True,
+            ),
+            # Late by up to 125 us, a sample over 50 ms may be 0.25 % too short, on average half of that.
+            more(
+                f"{name}: estimate with natural jitter over that without",
+                at("estimate", name, _path.NATURAL_US),
+                at("estimate", name, 0),
+                paper="bandwidth overestimation due to natural jitter",
+                least=1.001,
+            ),
+            more(
+                f"{name}: estimate with {most} us over that with natural jitter",
+                at("estimate", name, most),
+                at("estimate", name, _path.NATURAL_US),
+                paper="measurement noise in delivery rate samples",
+            ),
+        ]
+    if _path.ABOUT in _path.BBRS:
+        checks.append(
+            more(
+                "BBRv3: mean queue with natural jitter over that without",
+                at("mean_rtts", _path.ABOUT, _path.NATURAL_US),
+                at("mean_rtts", _path.ABOUT, 0),
+                paper="2nd cause of self-induced queuing delay",
+                least=1.25,
+            )
+        )
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        for jitter in sorted(data.runs["jitter_us"].unique().to_list()):
+            estimate, queue = (
+                data.mean(column, controller=name, jitter_us=jitter) for column in ("estimate", "mean_rtts")
+            )
+            if not math.isnan(estimate):
+                said.append(
+                    f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "
+                    f"high, the mean queue {number(queue)} RTTmin."
+                )
+    return said
+
+
+CLAIM = Claim(
+    source="2nd Cause: Bandwidth overestimation",
+    says="2nd Cause: Bandwidth overestimation due to natural jitter. Measurement noise in delivery rate "
+    "samples.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={"controller": _path.BBRS, "jitter_us": _JITTERS_US, "seconds": (60,)},
+        quick={"seconds": (30,)},
+        tiny={"jitter_us": (0, _path.NATURAL_US), "seconds": (6,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    explain=_explain,
+    look_at="Look for where the estimate begins, and for how it rises with the jitter.",
+    about=_path.ABOUT,
+    seeds=_path.SEEDS,
+    quick_seeds=_path.QUICK_SEEDS,
+)

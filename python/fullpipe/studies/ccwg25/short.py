@@ -1,0 +1,241 @@
+"""Short flows at 3 Gbit/s.
+
+Question: do short flows end sooner with BBR than with CUBIC, and does BBR fill a deep buffer on the way?
+Method: flows of a trace, or made up from what is stated of it (`arrivals/synthetic.py`), replayed over 3
+Gbit/s, 10 ms (the RTT is not stated) with buffers of 1 and 8 BDP: with their pauses, collapsed, and with
+independent inter-arrival times and volumes. A slice of 20 s, of the flows that start in its middle two
+thirds those that end: a scenario holds up to 100 000 flows, and 15 minutes have nine times as many. The
+short form has a tenth of the rate and of the arrivals. Slowdown is completion time over that of the flow
+alone; SRPT serves the same flows for reference.
+Prediction: the mean slowdown is slightly smaller with BBR than with CUBIC in every model; BBR's queue is
+mostly below two RTTmin and never fills 8 BDP.
+"""
+
+import math
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.arrivals import models
+from fullpipe.figures import theme
+from fullpipe.studies import charts, take
+from fullpipe.studies.ccwg25 import _arrivals, _draw, _path
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+
+_RATE_MBPS, _RTT_MS = 3000, 10
+_SHALLOW, _DEEP = 1, 8
+# Over this much queue, in RTTmin, BBR is said not to go often.
+_LIMIT = 2
+
+
+def _document(controller: str, model: str, buffer_bdp: int, scale: float, seconds: int) -> dict[str, Any]:
+    flows = _arrivals.replayed(model, seconds, scale)
+    document = _path.document(
+        [{**flow, "controller": controller} for flow in flows],
+        rate_mbps=_RATE_MBPS * scale,
+        rtt_ms=_RTT_MS,
+        buffer=f"{buffer_bdp} bdp",
+        seconds=seconds,
+        jitter_us=_path.NATURAL_US,
+    )
+    document["record"]["flows"] = False
+    return document
+
+
+def _outcomes(trial: Trial) -> pl.DataFrame:
+    """The flows of the middle of the slice: neither those that found it empty, nor those that it cut off."""
+    seconds = trial.factors["seconds"]
+    rate_bps = _RATE_MBPS * trial.factors["scale"] * 1e6
+    flows = _arrivals.outcomes(trial, rate_bps, _RTT_MS / 1e3)
+    return flows.filter(pl.col("start_s").is_between(seconds / 6, seconds * 5 / 6))
+
+
+def _measure(trial: Trial) -> Row:
+    flows = _outcomes(trial)
+    small = flows.filter(pl.col("bytes") < _arrivals.SMALL_BYTES)
+    queue = _path.queue(trial, _RTT_MS, trial.factors["seconds"] / 6)
+    return {
+        "slowdown": take.mean(flows, "slowdown"),
+        "small_slowdown": take.mean(small, "slowdown"),
+        "p99_slowdown": take.quantile(flows, "slowdown", 0.99),
+        "srpt_slowdown": take.mean(flows, "srpt"),
+        "flows": flows.height,
+        "mean_rtts": take.mean(queue, "rtts"),
+        "p95_rtts": take.quantile(queue, "rtts", 0.95),
+        "most_rtts": take.most(queue, "rtts"),
+        "over_limit": _path.part(queue, pl.col("rtts") > _LIMIT),
+        "load": trial.run.summary["links"][0]["utilisation"],
+        **_arrivals.crowd(trial, queue.filter(pl.col("rtts") > _LIMIT)["time_s"].to_list()),
+    }
+
+
+def _series(trial: Trial) -> pl.DataFrame:
+    return _arrivals.by_size(_outcomes(trial))
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    def panel(part: Data) -> Any:
+        x = alt.X(
+            "bytes:Q",
+            title="size of the flow, bytes",
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(format="~s"),
+        )
+        scale = alt.Scale(type="log")
+        y, of_ideal = (
+            alt.Y(f"{name}:Q", title="mean slowdown", scale=scale) for name in ("slowdown", "srpt")
+        )
+        titles = {one: f"{one}, {_DEEP} BDP of buffer" for one in models.MODELS}
+
+        def draw(frame: pl.DataFrame) -> Any:
+            # The same flows have the same schedule, whoever sends them.
+            of_srpt = frame.filter(pl.col("controller") == _path.CONTROLLERS[0])
+            ideal = alt.Chart(charts.values(of_srpt)).mark_line(strokeDash=[4, 3], color=theme.QUIET)
+            return alt.layer(_draw.lines(frame, x, y, "controller"), ideal.encode(x=x, y=of_ideal))
+
+        frame = part.series
+        if "buffer_bdp" in frame.columns:
+            frame = frame.filter(pl.col("buffer_bdp") == _DEEP)
+        return _draw.panels(frame, "model", titles, draw, columns=3)
+
+    return charts.worlds(
+        data,
+        panel,
+        "Slowdown of flows by their size",
+        "3 Gbit/s (the short form a tenth), 10 ms; dashed grey: SRPT",
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for name in _path.BBRS:
+
+        def at(column: str, controller: str, model: str) -> list[float]:
+            return [
+                value
+                for buffer in (_SHALLOW, _DEEP)
+                for value in data.values(column, controller=controller, model=model, buffer_bdp=buffer)
+            ]
+
+        for model in models.MODELS:
+            cubic, bbr = at("slowdown", "cubic", model), at("slowdown", name, model)
+            checks.append(
+                more(
+                    f"{model}: mean slowdown with CUBIC over that with {name}",
+                    cubic,
+                    bbr,
+                    paper="BBR performs better than Cubic",
+                )
+            )
+            checks.append(
+                more(
+                    f"{model}: mean slowdown with {name} over that under SRPT",
+                    bbr,
+                    at("srpt_slowdown", name, model),
+                    paper="SRPT is near optimum",
+                )
+            )
+        pairs = [
+            (over, under)
+            for model in models.MODELS
+            for over, under in zip(at("slowdown", "cubic", model), at("slowdown", name, model), strict=False)
+        ]
+        deep = {
+            column: data.values(column, controller=name, buffer_bdp=_DEEP)
+            for column in ("p95_rtts", "most_rtts", "over_limit")
+        }
+        checks += [
+            within(
+                f"Runs in which the mean slowdown is smaller with {name} than with CUBIC",
+                [float(over > under) for over, under in pairs if over > 0 and under > 0],
+                paper="consistently better",
+                least=0.9,
+                unit="of runs",
+            ),
+            more(
+                f"Mean slowdown with CUBIC over that with {name}, all models",
+                [over for over, _ in pairs],
+                [under for _, under in pairs],
+                paper="slightly better",
+                most=2,
+                shape=False,
+            ),
+            within(
+                f"{name}: time with over 2 RTTmin of queue, 8 BDP",
+                [part for part, p95 in zip(deep["over_limit"], deep["p95_rtts"], strict=False) if p95 > 0],
+                paper="BBR often limits queuing delay to 2 RTTmin",
+                most=0.25,
+                unit="of the time",
+                shape=True,
+            ),
+            within(
+                f"{name}: 95th percentile of the queue, 8 BDP",
+                [value for value in deep["p95_rtts"] if value > 0],
+                paper="queueing delay mostly limited to 2 RTTmin",
+                most=2,
+                unit="RTTmin",
+            ),
+            within(
+                f"{name}: longest queue, 8 BDP",
+                [value for value in deep["most_rtts"] if value > 0],
+                paper="BBR avoids to fill deep buffers completely",
+                most=0.95 * _DEEP,
+                unit="RTTmin",
+            ),
+        ]
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in data.runs["controller"].unique(maintain_order=True).to_list():
+        for buffer in (_SHALLOW, _DEEP):
+            slowdown, queue, again, load = (
+                data.mean(column, controller=name, buffer_bdp=buffer)
+                for column in ("slowdown", "mean_rtts", "retransmitted", "load")
+            )
+            if not math.isnan(slowdown):
+                said.append(
+                    f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
+                    f"RTTmin, {number(100 * again)} % sent again, {number(100 * load)} % of the link used."
+                )
+        then, mean = (
+            data.mean(column, controller=name, buffer_bdp=_DEEP) for column in ("large_then", "large")
+        )
+        if not math.isnan(then):
+            said.append(
+                f"{name}, {_DEEP} BDP: while the queue is over {_LIMIT} RTTmin, {number(then)} flows of over "
+                f"6.4 MB are there on average, over all time {number(mean)}."
+            )
+    return said
+
+
+CLAIM = Claim(
+    source="Short Flows: Real-World Trace; backup slides 20 to 22",
+    says="15min MAWI trace (2020/06/10, 10 Gbit/s link, 890 000 TCP flows), replay at 3 Gbit/s. BBR performs "
+    "slightly but consistently better than Cubic. BBR avoids to fill deep buffers completely, and often "
+    "limits queuing delay to 2 RTTmin.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "controller": _path.CONTROLLERS,
+            "model": models.MODELS,
+            "buffer_bdp": (_SHALLOW, _DEEP),
+            "scale": (1.0,),
+            "seconds": (20,),
+        },
+        quick={"scale": (0.1,)},
+        tiny={"scale": (0.01,), "seconds": (3,)},
+        document=_document,
+    ),
+    measure=_measure,
+    series=_series,
+    figure=_figure,
+    judge=_judge,
+    explain=_explain,
+    look_at="Look for which curve is lower at the sizes that most flows have, and how far from SRPT.",
+    about=_path.ABOUT,
+    seeds=5,
+    quick_seeds=_path.QUICK_SEEDS,
+)

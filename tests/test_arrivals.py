@@ -1,0 +1,316 @@
+"""Flows as they arrive: made-up lists, captures written here, the three replays, and the SRPT scheduler."""
+
+import math
+import random
+import struct
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fullpipe as fp
+from conftest import command
+from fullpipe._native import ScenarioError, TraceError
+from fullpipe.arrivals import flow_list, models, srpt, synthetic
+
+LIST = synthetic.draw(flows=20_000, seconds=20)
+SIZES = models.apply(LIST, models.COLLAPSED)["bytes"]
+
+
+# Made up.
+
+
+def test_the_distribution_has_the_numbers_that_are_stated_and_the_load_that_was_chosen() -> None:
+    sizes = synthetic.fit()
+    assert sizes.quantile(0.9) == pytest.approx(18_200)
+    assert sizes.byte_part_above(6.4e6) == pytest.approx(0.9, rel=1e-6)
+    assert sizes.mean * 890_000 * 8 / 900 == pytest.approx(2e9, rel=1e-6)
+    assert (sizes.quantile(0), sizes.quantile(1)) == (100, pytest.approx(sizes.largest))
+    # The contributions to the mean are the quantiles' integral.
+    steps = 200_000
+    summed = math.fsum(sizes.quantile((step + 0.5) / steps) for step in range(steps)) / steps
+    assert summed == pytest.approx(sizes.mean, rel=0.02)
+
+
+def test_a_list_has_them_too_however_short() -> None:
+    assert len(SIZES) == 20_000
+    assert (SIZES < 18_200).mean() == pytest.approx(0.9, abs=1e-3)
+    assert SIZES.filter(SIZES > 6_400_000).sum() / SIZES.sum() == pytest.approx(0.9, abs=2e-3)
+    for flows in (500, 20_000):
+        drawn = synthetic.draw(flows=flows, seconds=synthetic.seconds(flows))
+        mean_bps = drawn["bytes"].sum() * 8 / synthetic.seconds(flows)
+        assert mean_bps == pytest.approx(2e9, rel=1e-3)
+
+
+def test_arrivals_are_those_of_a_poisson_process() -> None:
+    starts = models.apply(LIST, models.COLLAPSED)["start_ns"]
+    gaps = starts.diff().drop_nulls()
+    assert starts.is_sorted() and starts[0] >= 0 and starts[-1] < 20e9
+    # Exponential: deviation and mean are the same; 1/e of the gaps are longer than that.
+    assert gaps.std() == pytest.approx(gaps.mean(), rel=0.03)
+    assert (gaps > gaps.mean()).mean() == pytest.approx(math.exp(-1), abs=0.01)
+
+
+def test_pauses_are_within_their_bounds_and_come_after_a_transfer() -> None:
+    pauses = LIST.filter(pl.col("pause_ns") > 0)["pause_ns"]
+    assert pauses.min() >= 0.1e9 and pauses.max() <= 10e9
+    assert pauses.log10().mean() == pytest.approx(9, abs=0.02)
+    first = LIST.group_by("flow", maintain_order=True).first()
+    assert first["pause_ns"].max() == 0
+    assert LIST["bytes"].min() >= 1
+
+
+def test_the_same_seed_repeats_and_another_does_not() -> None:
+    one, again, other = (synthetic.draw(flows=100, seconds=1, seed=seed) for seed in (1, 1, 2))
+    assert one.equals(again) and not one.equals(other)
+
+
+# The three models.
+
+
+def test_collapsed_flows_have_all_their_bytes_and_no_pause() -> None:
+    assert models.apply(LIST, models.PAUSED).equals(LIST)
+    collapsed = models.apply(LIST, models.COLLAPSED)
+    assert collapsed["pause_ns"].max() == 0
+    assert collapsed["bytes"].sum() == LIST["bytes"].sum()
+    assert collapsed["flow"].n_unique() == collapsed.height == LIST["flow"].n_unique()
+
+
+def test_synthetic_draws_gaps_and_volumes_independently() -> None:
+    # Volumes that grow with the gap before them.
+    gaps = [(number * 7919 % 1000 + 1) * 1000 for number in range(5000)]
+    starts = pl.Series(gaps).cum_sum()
+    rows = {"flow": range(5000), "start_ns": starts, "pause_ns": [0] * 5000, "bytes": gaps}
+    bound = pl.DataFrame(rows, schema=flow_list.SCHEMA)
+
+    def correlation(frame: pl.DataFrame) -> float:
+        gap = pl.col("start_ns").diff().fill_null(pl.col("start_ns"))
+        return float(frame.select(pl.corr(gap, "bytes")).item())
+
+    drawn = models.apply(bound, models.SYNTHETIC)
+    assert correlation(bound) > 0.99
+    assert abs(correlation(drawn)) < 0.05
+    assert drawn["bytes"].sort().equals(bound["bytes"].sort())
+    assert drawn["start_ns"].max() == starts.max()
+    assert drawn["start_ns"].is_sorted()
+
+
+def test_scenarios_take_the_flows_of_every_model() -> None:
+    few = synthetic.draw(flows=60, seconds=0.5)
+    for model in models.MODELS:
+        flows = models.flows(models.apply(few, model), before_s=0.4, controller="cubic")
+        path = {"rate": "1 Gbit/s", "rtt": "10 ms", "buffer": "1 bdp"}
+        run = fp.run({"duration": "30 s", "path": path, "flows": flows, "record": {"flows": False}}).runs[0]
+        ended = [flow for flow in run.summary["flows"] if flow["completed"]]
+        assert 30 < len(flows) < 60
+        assert len(ended) == len(flows)
+        assert run.flow_series().height == 0 and run.link_series().height > 0
+    assert any("transfers" in flow for flow in models.flows(few, before_s=0.4))
+
+
+# Lists in files.
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    flow_list.write(LIST, tmp_path / "list.parquet")
+    assert flow_list.read(tmp_path / "list.parquet").equals(LIST)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: None,
+        lambda path: path.write_bytes(b"no Parquet"),
+        lambda path: LIST.drop("bytes").write_parquet(path),
+        lambda path: LIST.clear().write_parquet(path),
+        lambda path: LIST.with_columns(pl.lit(None, pl.Int64).alias("bytes")).write_parquet(path),
+        lambda path: LIST.with_columns(-pl.col("start_ns") - 1).write_parquet(path),
+        lambda path: LIST.with_columns(pl.lit(0, pl.Int64).alias("bytes")).write_parquet(path),
+    ],
+)
+def test_what_is_no_list_is_said_to_be_none(spoil: object, tmp_path: Path) -> None:
+    path = tmp_path / "list.parquet"
+    assert callable(spoil)
+    spoil(path)
+    with pytest.raises(ScenarioError) as caught:
+        flow_list.read(path)
+    assert caught.value.field == "flows"
+
+
+# Captures.
+
+ETHERNET = b"\1" * 6 + b"\2" * 6
+
+
+def packet(port: int, sequence: int, payload: int, *, vlan: bool = False, version: int = 4) -> bytes:
+    """The first 96 bytes of a TCP segment on Ethernet."""
+    tcp = struct.pack("!HHIIBBHHH", port, 443, sequence, 0, 8 << 4, 0x10, 65535, 0, 0) + b"\1" * 12
+    length = len(tcp) + payload
+    if version == 4:
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, 0, 0, 64, 6, 0, b"\n\0\0\1", b"\n\0\0\2")
+    else:
+        ip = struct.pack("!IHBB16s16s", 6 << 28, length, 6, 64, b"\1" * 16, b"\2" * 16)
+    kind = struct.pack("!H", 0x0800 if version == 4 else 0x86DD)
+    tag = struct.pack("!HH", 0x8100, 7) if vlan else b""
+    return (ETHERNET + tag + kind + ip + tcp + b"\0" * payload)[:96]
+
+
+# (time in ms, packet): a flow that pauses, repeats a segment and has one missed; another on IPv6 in a VLAN.
+TRAFFIC = [
+    (0, packet(1000, 0, 1448)),
+    (10, packet(1000, 1448, 1448)),
+    (15, packet(2000, 500, 700, vlan=True, version=6)),
+    (20, packet(1000, 0, 1448)),
+    (30, packet(1000, 4344, 1448)),
+    (500, packet(1000, 5792, 100)),
+    (510, packet(3000, 0, 0)),
+]
+# flow, start_ns, pause_ns, bytes
+EXPECTED = [(0, 0, 0, 5792), (1, 15_000_000, 0, 700), (0, 500_000_000, 470_000_000, 100)]
+
+
+def classic(traffic: list[tuple[int, bytes]]) -> bytes:
+    records = b"".join(
+        struct.pack("<IIII", 7 + ms // 1000, ms % 1000 * 1000, len(kept), 1500) + kept for ms, kept in traffic
+    )
+    return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 1) + records
+
+
+def next_generation(traffic: list[tuple[int, bytes]]) -> bytes:
+    def block(kind: int, body: bytes) -> bytes:
+        body += b"\0" * (-len(body) % 4)
+        return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+    packets = [
+        block(6, struct.pack("<IIIII", 0, 0, ms * 1000, len(kept), 1500) + kept) for ms, kept in traffic
+    ]
+    section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    return section + block(1, struct.pack("<HHI", 1, 0, 96)) + b"".join(packets)
+
+
+@pytest.mark.parametrize("write", [classic, next_generation])
+def test_a_capture_becomes_a_list(write: object, in_empty_folder: Path) -> None:
+    assert callable(write)
+    Path("here.pcap").write_bytes(write(TRAFFIC))
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("flows.parquet: 2 flows in 3 transfers over 0.5 s")
+    assert flow_list.read(Path("flows.parquet")).rows() == EXPECTED
+
+
+def test_flows_can_be_made_up(in_empty_folder: Path) -> None:
+    done = command("trace", "flows", "--synthetic", "--flows", "300", "--seed", "4", "--out", "flows.parquet")
+    assert done.returncode == 0, done.stderr
+    expected = synthetic.draw(flows=300, seconds=synthetic.seconds(300), seed=4)
+    assert flow_list.read(Path("flows.parquet")).equals(expected)
+
+
+WHOLE = classic(TRAFFIC)
+HOSTILE = {
+    "nothing": b"",
+    "another format": b"%PDF-1.7 and so on",
+    "packed": b"\x1f\x8b\x08\0\0\0\0\0",
+    "cut off": WHOLE[:-5],
+    "header only": WHOLE[:24],
+    "half a header": WHOLE[:11],
+    "an absurd length": WHOLE[:32] + struct.pack("<I", 0xFFFFFFF0) + WHOLE[36:],
+    "random bytes": WHOLE[:24] + random.Random(1).randbytes(100_000),
+    "another link type": WHOLE[:20] + struct.pack("<I", 147) + WHOLE[24:],
+    "an undescribed interface": next_generation(TRAFFIC)[:28] + next_generation(TRAFFIC)[48:],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.pcap"
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises((TraceError, ScenarioError)) as caught:
+        flow_list.of_capture(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("there-is.none",), "cannot be opened"),
+        ((), "a capture or --synthetic"),
+        (("some.pcap", "--synthetic"), "a capture or --synthetic"),
+        (("some.pcap", "--flows", "3"), "--flows needs --synthetic"),
+    ],
+)
+def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str, in_empty_folder: Path) -> None:
+    done = command("trace", "flows", *arguments, "--out", "flows.parquet")
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not Path("flows.parquet").exists()
+
+
+# SRPT.
+
+
+def flow(start_s: float, *transfers: float | tuple[float, float]) -> srpt.Flow:
+    made = [srpt.Transfer(*one) if isinstance(one, tuple) else srpt.Transfer(one) for one in transfers]
+    return srpt.Flow(start_s, made)
+
+
+def test_the_shortest_goes_first_and_preempts() -> None:
+    # A alone until 2, B until C comes at 3, C until 4, B's other 2 until 6, A's other 8 until 14.
+    assert srpt.schedule([flow(0, 10), flow(2, 3), flow(3, 1)]) == [[14], [6], [4]]
+
+
+def test_of_equals_the_first_to_come_goes_first() -> None:
+    assert srpt.schedule([flow(0, 5), flow(1, 4)]) == [[5], [9]]
+
+
+def test_pauses_begin_when_the_transfer_before_has_left() -> None:
+    # While the first pauses from 1 to 3, the second has the link; at 3 it has 1 left and the first wants 2.
+    assert srpt.schedule([flow(0, 1, (2, 2)), flow(0.5, 3)]) == [[1, 6], [4]]
+
+
+def test_an_idle_link_waits() -> None:
+    assert srpt.schedule([flow(3, 1), flow(10, 2)]) == [[4], [12]]
+    assert srpt.schedule([]) == []
+
+
+def fifo(flows: list[srpt.Flow]) -> list[float]:
+    now, done = 0.0, [0.0] * len(flows)
+    for index in sorted(range(len(flows)), key=lambda index: flows[index].start_s):
+        now = max(now, flows[index].start_s) + flows[index].transfers[0].service_s
+        done[index] = now
+    return done
+
+
+def sharing(flows: list[srpt.Flow]) -> list[float]:
+    """Processor sharing: all that are there get equal parts."""
+    left = [one.transfers[0].service_s for one in flows]
+    done = [math.inf] * len(flows)
+    now = 0.0
+    while math.inf in done:
+        there = [index for index, one in enumerate(flows) if one.start_s <= now and done[index] == math.inf]
+        coming = min((one.start_s for one in flows if one.start_s > now), default=math.inf)
+        ends = now + min((left[index] for index in there), default=math.inf) * len(there)
+        until = min(coming, ends)
+        for index in there:
+            left[index] -= (until - now) / len(there)
+            if left[index] < 1e-9:
+                done[index] = until
+        now = until
+    return done
+
+
+works = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), min_size=1, max_size=12)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(works)
+def test_it_conserves_work_and_no_other_order_has_a_smaller_mean(work: list[tuple[int, int]]) -> None:
+    flows = [flow(float(start), float(service)) for start, service in work]
+    done = [times[0] for times in srpt.schedule(flows)]
+    # Whoever is served, the link is busy at the same times.
+    assert max(done) == pytest.approx(max(fifo(flows)))
+    assert all(left >= start + service for left, (start, service) in zip(done, work, strict=True))
+    assert sum(done) <= sum(fifo(flows)) + 1e-6
+    assert sum(done) <= sum(sharing(flows)) + 1e-6
