@@ -150,6 +150,7 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "queue16.fig3": lambda _factors: {
         "cycles_to_rise": 3.0,
         "first_step": 1.25,
+        "up_rtprops": 1.0,
         "worst_rtt_ms": 100.0,
         "seconds_to_drain": 2.0,
         "settled_rtt_ms": 42.0,
@@ -205,6 +206,7 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig3", "cycles_to_rise", {}, 1.0, Verdict.IN_SHAPE),
     ("fig3", "cycles_to_rise", {}, 20.0, Verdict.NOT),
     ("fig3", "first_step", {}, 1.0, Verdict.NOT),
+    ("fig3", "first_step", {}, 2.0, Verdict.IN_SHAPE),
     ("fig3", "settled_rtt_ms", {}, 80.0, Verdict.NOT),
     ("fig3", "seconds_to_drain", {}, 5.0, Verdict.IN_SHAPE),
     ("fig4", "growth_a_round", {"controller": "cubic"}, 1.0, Verdict.NOT),
