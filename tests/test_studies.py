@@ -337,7 +337,7 @@ def test_the_interval_is_beside_the_mean() -> None:
 def test_short_forms_replace_factors() -> None:
     grid = Grid({"a": (1, 2), "b": (3,)}, lambda a, b: {"sum": a + b}, quick={"a": (1,)}, kernel={"b": (5,)})
     assert [cell.document["sum"] for cell in grid.cells()] == [4, 5]
-    assert [cell.name for cell in grid.cells(Size.QUICK)] == ["a=1 b=3"]
+    assert [cell.name for cell in grid.cells(Size.QUICK)] == ["a=1"]
     assert [cell.document["sum"] for cell in grid.cells(Size.FULL, "kernel")] == [6, 7]
 
 

@@ -66,7 +66,8 @@ class Grid:
             chosen |= self.tiny
         assert chosen.keys() == self.factors.keys(), "short forms replace factors, they add none"
         combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
-        varied = [name for name, values in chosen.items() if len(values) > 1]
+        # What no form of the grid varies would only make names longer than a document may have them.
+        varied = [name for name, values in chosen.items() if max(len(values), len(self.factors[name])) > 1]
         return [
             Cell(factors, self.document(**factors), " ".join(f"{name}={factors[name]}" for name in varied))
             for factors in combined
