@@ -145,11 +145,11 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
         found: dict[str, Any] = _grid.document("bbr1", 500, 25, 100, _grid.MAX, 60, setup)["path"]
         return found
 
-    link, bucket, interfaces, testbed = (path(setup) for setup in _testbed.SETUPS)
+    link, bucket, interfaces, *hosts = (path(setup) for setup in _testbed.SETUPS)
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
     assert bucket == {**link, "burst": "625000 B"}
     assert interfaces["before"][0]["rate"] == "1000 Mbit/s"
-    assert testbed == interfaces
+    assert hosts == [interfaces, interfaces]
 
 
 def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
@@ -157,7 +157,8 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
     assert _testbed.controller(_testbed.INTERFACES, "bbr1") == "bbr1"
     for name in ("bbr1", "bbr1:probe_gain=1.1"):
         older = _testbed.controller(_testbed.TESTBED, name)
-        assert older.startswith(name) and "unpaced_header_bytes=52" in older
+        assert older.startswith(name) and "extra_acked_gain=0" in older
+        assert _testbed.controller(_testbed.PUNCTUAL, name) == f"{older},unpaced_header_bytes=52"
         document = {"path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flows": [{"controller": older}]}
         assert from_document(document).alternatives
     for controller, starts in (("bbr1", "bbr1:extra"), ("cubic", "cubic:hystart=0,initial_ssthresh=55")):

@@ -18,7 +18,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _draw, _grid, _tree
+from fullpipe.studies.imc19 import _draw, _grid, _testbed, _tree
 
 # Mean and median accuracy over the folds, per cent.
 _PAPER = {_grid.MAX: (81.3, 81.9), _grid.DEFAULT: (90.0, 90.2)}
@@ -175,7 +175,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
 def _explain(data: Data) -> list[str]:
     """How surely winners differ: what repetitions agree on can be learnt, what they do not cannot."""
     runs = data.of("sim").runs
-    said = []
+    said = _where_bbr_is_not(_paths(runs, _grid.MAX)) if runs.height else []
     for memory in _memories(data) if runs.height else ():
         paths = _paths(runs, memory)
         agreed = _agreement([_paths(part, memory) for _, part in runs.group_by("seed", maintain_order=True)])
@@ -194,6 +194,24 @@ def _explain(data: Data) -> list[str]:
             )
             said.append(f"Mean accuracy when each goodput varies at random, by standard deviation: {noisy}.")
     return said
+
+
+def _where_bbr_is_not(paths: pl.DataFrame) -> list[str]:
+    """Where the BDP exceeds the buffer: on which paths BBR is ahead, and on which it is not."""
+    shallow = paths.filter(pl.col("buffer_bdp") < 1)
+    fast = pl.col("rate_mbps") >= _testbed.INTERFACE_MBPS
+    far = pl.col("buffer_bdp") < 0.25
+    kinds = {
+        "where the BDP is more than four times the buffer": shallow.filter(~fast, far),
+        "where it is one to four times": shallow.filter(~fast, ~far),
+        "at 1 Gbit/s, where the host's own interface is the bottleneck": shallow.filter(fast),
+    }
+    shares = [
+        f"{_grid.percent(_grid.share(part, pl.col('bbr_wins')))} of {part.height} paths {kind}"
+        for kind, part in kinds.items()
+        if part.height
+    ]
+    return [f"With a BDP over the buffer BBR is ahead on {'; '.join(shares)}."] if shares else []
 
 
 def _agreement(wins: Sequence[pl.DataFrame]) -> str:

@@ -109,16 +109,12 @@ def _explain(data: Data) -> list[str]:
     below = take.mean(routed, "bbr1")
     return [
         f"At 100 KB BBR loses {number(mean)} % on average where the BDP exceeds the buffer, and "
-        f"{number(most)} % at "
-        "most. A gain of 1.25 in one of eight phases is 3.1 % more than the link carries, the pacing of "
-        "Linux 4.15 "
-        "3.6 % more at all times, and what passes the token bucket at once is taken for rate; see "
-        "imc19.retx. At "
-        f"1 Gbit/s the host's interface is the bottleneck and nothing is lost; below it the mean is "
+        f"{number(most)} % at most. A gain of 1.25 in one of eight phases is 3.1 % more than the link "
+        "carries; imc19.retx shows what the pacing of Linux 4.15 would add to it. At 1 Gbit/s the host's interface "
+        "is the bottleneck and nothing is lost; below it the mean is "
         f"{'none' if below is None else number(below)} %.",
-        f"CUBIC loses {number(cubic)} %: a few segments each time that it fills the buffer. The paper's "
-        "0.9 % is "
-        "many at a time, for which nothing that it or its tools document is known to us.",
+        f"CUBIC loses {number(cubic)} %: a few segments each time that it fills the buffer. In the paper's "
+        "0.9 % many must be lost at a time.",
     ]
 
 

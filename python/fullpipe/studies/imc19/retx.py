@@ -63,8 +63,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 def _judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_kb"].unique().to_list())
-    # The last there is: a stock kernel has its own BBR.
-    setup = next(one for one in reversed(_testbed.SETUPS) if one in data.runs["setup"])
+    # A stock kernel has its own BBR.
+    setup = next(one for one in (_testbed.TESTBED, _testbed.INTERFACES) if one in data.runs["setup"])
     shallow, deep = buffers[0], buffers[-1]
     # As many segments were sent, of the paper's, as the rate and the duration allow.
     part = data.most("rate_mbps") / _RATE_MBPS * data.most("seconds") / _SECONDS
