@@ -178,15 +178,17 @@ def _explain(data: Data) -> list[str]:
     said = _where_bbr_is_not(_paths(runs, _grid.MAX)) if runs.height else []
     for memory in _memories(data) if runs.height else ():
         paths = _paths(runs, memory)
-        agreed = _agreement([_paths(part, memory) for _, part in runs.group_by("seed", maintain_order=True)])
-        near = [_grid.percent(_grid.share(paths, pl.col("gain_pct").abs() < points)) for points in (1, 3)]
-        said.append(
-            f"{_MEMORY[memory].capitalize()}: seeds agree on the winner on {agreed} of the paths, though "
-            "it is ahead "
-            f"by less than 1 % on {near[0]} and by less than 3 % on {near[1]}. Such a lead is certain in "
-            "simulation "
-            "and a matter of chance in a test bed."
+        wins = [_paths(part, memory) for _, part in runs.group_by("seed", maintain_order=True)]
+        title = f"{_MEMORY[memory][0].upper()}{_MEMORY[memory][1:]}"
+        within_1, within_3 = (
+            _grid.percent(_grid.share(paths, pl.col("gain_pct").abs() < points)) for points in (1, 3)
         )
+        said.append(
+            f"{title}: the winner is ahead by less than 1 % on {within_1} and by less than 3 % on {within_3} "
+            "of the paths, which is certain in simulation and a matter of chance in a test bed."
+        )
+        if len(wins) > 1:
+            said.append(f"{len(wins)} seeds agree on the winner on {_agreement(wins)} of the paths.")
         if paths.height >= _ENOUGH:
             noisy = ", ".join(
                 f"{number(_noisy_accuracy(paths, spread))} % at {number(100 * spread)} %"

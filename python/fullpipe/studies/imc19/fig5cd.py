@@ -110,8 +110,8 @@ def _explain(data: Data) -> list[str]:
     return [
         f"At 100 KB BBR loses {number(mean)} % on average where the BDP exceeds the buffer, and "
         f"{number(most)} % at most. A gain of 1.25 in one of eight phases is 3.1 % more than the link "
-        "carries; imc19.retx shows what the pacing of Linux 4.15 would add to it. At 1 Gbit/s the host's interface "
-        "is the bottleneck and nothing is lost; below it the mean is "
+        "carries; imc19.retx shows what the pacing of Linux 4.15 would add to it. At 1 Gbit/s the host's "
+        "interface is the bottleneck and nothing is lost; below it the mean is "
         f"{'none' if below is None else number(below)} %.",
         f"CUBIC loses {number(cubic)} %: a few segments each time that it fills the buffer. In the paper's "
         "0.9 % many must be lost at a time.",
