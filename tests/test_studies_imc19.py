@@ -152,6 +152,11 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     assert hosts == [interfaces, interfaces]
 
 
+def test_the_router_stays_the_bottleneck() -> None:
+    path = _grid.document("bbr1", 1000, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
+    assert "before" not in path and path["burst"] == "1250000 B"
+
+
 def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
     assert _testbed.controller(_testbed.TESTBED, "cubic") == "cubic"
     assert _testbed.controller(_testbed.INTERFACES, "bbr1") == "bbr1"

@@ -1,7 +1,8 @@
 """What the paper's test bed was made of, as far as it or its tools' own texts say (section 3).
 
-* Hosts: "the network interfaces of all hosts have a 1Gbps peak bandwidth". A router behind them sees no burst
-  that is faster, and at 1 Gbit/s the interface, not the router, is the bottleneck.
+* Hosts: "the network interfaces of all hosts have a 1Gbps peak bandwidth", so that the router sees no burst
+  that is faster. The rate of a path is that of its router, whose buffer is what the paper varies: at 1 Gbit/s
+  an interface of the same rate, with no buffer that drops, would take its place, and is left out.
 * Router: tc-tbf under OpenWRT. The paper does not give the bucket's depth; the manual that it cites
   (tc-tbf(8), "burst") says what it has to be at least: the rate by the timer's frequency. That is 100 Hz in
   OpenWRT's kernels for this router (ARM's default, which target/linux/mvebu leaves), so 10 ms of the rate.
@@ -35,7 +36,7 @@ def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> 
     added: dict[str, Any] = {}
     if setup != LINK:
         added["burst"] = f"{rate_mbps * 1000 // 8 * _BUCKET_MS} B"
-    if setup not in (LINK, BUCKET):
+    if setup not in (LINK, BUCKET) and rate_mbps < interface_mbps:
         # A socket waits for its own interface (TCP Small Queues): nothing is dropped there.
         interface = {
             "kind": "link",

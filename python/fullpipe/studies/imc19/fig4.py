@@ -18,7 +18,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _draw, _grid, _testbed, _tree
+from fullpipe.studies.imc19 import _draw, _grid, _tree
 
 # Mean and median accuracy over the folds, per cent.
 _PAPER = {_grid.MAX: (81.3, 81.9), _grid.DEFAULT: (90.0, 90.2)}
@@ -201,12 +201,10 @@ def _explain(data: Data) -> list[str]:
 def _where_bbr_is_not(paths: pl.DataFrame) -> list[str]:
     """Where the BDP exceeds the buffer: on which paths BBR is ahead, and on which it is not."""
     shallow = paths.filter(pl.col("buffer_bdp") < 1)
-    fast = pl.col("rate_mbps") >= _testbed.INTERFACE_MBPS
     far = pl.col("buffer_bdp") < 0.25
     kinds = {
-        "where the BDP is more than four times the buffer": shallow.filter(~fast, far),
-        "where it is one to four times": shallow.filter(~fast, ~far),
-        "at 1 Gbit/s, where the host's own interface is the bottleneck": shallow.filter(fast),
+        "where the BDP is more than four times the buffer": shallow.filter(far),
+        "where it is one to four times": shallow.filter(~far),
     }
     shares = [
         f"{_grid.percent(_grid.share(part, pl.col('bbr_wins')))} of {part.height} paths {kind}"

@@ -104,9 +104,7 @@ def _explain(data: Data) -> list[str]:
         f"{near.height} paths: "
         f"CUBIC still has {_grid.percent(used)} of the link there, and BBR pays for its probing. "
         "Where the BDP "
-        f"is more than four times the buffer, BBR is ahead on {far_ahead} of {far.height}. At 1 Gbit/s the "
-        "host's own "
-        "interface is the bottleneck, nothing is lost, and CUBIC is ahead whatever the router's buffer."
+        f"is more than four times the buffer, BBR is ahead on {far_ahead} of {far.height}."
     ]
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _grid, _heat, _testbed
+from fullpipe.studies.imc19 import _grid, _heat
 
 # Average loss in per cent, by controller and buffer (section 4.1.2).
 _PAPER = {
@@ -105,14 +105,10 @@ def _explain(data: Data) -> list[str]:
     mean, most, cubic = take.mean(frame, "bbr1"), take.most(frame, "bbr1"), take.mean(frame, "cubic")
     if mean is None or most is None or cubic is None:
         return []
-    routed = frame.filter(pl.col("rate_mbps") < _testbed.INTERFACE_MBPS)
-    below = take.mean(routed, "bbr1")
     return [
         f"At 100 KB BBR loses {number(mean)} % on average where the BDP exceeds the buffer, and "
         f"{number(most)} % at most. A gain of 1.25 in one of eight phases is 3.1 % more than the link "
-        "carries; imc19.retx shows what the pacing of Linux 4.15 would add to it. At 1 Gbit/s the host's "
-        "interface is the bottleneck and nothing is lost; below it the mean is "
-        f"{'none' if below is None else number(below)} %.",
+        "carries; imc19.retx shows what the pacing of Linux 4.15 would add to it.",
         f"CUBIC loses {number(cubic)} %: a few segments each time that it fills the buffer. In the paper's "
         "0.9 % many must be lost at a time.",
     ]
