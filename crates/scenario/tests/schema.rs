@@ -108,6 +108,19 @@ fn the_schema_knows_elements_by_their_kind() {
 }
 
 #[test]
+fn the_schema_knows_what_applications_ask_for() {
+    let flow =
+        |line: &str| check(&format!("[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n[[flows]]\n{line}\n"));
+    flow("requests = { size = \"64 KB\" }").unwrap();
+    flow("video = { rate = \"5 Mbit/s\", buffer = \"10 s\" }").unwrap();
+    flow("transfers = [{ size = \"12 KB\", pause = \"300 ms\" }, { size = 3000 }]").unwrap();
+    flow("requests = { pause = \"1 s\" }").unwrap_err();
+    flow("video = { rate = \"5 Mbit/s\", buffers = \"10 s\" }").unwrap_err();
+    flow("transfers = { size = \"12 KB\" }").unwrap_err();
+    flow("transfers = [{ pause = \"300 ms\" }]").unwrap_err();
+}
+
+#[test]
 fn the_schema_refuses_wrong_keys_types_and_missing_fields() {
     check("").unwrap_err();
     check("[path]\nrtt = \"1 ms\"\n").unwrap_err();

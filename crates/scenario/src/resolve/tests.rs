@@ -655,6 +655,38 @@ fn a_spec_from_elsewhere_is_held_against_the_limits() {
     assert_all(&Spec::from_json("nonsense").unwrap_err().to_string(), &["spec: \"nonsense\" is not a spec"]);
 }
 
+#[test]
+fn applications_from_elsewhere_are_held_against_the_limits() {
+    let refused = |application: &str, from: &str, to: &str, expected: &str| {
+        let good = toml(&format!("{PATH}{FLOW}{application}\n")).to_json();
+        assert!(good.contains(from), "{from} in {good}");
+        assert_all(&Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string(), &[expected]);
+    };
+    let size = "flows[0].workload.size_bytes";
+    refused("size = 3000", "\"size_bytes\":3000", "\"size_bytes\":0", size);
+    refused("bursts = { size = 1448, every = \"1 s\" }", "\"size_bytes\":1448", "\"size_bytes\":1449", size);
+    let requests = "requests = { size = 3000 }";
+    refused(requests, "\"size_bytes\":3000", "\"size_bytes\":1000000000000001", size);
+    refused(requests, "\"pause_ns\":0", "\"pause_ns\":90000000000000", "flows[0].workload.pause_ns");
+    let video = "video = { rate = \"8 Mbit/s\", chunk = \"4 s\", buffer = \"30 s\" }";
+    refused(video, "\"chunk_bytes\":4000000", "\"chunk_bytes\":0", "flows[0].workload.chunk_bytes");
+    refused(video, "\"chunk_ns\":4000000000", "\"chunk_ns\":0", "flows[0].workload.chunk_ns");
+    refused(video, "\"buffer_ns\":30000000000", "\"buffer_ns\":3999999999", "flows[0].workload.buffer_ns");
+    let script = "transfers = [{ size = 3000 }, { size = 4000, pause = \"1 s\" }]";
+    let transfer = "flows[0].workload.transfers[1]";
+    refused(script, "\"size_bytes\":4000", "\"size_bytes\":0", &format!("{transfer}.size_bytes"));
+    refused(
+        script,
+        "\"pause_ns\":1000000000",
+        "\"pause_ns\":90000000000000",
+        &format!("{transfer}.pause_ns"),
+    );
+    let most = "\"size_bytes\":999999999999999";
+    refused(script, "\"size_bytes\":4000", most, "flows[0].workload.transfers: \"1000000000002999\"");
+    let listed = "[{\"size_bytes\":3000,\"pause_ns\":0},{\"size_bytes\":4000,\"pause_ns\":1000000000}]";
+    refused(script, listed, "[]", "flows[0].workload.transfers: \"0\"");
+}
+
 proptest! {
     #[test]
     fn arbitrary_text_never_panics(text in any::<String>()) {
@@ -677,11 +709,20 @@ proptest! {
         (duration, interval) in ("[0-9]{1,3} (ms|s|min)", "[0-9]{1,3} (us|ms|s)"),
         (controller, count, start) in ("(bbr1|cubic|reno|bbr1:cwnd_gain=[0-9])", 0u32..2000, "[0-9]{1,3} (ms|s)"),
         (mtu, size, cap) in (0u32..70_000, "[0-9]{1,5} (KB|packets|bdp)", "[0-9]{1,5} (KB|packets|bdp)"),
+        (kind, pause) in (0usize..5, "[0-9]{1,3} (us|ms|s|h)"),
     ) {
+        let application = [
+            format!("size = \"{size}\""),
+            format!("bursts = {{ size = \"{size}\", every = \"{pause}\" }}"),
+            format!("requests = {{ size = \"{size}\", pause = \"{pause}\" }}"),
+            format!("video = {{ rate = \"{rate}\", chunk = \"{pause}\", buffer = \"{interval}\" }}"),
+            format!("transfers = [{{ size = \"{size}\" }}, {{ size = \"{size}\", pause = \"{pause}\" }}]"),
+        ];
+        let application = &application[kind];
         let text = format!(
             "duration = \"{duration}\"\n[path]\nrate = \"{rate}\"\nrtt = \"{rtt}\"\nbuffer = \"{buffer}\"\n\
              [hosts]\nmtu = {mtu}\n[[flows]]\ncontroller = \"{controller}\"\ncount = {count}\nstart = \"{start}\"\n\
-             size = \"{size}\"\nmax_cwnd = \"{cap}\"\n[record]\ninterval = \"{interval}\"\n"
+             {application}\nmax_cwnd = \"{cap}\"\n[record]\ninterval = \"{interval}\"\n"
         );
         match resolve(&text, Format::Toml, None) {
             Ok(spec) => prop_assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec),
