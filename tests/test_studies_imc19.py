@@ -2,16 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from conftest import SCENARIOS
+from fullpipe.scenario import from_document
 from fullpipe.studies import catalogue, trace
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
-from fullpipe.studies.imc19 import _draw, _grid, _loss, _tree
+from fullpipe.studies.imc19 import _draw, _grid, _loss, _testbed, _tree
 from fullpipe.studies.run import Plan, Result
 from fullpipe.sweeps.store import Store
 
@@ -122,7 +124,9 @@ def test_claims_on_the_same_path_share_its_run() -> None:
         return {task.key for task in Plan(built, Size.QUICK, ("sim",), 1, 1).tasks}
 
     assert keys("imc19.fig5a") < keys("imc19.fig4")
-    assert keys("imc19.fig5b") < keys("imc19.fig4")
+    # And runs of its own, which begin with what another path left.
+    assert keys("imc19.fig5cd") - keys("imc19.fig5a") == keys("imc19.fig5b") & keys("imc19.fig5cd")
+    assert len(keys("imc19.fig5b") - keys("imc19.fig4")) == len(keys("imc19.fig5b") & keys("imc19.fig4")) // 2
     assert keys("imc19.fig7a") == keys("imc19.fig7b")
     assert keys("imc19.table1") == keys("imc19.fig8a")
 
@@ -134,6 +138,45 @@ def test_the_whole_grid_is_that_of_the_paper() -> None:
     assert len(cells) == 640
     assert built.claim.seeds_of(Size.FULL) == 5
     assert built.claim.seeds_of(Size.QUICK) == 1
+
+
+def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
+    def path(setup: str) -> dict[str, Any]:
+        found: dict[str, Any] = _grid.document("bbr1", 500, 25, 100, _grid.MAX, 60, setup)["path"]
+        return found
+
+    link, bucket, interfaces, *hosts = (path(setup) for setup in _testbed.SETUPS)
+    # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
+    assert bucket == {**link, "burst": "625000 B"}
+    assert interfaces["before"][0]["rate"] == "1000 Mbit/s"
+    assert hosts == [interfaces, interfaces]
+
+
+def test_the_router_stays_the_bottleneck() -> None:
+    path = _grid.document("bbr1", 1000, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
+    assert "before" not in path and path["burst"] == "1250000 B"
+
+
+def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
+    assert _testbed.controller(_testbed.TESTBED, "cubic") == "cubic"
+    assert _testbed.controller(_testbed.INTERFACES, "bbr1") == "bbr1"
+    for name in ("bbr1", "bbr1:probe_gain=1.1"):
+        older = _testbed.controller(_testbed.TESTBED, name)
+        assert older.startswith(name) and "extra_acked_gain=0" in older
+        assert _testbed.controller(_testbed.PUNCTUAL, name) == f"{older},unpaced_header_bytes=52"
+        document = {"path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flows": [{"controller": older}]}
+        assert from_document(document).alternatives
+    for controller, starts in (("bbr1", "bbr1:extra"), ("cubic", "cubic:hystart=0,initial_ssthresh=55")):
+        document = _grid.document(controller, 10, 25, 100, _grid.MAX, 60, _testbed.TESTBED, 55)
+        assert document["flows"][0]["controller"].startswith(starts)
+
+
+def test_nothing_sent_again_is_not_ten_times_nothing() -> None:
+    built = catalogue.built("imc19.fig5cd")
+    assert built is not None
+    runs = made(built, ["retransmits", "loss_pct"], 0.0)
+    often = [check for check in checks(built, runs) if "ten times" in check.what]
+    assert len(often) == 1 and not often[0].met
 
 
 def paths(wins: pl.Expr) -> pl.DataFrame:

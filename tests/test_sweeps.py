@@ -232,12 +232,12 @@ def test_the_local_engine_yields_every_task_once_and_tells_failures() -> None:
 
 def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     engine = Local(cores=2)
-    slow = [Task("kernel", job(seed, rate="10 Mbit/s")) for seed in range(1, 7)]
-    fast = Task("kernel", job(rate="100 Mbit/s"))
+    slow = [Task("kernel", job(seed, rate="2 Mbit/s")) for seed in range(1, 19)]
+    fast = Task("kernel", job(rate="500 Mbit/s"))
     alone = replace(slow[0], alone=True)
-    assert all(engine._fits(slow[number], slow[:number]) for number in range(4))
-    assert not engine._fits(slow[4], slow[:4])  # No more than two a core.
-    middle = [Task("kernel", job(seed, rate="20 Mbit/s")) for seed in (1, 2, 3)]
+    assert all(engine._fits(slow[number], slow[:number]) for number in range(16))
+    assert not engine._fits(slow[16], slow[:16])  # No more than eight a core.
+    middle = [Task("kernel", job(seed, rate="70 Mbit/s")) for seed in (1, 2, 3)]
     assert middle[0].rate_bps * 3 > 2 * RATE_BPS_A_CORE
     assert engine._fits(middle[1], middle[:1])
     assert not engine._fits(middle[2], middle[:2])
@@ -248,7 +248,7 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     assert not engine._fits(slow[1], [alone])
     assert not engine._fits(slow[0], tasks(1)), "nothing is simulated meanwhile"
     assert engine.cost(fast) == pytest.approx(0.2)
-    assert engine.cost(slow[0]) == pytest.approx(0.05)
+    assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
 
 
 def test_a_rate_that_changes_counts_with_its_highest() -> None:
@@ -258,6 +258,30 @@ def test_a_rate_that_changes_counts_with_its_highest() -> None:
         "flows": [{"controller": "reno"}],
     }
     assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 30e6
+
+
+def test_the_slowest_of_several_links_counts() -> None:
+    document = {
+        "duration": "1 s",
+        "path": {
+            "rate": "10 Mbit/s",
+            "rtt": "20 ms",
+            "before": [{"kind": "link", "rate": "1 Gbit/s", "buffer": "2 GB"}],
+        },
+        "flows": [{"controller": "reno"}],
+    }
+    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 10e6
+
+
+def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
+    (tmp_path / "link.trace").write_text("1\n1\n2\n4\n", encoding="ascii")
+    document = {
+        "duration": "1 s",
+        "path": {"trace": "link.trace", "buffer": "100 packets", "rtt": "20 ms"},
+        "flows": [{"controller": "reno"}],
+    }
+    loaded = scenario.from_document(document, base_dir=tmp_path)
+    assert Task("kernel", Job(loaded.alternatives[0], 1)).rate_bps == 12e6
 
 
 def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +323,7 @@ from fullpipe.engines.local import Local
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import carry_out
 from fullpipe.sweeps.task import Task
-tasks = [Task("sim", job(seed, rate="1 Gbit/s", duration="4 s")) for seed in range(1, 21)]
+tasks = [Task("sim", job(seed, rate="1 Gbit/s", duration="12 s")) for seed in range(1, 21)]
 carry_out(tasks, Store(Path({folder!r})), Local(cores=1))
 """
 

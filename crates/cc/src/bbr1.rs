@@ -181,7 +181,7 @@ impl Bbr1 {
                 app_limited,
                 round_start: self.round_start,
                 in_probe_bw: self.mode == Mode::ProbeBw,
-                mss: self.mss,
+                mss: self.rate_bytes(),
             },
         );
         match verdict {
@@ -311,9 +311,16 @@ impl Bbr1 {
         at_departure.saturating_sub(delivered)
     }
 
+    /// What a segment counts for in a rate (Linux: `mss_cache`; before 4.20 the packet that carries it).
+    #[inline]
+    fn rate_bytes(&self) -> u32 {
+        self.mss + self.params.unpaced_header_bytes
+    }
+
     #[inline]
     fn pacing_rate_for(&self, bw: u32, gain: u32) -> u64 {
-        pacing::bytes_per_sec(bw as u64, gain, self.mss, self.usecs_less_margin).min(self.max_pacing_rate)
+        pacing::bytes_per_sec(bw as u64, gain, self.rate_bytes(), self.usecs_less_margin)
+            .min(self.max_pacing_rate)
     }
 
     /// Sets the pacing rate; until the pipe was full it only rises, but for the first RTT (Linux: `bbr_set_pacing_rate`).
@@ -556,6 +563,19 @@ mod tests {
         };
         bbr.restore(&state);
         bbr
+    }
+
+    #[test]
+    fn headers_that_pacing_does_not_count_make_it_faster_than_the_estimate() {
+        let flow = Flow::new();
+        let bw = ((100u64 << 24) / 100_000) as u32;
+        let rate = |params: Params| Bbr1::new(&params, &CONFIG, &flow.connection).pacing_rate_for(bw, UNIT);
+        let exact = Params { pacing_margin_percent: 0, ..Params::default() };
+        let headers = CONFIG.mss / 25;
+        let faster = Params { unpaced_header_bytes: headers, ..exact };
+        // Both are cut to whole bytes a second; so are the bandwidth's 2^-24 segments a microsecond.
+        assert_eq!(rate(faster), rate(exact) * (CONFIG.mss + headers) as u64 / CONFIG.mss as u64);
+        assert!(rate(faster) > rate(exact) && rate(exact) > rate(Params::default()));
     }
 
     #[test]

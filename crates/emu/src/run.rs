@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{Provenance, Run, World};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
-use fullpipe_units::Duration;
+use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::EmuError;
 use crate::ferry::FerryReport;
@@ -27,7 +27,8 @@ use crate::threads::{self, Carried, Ready};
 pub(crate) const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 /// A run is untrustworthy if the ferry stood still for longer than this, or for longer than it takes to fill half of the
 /// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
-/// path's doing. Below [`LATENESS_LIMIT`] it does not matter.
+/// path's doing. Below [`LATENESS_LIMIT`] it does not matter, nor while the slowest link would send a single packet: a
+/// sender that is driven by ACKs can then have sent no more than one in answer.
 const STALL_LIMIT: Duration = Duration::from_millis(10);
 /// 5 %: one in so many.
 const LATENESS_SHARE: u64 = 20;
@@ -207,7 +208,20 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
 fn stall_limit(spec: &Spec) -> Duration {
     let buffers = [&spec.forward, &spec.reverse].map(|elements| fullpipe_path::shortest_buffer(elements));
     let half = Duration::from_nanos(buffers[0].min(buffers[1]).as_nanos() / 2);
-    half.clamp(LATENESS_LIMIT, STALL_LIMIT)
+    half.clamp(LATENESS_LIMIT, STALL_LIMIT.max(longest_transmission(spec)))
+}
+
+/// How long the slowest link takes for a full packet at its fastest.
+fn longest_transmission(spec: &Spec) -> Duration {
+    let packet = Bytes::new(spec.mtu_bytes as u64);
+    let times = spec.forward.iter().chain(&spec.reverse).filter_map(|element| match element {
+        ElementConfig::Link { rate_bps, .. } => {
+            let fastest = rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max);
+            Some(fastest.time_for(packet))
+        }
+        _ => None,
+    });
+    times.max().unwrap_or(Duration::ZERO)
 }
 
 /// The RTT of an empty path, of the flow that has the least.
@@ -232,7 +246,7 @@ mod tests {
     use fullpipe_path::config::{QueueLimit, Schedule};
     use fullpipe_scenario::controller::ControllerChoice;
     use fullpipe_scenario::spec::{HostSpec, Workload};
-    use fullpipe_units::{Bytes, Rate, Time};
+    use fullpipe_units::Time;
 
     fn spec(buffer_bytes: u64) -> Spec {
         let delay =
@@ -321,5 +335,19 @@ mod tests {
         assert_eq!(stall_limit(&spec(100_000)), Duration::from_millis(4));
         assert_eq!(stall_limit(&spec(10_000_000)), STALL_LIMIT);
         assert_eq!(stall_limit(&spec(3_000)), LATENESS_LIMIT);
+    }
+
+    #[test]
+    fn a_link_that_sends_a_packet_in_94_ms_excuses_a_stall_as_long() {
+        let at_rates = |changes: &[(Time, Rate)]| {
+            let mut spec = spec(100_000);
+            let initial = Rate::from_bits_per_sec(128_000);
+            let ElementConfig::Link { rate_bps, .. } = &mut spec.forward[0] else { unreachable!() };
+            *rate_bps = Schedule { initial, changes: changes.to_vec() };
+            stall_limit(&spec)
+        };
+        assert_eq!(at_rates(&[]), Duration::from_micros(93_750));
+        let faster = Rate::from_bits_per_sec(100_000_000);
+        assert_eq!(at_rates(&[(Time::from_micros(1), faster)]), Duration::from_millis(4));
     }
 }

@@ -51,7 +51,7 @@ pub struct FlowMeasures {
     pub loss_ratio: Option<f64>,
     /// Smoothed RTT, over the samples between the flow's start and end that have one.
     pub rtt_ms: Option<DistributionMs>,
-    /// From connect to delivery of the last byte; `None` unless the flow was finite and finished.
+    /// From connect to delivery of the last byte; `None` unless the flow ends by itself, and did.
     pub completion_ms: Option<f64>,
     /// From when each of a flow's transfers was asked for or due to delivery of its last byte, as far as they were; the first
     /// includes the handshake.

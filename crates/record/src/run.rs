@@ -85,9 +85,9 @@ pub struct FlowRecord {
 pub struct FlowTotals {
     /// When the application began to connect, after jitter.
     pub start_ns: u64,
-    /// End of the measured interval: completion of a finite flow, its stop, or the end of the run.
+    /// End of the measured interval: completion of a flow that ends by itself, its stop, or the end of the run.
     pub end_ns: u64,
-    /// Whether a finite flow delivered everything before the end of the run.
+    /// Whether a flow that ends by itself, a finite one or a script, delivered everything before the end of the run.
     pub completed: bool,
     /// Application bytes that the receiver delivered in order by `end_ns`.
     pub delivered_bytes: u64,

@@ -98,6 +98,11 @@ impl Client {
         self.due
     }
 
+    /// Whether it waits for a transfer: always, where none is asked for.
+    pub fn waits(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// It asks for the next transfer at `now`.
     pub fn ask(&mut self, now: Time) {
         self.due = Time::NEVER;

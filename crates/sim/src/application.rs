@@ -39,6 +39,11 @@ impl Application {
         }))
     }
 
+    /// Whether the client waits for data.
+    pub(crate) fn waits(&self) -> bool {
+        self.client.waits()
+    }
+
     /// When the client asks next, or again.
     pub(crate) fn ask_due(&self) -> Time {
         self.ask_due

@@ -301,17 +301,21 @@ impl Flow {
         completed && self.end(now, true)
     }
 
-    /// The client reads what has arrived, after TCP has answered it.
+    /// The client reads what has arrived, after TCP has answered it, and may ask at once. If not, the ACK of a whole answer
+    /// does not wait for more: its last segment is marked as the end of a write (PSH), and acknowledged when it is read
+    /// (Linux: `tcp_measure_rcv_mss` and `tcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
     #[inline(never)]
     fn on_delivered(&mut self, now: Time, back: &mut impl ReturnWire) {
-        if let (Some(application), Some(receiver)) = (&mut self.application, &self.receiver) {
-            application.on_delivered(now, receiver.delivered_bytes());
-            self.ask_due = application.ask_due();
-            if self.ask_due <= now {
-                self.ask(now, back);
-            }
-            self.update_own_due();
+        let (Some(application), Some(receiver)) = (&mut self.application, &mut self.receiver) else { return };
+        application.on_delivered(now, receiver.delivered_bytes());
+        self.ask_due = application.ask_due();
+        if self.ask_due <= now {
+            self.ask(now, back);
+        } else if !application.waits() && receiver.delays_ack() {
+            let ack = receiver.acknowledge();
+            self.answer(now, ack, back);
         }
+        self.update_own_due();
     }
 
     /// The client asks for the next transfer, for the first time or again.

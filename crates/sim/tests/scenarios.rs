@@ -192,6 +192,22 @@ fn a_request_and_its_answer_take_a_round_trip() {
     }
 }
 
+/// The last segment of an answer is acknowledged when it is read; the 40 ms of the delayed-ACK timer never show.
+#[test]
+fn the_end_of_an_answer_is_not_acknowledged_late() {
+    // Three segments, the last short or full.
+    for size in ["4 KB", "4344 B"] {
+        for pause in ["100 ms", "0 s"] {
+            let flow = asking("reno", "requests", json!({ "size": size, "pause": pause }));
+            let samples = flow.series.time_ns.iter().zip(&flow.series.srtt_ns);
+            let after_start =
+                samples.filter(|(at, _)| **at > 3_000_000_000).map(|(_, srtt)| srtt / 1_000_000);
+            let longest = after_start.max().expect("samples");
+            assert!(longest < 43, "{longest} ms with {size}, {pause}");
+        }
+    }
+}
+
 #[test]
 fn a_lost_request_is_repeated() {
     let path = json!({

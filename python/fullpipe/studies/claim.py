@@ -34,15 +34,11 @@ class Size(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One scenario of a grid, and the factors that make it."""
+    """One scenario of a grid, the factors that make it, and, in words, those by which others differ."""
 
     factors: Factors
     document: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Its factors in words."""
-        return " ".join(f"{name}={value}" for name, value in self.factors.items())
+    name: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,12 @@ class Grid:
             chosen |= self.tiny
         assert chosen.keys() == self.factors.keys(), "short forms replace factors, they add none"
         combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
-        return [Cell(factors, self.document(**factors)) for factors in combined]
+        # What no form of the grid varies would only make names longer than a document may have them.
+        varied = [name for name, values in chosen.items() if max(len(values), len(self.factors[name])) > 1]
+        return [
+            Cell(factors, self.document(**factors), " ".join(f"{name}={factors[name]}" for name in varied))
+            for factors in combined
+        ]
 
 
 @dataclass(frozen=True)

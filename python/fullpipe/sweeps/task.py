@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from fullpipe import _native
+from fullpipe.cellular import OPPORTUNITY_BITS
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job
 
@@ -48,10 +51,26 @@ class Task:
 
     @property
     def rate_bps(self) -> float:
-        """The highest rate of the path, which decides how much work carrying its packets is."""
-        elements = [*self.job.alternative.spec["forward"], *self.job.alternative.spec["reverse"]]
-        rates = [element["rate_bps"] for element in elements if element["kind"] == "link"]
-        if not rates or any(element["kind"] == "delivery_trace" for element in elements):
-            return float("inf")  # Unknown: as if it needed the machine for itself.
-        changes = [change for rate in rates for _, change in rate.get("changes", [])]
-        return float(max([*(rate["initial"] for rate in rates), *changes]))
+        """The most that the path can carry, which decides how much work carrying its packets is."""
+        spec = self.job.alternative.spec
+        # Where it is unknown: as if it needed the machine for itself.
+        return max(_rate_bps(spec["forward"]), _rate_bps(spec["reverse"])) or math.inf
+
+
+def _rate_bps(elements: list[dict[str, Any]]) -> float:
+    """The rate of the slowest link in a row, each at its fastest; zero where there is none."""
+    return min((rate for element in elements for rate in _fastest_bps(element)), default=0.0)
+
+
+def _fastest_bps(element: dict[str, Any]) -> list[float]:
+    """The highest rate of a link, or the mean of one that follows a trace; none of other elements."""
+    match element["kind"]:
+        case "link":
+            rate = element["rate_bps"]
+            return [float(max(rate["initial"], *(change for _, change in rate.get("changes", [])), 0))]
+        case "token_bucket":
+            return [float(element["rate_bps"])]
+        case "delivery_trace":
+            times_ms = element["opportunities_ms"]
+            return [len(times_ms) * OPPORTUNITY_BITS * 1e3 / times_ms[-1]]
+    return []

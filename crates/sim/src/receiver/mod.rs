@@ -125,6 +125,11 @@ impl Receiver {
         self.round_trip.on_established(rtt);
     }
 
+    /// Whether data waits for the delayed-ACK timer to be acknowledged.
+    pub(crate) fn delays_ack(&self) -> bool {
+        self.delayed_ack != Time::NEVER
+    }
+
     /// What it knows of the round trip; zero if nothing.
     pub(crate) fn rtt(&self) -> Duration {
         self.round_trip.handshake().max(self.round_trip.smoothed())

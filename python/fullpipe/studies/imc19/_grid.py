@@ -1,10 +1,4 @@
-"""The 320 paths that figures 4, 5 and 6 share (section 4.1), and how BBR and CUBIC compare on each.
-
-The paper's bottleneck is a token bucket (tc-tbf) of a depth that it does not give. Here it is a plain link:
-a bucket of depth D with a queue of B bytes loses what a link with a queue of B + D bytes loses, so a link is
-the bucket that is as shallow as can be, and "buffer" is all that there is. The hosts' interfaces of 1 Gbit/s
-are left out: below that rate they change little, at that rate they would be the bottleneck.
-"""
+"""The 320 paths that figures 4, 5 and 6 share (section 4.1), and how BBR and CUBIC compare on each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,6 +7,7 @@ import polars as pl
 
 from fullpipe.studies import take
 from fullpipe.studies.claim import Data, Grid, Row, Trial, number
+from fullpipe.studies.imc19 import _testbed
 
 RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
 RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
@@ -22,6 +17,9 @@ CONTROLLERS = ("bbr1", "cubic")
 # TCP memory: as large as can be, in all of the paper's figures; and the system's defaults, for comparison.
 MAX, DEFAULT = "max", "ubuntu-18.10"
 PATH = ("rate_mbps", "rtt_ms", "buffer_kb")
+# Segments: the threshold that a run on the slowest and shortest path with the shallow buffer leaves behind.
+# CUBIC loses when path, bucket and buffer are full, and goes on with 0.7 of that.
+LEFT_SEGMENTS = 55
 # Repetitions in the paper, and seeds here; a short form has one.
 SEEDS, QUICK_SEEDS = 5, 1
 
@@ -30,14 +28,27 @@ _TINY = {"rtt_ms": (25,), "rate_mbps": (10, 50), "seconds": (2,)}
 
 
 def document(
-    controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, memory: str, seconds: int
+    controller: str,
+    rate_mbps: int,
+    rtt_ms: int,
+    buffer_kb: int,
+    memory: str,
+    seconds: int,
+    setup: str,
+    inherited: int = 0,
 ) -> dict[str, Any]:
-    """One controller alone on one path. Claims that ask for the same path share its run."""
+    """One controller alone on one path. Claims that ask for the same path share its run.
+
+    `inherited` is the threshold at which CUBIC's slow start ends because an earlier run left it, in segments.
+    """
+    path = {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"}
+    if inherited and controller == "cubic":
+        controller = f"cubic:hystart=0,initial_ssthresh={inherited}"
     return {
         "duration": f"{seconds} s",
-        "path": {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"},
+        "path": {**path, **_testbed.path(setup, rate_mbps)},
         "hosts": {"tcp_memory": memory},
-        "flows": [{"controller": controller}],
+        "flows": [{"controller": _testbed.controller(setup, controller)}],
         "record": {"series": False},
     }
 
@@ -46,6 +57,7 @@ def grid(
     buffers_kb: Sequence[int],
     *,
     memories: Sequence[str] = (MAX,),
+    inherited: Sequence[int] = (0,),
     tiny: Mapping[str, Sequence[Any]] | None = None,
     kernel: Mapping[str, Sequence[Any]] | None = None,
 ) -> Grid:
@@ -58,10 +70,12 @@ def grid(
             "buffer_kb": tuple(buffers_kb),
             "memory": tuple(memories),
             "seconds": (60,),
+            "setup": (_testbed.TESTBED,),
+            "inherited": tuple(inherited),
         },
         quick=_QUICK,
         tiny={**_TINY, **(tiny or {})},
-        kernel=kernel or {},
+        kernel={"setup": (_testbed.INTERFACES,), **(kernel or {})},
         document=document,
     )
 
@@ -90,13 +104,15 @@ def pairs(frame: pl.DataFrame, column: str, by: Sequence[str] = PATH) -> pl.Data
     )
 
 
-def gains(frame: pl.DataFrame) -> pl.DataFrame:
-    """`pairs` of goodput, with `gain_pct`: BBR's goodput over CUBIC's, formula (1) of the paper.
+def gains(frame: pl.DataFrame, beside: Sequence[str] = ()) -> pl.DataFrame:
+    """`pairs` of goodput on each path, and for each value of the columns `beside`.
 
-    And `cubic_gain_pct`: CUBIC's over BBR's, by the same formula with the two exchanged.
+    With `gain_pct`: BBR's goodput over CUBIC's, formula (1) of the paper; and `cubic_gain_pct`:
+    CUBIC's over BBR's, by the same formula with the two exchanged.
     """
     bbr, cubic = pl.col("bbr1"), pl.col("cubic")
-    return pairs(frame, "goodput_mbps").with_columns(
+    by = (*PATH, *(name for name in beside if name not in PATH))
+    return pairs(frame, "goodput_mbps", by).with_columns(
         ((bbr - cubic) / cubic * 100).alias("gain_pct"), ((cubic - bbr) / bbr * 100).alias("cubic_gain_pct")
     )
 

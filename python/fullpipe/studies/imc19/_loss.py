@@ -2,7 +2,7 @@
 
 BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase; Startup's gain stays. To see what
 the paper names as the cause, BBR and BBR_1.5 also run without their detector of policers. The path is 100
-Mbit/s, 25 ms, 10 MB of buffer.
+Mbit/s, 25 ms, 10 MB of buffer; hosts of Mininet have no interfaces of a rate, and Linux is 4.15 (`_testbed`).
 """
 
 from itertools import pairwise
@@ -14,6 +14,7 @@ import polars as pl
 from fullpipe.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Data, Grid, Row, Trial
+from fullpipe.studies.imc19 import _testbed
 
 RATE_MBPS = 100.0
 NAMES = {
@@ -43,7 +44,7 @@ def cliff_pct(gain: float) -> float:
     return 100 * (1 - 1 / gain)
 
 
-def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
+def _document(controller: str, loss_pct: float, seconds: int, setup: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
         "path": {
@@ -52,18 +53,28 @@ def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
             "buffer": "10 MB",
             "loss": f"{loss_pct} %",
         },
-        "flows": [{"controller": controller}],
+        "flows": [{"controller": _testbed.controller(setup, controller)}],
         "record": {"series": False},
     }
 
 
 # Figures 7(a) and 7(b) are the same runs.
 GRID = Grid(
-    factors={"controller": tuple(NAMES), "loss_pct": _LOSSES_PCT, "seconds": (60,)},
+    factors={
+        "controller": tuple(NAMES),
+        "loss_pct": _LOSSES_PCT,
+        "seconds": (60,),
+        "setup": (_testbed.TESTBED,),
+    },
     quick={"loss_pct": (0, 0.1, 1, 3, 5, 7, 9, 11, 13, 16, 18, 20, 22, 24, 28, 33, 40, 50), "seconds": (30,)},
     tiny={"loss_pct": (1, 30), "seconds": (2,)},
-    # What a stock kernel has; each run takes a minute there.
-    kernel={"controller": ("reno", "cubic", "bbr1"), "loss_pct": (0, 1, 5, 10, 15, 18, 20, 22, 25, 30, 40)},
+    # What a stock kernel has; its runs live in wall time.
+    kernel={
+        "controller": ("reno", "cubic", "bbr1"),
+        "loss_pct": (0, 1, 5, 10, 15, 18, 20, 22, 25, 30, 40),
+        "seconds": (30,),
+        "setup": (_testbed.LINK,),
+    },
     document=_document,
 )
 

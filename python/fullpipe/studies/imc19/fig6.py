@@ -5,6 +5,9 @@ Method: 100 MB and 10 MB sent by each controller alone over 64 paths with 100 KB
 formula (2) of the paper: by how many per cent of CUBIC's time BBR is sooner.
 Prediction: BBR is sooner in shallow buffers; CUBIC in deep ones where the BDP is small; BBR nearly everywhere
 when there are only 10 MB to send.
+
+Beside it, and not judged, CUBIC starts with the slow-start threshold that a run on another path left: see
+figure 5(b).
 """
 
 from typing import Any
@@ -14,15 +17,19 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
-from fullpipe.studies.imc19 import _grid, _heat
+from fullpipe.studies.imc19 import _grid, _heat, _testbed
 
 _LARGE_MB, _SMALL_MB = 100, 10
 
 
-def _document(controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, size_mb: int) -> dict[str, Any]:
+def _document(
+    controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, size_mb: int, inherited: int
+) -> dict[str, Any]:
     # Long enough for a flow that gets a tenth of the link and starts slowly; runs end with their flows.
     seconds = round(10 * size_mb * 8 / rate_mbps + 60)
-    document = _grid.document(controller, rate_mbps, rtt_ms, buffer_kb, _grid.MAX, seconds)
+    document = _grid.document(
+        controller, rate_mbps, rtt_ms, buffer_kb, _grid.MAX, seconds, _testbed.TESTBED, inherited
+    )
     document["flows"][0]["size"] = f"{size_mb} MB"
     return document
 
@@ -34,7 +41,7 @@ def _measure(trial: Trial) -> Row:
 
 def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
     """Both times on each path, and `decrease_pct`: formula (2)."""
-    by = (*_grid.PATH, "size_mb")
+    by = (*_grid.PATH, "size_mb", "inherited")
     bbr, cubic = pl.col("bbr1"), pl.col("cubic")
     return _grid.pairs(runs, "completion_ms", by).with_columns(
         ((cubic - bbr) / cubic * 100).alias("decrease_pct")
@@ -44,21 +51,24 @@ def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _decreases(part.runs)
-        sizes, buffers = (frame[name].unique().sort().to_list() for name in ("size_mb", "buffer_kb"))
-        rows = [
-            alt.hconcat(
-                *(
-                    _heat.gain(
-                        frame.filter((pl.col("size_mb") == size) & (pl.col("buffer_kb") == buffer)),
-                        "decrease_pct",
-                        f"{size} MB to send, buffer of {buffer:,} KB",
-                    )
-                    for buffer in buffers
+        keys = ("inherited", "size_mb", "buffer_kb")
+        panels = frame.select(keys).unique().sort(keys, descending=[False, True, False])
+        titles = {0: "", _grid.LEFT_SEGMENTS: "; a threshold was left"}
+        return alt.concat(
+            *(
+                _heat.gain(
+                    frame.filter(
+                        pl.col("inherited") == inherited,
+                        pl.col("size_mb") == size,
+                        pl.col("buffer_kb") == buffer,
+                    ),
+                    "decrease_pct",
+                    f"{size} MB to send, buffer of {buffer:,} KB{titles[inherited]}",
                 )
-            )
-            for size in reversed(sizes)
-        ]
-        return alt.vconcat(*rows)
+                for inherited, size, buffer in panels.rows()
+            ),
+            columns=2,
+        )
 
     return charts.worlds(
         data, panel, "How much sooner a flow ends with BBR", "per cent of CUBIC's time; red: BBR is sooner"
@@ -71,7 +81,7 @@ def _judge(data: Data) -> list[Check]:
             ahead = pl.col("decrease_pct") > 0 if bbr else pl.col("decrease_pct") < 0
             return _grid.share(_decreases(runs).filter(where), ahead)
 
-        return _grid.each_seed(_grid.only(data, size_mb=size), of)
+        return _grid.each_seed(_grid.only(data, size_mb=size, inherited=0), of)
 
     shallow, deep = (pl.col("buffer_kb") == buffer for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB))
     every = pl.lit(True)
@@ -108,7 +118,7 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    frame = _decreases(_grid.only(data, size_mb=_SMALL_MB))
+    frame = _decreases(_grid.only(data, size_mb=_SMALL_MB, inherited=0))
     said = []
     for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB):
         part = frame.filter(pl.col("buffer_kb") == buffer)
@@ -120,6 +130,19 @@ def _explain(data: Data) -> list[str]:
             f"10 MB to send, {buffer:,} KB of buffer: BBR is sooner by {number(least)} to "
             f"{number(most)} % of "
             f"CUBIC's time, on {close} of the paths by less than 1 % either way."
+        )
+    large = _decreases(_grid.only(data, size_mb=_LARGE_MB, buffer_kb=_grid.SHALLOW_KB, inherited=0))
+    if large.height:
+        share = _grid.percent(_grid.share(large, pl.col("decrease_pct") > 0))
+        said.append(f"100 MB to send, {_grid.SHALLOW_KB} KB: BBR is sooner on {share} of the paths.")
+    left = _decreases(_grid.only(data, inherited=_grid.LEFT_SEGMENTS))
+    sooner = left.group_by("size_mb").agg((pl.col("decrease_pct") > 0).mean()).sort("size_mb")
+    if sooner.height:
+        shares = " and ".join(f"{_grid.percent(part)} with {size} MB" for size, part in sooner.rows())
+        said.append(
+            f"With the slow-start threshold of {_grid.LEFT_SEGMENTS} segments that another path's run may "
+            "have "
+            f"left to CUBIC (see figure 5(b)), BBR is sooner on {shares} to send."
         )
     return said
 
@@ -137,6 +160,7 @@ CLAIM = Claim(
             "rtt_ms": _grid.RTTS_MS,
             "buffer_kb": (_grid.SHALLOW_KB, _grid.DEEP_KB),
             "size_mb": (_LARGE_MB, _SMALL_MB),
+            "inherited": (0, _grid.LEFT_SEGMENTS),
         },
         quick={"rtt_ms": (5, 25, 75, 200), "rate_mbps": (10, 100, 500, 1000)},
         tiny={"rtt_ms": (5, 25), "rate_mbps": (100,), "size_mb": (_SMALL_MB,)},

@@ -4,6 +4,9 @@ Question: what share of a bottleneck does BBR get beside CUBIC, and how does tha
 Method: one flow of each for 120 s on 100 Mbit/s, 20 ms; buffers of 0.5 to 16 BDP; shares of the second half.
 Prediction: near a fair share at moderate buffers; CUBIC takes more than its share where buffers exceed
 several BDP.
+
+"More than its share" is more than a half; that it be a tenth more is ours, and a number. "Moderate" is all of
+the buffers so called, not the fairest of them.
 """
 
 from typing import Any
@@ -55,15 +58,12 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 def _judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_bdp"].unique().to_list())
-    by_buffer = [data.values("bbr_share", buffer_bdp=one) for one in buffers if one in _MODERATE]
-    moderate = [share for shares in by_buffer for share in shares]
-    several = [
-        1 - share for one in buffers if one in _SEVERAL for share in data.values("bbr_share", buffer_bdp=one)
-    ]
-    small, large = (data.values("bbr_share", buffer_bdp=one) for one in (buffers[0], buffers[-1]))
-    nearest = min(
-        (one for one in by_buffer if one), key=lambda one: abs(sum(one) / len(one) - 0.5), default=[]
+    moderate, several = (
+        [share for one in buffers if one in chosen for share in data.values("bbr_share", buffer_bdp=one)]
+        for chosen in (_MODERATE, _SEVERAL)
     )
+    cubics = [1 - share for share in several]
+    small, large = (data.values("bbr_share", buffer_bdp=one) for one in (buffers[0], buffers[-1]))
     return [
         within(
             "BBR's share over buffers of 1 to 4 BDP",
@@ -71,25 +71,17 @@ def _judge(data: Data) -> list[Check]:
             paper="converges toward a fair share",
             least=0.35,
             most=0.65,
-        ),
-        within(
-            "BBR's share at the fairest of these",
-            nearest,
-            paper="converges toward a fair share",
-            least=0.35,
-            most=0.65,
             shape=True,
         ),
-        within(
-            "CUBIC's share over buffers of 8 BDP and more, direction",
+        more(
+            "CUBIC's share over BBR's over buffers of 8 BDP and more, direction",
+            cubics,
             several,
             paper="more than their fair share",
-            least=0.5,
-            shape=True,
         ),
         within(
             "CUBIC's share over buffers of 8 BDP and more",
-            several,
+            cubics,
             paper="more than their fair share: by a tenth of it",
             least=0.55,
         ),

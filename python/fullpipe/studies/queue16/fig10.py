@@ -6,6 +6,10 @@ Then a ninth flow connects; it is timed out when it is not connected within the 
 a SYN (7 in all).
 Prediction: BBR's RTT does not depend on the buffer, CUBIC's grows linearly with it, and behind the deepest a
 SYN is not answered in time.
+
+The figure is of the steady state, and so the runs take an hour: what eight Startups leave in a deep buffer
+needs many minutes to drain at this rate. "Independent" is held to a factor of 1.5 either way, where the
+buffer grows by one of 30.
 """
 
 from typing import Any

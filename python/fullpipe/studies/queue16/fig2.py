@@ -5,6 +5,10 @@ Method: one BBR flow on 10 Mbit/s, 40 ms, from 3 s after its start until just be
 ms of it are drawn.
 Prediction: once every eight round trips inflight and RTT rise by a quarter for one of them and are back after
 the next; the delivery rate does not move.
+
+What is to stay is the rate at which ACKs come: `onAck` of the paper divides by the time between ACKs. Linux
+takes the longer of that and the time between the departures, by which its samples also show the phase with
+gain 3/4; they are held to the same rate as a number.
 """
 
 from itertools import pairwise
@@ -211,10 +215,8 @@ def _judge(data: Data) -> list[Check]:
             most=1.05,
             shape=True,
         ),
-        # A sample divides by the longer of the times in which its packets left and arrived, so that it also
-        # shows the phase with gain 3/4.
         within(
-            "BBR's own samples, 5th percentile over the link's rate",
+            "Linux's own samples, 5th percentile over the link's rate",
             data.values("sampled_low"),
             paper="deliveryRate constant",
             least=0.95,

@@ -55,7 +55,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.layer(limit, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "Goodput under random loss", "60 s on 100 Mbit/s, 100 ms; dashed: link rate × (1 − p)"
+        data, panel, "Goodput under random loss", "100 Mbit/s, 100 ms; dashed: link rate × (1 − p)"
     )
 
 
@@ -127,7 +127,8 @@ CLAIM = Claim(
         },
         quick={"loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
         tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
-        kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
+        # Its runs live in wall time.
+        kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50), "seconds": (30,)},
         document=_document,
     ),
     measure=_measure,

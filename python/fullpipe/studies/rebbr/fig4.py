@@ -59,7 +59,9 @@ CLAIM = Claim(
     "above, CUBIC performance deteriorates. BBR is able to deliver a larger percentage of the available "
     "throughput on loss rates as high as 50%.",
     worlds=("sim", "kernel"),
-    grid=_sweep.grid(("bbr1", "cubic"), kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50)}),
+    grid=_sweep.grid(
+        ("bbr1", "cubic"), kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50), "seconds": (30,)}
+    ),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss, emulated"),
     judge=_judge,
