@@ -436,6 +436,7 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     text = (in_empty_folder / "claims.md").read_text()
     assert "| queue16.fig4 | The first second | sim | reproduced (quick) |" in text
     assert "| rebbr.rate |" in text and "not run" in text
+    assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 
 
 @pytest.mark.parametrize(

@@ -220,14 +220,15 @@ def _row(
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
             times[world] = running.expected_s(plan.tasks)
-    missing = Verdict.NOT_BUILT if built is None else Verdict.NOT_RUN
+    worlds = () if built is None else built.claim.worlds
+    missing = {world: Verdict.NOT_RUN if world in worlds else Verdict.NOT_BUILT for world in one.worlds}
     return {
         "id": one.id,
         "title": one.title,
         "worlds": {
             world: {
                 "expected_s": times.get(world),
-                "verdict": findings[world]["verdict"] if world in findings else missing.value,
+                "verdict": findings[world]["verdict"] if world in findings else missing[world].value,
                 "reason": findings[world]["reason"] if world in findings else "",
             }
             for world in one.worlds

@@ -49,7 +49,7 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(head, overflow="fold")
     for row in rows:
         for world, one in row["worlds"].items():
-            if one["verdict"] != Verdict.NOT_RUN.value:
+            if one["verdict"] not in (Verdict.NOT_RUN.value, Verdict.NOT_BUILT.value):
                 table.add_row(row["id"], world, _coloured(one["verdict"]), one["reason"])
     _console().print(table)
 
