@@ -233,6 +233,8 @@ class Claim:
     about: str | None = None
     seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
     quick_seeds: int = 3  # and in short forms.
+    # Seconds that it takes two cores in these forms, where to work that out would itself take long.
+    takes_s: Mapping[Size, float] = field(default_factory=dict)
 
     def seeds_of(self, size: Size) -> int:
         """How many seeds the simulator runs in that form."""
