@@ -71,8 +71,8 @@ GRID = Grid(
     # What a stock kernel has; its runs live in wall time.
     kernel={
         "controller": ("reno", "cubic", "bbr1"),
-        "loss_pct": (0, 1, 5, 10, 15, 18, 20, 22, 25, 30, 40),
-        "seconds": (30,),
+        "loss_pct": (0, 1, 10, 13, 15, 17, 19, 21, 30),
+        "seconds": (20,),
         "setup": (_testbed.LINK,),
     },
     document=_document,

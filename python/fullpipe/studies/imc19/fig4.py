@@ -251,13 +251,13 @@ CLAIM = Claim(
         _grid.BUFFERS_KB,
         memories=(_grid.MAX, _grid.DEFAULT),
         tiny={"buffer_kb": (100, 1000), "memory": (_grid.MAX,)},
-        # What the emulator carries on time, half an hour a repetition.
+        # What the emulator carries on time.
         kernel={
             "rate_mbps": (10, 50, 100),
             "rtt_ms": (25, 100, 200),
             "buffer_kb": (100, 1000, 10_000),
             "memory": (_grid.MAX,),
-            "seconds": (30,),
+            "seconds": (20,),
         },
     ),
     measure=_grid.measure,
