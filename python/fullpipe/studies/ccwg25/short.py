@@ -3,7 +3,7 @@
 Question: do short flows end sooner with BBR than with CUBIC, and does BBR fill a deep buffer on the way?
 Method: flows of a trace, or made up from what is stated of it (`arrivals/synthetic.py`), replayed over 3
 Gbit/s, 10 ms (the RTT is not stated) with buffers of 1 and 8 BDP: with their pauses, collapsed, and with
-independent inter-arrival times and volumes. A slice of 20 s, of the flows that start in its middle two
+independent inter-arrival times and volumes. A slice of 30 s, of the flows that start in its middle two
 thirds those that end: a scenario holds up to 100 000 flows, and 15 minutes have nine times as many. The
 short form has a tenth of the rate and of the arrivals. Slowdown is completion time over that of the flow
 alone; SRPT serves the same flows for reference.
@@ -21,7 +21,7 @@ from fullpipe.arrivals import models
 from fullpipe.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _arrivals, _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Size, Trial, more, number, within
 
 _RATE_MBPS, _RTT_MS = 3000, 10
 _SHALLOW, _DEEP = 1, 8
@@ -223,7 +223,7 @@ CLAIM = Claim(
             "model": models.MODELS,
             "buffer_bdp": (_SHALLOW, _DEEP),
             "scale": (1.0,),
-            "seconds": (20,),
+            "seconds": (30,),
         },
         quick={"scale": (0.1,)},
         tiny={"scale": (0.01,), "seconds": (3,)},
@@ -238,4 +238,5 @@ CLAIM = Claim(
     about=_path.ABOUT,
     seeds=5,
     quick_seeds=_path.QUICK_SEEDS,
+    takes_s={Size.FULL: 240.0, Size.QUICK: 25.0},
 )
