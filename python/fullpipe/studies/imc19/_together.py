@@ -43,6 +43,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
         tiny={"buffer_bytes": (100_000, 10_000_000), "seconds": (2,)},
         kernel={
             "rate_mbps": (100,),
+            "seconds": (30,),
             "buffer_bytes": (10_000, 100_000, 500_000, 1_000_000, 5_000_000),
             "setup": (_testbed.LINK,),
         },

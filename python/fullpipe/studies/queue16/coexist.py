@@ -106,7 +106,7 @@ CLAIM = Claim(
         factors={"buffer_bdp": (0.5, 1, 2, 3, 4, 6, 8, 16), "seconds": (120,)},
         quick={"buffer_bdp": (0.5, 1, 2, 4, 8, 16)},
         tiny={"buffer_bdp": (1, 8), "seconds": (4,)},
-        kernel={"buffer_bdp": (0.5, 1, 2, 4, 8, 16), "seconds": (60,)},
+        kernel={"buffer_bdp": (0.5, 1, 2, 4, 8, 16), "seconds": (30,)},
         document=_document,
     ),
     measure=_measure,
