@@ -21,8 +21,8 @@ What is known of a set-up is in it whatever comes of it. netem's default queue o
 from typing import Any
 
 # Each adds to the one before it. The test bed is what is judged; the kernel world has this machine's Linux.
-LINK, BUCKET, INTERFACES, TESTBED = "plain link", "token bucket", "1 Gbit/s interfaces", "Linux 4.15"
-PUNCTUAL = "its timer never late"
+LINK, BUCKET, INTERFACES, TESTBED = "plain link", "token bucket", "1 Gbit/s hosts", "Linux 4.15"
+PUNCTUAL = "timer never late"
 SETUPS = (LINK, BUCKET, INTERFACES, TESTBED, PUNCTUAL)
 
 INTERFACE_MBPS = 1000

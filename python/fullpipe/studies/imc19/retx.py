@@ -54,7 +54,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             numbers = bars.mark_text(dy=-7, fontSize=9).encode(text=alt.Text("mean:Q", format=",.0f"))
             title = alt.TitleParams(f"buffer of {buffer:,} KB", fontSize=12)
             sides.append(
-                alt.layer(bars.mark_bar(), numbers).properties(width=400, height=charts.HEIGHT, title=title)
+                alt.layer(bars.mark_bar(), numbers).properties(width=470, height=charts.HEIGHT, title=title)
             )
         return alt.hconcat(*sides)
 

@@ -86,7 +86,7 @@ def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
             ]
             return alt.hconcat(*panels) if len(panels) > 1 else panels[0]
 
-        return charts.worlds(data, panel, title, "60 s, 100 ms, a queue without limit")
+        return charts.worlds(data, panel, title, "100 ms, a queue without limit")
 
     return draw
 
