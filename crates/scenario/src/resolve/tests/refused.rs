@@ -1,0 +1,241 @@
+//! What does not resolve: every error names its field.
+
+use super::*;
+
+#[test]
+fn a_bad_controller_names_the_flow_or_the_place_in_the_list() {
+    assert_all(
+        &flow_error("controller = \"brr1\""),
+        &["flows[0].controller: \"brr1\"", "did you mean bbr1?"],
+    );
+    assert_all(
+        &flow_error("controller = \"bbr1:prob_gain=2\""),
+        &["flows[0].controller", "did you mean probe_gain?"],
+    );
+    assert_all(&flow_error("label = \"a\""), &["flows[0].controller: nothing is given", "bbr1"]);
+    let compared = |list: &str| error(&format!("compare = {list}\n{PATH}")).to_string();
+    assert_all(&compared("[\"bbr1\", \"qubic\"]"), &["compare[1]: \"qubic\"", "did you mean cubic?"]);
+    assert_all(&compared("[\"bbr1\", \"bbr\"]"), &["compare[1]", "listed twice"]);
+    assert_all(&compared("[]"), &["compare", "empty list"]);
+    let unchanged = error(&format!("compare = [\"bbr1\"]\n{PATH}{FLOW}")).to_string();
+    assert_all(&unchanged, &["compare", "would not change any flow"]);
+    assert_all(&error(PATH).to_string(), &["flows: nothing is given", "[[flows]]"]);
+}
+
+#[test]
+fn a_bad_rate_says_what_a_rate_is() {
+    for (given, problem) in [
+        ("100 parsecs", "unknown unit"),
+        ("0 Mbit/s", "is zero"),
+        ("-5 Mbit/s", "is negative"),
+        ("nan", "is not a finite number"),
+        ("inf", "is not a finite number"),
+        ("", "is empty"),
+        ("100", "the unit is missing"),
+        ("10 bit/s", "is below 1 kbit/s"),
+        ("2 Tbit/s", "is above 1000 Gbit/s"),
+        ("1e30 Gbit/s", "is too large"),
+    ] {
+        assert_all(
+            &path_error(&format!("rate = \"{given}\"")),
+            &["path.rate: ", &format!("{given:?}"), problem, "expected", "write rate = \"100 Mbit/s\""],
+        );
+    }
+    for given in ["100", "1.5", "nan", "-inf", "-5"] {
+        assert_all(&path_error(&format!("rate = {given}")), &["path.rate: ", "write rate"]);
+    }
+    assert_all(&path_error("rate = true"), &["path.rate: boolean `true` does not belong here", "100 Mbit/s"]);
+    assert_all(&path_error("rate = [1]"), &["path.rate: a list does not belong here"]);
+}
+
+#[test]
+fn a_bad_path_names_the_field() {
+    assert_all(&path_error("rtt = \"11 s\""), &["path.rtt", "above 10 s"]);
+    assert_all(&path_error("rtt = \"40\""), &["path.rtt", "unit is missing"]);
+    assert_all(&path_error("buffer = \"1000 B\""), &["path.buffer", "below one packet", "1500 bytes"]);
+    assert_all(&path_error("buffer = \"0.001 bdp\""), &["path.buffer", "below one packet (500 B)"]);
+    assert_all(&path_error("buffer = \"0 packets\""), &["path.buffer", "below one packet"]);
+    assert_all(&path_error("buffer = \"1 PB\""), &["path.buffer", "unknown unit"]);
+    assert_all(&path_error("buffer = \"2 TB\""), &["path.buffer", "above 1000 GB"]);
+    assert_all(&path_error("loss = \"101 %\""), &["path.loss", "above 100 %"]);
+    assert_all(&path_error("loss = 1"), &["path.loss", "could be 1 % or 100 %"]);
+    assert_all(&path_error("loss = -0.1"), &["path.loss", "negative"]);
+    assert_all(&path_error("jitter = \"1 h\""), &["path.jitter", "above 10 s"]);
+    assert_all(&path_error("jitter_reorders = true"), &["path.jitter: nothing is given"]);
+    assert_all(&path_error("burst = \"100 B\""), &["path.burst", "below one packet"]);
+    assert_all(&path_error("rtt = \"0\""), &["path.buffer", "below one packet (0 B)"]);
+    assert_all(&error(FLOW).to_string(), &["path: nothing is given", "write path"]);
+    assert_all(
+        &error(&format!("[path]\nrtt = \"1 ms\"\n{FLOW}")).to_string(),
+        &["path.rate: nothing is given"],
+    );
+    let no_rtt = format!("[path]\nrate = \"1 Mbit/s\"\n{FLOW}");
+    assert_all(&error(&no_rtt).to_string(), &["path.rtt: nothing is given", "write rtt = \"40 ms\""]);
+    let reverse = path_error("[path.reverse]\nbuffer = \"1 MB\"");
+    assert_all(&reverse, &["path.reverse.rate: nothing is given"]);
+}
+
+#[test]
+fn bad_changes_name_their_place() {
+    let changes = |list: &str| path_error(&format!("changes = [{list}]"));
+    assert_all(&changes("{ rate = \"1 Mbit/s\" }"), &["path.changes[0].at: nothing is given"]);
+    assert_all(&changes("{ at = \"1 s\" }"), &["path.changes[0]: nothing is given", "rate, rtt or loss"]);
+    assert_all(&changes("{ at = 0, loss = 0 }"), &["path.changes[0].at", "is the start"]);
+    let backwards = changes("{ at = \"2 s\", loss = 0 }, { at = \"1 s\", loss = 0 }");
+    assert_all(&backwards, &["path.changes[1].at", "not after the change before"]);
+    assert_all(&changes("{ at = \"1 h\", loss = 0 }"), &["path.changes[0].at", "not before the end (20 s)"]);
+    assert_all(&changes("{ at = \"1 s\", rate = \"0 bit/s\" }"), &["path.changes[0].rate", "is zero"]);
+    let bucket = path_error("burst = \"15 KB\"\nchanges = [{ at = \"1 s\", rate = \"1 Mbit/s\" }]");
+    assert_all(&bucket, &["path.changes", "token bucket"]);
+}
+
+#[test]
+fn bad_elements_name_their_place() {
+    let before = |lines: &str| path_error(&format!("[[path.before]]\n{lines}"));
+    assert_all(&before("rate = \"1 Mbit/s\""), &["path.before[0].kind: nothing is given", "policer"]);
+    assert_all(&before("kind = \"polizer\""), &["path.before[0].kind: \"polizer\"", "did you mean policer?"]);
+    assert_all(&before("kind = 3"), &["path.before[0].kind", "policer"]);
+    assert_all(
+        &before("kind = \"policer\"\nrat = \"1 Mbit/s\""),
+        &["path.before[0].rat: \"rat\" is not a known key", "did you mean rate?"],
+    );
+    assert_all(&before("kind = \"policer\"\nburst = \"1 MB\""), &["path.before[0].rate: nothing is given"]);
+    assert_all(
+        &before("kind = \"jitter\"\namplitude = \"1 ms\"\nreorders = \"yes\""),
+        &["path.before[0].reorders: string \"yes\" does not belong here", "a boolean"],
+    );
+    assert_all(&before("kind = \"aggregate\""), &["path.before[0].every: nothing is given"]);
+    assert_all(&before("kind = \"aggregate\"\nevery = 0"), &["path.before[0].every", "is zero", "from 1 us"]);
+    let radio = "kind = \"cellular\"\nreview = \"100 ms\"\ndemand = \"10 ms\"\nbuffer = \"1 MB\"\n";
+    assert_all(&before(radio), &["path.before[0].rates: nothing is given", "rates that rise"]);
+    let falling = format!("{radio}rates = [\"2 Mbit/s\", \"2 Mbit/s\"]");
+    assert_all(&before(&falling), &["path.before[0].rates[1]", "not above the one before"]);
+    let link = "kind = \"link\"\nrate = \"1 Mbit/s\"\n";
+    assert_all(&before(link), &["path.before[0].buffer: nothing is given"]);
+    assert_all(&before(&format!("{link}buffer = \"10 B\"")), &["path.before[0].buffer", "below one packet"]);
+    let named = format!("{link}buffer = \"1 MB\"\nname = \"bottleneck\"");
+    assert_all(&before(&named), &["path.before[0].name", "name of another element"]);
+    assert_all(&path_error("before = [\"policer\"]"), &["path.before[0]"]);
+}
+
+#[test]
+fn bad_hosts_name_the_field() {
+    let hosts = |line: &str| error(&format!("{PATH}{FLOW}[hosts]\n{line}\n")).to_string();
+    assert_all(&hosts("mtu = 575"), &["hosts.mtu: \"575\" is below 576", "write mtu = 1500"]);
+    assert_all(&hosts("mtu = 65536"), &["hosts.mtu", "above 65535"]);
+    assert_all(&hosts("mtu = 1500.5"), &["hosts.mtu", "not whole"]);
+    assert_all(&hosts("tcp_memory = \"huge\""), &["hosts.tcp_memory: \"huge\"", "max, linux, ubuntu-18.10"]);
+    assert_all(&hosts("tcp_rmem = [\"1 KB\", \"2 KB\"]"), &["hosts.tcp_rmem", "has 2 sizes"]);
+    assert_all(&hosts("tcp_rmem = [\"3 KB\", \"2 KB\", \"4 KB\"]"), &["hosts.tcp_rmem", "ascending"]);
+    assert_all(&hosts("tcp_wmem = [0, 1, 2]"), &["hosts.tcp_wmem[0]", "is zero"]);
+    assert_all(&hosts("tcp_wmem = [1, 1, \"3 GB\"]"), &["hosts.tcp_wmem[2]", "2^31 - 1"]);
+    assert_all(&hosts("pacing = 1"), &["hosts.pacing", "a boolean"]);
+}
+
+#[test]
+fn bad_flows_name_their_place() {
+    let flow = |lines: &str| flow_error(&format!("controller = \"bbr1\"\n{lines}"));
+    assert_all(&flow("count = 0"), &["flows[0].count", "is zero"]);
+    assert_all(&flow("count = 100001"), &["flows[0].count", "above 100000"]);
+    assert_all(&flow("start = \"20 s\""), &["flows[0].start", "before the end (20 s)"]);
+    assert_all(&flow("count = 3\nstagger = \"10 s\""), &["flows[0].stagger", "start at 20 s"]);
+    assert_all(&flow("start = \"2 s\"\nstop = \"2 s\""), &["flows[0].stop", "not after the start"]);
+    assert_all(&flow("rtt = \"10 ms\""), &["flows[0].rtt", "below the path's round-trip time (40 ms)"]);
+    assert_all(&flow("size = \"0 B\""), &["flows[0].size", "is zero"]);
+    assert_all(
+        &flow("size = \"1 MB\"\nbursts = { size = \"1 MB\", every = \"1 s\" }"),
+        &["flows[0].size", "stands beside bursts", "leave out size, or bursts"],
+    );
+    assert_all(
+        &flow("bursts = { every = \"1 s\" }"),
+        &["flows[0].bursts.size: nothing is given", "expected an amount", "200 KB"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"1 MB\" }"),
+        &["flows[0].bursts.every: nothing is given", "expected a time", "500 ms"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"0 B\", every = \"1 s\" }"),
+        &["flows[0].bursts.size", "is zero", "at least one byte"],
+    );
+    assert_all(
+        &flow("bursts = { size = \"1 MB\", every = \"1 us\" }"),
+        &["flows[0].bursts.every", "below 1 ms"],
+    );
+    assert_all(
+        &flow("requests = { size = \"1 MB\" }\ntransfers = []"),
+        &["flows[0].requests", "stands beside transfers"],
+    );
+    assert_all(&flow("requests = { pause = 0 }"), &["flows[0].requests.size: nothing is given", "64 KB"]);
+    assert_all(&flow("requests = { size = \"1 KB\", pause = \"2 days\" }"), &["flows[0].requests.pause"]);
+    assert_all(&flow("video = { chunk = \"1 s\" }"), &["flows[0].video.rate: nothing is given", "5 Mbit/s"]);
+    assert_all(&flow("video = { rate = \"1 Mbit/s\", chunk = 0 }"), &["flows[0].video.chunk", "is zero"]);
+    assert_all(
+        &flow("video = { rate = \"1 Mbit/s\", buffer = \"3 s\" }"),
+        &["flows[0].video.buffer: \"3 s\" holds no chunk of 4 s", "at least 4 s"],
+    );
+    assert_all(
+        &flow("video = { rate = \"1 Tbit/s\", chunk = \"3 h\", buffer = \"3 h\" }"),
+        &["flows[0].video.chunk: \"3 h\" holds more than"],
+    );
+    assert_all(
+        &flow("transfers = [{ size = \"600 TB\" }, { size = \"600 TB\" }]"),
+        &["flows[0].transfers", "are more than"],
+    );
+    assert_all(&flow("transfers = []"), &["flows[0].transfers: \"0 transfers\"", "1 to 100000 transfers"]);
+    assert_all(
+        &flow("transfers = [{ size = \"1 KB\" }, { pause = 0 }]"),
+        &["flows[0].transfers[1].size: nothing is given", "12 KB"],
+    );
+    assert_all(
+        &flow("transfers = [{ size = \"1 KB\", pause = \"soon\" }]"),
+        &["flows[0].transfers[0].pause"],
+    );
+    assert_all(&flow("max_cwnd = \"100 B\""), &["flows[0].max_cwnd", "below one packet"]);
+    assert_all(&flow("max_cwnd = \"2000000000 packets\""), &["flows[0].max_cwnd", "above"]);
+    assert_all(&flow("label = \"\""), &["flows[0].label", "is empty"]);
+    let taken = flow("count = 2\n[[flows]]\ncontroller = \"cubic\"\nlabel = \"bbr1-2\"");
+    assert_all(&taken, &["flows[1].label: \"bbr1-2\" is taken"]);
+    let many = flow("count = 60000\n[[flows]]\ncontroller = \"cubic\"\ncount = 60000");
+    assert_all(&many, &["flows[1].count", "120000"]);
+}
+
+#[test]
+fn a_bad_top_level_names_the_field() {
+    let top = |line: &str| error(&format!("{line}\n{PATH}{FLOW}")).to_string();
+    assert_all(&top("duration = \"0 s\""), &["duration: \"0 s\" is zero"]);
+    assert_all(&top("duration = \"25 h\""), &["duration", "above 86400 s"]);
+    assert_all(&top("name = \"\""), &["name", "is empty"]);
+    assert_all(&top("name = 5"), &["name: integer `5` does not belong here", "a string"]);
+    assert_all(&top("seed = -1"), &["seed", "is negative"]);
+    assert_all(
+        &top("duraton = \"1 s\""),
+        &["duraton: \"duraton\" is not a known key", "did you mean duration?"],
+    );
+    assert_all(&top("zebra = 1"), &["zebra", "not a known key", "name, duration, seed", "fullpipe schema"]);
+    let record = |line: &str| error(&format!("{PATH}{FLOW}[record]\n{line}\n")).to_string();
+    assert_all(&record("interval = \"100 us\""), &["record.interval", "200000 samples", "at most 20000"]);
+    assert_all(&record("interval = 0"), &["record.interval", "is zero"]);
+}
+
+#[test]
+fn a_syntax_error_names_line_and_column() {
+    let toml = error("name = \"a\"\n[path\nrate = 1\n");
+    assert!(toml.field.starts_with("line 2, column "), "{toml}");
+    assert_all(&toml.to_string(), &["\"[path\" is not TOML"]);
+    let twice = error("name = \"a\"\nname = \"b\"\n");
+    assert_all(&twice.to_string(), &["line 2, column 1", "duplicate key"]);
+    let json = resolve("{\n  \"path\": ,\n}", Format::Json, None).unwrap_err();
+    assert_all(&json.to_string(), &["line 2, column ", "is not JSON: expected value"]);
+    let twice = resolve("{ \"name\": \"a\", \"name\": \"b\" }", Format::Json, None).unwrap_err();
+    assert_all(&twice.to_string(), &["given twice"]);
+    assert_all(&resolve("[]", Format::Json, None).unwrap_err().to_string(), &["a table"]);
+    assert_all(&resolve("", Format::Json, None).unwrap_err().to_string(), &["is not JSON"]);
+}
+
+#[test]
+fn one_spec_is_not_several() {
+    let several =
+        resolve(&format!("compare = [\"bbr1\", \"cubic\"]\n{PATH}"), Format::Toml, None).unwrap_err();
+    assert_all(&several.to_string(), &["compare: \"2 controllers\""]);
+}

@@ -1,0 +1,55 @@
+//! Specs that come from elsewhere are held against the limits.
+
+use super::*;
+
+#[test]
+fn a_spec_from_elsewhere_is_held_against_the_limits() {
+    let good = toml(&format!("{PATH}{FLOW}")).to_json();
+    let spoiled = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from} in {good}");
+        Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    assert_all(&spoiled("\"initial\":100000000", "\"initial\":0"), &["forward[0].rate_bps", "0 bit/s"]);
+    assert_all(&spoiled("\"bytes\":500000", "\"bytes\":10"), &["forward[0].queue.bytes"]);
+    assert_all(&spoiled("\"mtu_bytes\":1500", "\"mtu_bytes\":40"), &["mtu_bytes"]);
+    assert_all(&spoiled("\"duration_ns\":20000000000", "\"duration_ns\":0"), &["duration_ns"]);
+    assert_all(&spoiled("\"controller\":\"bbr1\"", "\"controller\":\"x\""), &["spec", "is not a controller"]);
+    assert_all(&spoiled("131072", "1"), &["hosts.tcp_rmem_bytes"]);
+    assert_all(
+        &spoiled("\"sample_interval_ns\":10000000", "\"sample_interval_ns\":1"),
+        &["sample_interval_ns"],
+    );
+    assert_all(&Spec::from_json("nonsense").unwrap_err().to_string(), &["spec: \"nonsense\" is not a spec"]);
+}
+
+#[test]
+fn applications_from_elsewhere_are_held_against_the_limits() {
+    let refused = |application: &str, from: &str, to: &str, expected: &str| {
+        let good = toml(&format!("{PATH}{FLOW}{application}\n")).to_json();
+        assert!(good.contains(from), "{from} in {good}");
+        assert_all(&Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string(), &[expected]);
+    };
+    let size = "flows[0].workload.size_bytes";
+    refused("size = 3000", "\"size_bytes\":3000", "\"size_bytes\":0", size);
+    refused("bursts = { size = 1448, every = \"1 s\" }", "\"size_bytes\":1448", "\"size_bytes\":1449", size);
+    let requests = "requests = { size = 3000 }";
+    refused(requests, "\"size_bytes\":3000", "\"size_bytes\":1000000000000001", size);
+    refused(requests, "\"pause_ns\":0", "\"pause_ns\":90000000000000", "flows[0].workload.pause_ns");
+    let video = "video = { rate = \"8 Mbit/s\", chunk = \"4 s\", buffer = \"30 s\" }";
+    refused(video, "\"chunk_bytes\":4000000", "\"chunk_bytes\":0", "flows[0].workload.chunk_bytes");
+    refused(video, "\"chunk_ns\":4000000000", "\"chunk_ns\":0", "flows[0].workload.chunk_ns");
+    refused(video, "\"buffer_ns\":30000000000", "\"buffer_ns\":3999999999", "flows[0].workload.buffer_ns");
+    let script = "transfers = [{ size = 3000 }, { size = 4000, pause = \"1 s\" }]";
+    let transfer = "flows[0].workload.transfers[1]";
+    refused(script, "\"size_bytes\":4000", "\"size_bytes\":0", &format!("{transfer}.size_bytes"));
+    refused(
+        script,
+        "\"pause_ns\":1000000000",
+        "\"pause_ns\":90000000000000",
+        &format!("{transfer}.pause_ns"),
+    );
+    let most = "\"size_bytes\":999999999999999";
+    refused(script, "\"size_bytes\":4000", most, "flows[0].workload.transfers: \"1000000000002999\"");
+    let listed = "[{\"size_bytes\":3000,\"pause_ns\":0},{\"size_bytes\":4000,\"pause_ns\":1000000000}]";
+    refused(script, listed, "[]", "flows[0].workload.transfers: \"0\"");
+}
