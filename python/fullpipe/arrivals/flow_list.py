@@ -13,7 +13,6 @@ As a Parquet file it is what `fullpipe trace flows` writes.
 import json
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from fullpipe import _native
@@ -34,12 +33,13 @@ def of_capture(path: Path) -> pl.DataFrame:
         TraceError: It is no capture, or damaged.
     """
     about, columns = _native.read_capture(str(path))
-    rows = np.frombuffer(columns, dtype=np.uint64).astype(np.int64).reshape(-1, len(SCHEMA))
-    if not len(rows):
+    values = memoryview(columns).cast("Q")
+    if not len(values):
         packets = json.loads(about)["packets"]
         expected = f"a capture with TCP payload; there is none in its {packets} packets"
         raise mistake("capture", str(path), expected, "capture a link that carries traffic")
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    rows = {name: values[at :: len(SCHEMA)].tolist() for at, name in enumerate(SCHEMA)}
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def read(path: Path) -> pl.DataFrame:
