@@ -171,10 +171,10 @@ def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
 # Doubts and failures.
 
 
-def test_a_doubted_run_is_repeated_alone_up_to_a_bound(tmp_path: Path) -> None:
+def test_a_doubted_run_is_repeated_up_to_a_bound_at_last_alone(tmp_path: Path) -> None:
     engine = Scripted(doubts=9)
     outcome = carry_out(tasks(1), Store(tmp_path), engine, attempts=3)
-    assert [task.alone for task in engine.given] == [False, True, True]
+    assert [task.alone for task in engine.given] == [False, False, True]
     (kept,) = outcome.stored.values()
     assert (kept.attempts, kept.untrustworthy) == (3, ["late"])
     # Asked for more, it goes on from there.
@@ -182,6 +182,7 @@ def test_a_doubted_run_is_repeated_alone_up_to_a_bound(tmp_path: Path) -> None:
     outcome = carry_out(tasks(1), Store(tmp_path), more, attempts=5)
     (kept,) = outcome.stored.values()
     assert (len(more.given), kept.attempts, kept.untrustworthy) == (1, 4, [])
+    assert [task.alone for task in more.given] == [False]
 
 
 def test_a_failed_run_does_not_lose_the_others_and_is_tried_again(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from fullpipe.engines import Engine, Failed
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.task import Task
 
-# How often an untrustworthy run is tried in all: once beside others, then alone.
+# How often an untrustworthy run is tried in all: beside others, and the last time alone. What spoils a run is
+# mostly the machine standing still for a moment, which being alone does not mend and makes slow paths queue for.
 ATTEMPTS = 3
 
 
@@ -47,7 +48,7 @@ def carry_out(
     watch: Callable[[Progress], None] = lambda _progress: None,
     begin: Callable[[Outcome, list[Task]], None] = lambda _outcome, _pending: None,
 ) -> Outcome:
-    """Runs what the store does not have, and every untrustworthy run again, alone, up to `attempts` times.
+    """Runs what the store does not have, and every untrustworthy run up to `attempts` times, at last alone.
 
     `begin` is told what was found and what is to be run before anything is. Whatever ends this call, the runs
     that ended before it are in the store.
@@ -69,7 +70,7 @@ def _carry_out(
     outcome = Outcome(stored, len(stored))
     pending = [
         # What was tried before and not trusted goes on from there.
-        replace(task, alone=True) if task.key in stored else task
+        _once_more(task, stored[task.key], attempts) if task.key in stored else task
         for task in unique.values()
         if task.key not in stored or _again(stored[task.key], attempts)
     ]
@@ -92,7 +93,7 @@ def _carry_out(
                     attempt = 1 + (before.attempts if before else 0)
                     kept = stored[ended.task.key] = store.keep(ended, attempt, left=left)
                     if _again(kept, attempts):
-                        once_more.append(replace(ended.task, alone=True))
+                        once_more.append(_once_more(ended.task, kept, attempts))
                 left -= 1
                 meter.ended(ended.task)
                 meter.tell(len(once_more))
@@ -103,6 +104,10 @@ def _carry_out(
 
 def _again(stored: Stored, attempts: int) -> bool:
     return bool(stored.untrustworthy) and stored.attempts < attempts
+
+
+def _once_more(task: Task, stored: Stored, attempts: int) -> Task:
+    return replace(task, alone=stored.attempts + 1 == attempts)
 
 
 class _Meter:
