@@ -1,7 +1,7 @@
 """Studies: every claim runs in its tiny form, and no judge lets through what it must not."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,15 @@ import polars as pl
 import pytest
 
 from conftest import command
+from fullpipe import _native
+from fullpipe.engines import Done, Ended
 from fullpipe.errors import ScenarioError
 from fullpipe.studies import catalogue, run, tables, write
 from fullpipe.studies.catalogue import Built, Listed
 from fullpipe.studies.claim import Check, Data, Finding, Grid, Size, Verdict, more, within
 from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.task import Task
+from fullpipe.worlds import sim
 
 CLAIMS = catalogue.find(["all"])
 IDS = [one.id for one in CLAIMS]
@@ -70,6 +74,38 @@ def test_no_claim_is_reproduced_by_nothing(claim: Built, tiny: dict[str, tuple[r
         )
         finding = Finding("sim", claim.claim.judge(Data(same, pl.DataFrame())))
         assert finding.verdict is Verdict.NOT, (value, finding.checks)
+
+
+class Late:
+    """An engine whose kernel runs are simulated and never on time."""
+
+    def __init__(self) -> None:
+        self.given: list[Task] = []
+
+    def cost(self, task: Task) -> float:
+        return 1.0
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
+        for task in tasks:
+            self.given.append(task)
+            ran = sim.run_one(task.job, _native.Cancel())
+            ran.summary["provenance"]["untrustworthy"] = ["late"]
+            yield Done(task, ran, 0.1)
+
+
+def test_a_kernel_run_that_is_never_trusted_is_tried_as_often_as_asked_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "try_kernel", lambda: None)
+    built = catalogue.built("queue16.fig4")
+    assert built is not None
+    plan, store, engine = run.Plan(built, Size.TINY, ("kernel",), 1, 1), Store(tmp_path), Late()
+    outcome = run.carry_out([plan], store, engine=engine, attempts=2)
+    assert len(engine.given) == 2 * len(plan.tasks)
+    result = run.examine(plan, store, outcome)
+    assert result.data.runs.height == 0
+    (note,) = result.notes
+    assert "untrustworthy and left out" in note and "tried 2 times: late" in note
 
 
 # What each claim would measure if the paper were right to the letter, and what must then not pass.
@@ -445,6 +481,7 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
         (["queue16.fig99"], "study list"),
         (["queue16.fig1", "--world", "kernel"], "study list"),
         (["queue16.fig4", "--seeds", "0"], "e.g. 3"),
+        (["queue16.fig4", "--attempts", "0"], "attempts"),
         (["queue16.fig4", "--engine", "cloud"], "local or ray"),
         (["queue16.fig4", "--ray-address", "x:1"], "--engine ray"),
         (["queue16.fig4", "--engine", "ray", "--world", "kernel"], "--engine local"),

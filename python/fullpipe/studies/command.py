@@ -51,6 +51,9 @@ def run(
         int | None, typer.Option(help="How many seeds the simulator runs.", show_default="the claim's own")
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often the kernel world repeats a run.")] = 3,
+    attempts: Annotated[
+        int | None, typer.Option(help="How often an untrustworthy kernel run is tried.", show_default="3")
+    ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     ray_address: Annotated[
         str | None,
@@ -65,10 +68,12 @@ def run(
     from fullpipe.errors import mistake
     from fullpipe.studies import catalogue, tables
     from fullpipe.studies.claim import Size
+    from fullpipe.sweeps.sweep import ATTEMPTS
 
+    attempts = ATTEMPTS if attempts is None else attempts
     if world not in ("sim", "kernel", "all"):
         raise mistake("world", world, "sim, kernel or all", "name one of the three")
-    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+    for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     chosen = catalogue.find(what)
@@ -79,7 +84,7 @@ def run(
     for paper in papers:
         plans = _plans([one for one in chosen if one.paper == paper], size, world, seeds, repetitions)
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
-        failed += _carry_out(plans, catalogue.study(paper), folder, carrier)
+        failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         rows += [
             _row(one, catalogue.built(one.id), folder) for one in catalogue.everything() if one.id in names
@@ -119,7 +124,9 @@ def claims(
         _say(f"Gallery: {gallery}")
 
 
-def _carry_out(plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None") -> int:
+def _carry_out(
+    plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
+) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from rich.console import Console
 
@@ -134,7 +141,9 @@ def _carry_out(plans: "list[Plan]", study: object, folder: Path, engine: "Engine
     errors = Console(stderr=True, highlight=False)
     try:
         with Watched(errors, _say, study.name) as watch:
-            outcome = running.carry_out(plans, store, engine=engine, say=watch.say, watch=watch)
+            outcome = running.carry_out(
+                plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
+            )
     except KeyboardInterrupt:
         _say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
         raise

@@ -11,7 +11,7 @@ import polars as pl
 from fullpipe._native import ScenarioError
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
-from fullpipe.grid.run import try_kernel
+from fullpipe.grid.run import counted, try_kernel
 from fullpipe.scenario import from_document
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Data, Factors, Finding, Row, Size, Trial
@@ -96,10 +96,11 @@ def carry_out(
     store: Store,
     *,
     engine: Engine | None = None,
+    attempts: int = sweep.ATTEMPTS,
     say: Callable[[str], None] = lambda _line: None,
     watch: Callable[[Progress], None] = lambda _progress: None,
 ) -> sweep.Outcome:
-    """Runs what the store does not have."""
+    """Runs what the store does not have, an untrustworthy kernel run up to `attempts` times."""
     engine = engine or Local()
 
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
@@ -111,7 +112,7 @@ def carry_out(
             try_kernel()
 
     tasks = [task for plan in plans for task in plan.tasks]
-    return sweep.carry_out(tasks, store, engine, watch=watch, begin=begin)
+    return sweep.carry_out(tasks, store, engine, attempts=attempts, watch=watch, begin=begin)
 
 
 def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
@@ -140,9 +141,10 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         reason = next(one.reason for one in outcome.failed if one.task.key == task.key)
         notes.append(f"{task.name} failed: {reason}")
     if doubted:
+        first = doubted[0]
         notes.append(
-            f"{len(doubted)} kernel runs are untrustworthy and left out; the first, {doubted[0].task.name}: "
-            f"{doubted[0].untrustworthy[0]}"
+            f"{len(doubted)} kernel runs are untrustworthy and left out; the first, {first.task.name}, "
+            f"tried {counted(first.attempts, 'time')}: {first.untrustworthy[0]}"
         )
     data = Data(
         pl.DataFrame(rows, infer_schema_length=None),

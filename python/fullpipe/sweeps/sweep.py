@@ -9,7 +9,7 @@ from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.task import Task
 
 # How often an untrustworthy run is tried in all: beside others, and the last time alone. What spoils a run is
-# mostly the machine standing still for a moment, which being alone does not mend and makes slow paths queue for.
+# mostly a machine that stands still for a moment. Being alone does not mend that, and slow paths would queue.
 ATTEMPTS = 3
 
 
