@@ -3,7 +3,8 @@
 //! Frames are split into the packets that would be on a wire, each packet goes through the path on its own, and packets
 //! that leave together are merged again. Time comes from the monotonic clock; every rate, delay, drop and loss is
 //! the path's decision and depends on arrival times only, so a late wake-up delays packets but never changes a rate.
-//! How late each packet left is recorded.
+//! How late each packet left is recorded. What becomes of the path's time while the ferry stands still is told in
+//! `path_clock.rs`.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,13 +14,14 @@ use std::sync::Arc;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Chain, Packet};
 use fullpipe_record::{LinkRecord, LinkSeries, LinkTotals};
-use fullpipe_units::{Duration, Rate, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
+use crate::path_clock::{PathClock, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
 
@@ -29,8 +31,6 @@ const TICK_ABOVE: Rate = Rate::from_bits_per_sec(500_000_000);
 const TICK: Duration = Duration::from_micros(50);
 /// Frames read from one device before the path is looked at again.
 const READS_AT_ONCE: usize = 64;
-/// A pass that begins this late counts as an overrun.
-const OVERRUN: Duration = Duration::from_millis(1);
 /// Longest wait without looking around.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -71,16 +71,20 @@ pub(crate) struct FerryReport {
     pub(crate) lateness: Histogram,
     /// Frames that the kernel did not take.
     pub(crate) failed_writes: u64,
-    /// Passes, and how many of them began [`OVERRUN`] too late.
+    /// Passes, and how often the ferry was away for longer than it meant to by [`crate::path_clock::OVERRUN`].
     pub(crate) passes: u64,
     pub(crate) overruns: u64,
+    /// How long the path's time stood still.
+    pub(crate) stood: Stood,
+    /// How long the ferry carried, this included.
+    pub(crate) carried: Duration,
     /// Why the thread has no real-time priority.
     pub(crate) no_realtime: Option<String>,
 }
 
 /// Carries packets both ways.
 pub(crate) struct Ferry {
-    clock: Clock,
+    clock: PathClock,
     forward: Direction,
     reverse: Direction,
     tick: Option<Duration>,
@@ -106,7 +110,8 @@ impl Ferry {
         let forward = Direction::new(&near, &far, plans.0, classes)?;
         let reverse = Direction::new(&far, &near, plans.1, classes)?;
         let buffer = vec![0; VNET_BYTES + MAX_FRAME_BYTES];
-        Ok(Ferry { clock: Clock::start(), forward, reverse, tick, sampling: None, buffer })
+        let clock = PathClock::new(Clock::start(), Standstill::GoesOn);
+        Ok(Ferry { clock, forward, reverse, tick, sampling: None, buffer })
     }
 
     /// Records the queues at this interval.
@@ -115,25 +120,29 @@ impl Ferry {
     }
 
     /// Carries packets until `end` or until `stop` is signalled.
-    pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &OwnedFd) -> Result<FerryReport, EmuError> {
-        self.clock = clock;
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        standstill: Standstill,
+        end: Time,
+        stop: &OwnedFd,
+    ) -> Result<FerryReport, EmuError> {
         let no_realtime = sys::become_realtime(sys::Realtime::Ferry).err().map(|error| error.to_string());
         let _ = sys::lock_memory();
-        let (mut passes, mut overruns) = (0, 0);
-        let mut back_by = self.clock.now();
+        let began = clock.now();
+        self.clock = PathClock::new(clock, standstill);
+        let mut passes = 0;
         loop {
             let now = self.clock.now();
             passes += 1;
-            overruns += u64::from(now.saturating_since(back_by) > OVERRUN);
             if now >= end {
                 break;
             }
             self.sample(now);
             let more = self.pass().map_err(|error| EmuError::system("read from the TUN device", error))?;
             let planned = if more { Time::ZERO } else { self.next_wake(end) };
-            match self.wait(planned, stop)? {
-                Some(time) => back_by = time,
-                None => break,
+            if !self.wait(planned, stop)? {
+                break;
             }
         }
         let mut lateness = self.forward.lateness.clone();
@@ -143,7 +152,9 @@ impl Ferry {
             lateness,
             failed_writes: self.forward.failed_writes + self.reverse.failed_writes,
             passes,
-            overruns,
+            overruns: self.clock.overruns(),
+            stood: self.clock.stood(),
+            carried: clock.now().saturating_since(began),
             no_realtime,
             links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),
         })
@@ -151,8 +162,22 @@ impl Ferry {
 
     /// Releases what is due and fetches what has come; returns whether more is waiting.
     fn pass(&mut self) -> io::Result<bool> {
+        if self.clock.has_stood() {
+            // Before anything is released: what that is answered with did not gather.
+            while self.fetch()? {}
+            self.clock.gathered(self.forward.settle().max(self.reverse.settle()));
+        }
         self.forward.release(&self.clock);
         self.reverse.release(&self.clock);
+        let more = self.fetch()?;
+        if !self.clock.has_stood() {
+            let _ = (self.forward.settle(), self.reverse.settle());
+        }
+        Ok(more)
+    }
+
+    /// Fetches what has come both ways; returns whether more is waiting.
+    fn fetch(&mut self) -> io::Result<bool> {
         let more_forward = self.forward.fetch(&self.clock, &mut self.buffer)?;
         let more_reverse = self.reverse.fetch(&self.clock, &mut self.buffer)?;
         Ok(more_forward || more_reverse)
@@ -164,27 +189,28 @@ impl Ferry {
         release.min(sample).min(end).min(self.clock.now() + IDLE)
     }
 
-    /// Waits until `planned` or until a packet comes. Returns when it should be back at the latest; `None` to stop.
-    fn wait(&mut self, planned: Time, stop: &OwnedFd) -> Result<Option<Time>, EmuError> {
+    /// Waits until `planned` or until a packet comes; returns whether to go on.
+    fn wait(&mut self, planned: Time, stop: &OwnedFd) -> Result<bool, EmuError> {
         let now = self.clock.now();
         // poll ignores negative descriptors: packets do not end the wait for a tick.
         let (from, timeout) = match self.tick {
             None => ([self.forward.from.raw_fd(), self.reverse.from.raw_fd()], planned.saturating_since(now)),
             Some(_) => ([-1, -1], Duration::ZERO),
         };
-        let ready = sys::poll([stop.as_raw_fd(), from[0], from[1]], libc::POLLIN, Some(timeout))
-            .map_err(|error| EmuError::system("wait for packets", error))?;
-        if ready[0] != 0 {
-            return Ok(None);
-        }
         let back_by = match self.tick {
             Some(tick) if planned > now => now + tick,
             _ => planned.max(now),
         };
+        self.clock.back_by(back_by);
+        let ready = sys::poll([stop.as_raw_fd(), from[0], from[1]], libc::POLLIN, Some(timeout))
+            .map_err(|error| EmuError::system("wait for packets", error))?;
+        if ready[0] != 0 {
+            return Ok(false);
+        }
         if self.tick.is_some() {
             self.clock.sleep_until(back_by);
         }
-        Ok(Some(back_by))
+        Ok(true)
     }
 
     fn sample(&mut self, now: Time) {
@@ -216,6 +242,9 @@ struct Direction {
     links: Vec<LinkRecord>,
     lateness: Histogram,
     failed_writes: u64,
+    slowest: Rate,
+    /// Bytes fetched since [`Direction::settle`].
+    fetched: Bytes,
 }
 
 impl Direction {
@@ -245,6 +274,8 @@ impl Direction {
             links,
             lateness: Histogram::default(),
             failed_writes: 0,
+            slowest: lowest_rate(plan.elements),
+            fetched: Bytes::ZERO,
         })
     }
 
@@ -273,7 +304,7 @@ impl Direction {
     }
 
     /// Writes everything that is due.
-    fn release(&mut self, clock: &Clock) {
+    fn release(&mut self, clock: &PathClock) {
         let now = clock.now();
         while let Some((due, packet, unit)) = self.chain.pop(now) {
             let class = packet.class as usize;
@@ -302,7 +333,7 @@ impl Direction {
 
     /// Writes the frame of a class. Packets held back to be merged are due when the holding ends: with the packet that
     /// completes the frame, or after the whole time.
-    fn flush(&mut self, class: usize, clock: &Clock) {
+    fn flush(&mut self, class: usize, clock: &PathClock) {
         let batch = &mut self.batches[class];
         let now = clock.now();
         let held_until = match (batch.first_due(), batch.due().last()) {
@@ -321,18 +352,24 @@ impl Direction {
     }
 
     /// Reads waiting frames into the path; returns whether more may wait.
-    fn fetch(&mut self, clock: &Clock, buffer: &mut [u8]) -> io::Result<bool> {
+    fn fetch(&mut self, clock: &PathClock, buffer: &mut [u8]) -> io::Result<bool> {
         for _ in 0..READS_AT_ONCE {
             let Some(length) = self.from.read(buffer)? else { return Ok(false) };
             let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
             let class = self.classes.of(&frame);
             let now = clock.now();
             for unit in frame::units(Rc::new(frame)) {
+                self.fetched += Bytes::new(u64::from(unit.ip_bytes()));
                 // The path counts what it drops.
                 let _ = self.chain.push(now, Packet { bytes: unit.ip_bytes(), class }, unit);
             }
         }
         Ok(true)
+    }
+
+    /// How long what was fetched since the last call keeps the slowest link busy.
+    fn settle(&mut self) -> Duration {
+        self.slowest.time_for(std::mem::replace(&mut self.fetched, Bytes::ZERO))
     }
 
     fn sample(&mut self, now: Time) {
@@ -344,4 +381,17 @@ impl Direction {
             link.series.dropped_packets.push(queue.totals(now).dropped.packets);
         }
     }
+}
+
+/// The lowest rate at which a link of the path may have to send; [`Rate::MAX`] if there is none.
+fn lowest_rate(elements: &[ElementConfig]) -> Rate {
+    let lowest = |element: &ElementConfig| match element {
+        ElementConfig::Link { rate_bps, .. } => {
+            rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::min)
+        }
+        ElementConfig::Cellular { rates_bps, .. } => rates_bps.first().copied().unwrap_or(Rate::MAX),
+        // The mean of a trace, as its moments are too short for a burst to fall into the slowest.
+        other => fullpipe_path::highest_rate(std::slice::from_ref(other)),
+    };
+    elements.iter().map(lowest).min().unwrap_or(Rate::MAX)
 }

@@ -34,6 +34,7 @@ pub mod histogram;
 pub mod host;
 mod merge;
 pub mod namespace;
+mod path_clock;
 pub mod probe;
 pub mod run;
 pub mod shell;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::EmuError;
 use crate::clock::{Clock, StampClock};
 use crate::namespace::{ask_to_die_with_parent, become_capable};
+use crate::path_clock::Standstill;
 use crate::run::{LATENESS_LIMIT, check, judge_ferry};
 use crate::sys::datagram::HEAD_BYTES;
 use crate::threads::{self, Carried, Ready};
@@ -168,7 +169,7 @@ pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Tri
         let clock = host.start()?;
         receiver::receive(&socket, clock, stamps, stop)
     };
-    let carried = threads::carry(spec, seed, &abort, sending, receiving)?;
+    let carried = threads::carry(spec, seed, Standstill::GoesOn, &abort, sending, receiving)?;
     evaluate(spec, seed, probe, carried)
 }
 
@@ -340,6 +341,7 @@ mod tests {
     use super::*;
     use crate::ferry::FerryReport;
     use crate::histogram::Histogram;
+    use crate::path_clock::Stood;
     use crate::threads::HostReport;
 
     /// 1000 bytes at 8 Mbit/s: a millisecond each; 20 ms of delay.
@@ -386,6 +388,8 @@ mod tests {
                 failed_writes: 0,
                 passes: 1,
                 overruns: 0,
+                stood: Stood::default(),
+                carried: Duration::ZERO,
                 no_realtime: None,
             },
         }

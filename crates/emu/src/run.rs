@@ -18,6 +18,7 @@ use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{MAX_FLOWS, Progress};
 use crate::namespace::{ask_to_die_with_parent, become_capable, sysctl};
+use crate::path_clock::Standstill;
 use crate::sys;
 use crate::tap::Tapped;
 use crate::threads::{self, Carried, Ready};
@@ -25,11 +26,18 @@ use crate::threads::{self, Carried, Ready};
 /// A run is untrustworthy if more than one packet in a hundred left later than this, or than
 /// [`LATENESS_SHARE`] of the base RTT if that is more.
 pub(crate) const LATENESS_LIMIT: Duration = Duration::from_millis(1);
-/// A run is untrustworthy if the ferry stood still for longer than this, or for longer than it takes to fill half of the
+/// A run is untrustworthy if the ferry fell behind by longer than this, or by longer than it takes to fill half of the
 /// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
-/// path's doing. Below [`LATENESS_LIMIT`] it does not matter, nor while the slowest link would send a single packet: a
-/// sender that is driven by ACKs can then have sent no more than one in answer.
+/// path's doing. The same holds for what gathered while it stood still. Below [`LATENESS_LIMIT`] it does not matter, nor
+/// while the slowest link would send a single packet: a sender that is driven by ACKs can then have sent no more than one
+/// in answer.
 const STALL_LIMIT: Duration = Duration::from_millis(10);
+/// A run is untrustworthy if the path's time once stood still for longer: half of the least retransmission timeout of
+/// Linux (`TCP_RTO_MIN`), so that with what else a round trip may take no timer runs out because of it.
+const STANDSTILL_LIMIT: Duration = Duration::from_millis(100);
+/// A run is untrustworthy if its path stood still for more than one part in so many: goodput is told by the clock of the
+/// machine, which goes on.
+const STANDSTILL_SHARE: u64 = 100;
 /// 5 %: one in so many.
 const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
@@ -67,7 +75,7 @@ pub(crate) fn run_tapped(spec: &Spec, seed: u64, tapped: Option<&Tapped>) -> Res
         let clock = host.start()?;
         receiver.run(spec, clock, &progress, stop)
     };
-    Ok(record(spec, seed, threads::carry(spec, seed, abort, sending, receiving)?))
+    Ok(record(spec, seed, threads::carry(spec, seed, Standstill::Stops, abort, sending, receiving)?))
 }
 
 /// What a flow sets as its congestion control. The scenario has been checked: each has one.
@@ -141,7 +149,9 @@ pub(crate) fn no_algorithm(name: &str, error: io::Error) -> EmuError {
 /// Puts the threads' reports together.
 fn record(spec: &Spec, seed: u64, carried: Carried<SenderReport, ()>) -> Run {
     let Carried { sent, hosts, ferried, .. } = carried;
-    let lateness = ferried.lateness.lateness();
+    let mut lateness = ferried.lateness.lateness();
+    // By the machine's clock, what was on the path came later by that.
+    lateness.max_ns = lateness.max_ns.max(ferried.stood.longest.as_nanos());
     let mut untrustworthy = sent.failures;
     let mut sysctls = Vec::new();
     for host in hosts {
@@ -191,10 +201,27 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
     let stall_limit = stall_limit(spec);
     if lateness.max_ns > stall_limit.as_nanos() {
         reasons.push(format!(
-            "the emulator stood still for {} at least once, so packets reached the path in a burst; the limit is {}",
+            "the emulator fell {} behind at least once, so packets reached the path in a burst; the limit is {}",
             Duration::from_nanos(lateness.max_ns),
             stall_limit
         ));
+    }
+    let stood = ferried.stood;
+    if stood.burst > stall_limit {
+        reasons.push(format!(
+            "packets gathered while the emulator stood still and reached the path in a burst of {}; the limit is {}",
+            stood.burst, stall_limit
+        ));
+    }
+    if stood.longest > STANDSTILL_LIMIT {
+        reasons.push(format!(
+            "the machine stood still for {} at once; the limit is {}",
+            stood.longest, STANDSTILL_LIMIT
+        ));
+    }
+    let share = Duration::from_nanos(ferried.carried.as_nanos() / STANDSTILL_SHARE);
+    if stood.total > share {
+        reasons.push(format!("the machine stood still for {} in all; the limit is {}", stood.total, share));
     }
     if ferried.overruns * OVERRUN_SHARE > ferried.passes {
         reasons.push(format!(
@@ -243,6 +270,8 @@ fn base_rtt(spec: &Spec) -> Duration {
 mod tests {
     use super::*;
     use crate::histogram::Histogram;
+    use crate::path_clock::Stood;
+    use crate::threads::HostReport;
     use fullpipe_path::config::{QueueLimit, Schedule};
     use fullpipe_scenario::controller::ControllerChoice;
     use fullpipe_scenario::spec::{HostSpec, Workload};
@@ -295,6 +324,8 @@ mod tests {
             failed_writes: 0,
             passes: 1000,
             overruns: 0,
+            stood: Stood::default(),
+            carried: Duration::from_secs(10),
             no_realtime: None,
         }
     }
@@ -328,6 +359,40 @@ mod tests {
             ..report(Duration::ZERO)
         };
         assert_eq!(judge_ferry(&spec, &troubled).len(), 3);
+    }
+
+    #[test]
+    fn a_standstill_is_judged_by_what_it_did() {
+        let spec = spec(100_000);
+        let judge = |stood: Stood| judge_ferry(&spec, &FerryReport { stood, ..report(Duration::ZERO) });
+        let ms = Duration::from_millis;
+        // Nothing gathered: the end hosts stood still as well.
+        assert!(judge(Stood { total: ms(100), longest: ms(100), burst: Duration::ZERO }).is_empty());
+        let reasons = judge(Stood { total: ms(5), longest: ms(5), burst: ms(5) });
+        assert!(
+            matches!(&reasons[..], [one] if one.contains("a burst of 5 ms; the limit is 4 ms")),
+            "{reasons:?}"
+        );
+        let reasons = judge(Stood { total: ms(101), longest: ms(101), burst: Duration::ZERO });
+        assert!(matches!(&reasons[..], [at_once, in_all]
+            if at_once.contains("101 ms at once; the limit is 100 ms") && in_all.contains("101 ms in all; the limit is 100 ms")));
+    }
+
+    #[test]
+    fn the_longest_standstill_is_in_the_record() {
+        let spec = spec(100_000);
+        let stood =
+            Stood { total: Duration::from_millis(9), longest: Duration::from_millis(7), ..Stood::default() };
+        let host = || HostReport { settings: vec![], untrustworthy: vec![], dropped_frames: 0 };
+        let carried = Carried {
+            sent: SenderReport { flows: vec![], failures: vec![] },
+            received: (),
+            hosts: [host(), host()],
+            ferried: FerryReport { stood, ..report(Duration::from_millis(1)) },
+        };
+        let run = record(&spec, 1, carried);
+        assert_eq!(run.provenance.lateness.unwrap().max_ns, 7_000_000);
+        assert!(run.provenance.untrustworthy.is_empty());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::ferry::{Classes, DirectionPlan, Ferry};
 use crate::host;
 use crate::namespace::{Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl};
+use crate::path_clock::Standstill;
 use crate::run::judge_ferry;
 use crate::sys;
 use crate::sys::process::{self, Child, Forked};
@@ -162,7 +163,8 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
             );
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
             let ferry = Ferry::new(ends, plans, Classes { first_port: 0, flows: 0 });
-            let ferried = ferry.and_then(|ferry| ferry.run(Clock::start(), Time::NEVER, &stop));
+            let ferried =
+                ferry.and_then(|ferry| ferry.run(Clock::start(), Standstill::Stops, Time::NEVER, &stop));
             if ferried.is_err() {
                 child.kill();
             }

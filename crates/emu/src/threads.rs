@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
 use crate::host::{self, FIRST_PORT};
 use crate::namespace::{enter_new_network, wait_for};
+use crate::path_clock::Standstill;
 use crate::sys;
 use crate::tun::{Address, Tun, transmit_drops};
 
@@ -66,17 +67,18 @@ impl Ready<'_> {
 }
 
 /// Runs `sending` and `receiving` on hosts with the path of `spec` between them, until `sending` returns. `seed` drives
-/// the path's random elements. `abort` is set if the ferry fails, for the sending host to look at. The process must have
+/// the path's random elements; `standstill` tells what becomes of the path's time. `abort` is set if the ferry fails, for the sending host to look at. The process must have
 /// the rights already ([`crate::namespace::become_capable`]).
 pub(crate) fn carry<S: Send, R: Send>(
     spec: &Spec,
     seed: u64,
+    standstill: Standstill,
     abort: &AtomicBool,
     sending: impl FnOnce(Ready<'_>) -> Result<S, EmuError> + Send,
     receiving: impl FnOnce(Ready<'_>) -> Result<R, EmuError> + Send,
 ) -> Result<Carried<S, R>, EmuError> {
-    let stage =
-        Stage { spec, seed, abort, stop: AtomicBool::new(false), stop_ferry: event_fd()?, done: event_fd()? };
+    let (stop_ferry, done) = (event_fd()?, event_fd()?);
+    let stage = Stage { spec, seed, standstill, abort, stop: AtomicBool::new(false), stop_ferry, done };
     let (sent, received, ferried) = thread::scope(|scope| {
         let (sender_up, sender_ready) = mpsc::channel();
         let (receiver_up, receiver_ready) = mpsc::channel();
@@ -123,6 +125,7 @@ fn event_fd() -> Result<OwnedFd, EmuError> {
 struct Stage<'a> {
     spec: &'a Spec,
     seed: u64,
+    standstill: Standstill,
     /// The receiver may go.
     stop: AtomicBool,
     /// The ferry failed, so the sender should not go on.
@@ -193,7 +196,8 @@ impl Stage<'_> {
         let _ = ready.send(());
         drop(ready);
         let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
-        let outcome = ferry.run(clock, Time::ZERO.saturating_add(spec.duration_ns), &self.stop_ferry);
+        let end = Time::ZERO.saturating_add(spec.duration_ns);
+        let outcome = ferry.run(clock, self.standstill, end, &self.stop_ferry);
         if outcome.is_err() {
             self.abort.store(true, Ordering::Release);
         }

@@ -88,6 +88,29 @@ fn flows_share_a_link() {
     assert!(goodputs.iter().sum::<f64>() < 1.02 * CEILING * 20.0, "{goodputs:?}");
 }
 
+#[test]
+fn a_run_that_stood_still_says_so_and_goes_on() {
+    let Some(binary) = example("kernel_run") else { return };
+    let mut command = Command::new(binary);
+    command.args(["bbr", "20", "20", "100000", "0", "3"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let started = namespaces_of(&mut child).is_some();
+    let signal = |name: &str| Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    if started {
+        sleep(Duration::from_millis(800));
+        signal("-STOP");
+        sleep(Duration::from_millis(250));
+        signal("-CONT");
+    }
+    let Some(text) = skip_or_text(&child.wait_with_output().unwrap()) else { return };
+    let longest_us = number(&text, "lateness_us", "max");
+    // Two signals are at least as far apart as the sleep between them, give or take a planned sleep of the ferry's.
+    assert!(longest_us > 100_000.0 && longest_us < 3e6, "{longest_us}");
+    assert!(text.contains("untrustworthy the machine stood still for"), "{text}");
+    assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 20.0, "{text}");
+}
+
 /// Network namespaces of all processes and threads that can be seen.
 fn namespaces() -> BTreeSet<PathBuf> {
     let tasks = fs::read_dir("/proc").unwrap().flatten().flat_map(|process| {

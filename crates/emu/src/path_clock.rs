@@ -1,0 +1,191 @@
+//! The time of the path.
+//!
+//! A machine can stand still: the host of a virtual one runs something else for some milliseconds. The TCP of the end hosts
+//! stands still with it. Would the path's time go on, its queue would drain with nobody there to fill it, and all that was
+//! due meanwhile would leave at once. So the path's time stops for as long as the ferry was away, and what is on the path
+//! arrives later by that: to TCP it looks like a round trip that took a little longer.
+//!
+//! Where the end hosts went on while the ferry alone was away, what they sent meanwhile waits for it, and reaches the path
+//! in one burst. The ferry measures that burst.
+
+use std::cell::Cell;
+
+use fullpipe_units::{Duration, Time};
+
+use crate::clock::Clock;
+
+/// Being away for so long, or less, is lateness and nothing else.
+pub(crate) const OVERRUN: Duration = Duration::from_millis(1);
+
+/// What the path's time does while the ferry stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standstill {
+    /// It stops: for end hosts that stand still as well.
+    Stops,
+    /// It goes on: for those who compare the path with a clock.
+    GoesOn,
+}
+
+/// How long the path's time stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stood {
+    pub(crate) total: Duration,
+    pub(crate) longest: Duration,
+    /// The longest burst that had gathered meanwhile, in time on the slowest link; at most as long as the standstill.
+    pub(crate) burst: Duration,
+}
+
+/// The path's clock, of the ferry's thread alone.
+#[derive(Debug)]
+pub(crate) struct PathClock {
+    clock: Clock,
+    standstill: Standstill,
+    /// When the ferry should look again, by `clock`: at once unless it sleeps.
+    back_by: Cell<Time>,
+    stood: Cell<Stood>,
+    overruns: Cell<u64>,
+    /// Standing still since [`PathClock::gathered`] was last called.
+    unsettled: Cell<Duration>,
+}
+
+impl PathClock {
+    pub(crate) fn new(clock: Clock, standstill: Standstill) -> PathClock {
+        PathClock {
+            clock,
+            standstill,
+            back_by: Cell::new(clock.now()),
+            stood: Cell::default(),
+            overruns: Cell::default(),
+            unsettled: Cell::default(),
+        }
+    }
+
+    /// The path's time.
+    pub(crate) fn now(&self) -> Time {
+        self.look(self.clock.now())
+    }
+
+    /// `now` is the time of `clock`.
+    fn look(&self, now: Time) -> Time {
+        let away = now.saturating_since(self.back_by.replace(now));
+        let mut stood = self.stood.get();
+        if away > OVERRUN {
+            self.overruns.set(self.overruns.get() + 1);
+            if self.standstill == Standstill::Stops {
+                stood.total += away;
+                stood.longest = stood.longest.max(away);
+                self.stood.set(stood);
+                self.unsettled.set(self.unsettled.get() + away);
+            }
+        }
+        Time::from_nanos(now.as_nanos().saturating_sub(stood.total.as_nanos()))
+    }
+
+    /// The ferry means to look again at `time` of the path, or earlier.
+    pub(crate) fn back_by(&self, time: Time) {
+        self.back_by.set(time.saturating_add(self.stood.get().total));
+    }
+
+    /// Sleeps until `time` of the path.
+    pub(crate) fn sleep_until(&self, time: Time) {
+        self.clock.sleep_until(time.saturating_add(self.stood.get().total));
+    }
+
+    /// Whether there was a standstill since [`PathClock::gathered`] was last called.
+    pub(crate) fn has_stood(&self) -> bool {
+        self.unsettled.get() > Duration::ZERO
+    }
+
+    /// Everything that waited has been fetched; `fetched` is how long the slowest link is busy with it.
+    pub(crate) fn gathered(&self, fetched: Duration) {
+        let away = self.unsettled.take();
+        let mut stood = self.stood.get();
+        stood.burst = stood.burst.max(fetched.min(away));
+        self.stood.set(stood);
+    }
+
+    pub(crate) fn stood(&self) -> Stood {
+        self.stood.get()
+    }
+
+    /// How often the ferry was away for longer than [`OVERRUN`].
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(given: u64) -> Duration {
+        Duration::from_millis(given)
+    }
+
+    fn at(given: u64) -> Time {
+        Time::ZERO + ms(given)
+    }
+
+    fn clock(standstill: Standstill) -> PathClock {
+        // Far ahead, so that the real clock reads zero and the test's times count.
+        PathClock::new(Clock::start_in(Duration::from_secs(3600)), standstill)
+    }
+
+    #[test]
+    fn time_stops_while_the_ferry_is_away() {
+        let clock = clock(Standstill::Stops);
+        assert_eq!(clock.look(at(1)), at(1));
+        clock.back_by(at(10));
+        assert_eq!(clock.look(at(30)), at(10));
+        // In the middle of a pass, too.
+        assert_eq!(clock.look(at(35)), at(10));
+        assert_eq!(clock.stood(), Stood { total: ms(25), longest: ms(20), burst: Duration::ZERO });
+        assert_eq!(clock.overruns(), 2);
+        // Sleeping as long as was meant is not standing still.
+        clock.back_by(at(60));
+        assert_eq!(clock.look(at(85)), at(60));
+        assert_eq!(clock.overruns(), 2);
+    }
+
+    #[test]
+    fn a_little_late_is_late() {
+        let clock = clock(Standstill::Stops);
+        clock.back_by(at(10));
+        assert_eq!(clock.look(at(11)), at(11));
+        assert_eq!((clock.stood(), clock.overruns()), (Stood::default(), 0));
+    }
+
+    #[test]
+    fn who_is_woken_early_is_not_away() {
+        let clock = clock(Standstill::Stops);
+        clock.back_by(at(100));
+        assert_eq!(clock.look(at(3)), at(3));
+        assert_eq!(clock.look(at(4)), at(4));
+        assert_eq!(clock.look(at(40)), at(4));
+    }
+
+    #[test]
+    fn a_burst_is_what_was_fetched_after_standing_still_and_no_more_than_that() {
+        let clock = clock(Standstill::Stops);
+        clock.gathered(ms(50));
+        assert_eq!(clock.stood().burst, Duration::ZERO);
+        clock.look(at(20));
+        assert!(clock.has_stood());
+        clock.gathered(ms(2));
+        assert!(!clock.has_stood());
+        assert_eq!(clock.stood().burst, ms(2));
+        clock.look(at(30));
+        clock.gathered(ms(50));
+        assert_eq!(clock.stood().burst, ms(10));
+        clock.gathered(ms(50));
+        assert_eq!(clock.stood().burst, ms(10));
+    }
+
+    #[test]
+    fn against_a_clock_it_goes_on() {
+        let clock = clock(Standstill::GoesOn);
+        assert_eq!(clock.look(at(20)), at(20));
+        clock.gathered(ms(50));
+        assert_eq!((clock.stood(), clock.overruns()), (Stood::default(), 1));
+    }
+}
