@@ -36,18 +36,29 @@ def means(data: Data, by: Sequence[str], column: str) -> pl.DataFrame:
     )
 
 
-def points(frame: pl.DataFrame, x: alt.X, y_title: str, colour: alt.Color, **y: Any) -> Any:
-    """Means as points and lines, with bars from the least to the most over seeds."""
+def points(
+    frame: pl.DataFrame,
+    x: alt.X,
+    y_title: str,
+    colour: alt.Color,
+    *,
+    ticks: Sequence[float] | None = None,
+    **y: Any,
+) -> Any:
+    """Means as points and lines, with bars from the least to the most over seeds; `y` is of its scale."""
     base = alt.Chart(values(frame)).encode(x=x, color=colour)
     scale = alt.Scale(**y)
-    line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=y_title, scale=scale))
+    axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format="~s")
+
+    def upward(column: str) -> alt.Y:
+        return alt.Y(f"{column}:Q", title=y_title, scale=scale, axis=axis)
+
+    line = base.mark_line(strokeWidth=1.5).encode(y=upward("mean"))
     dots = base.mark_point(filled=True, size=38, opacity=1).encode(
-        y=alt.Y("mean:Q", title=y_title, scale=scale),
+        y=upward("mean"),
         tooltip=[f"{name}:{_kind(frame[name])}" for name in frame.columns if name != "world"],
     )
-    bars = base.mark_rule(strokeWidth=1).encode(
-        y=alt.Y("low:Q", title=y_title, scale=scale), y2=alt.Y2("high:Q")
-    )
+    bars = base.mark_rule(strokeWidth=1).encode(y=upward("low"), y2=alt.Y2("high:Q"))
     return alt.layer(bars, line, dots)
 
 
@@ -69,14 +80,17 @@ def _kind(column: pl.Series) -> str:
 
 
 def worlds(data: Data, panel: Callable[[Data], Any], title: str, subtitle: str = "") -> alt.TopLevelMixin:
-    """One panel a world, side by side."""
+    """One panel a world, side by side; the same axes where a panel has one of each."""
     panels = [
         panel(data.of(world)).properties(
             title=alt.TitleParams(theme.world_title(world).capitalize(), fontSize=12, offset=6)
         )
         for world in data.worlds
     ]
-    found: alt.TopLevelMixin = alt.hconcat(*panels, spacing=30).properties(
-        title=alt.TitleParams(title, subtitle=subtitle)
-    )
+    together = alt.hconcat(*panels, spacing=30)
+    # What is put together of several charts has several axes of its own.
+    several = any(isinstance(one, alt.VConcatChart | alt.HConcatChart | alt.ConcatChart) for one in panels)
+    if len(panels) > 1 and not several:
+        together = together.resolve_scale(x="shared", y="shared")
+    found: alt.TopLevelMixin = together.properties(title=alt.TitleParams(title, subtitle=subtitle))
     return found

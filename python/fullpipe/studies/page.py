@@ -11,7 +11,8 @@ _NOTE = (
     "Reproduced: every check is met. Reproduced in shape: every check of direction, ordering or crossover "
     "is, a number is not. Waiting: the paper speaks of a controller that is not there yet; what stands "
     "beside it is checked. Each check states its criterion; the code that computes it is the claim’s file. "
-    "± is a 95 % confidence interval of the mean over seeds or repetitions (Student’s t)."
+    "± is a 95 % confidence interval of the mean (Student’s t) over n values: one a seed or a repetition, "
+    "and where a check looks at several paths, flows or folds, one of each."
 )
 
 
@@ -85,28 +86,43 @@ def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
     whats = list(dict.fromkeys(what for checks in by_world.values() for what in checks))
     rows = []
     for what in whats:
-        some = next(checks[what] for checks in by_world.values() if what in checks)
+        checked = {world: checks[what] for world, checks in by_world.items() if what in checks}
+        kind = next(check["kind"] for check in checked.values())
         ours = "".join(_value(checks.get(what)) for checks in by_world.values())
         rows.append(
-            f'<tr><th scope="row">{text(what)}</th><td class=world>{text(some["paper"])}</td>'
-            f"<td class=world>{text(some['criterion'])}<small> {some['kind']}</small></td>{ours}</tr>"
+            f'<tr><th scope="row">{text(what)}</th><td class=world>{_each(checked, "paper")}</td>'
+            f"<td class=world>{_each(checked, 'criterion')}<small> {kind}</small></td>{ours}</tr>"
         )
     worlds = [theme.world_title(world).capitalize() for world in by_world]
     heads = "".join(f"<th class=world>{text(head)}</th>" for head in ("Check", "Paper", "Criterion", *worlds))
     return _table(heads, "".join(rows))
 
 
+def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    """What a check says in every world: once where it is the same, as where a rate was scaled it is not."""
+    said = {world: str(check[name]) for world, check in checks.items()}
+    if len(set(said.values())) == 1:
+        return text(next(iter(said.values())))
+    return "<br>".join(text(f"{theme.world_title(world)}: {one}") for world, one in said.items())
+
+
 def _value(check: Mapping[str, Any] | None) -> str:
     if check is None:
         return "<td class=world>–</td>"
     said = text(check["said"])
-    return f"<td class=world>{said if check['met'] else f'<b>{said}, missed</b>'}</td>"
+    count = f"<small> n = {check['count']}</small>" if check["count"] > 1 else ""
+    return f"<td class=world>{said if check['met'] else f'<b>{said}, missed</b>'}{count}</td>"
 
 
 def _provenance(result: Mapping[str, Any]) -> str:
     short = "" if result["size"] == "full" else f", in {result['size']} form"
+    counts = {
+        "sim": f"{result['seeds']} seeds simulated",
+        "kernel": f"{result['repetitions']} kernel repetitions",
+    }
+    done = ", ".join(counts[one["world"]] for one in result["findings"] if one["world"] in counts)
     return (
-        f"{result['seeds']} seeds simulated, {result['repetitions']} kernel repetitions{short}; "
+        f"{done or 'no runs'}{short}; "
         f"Fullpipe {result['version']}, {result['at']}; fullpipe study run {result['id']}"
     )
 

@@ -11,10 +11,11 @@ import polars as pl
 from fullpipe._native import ScenarioError
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
+from fullpipe.figures.theme import world_title
 from fullpipe.grid.run import counted, try_kernel
 from fullpipe.scenario import from_document
 from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Data, Factors, Finding, Row, Size, Trial
+from fullpipe.studies.claim import Claim, Data, Factors, Finding, Row, Size, Trial
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Progress
@@ -159,10 +160,26 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         )
         for world in data.worlds
     ]
-    explain = plan.claim.claim.explain
-    missed = any(not check.met for one in findings for check in one.checks)
-    because = explain(data) if explain is not None and missed else []
-    return Result(plan, data, findings, notes, because)
+    return Result(plan, data, findings, notes, _because(plan.claim.claim, data, findings))
+
+
+def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]:
+    """What the data of each world in which something was missed show of it, each sentence once."""
+    if claim.explain is None:
+        return []
+    said: dict[str, list[str]] = {}
+    for finding in findings:
+        if not all(check.met for check in finding.checks):
+            for sentence in claim.explain(data.of(finding.world)):
+                said.setdefault(sentence, []).append(finding.world)
+    if len(findings) == 1:
+        return list(said)
+    return [f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in said.items()]
+
+
+def _named_worlds(worlds: Sequence[str]) -> str:
+    named = " and ".join(map(world_title, worlds))
+    return named[0].upper() + named[1:]
 
 
 def expected_s(tasks: Iterable[Task]) -> float:

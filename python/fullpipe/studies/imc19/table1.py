@@ -20,6 +20,7 @@ _CUBIC = dict(zip(_together.TABLE_BYTES, (908, 1398, 3987, 1145, 794, 7, 16), st
 _PAPER = {"bbr": ("BBR", _BBR), "cubic": ("CUBIC", _CUBIC)}
 # Orders of magnitude, not digits. Below _FEW the paper's counts are single events, and so may ours be.
 _FACTOR, _FEW = 10.0, 100
+_TICKS = (0, *(10**power for power in range(1, 6)))
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -30,20 +31,22 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
     ]
     frame = pl.concat(frames)
-    paper = pl.DataFrame(
-        [
-            {"controller": name, "scaled_bytes": buffer, "mean": float(count)}
-            for name, counts in (("bbr1", _BBR), ("cubic", _CUBIC))
-            for buffer, count in counts.items()
-        ]
-    )
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
+        paper = pl.DataFrame(
+            [
+                {"controller": name, "scaled_bytes": buffer, "mean": count * _part(part)}
+                for name, counts in (("bbr1", _BBR), ("cubic", _CUBIC))
+                for buffer, count in counts.items()
+            ]
+        )
         x = alt.X(
             "scaled_bytes:Q", title="buffer, bytes", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
         )
-        lines = charts.points(ours, x, "segments sent again", charts.controllers(ours), type="symlog")
+        lines = charts.points(
+            ours, x, "segments sent again", charts.controllers(ours), ticks=_TICKS, type="symlog"
+        )
         theirs = (
             alt.Chart(charts.values(paper))
             .mark_line(strokeDash=[4, 3], strokeWidth=1)
@@ -52,13 +55,24 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.layer(theirs, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "Segments sent again by both", "logarithmic axes; dashed: table 1 of the paper"
+        data,
+        panel,
+        "Segments sent again by both",
+        "logarithmic axes; dashed: table 1 of the paper, by the packets that were sent",
     )
 
 
+def _part(data: Data) -> float:
+    """As many packets, of the paper's, as the rate and the duration allow."""
+    return data.most("rate_mbps") / _together.RATE_MBPS * data.most("seconds") / 60
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:g} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:g} KB"
+
+
 def _judge(data: Data) -> list[Check]:
-    # As many packets, of the paper's, as the rate and the duration allow.
-    part = data.most("rate_mbps") / _together.RATE_MBPS * data.most("seconds") / 60
+    part = _part(data)
     there = sorted(data.runs["scaled_bytes"].unique().to_list())
 
     def again(name: str, buffer: int) -> list[float]:
@@ -69,16 +83,16 @@ def _judge(data: Data) -> list[Check]:
         expected = counts[buffer] * part
         few = counts[buffer] < _FEW
         return within(
-            f"{title} at {buffer:.0e} bytes",
+            f"{title} with {_size(buffer)}",
             again(name, buffer),
-            paper=f"{expected:,.0f}",
+            paper=f"{counts[buffer]:,}" + ("" if part == 1 else f"; of as many packets {expected:,.0f}"),
             least=None if few else expected / _FACTOR,
             most=_FEW * _FACTOR * part if few else expected * _FACTOR,
         )
 
     checks = [
         more(
-            f"BBR over CUBIC at {buffer:.0e} bytes",
+            f"BBR over CUBIC with {_size(buffer)}",
             again("bbr", buffer),
             again("cubic", buffer),
             paper=f"{_BBR[buffer] / _CUBIC[buffer]:.0f} times",
@@ -89,7 +103,7 @@ def _judge(data: Data) -> list[Check]:
     ]
     checks += [
         more(
-            f"BBR at {small:.0e} over {large:.0e} bytes",
+            f"BBR with {_size(small)} over {_size(large)}",
             again("bbr", small),
             again("bbr", large),
             paper=f"{_BBR[small]:,} to {_BBR[large]:,}",

@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
 
@@ -85,27 +86,38 @@ def _together(series: pl.DataFrame) -> float | None:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    return _rates(trial, _BIN_S).select((pl.col("bin") * _BIN_S).alias("time_s"), "flow", "mbps")
+    # Of the flows that there are so far.
+    fair = pl.col("mbps").sum().pow(2) / pl.len() / pl.col("mbps").pow(2).sum()
+    rates = _rates(trial, _BIN_S).with_columns(fair.over("bin").alias("jain"))
+    return rates.select((pl.col("bin") * _BIN_S).alias("time_s"), "flow", "mbps", "jain")
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        return (
+        x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(nice=False))
+        rates = (
             alt.Chart(charts.values(part.series))
             .mark_line(strokeWidth=1.2)
             .encode(
-                x=alt.X("time_s:Q", title="time, s", scale=alt.Scale(nice=False)),
+                x=x,
                 y=alt.Y("mbps:Q", title="throughput, Mbit/s"),
                 color=charts.controllers(part.series, "flow"),
             )
             .properties(width=charts.WIDTH, height=charts.HEIGHT)
         )
+        jain = (
+            alt.Chart(charts.values(part.series.unique("time_s", maintain_order=True)))
+            .mark_line(strokeWidth=1.2, color=theme.QUIET)
+            .encode(x=x, y=alt.Y("jain:Q", title="Jain's index", scale=alt.Scale(domain=[0, 1])))
+            .properties(width=charts.WIDTH, height=70)
+        )
+        return alt.vconcat(rates, jain, spacing=8)
 
     return charts.worlds(
         data,
         panel,
         "Throughputs of five BBR flows sharing a bottleneck",
-        "100 Mbit/s, 10 ms; over half seconds",
+        "100 Mbit/s, 10 ms; over half seconds. Jain's index is of the flows that have begun",
     )
 
 

@@ -17,6 +17,7 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, w
 
 _TOKENS_MBPS = 10.0
 _WITHOUT = "bbr1:lt_bw=0"
+_BIN_S = 0.5
 
 
 def _document(controller: str, seconds: int) -> dict[str, Any]:
@@ -50,15 +51,21 @@ def _measure(trial: Trial) -> Row:
 def _series(trial: Trial) -> pl.DataFrame:
     ends = (
         trial.run.flow_series()
-        .with_columns((pl.col("time_s") / 0.5).floor().alias("bin"))
+        .with_columns((pl.col("time_s") / _BIN_S).floor().alias("bin"))
         .group_by("bin", maintain_order=True)
         .agg(pl.col("delivered_bytes", "retransmits").last())
+        # What is left over at the end is no whole bin.
+        .filter((pl.col("bin") + 1) * _BIN_S <= trial.factors["seconds"])
     )
+
+    def a_second(column: str) -> pl.Expr:
+        return (pl.col(column) - pl.col(column).shift(1).fill_null(0)) / _BIN_S
+
     return ends.select(
-        (pl.col("bin") * 0.5).alias("time_s"),
-        (pl.col("delivered_bytes").diff() * 8e-6 / 0.5).alias("mbps"),
-        (pl.col("retransmits").diff() / 0.5).alias("losses"),
-    ).drop_nulls()
+        (pl.col("bin") * _BIN_S).alias("time_s"),
+        (a_second("delivered_bytes") * 8e-6).alias("mbps"),
+        a_second("retransmits").alias("losses"),
+    )
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:

@@ -1,0 +1,68 @@
+"""What a report says of two worlds: each by its own data, its own criterion, its own count."""
+
+from dataclasses import replace
+
+import polars as pl
+
+from fullpipe.studies import catalogue, page, run
+from fullpipe.studies.claim import Check, Data, Finding, within
+from fullpipe.studies.write import _finding
+
+
+def missed(values: list[float], criterion: float = 10.0, paper: str = "ten") -> Check:
+    return within("speed", values, paper=paper, least=criterion, unit="m/s")
+
+
+def findings(*worlds: str) -> list[Finding]:
+    return [Finding(world, [missed([1.0, 2.0])]) for world in worlds]
+
+
+def because(found: list[Finding]) -> list[str]:
+    built = catalogue.built("queue16.fig4")
+    assert built is not None
+    claim = replace(
+        built.claim, explain=lambda data: ["The same.", f"The mean is {data.mean('x'):g}, {data.worlds[0]}."]
+    )
+    runs = pl.DataFrame({"world": ["sim", "sim", "kernel"], "x": [1.0, 3.0, 10.0]})
+    return run._because(claim, Data(runs, pl.DataFrame()), found)
+
+
+def test_each_world_is_explained_by_its_own_data_and_what_is_the_same_is_said_once() -> None:
+    assert because(findings("sim", "kernel")) == [
+        "Simulation and Linux kernel: The same.",
+        "Simulation: The mean is 2, sim.",
+        "Linux kernel: The mean is 10, kernel.",
+    ]
+
+
+def test_a_world_that_misses_nothing_is_not_explained() -> None:
+    met = Finding("sim", [within("speed", [11.0], paper="ten", least=10.0)])
+    assert because([met, *findings("kernel")]) == [
+        "Linux kernel: The same.",
+        "Linux kernel: The mean is 10, kernel.",
+    ]
+    assert because([met]) == []
+
+
+def test_one_world_needs_no_name() -> None:
+    assert because(findings("sim")) == ["The same.", "The mean is 2, sim."]
+
+
+def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
+    found = [
+        Finding("sim", [missed([20.0, 22.0])]),
+        Finding("kernel", [missed([1.0], 1.0, "ten; a tenth of it")]),
+    ]
+    table = page._checks([_finding(one) for one in found])
+    assert "simulation: at least 10 m/s<br>Linux kernel: at least 1 m/s" in table
+    assert "simulation: ten<br>Linux kernel: ten; a tenth of it" in table
+    assert table.count("n = 2") == 1 and "n = 1" not in table
+    same = page._checks([_finding(one) for one in findings("sim", "kernel")])
+    assert same.count("at least 10 m/s") == 1
+
+
+def test_what_was_not_run_is_not_counted() -> None:
+    result = {"size": "full", "seeds": 10, "repetitions": 3, "version": "1", "at": "now", "id": "p.c"}
+    assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith("10 seeds simulated; ")
+    both = [{"world": "sim"}, {"world": "kernel"}]
+    assert "10 seeds simulated, 3 kernel repetitions; " in page._provenance({**result, "findings": both})
