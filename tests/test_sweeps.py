@@ -238,7 +238,7 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     alone = replace(slow[0], alone=True)
     assert all(engine._fits(slow[number], slow[:number]) for number in range(16))
     assert not engine._fits(slow[16], slow[:16])  # No more than eight a core.
-    middle = [Task("kernel", job(seed, rate="40 Mbit/s")) for seed in (1, 2, 3)]
+    middle = [Task("kernel", job(seed, rate="80 Mbit/s")) for seed in (1, 2, 3)]
     assert middle[0].rate_bps * 3 > 2 * RATE_BPS_A_CORE
     assert engine._fits(middle[1], middle[:1])
     assert not engine._fits(middle[2], middle[:2])
