@@ -252,6 +252,26 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
 
 
+def test_an_estimate_is_how_long_runs_take_side_by_side() -> None:
+    engine = Local(cores=2)
+
+    def kernel_run(rate: str, seconds: int) -> Task:
+        return Task("kernel", job(rate=rate, duration=f"{seconds} s"))
+
+    # All at once, and the shorter ones beside the longest.
+    slow = [kernel_run("2 Mbit/s", 60), *[kernel_run("2 Mbit/s", 7)] * 15]
+    assert engine.takes_s(slow) == 60
+    # One more waits for a place.
+    assert engine.takes_s([*slow, kernel_run("2 Mbit/s", 7)]) == 60
+    assert engine.takes_s([kernel_run("2 Mbit/s", 7)] * 17) == 14
+    # One at a time.
+    assert engine.takes_s([kernel_run("500 Mbit/s", 7)] * 3) == 21
+    # Simulations first: two cores, but none is shorter than itself.
+    assert engine.takes_s(tasks(4), lambda task: 10.0) == 20
+    assert engine.takes_s([*tasks(1), slow[1]], lambda task: 10.0) == 17
+    assert engine.takes_s([]) == 0
+
+
 def test_a_rate_that_changes_counts_with_its_highest() -> None:
     document = {
         "duration": "1 s",

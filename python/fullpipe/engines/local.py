@@ -5,8 +5,10 @@ on time, which their rates tell well enough; its record of lateness has the last
 meanwhile.
 """
 
+import heapq
+import math
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from fullpipe import _native
@@ -32,8 +34,7 @@ class Local:
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task as it ends."""
-        # The longest first, so that none is left over for the end; simulations before all kernel runs.
-        waiting = sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))
+        waiting = self._in_order(tasks)
         cancel = _native.Cancel()
         stop: list[bool] = []
         running: dict[Future[Ended], Task] = {}
@@ -59,6 +60,26 @@ class Local:
             return length * _SIMULATED_COST
         part = max(1 / (RUNS_A_CORE * self._cores), task.rate_bps / (RATE_BPS_A_CORE * self._cores))
         return length * (1.0 if task.alone else min(1.0, part))
+
+    def takes_s(self, tasks: Iterable[Task], simulated_s: Callable[[Task], float] | None = None) -> float:
+        """How long all of them take here; `simulated_s` knows better than `cost` what a simulation takes."""
+        waiting = self._in_order(tasks)
+        simulated = [(simulated_s or self.cost)(task) for task in waiting if task.world == sim.NAME]
+        # No sweep is shorter than its longest run.
+        now_s = max(math.fsum(simulated) / self._cores, max(simulated, default=0.0))
+        del waiting[: len(simulated)]
+        # Kernel runs take as long as they are, each from when there is room for it.
+        running: list[tuple[float, int, Task]] = []
+        while waiting or running:
+            while (chosen := self._next(waiting, [task for _, _, task in running])) is not None:
+                waiting.remove(chosen)
+                heapq.heappush(running, (now_s + chosen.job.alternative.duration_s, len(waiting), chosen))
+            now_s, _, _ = heapq.heappop(running)
+        return now_s
+
+    def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
+        """The longest first, so that none is left over for the end; simulations before all kernel runs."""
+        return sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))
 
     def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
         """The first that may run beside what is running."""

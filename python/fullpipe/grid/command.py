@@ -78,7 +78,7 @@ def plan(
 def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:
     """Prints the cells and how long they take, and runs nothing."""
     if as_json:
-        print(json.dumps(write.plan_as_dict(plan, sum(map(Local().cost, plan.tasks))), indent=2))
+        print(json.dumps(write.plan_as_dict(plan, Local().takes_s(plan.tasks)), indent=2))
         return
     console.print(tables.listing(plan.grid))
-    print(plan.said(plan.tasks, Local()))
+    print(plan.said(plan.tasks))

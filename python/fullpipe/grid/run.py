@@ -70,13 +70,13 @@ class Plan:
         """A cell's kernel runs."""
         return self._tasks(cell, kernel.NAME, self.repetitions)
 
-    def said(self, pending: Sequence[Task], engine: Engine) -> str:
+    def said(self, pending: Sequence[Task]) -> str:
         """What is to be run and how long that takes, in a sentence."""
         by_world = {
             world: [task for task in pending if task.world == world] for world in (sim.NAME, kernel.NAME)
         }
         wall_s = sum(task.job.alternative.duration_s for task in by_world[kernel.NAME])
-        about = minutes(sum(map(engine.cost, pending)))
+        about = minutes(Local().takes_s(pending))
         name = f"{self.grid.name}{', quick' if self.grid.quick else ''}"
         return (
             f"{name}: {counted(len(self.grid.cells), 'cell')}; "
@@ -160,7 +160,7 @@ def carry_out(
             say(note)
         if outcome.found:
             say(f"{outcome.found} runs were found in {folder}")
-        say(plan.said(pending, engine))
+        say(plan.said(pending))
         if any(task.world == kernel.NAME for task in pending):
             try_kernel()
 

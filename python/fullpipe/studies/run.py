@@ -184,10 +184,7 @@ def _named_worlds(worlds: Sequence[str]) -> str:
 
 def expected_s(tasks: Iterable[Task]) -> float:
     """How long runs take on this machine's cores, from the packets that their paths can carry at most."""
-    unique = {task.key: task for task in tasks}.values()
-    local = Local()
-    simulated = sum(_simulated_s(task) for task in unique if task.world == sim.NAME) / sim.cores()
-    return simulated + sum(local.cost(task) for task in unique if task.world == kernel.NAME)
+    return Local().takes_s({task.key: task for task in tasks}.values(), _simulated_s)
 
 
 def _simulated_s(task: Task) -> float:
