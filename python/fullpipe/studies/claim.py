@@ -145,6 +145,11 @@ class Check:
         if self.ours is None:
             return "no value"
         shown = number(self.ours.mean)
+        for digits in range(4, 16):
+            # What misses a limit by little would read as if it met it.
+            if self.met or shown not in self.criterion.split():
+                break
+            shown = number(self.ours.mean, digits)
         if self.ours.half_width is not None and self.ours.count > 1:
             shown += f" ± {number(self.ours.half_width)}"
         return f"{shown} {self.unit}".strip()
@@ -290,12 +295,12 @@ def more(
     return replace(check, met=check.met and check.ours is not None and check.ours.mean > least)
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = 3) -> str:
     """A number with the digits that matter."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    digits = 2 - math.floor(math.log10(abs(value)))
-    shown = f"{value:,.{min(6, max(0, digits))}f}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    shown = f"{value:,.{min(digits + 3, max(0, decimals))}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
