@@ -184,6 +184,12 @@ def told(path: Path, needed: int = 0) -> Iterator[None]:
         yield
     except OSError as error:
         what = error.strerror or str(error)
+        file = next((one for one in path.parents if one.exists() and not one.is_dir()), None)
+        if file is not None:
+            raise SweepError(
+                f"cannot write {path}: {file} is a file, and a folder is needed; name another place, or move "
+                "that file away"
+            ) from None
         if error.errno in _FULL:
             mend = f"free about {max(1, round(needed / 1e6))} MB on the disk of {path.parent}"
         else:
