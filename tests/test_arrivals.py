@@ -128,6 +128,10 @@ def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
         lambda path: LIST.with_columns(pl.lit(None, pl.Int64).alias("bytes")).write_parquet(path),
         lambda path: LIST.with_columns(-pl.col("start_ns") - 1).write_parquet(path),
         lambda path: LIST.with_columns(pl.lit(0, pl.Int64).alias("bytes")).write_parquet(path),
+        lambda path: LIST.with_columns(pl.lit(4_300_000_000 * 10**9).alias("start_ns")).write_parquet(path),
+        lambda path: LIST.with_columns(pl.lit(2**62).alias("pause_ns")).write_parquet(path),
+        lambda path: LIST.with_columns(pl.lit(2**62).alias("bytes")).write_parquet(path),
+        lambda path: LIST.with_columns(pl.col("start_ns").reverse()).write_parquet(path),
     ],
 )
 def test_what_is_no_list_is_said_to_be_none(spoil: object, tmp_path: Path) -> None:
@@ -171,9 +175,10 @@ TRAFFIC = [
 EXPECTED = [(0, 0, 0, 5792), (1, 15_000_000, 0, 700), (0, 500_000_000, 470_000_000, 100)]
 
 
-def classic(traffic: list[tuple[int, bytes]]) -> bytes:
+def classic(traffic: list[tuple[int, bytes]], epoch_s: int = 7) -> bytes:
     records = b"".join(
-        struct.pack("<IIII", 7 + ms // 1000, ms % 1000 * 1000, len(kept), 1500) + kept for ms, kept in traffic
+        struct.pack("<IIII", epoch_s + ms // 1000, ms % 1000 * 1000, len(kept), 1500) + kept
+        for ms, kept in traffic
     )
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 1) + records
 
@@ -196,8 +201,42 @@ def test_a_capture_becomes_a_list(write: object, in_empty_folder: Path) -> None:
     Path("here.pcap").write_bytes(write(TRAFFIC))
     done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("flows.parquet: 2 flows in 3 transfers over 0.5 s")
+    assert done.stdout.startswith("flows.parquet: 2 flows in 3 transfers over 0.51 s, 0.0001")
     assert flow_list.read(Path("flows.parquet")).rows() == EXPECTED
+
+
+def test_one_packet_has_no_rate(in_empty_folder: Path) -> None:
+    Path("here.pcap").write_bytes(classic(TRAFFIC[:1]))
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert done.returncode == 0, done.stderr
+    assert "1 transfers over 0 s;" in done.stdout and "bit/s" not in done.stdout
+
+
+def test_the_rate_is_that_over_the_whole_capture(in_empty_folder: Path) -> None:
+    Path("here.pcap").write_bytes(classic([*TRAFFIC[:1], (1448, packet(3000, 0, 0))]))
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert "over 1.45 s, 8e-06 Gbit/s" in done.stdout
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_time_stamp_decades_away_is_refused(first: bool, in_empty_folder: Path) -> None:
+    begin, rest = classic(TRAFFIC[:1], 7 if first else 1_600_000_000), classic(TRAFFIC[1:], 1_600_000_000)
+    beyond = classic(TRAFFIC[2:3], 4_200_000_000)
+    Path("here.pcap").write_bytes(begin + rest[24:] + beyond[24:])
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "here.pcap" in done.stderr and "within a year" in done.stderr
+    assert not Path("flows.parquet").exists()
+
+
+def test_a_clock_that_goes_back_is_told(in_empty_folder: Path) -> None:
+    back = [TRAFFIC[0], (600, packet(3000, 0, 10)), *TRAFFIC[1:3]]
+    Path("here.pcap").write_bytes(classic(back))
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert done.returncode == 0
+    assert "clock went back: 1 of 3 transfers" in done.stderr and "by up to 585 ms" in done.stderr
+    Path("here.pcap").write_bytes(classic(TRAFFIC))
+    assert command("trace", "flows", "here.pcap", "--out", "flows.parquet").stderr == ""
 
 
 def test_flows_can_be_made_up(in_empty_folder: Path) -> None:

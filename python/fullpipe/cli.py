@@ -557,12 +557,15 @@ def flows(
             raise unfit(option, "needs --synthetic", "leave it out")
     _check_file(out)
     if capture is not None:
-        frame = flow_list.of_capture(capture)
+        frame, lasts_s = flow_list.of_capture(capture)
+        if (note := flow_list.disorder(frame)) is not None:
+            _say(f"fullpipe: {note}")
     else:
         number = count or made_up.FLOWS
-        frame = made_up.draw(flows=number, seconds=duration or made_up.seconds(number), seed=seed)
+        lasts_s = duration or made_up.seconds(number)
+        frame = made_up.draw(flows=number, seconds=lasts_s, seed=seed)
     flow_list.write(frame, out)
-    print(f"{out}: {flow_list.summary(frame)}")
+    print(f"{out}: {flow_list.summary(frame, lasts_s)}")
 
 
 @app.command()
