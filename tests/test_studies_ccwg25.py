@@ -1,6 +1,8 @@
 """The claims of ccwg25: judges against data that must fail, BBRv3 before and after it comes, slowdowns."""
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -8,7 +10,7 @@ import pytest
 
 import fullpipe as fp
 from fullpipe.arrivals import flow_list, models
-from fullpipe.studies import catalogue
+from fullpipe.studies import catalogue, write
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.ccwg25 import _arrivals, _path, latecomer
@@ -312,3 +314,24 @@ def test_a_capture_s_flows_stand_in_for_those_made_up(tmp_path: Any, monkeypatch
         ("0.000000000 s", "500 B"),
         ("0.020000000 s", "700 B"),
     ]
+
+
+def test_the_result_names_the_capture_s_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A hundredth of the arrivals a second: the tiny form's three seconds have all of them.
+    rows = [(flow, 3_000_000 * flow, 0, 20_000) for flow in range(10)]
+    flow_list.write(pl.DataFrame(rows, schema=flow_list.SCHEMA, orient="row"), tmp_path / "mawi.parquet")
+    monkeypatch.setenv(_arrivals.VARIABLE, str(tmp_path / "mawi.parquet"))
+    _arrivals.replayed.cache_clear()
+    _arrivals.source.cache_clear()
+    try:
+        plan, store = Plan(built("short"), Size.TINY, ("sim",), 1, 1), Store(tmp_path)
+        result = running.examine(plan, store, running.carry_out([plan], store))
+    finally:
+        _arrivals.replayed.cache_clear()
+        _arrivals.source.cache_clear()
+    write.claim(result, tmp_path)
+    write.paper(catalogue.study("ccwg25"), tmp_path)
+    (note,) = write.verdicts(tmp_path)["ccwg25.short"]["notes"]
+    content = hashlib.sha256((tmp_path / "mawi.parquet").read_bytes()).hexdigest()
+    assert "mawi.parquet" in note and content[:16] in note
+    assert note in (tmp_path / "report.html").read_text()

@@ -3,15 +3,20 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fullpipe.engines import Engine
     from fullpipe.studies.catalogue import Built, Listed
     from fullpipe.studies.claim import Size
     from fullpipe.studies.run import Plan
+
+# A claim's result as claims.json has it.
+Said: TypeAlias = "dict[str, Any]"
 
 app = typer.Typer(no_args_is_help=True, help="Every figure and table of the papers, one command each.")
 
@@ -32,10 +37,9 @@ def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> N
     """List papers and claims, how long they take here, and their last verdicts."""
     from fullpipe.studies import catalogue, tables
 
-    rows = []
-    for one in catalogue.everything():
-        built = catalogue.built(one.id)
-        rows.append(_row(one, built, out, quick=quick))
+    everything = catalogue.everything()
+    said = _verdicts(everything, out, quick=quick)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -86,9 +90,9 @@ def run(
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
-        rows += [
-            _row(one, catalogue.built(one.id), folder) for one in catalogue.everything() if one.id in names
-        ]
+        ran = [one for one in catalogue.everything() if one.id in names]
+        said = _verdicts(ran, folder)
+        rows += [_row(one, catalogue.built(one.id), said.get(one.id)) for one in ran]
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
@@ -110,17 +114,20 @@ def claims(
     """The verdict table over all claims, in Markdown, from the last runs' claims.json."""
     from fullpipe.studies import catalogue, tables
 
-    rows = [_row(one, catalogue.built(one.id), out, timed=False) for one in catalogue.everything()]
-    said = tables.markdown(rows)
+    everything = catalogue.everything()
+    said = _verdicts(everything, out)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
+    table = tables.markdown(rows)
     if write is None:
-        print(said, end="")
+        print(table, end="")
     else:
-        write.write_text(said, encoding="utf-8")
+        write.write_text(table, encoding="utf-8")
         _say(f"Claims: {write}")
     if gallery is not None:
         from fullpipe.studies import gallery as pictures
 
-        pictures.save(gallery, [(study, _found(out, study.name)) for study in catalogue.papers()])
+        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+        pictures.save(gallery, folders, _complain)
         _say(f"Gallery: {gallery}")
 
 
@@ -154,7 +161,7 @@ def _carry_out(
         for note in result.notes:
             _say(f"fullpipe: {plan.claim.id}: {note}")
     with errors.status("Writing the report"):
-        report = write.paper(study, folder)
+        report = write.paper(study, folder, _complain)
     _say(f"Report: {report}")
     return len(outcome.failed)
 
@@ -213,15 +220,24 @@ def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
     return alone / paper if (alone / paper / "claims.json").is_file() else alone
 
 
+def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Said]":
+    """The last results of claims, by claim."""
+    from fullpipe.studies import write
+
+    found: dict[str, Said] = {}
+    # A folder that is named may be that of every paper; it is read, and complained of, once.
+    for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
+        found |= write.verdicts(folder, _complain)
+    return found
+
+
 def _row(
-    one: "Listed", built: "Built | None", out: Path | None, *, quick: bool = False, timed: bool = True
+    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False, timed: bool = True
 ) -> dict[str, object]:
     """What there is to say of a claim: its worlds, the time it takes, its last verdicts."""
     from fullpipe.studies import run as running
-    from fullpipe.studies import write
     from fullpipe.studies.claim import Size, Verdict
 
-    said = write.verdicts(_found(out, one.paper, quick=quick)).get(one.id)
     findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
     times: dict[str, float] = {}
     if built is not None and timed:
@@ -245,6 +261,10 @@ def _row(
         },
         "size": said["size"] if said else None,
     }
+
+
+def _complain(sentence: str) -> None:
+    _say(f"fullpipe: {sentence}")
 
 
 def _say(line: str) -> None:

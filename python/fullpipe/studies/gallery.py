@@ -1,6 +1,6 @@
 """The gallery: a document with every claim's figure, verdict and command, small pictures beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fullpipe.figures import theme
@@ -18,18 +18,24 @@ edited by hand. The reports in `out/` have the same figures interactive, with ev
 """
 
 
-def save(document: Path, folders: Sequence[tuple[Study, Path]]) -> None:
-    """Writes the document, and the pictures into a folder beside it that is named after it."""
+def save(
+    document: Path,
+    folders: Sequence[tuple[Study, Path]],
+    say: Callable[[str], None] = lambda _line: None,
+) -> None:
+    """Writes the document, and the pictures into a folder beside it that is named after it.
+
+    `say` is told what was left out.
+    """
     import vl_convert
 
     pictures = document.with_suffix("")
     parts = [_HEAD]
     for study, folder in folders:
-        results = [one for one in loaded(study, folder) if one["spec"] is not None]
+        results = [(one.said, one.svg) for one in loaded(study, folder, say) if one.svg is not None]
         if results:
             parts.append(f"## {study.paper.title}\n\n{study.paper.cite}.\n")
-        for one in results:
-            svg = (folder / "figures" / f"{one['name']}.svg").read_text(encoding="utf-8")
+        for one, svg in results:
             picture = pictures / f"{study.name}-{one['name']}.png"
             write(picture, vl_convert.svg_to_png(svg, scale=_SCALE))
             shown = picture.relative_to(document.parent).as_posix()

@@ -7,24 +7,56 @@
     DIR/results/CLAIM.NAME           what else a claim writes, e.g. the rules of a tree
     DIR/claims.json, report.html     all claims of the paper that were run into this folder
 
-The last line is made from the results, so that a claim may be run alone.
+The last line is made from the results, so that a claim may be run alone. What is read back may be damaged:
+it is then left out and told, with the command that makes it anew.
 """
 
 import json
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
 from fullpipe.figures import theme
 from fullpipe.studies import page
-from fullpipe.studies.catalogue import Study
+from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.claim import Check, Finding, Verdict
 from fullpipe.studies.run import Result
-from fullpipe.sweeps.store import write
+from fullpipe.sweeps.store import told, write
 
 _PNG_SCALE = 2
+
+# What files of results have, as far as pages and tables need it: a type, or those of the parts.
+_CHECK = {**dict.fromkeys(("what", "paper", "criterion", "kind", "said"), str), "met": bool, "count": int}
+_FINDING = {"world": str, "verdict": str, "reason": str, "checks": [_CHECK]}
+_SAID = {
+    **dict.fromkeys(("id", "name", "title", "source", "says", "question", "method", "prediction"), str),
+    **dict.fromkeys(("look_at", "size", "version", "at"), str),
+    **dict.fromkeys(("seeds", "repetitions"), int),
+    **{name: [str] for name in ("worlds", "because", "notes")},
+    "findings": [_FINDING],
+}
+# A column of the runs by which a claim says what they depend on besides their scenarios.
+_SOURCE = "source"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A claim's result as it was written: what `claims.json` says of it, the figure as Vega-Lite and as SVG.
+
+    Without runs there is no figure.
+    """
+
+    said: dict[str, Any]
+    spec: dict[str, Any] | None
+    svg: str | None
+
+
+class _Damaged(ValueError):
+    """A file is not what was written; `str()` says in which respect."""
 
 
 def claim(result: Result, folder: Path) -> None:
@@ -32,11 +64,12 @@ def claim(result: Result, folder: Path) -> None:
     import vl_convert
 
     built, data = result.plan.claim, result.data
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    if data.runs.height:
-        data.runs.write_parquet(folder / "data" / f"{built.name}.parquet")
-    if data.series.height:
-        data.series.write_parquet(folder / "data" / f"{built.name}.series.parquet")
+    for suffix, frame in (("", data.runs), (".series", data.series)):
+        path = folder / "data" / f"{built.name}{suffix}.parquet"
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if frame.height:
+                frame.write_parquet(path)
     spec: dict[str, Any] | None = None
     if data.runs.height:
         spec = built.claim.figure(data).configure(**theme.config()).to_dict()
@@ -51,38 +84,107 @@ def claim(result: Result, folder: Path) -> None:
     write(folder / "results" / f"{built.name}.json", json.dumps(about, indent=1).encode())
 
 
-def paper(study: Study, folder: Path) -> Path:
-    """What all claims of a paper found; returns the report."""
-    results = loaded(study, folder)
-    said = [{name: value for name, value in one.items() if name != "spec"} for one in results]
-    write(folder / "claims.json", json.dumps({"paper": study.name, "claims": said}, indent=1).encode())
+def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Path:
+    """What all claims of a paper found; returns the report. `say` is told what was left out."""
+    results = loaded(study, folder, say)
+    about = {"paper": study.name, "claims": [one.said for one in results]}
+    write(folder / "claims.json", json.dumps(about, indent=1).encode())
     report = folder / "report.html"
-    svgs = {
-        one["name"]: (folder / "figures" / f"{one['name']}.svg").read_text(encoding="utf-8")
-        for one in results
-        if one["spec"] is not None
-    }
-    write(report, page.html(study, results, svgs).encode())
+    svgs = {one.said["name"]: one.svg for one in results if one.svg is not None}
+    write(report, page.html(study, [{**one.said, "spec": one.spec} for one in results], svgs).encode())
     return report
 
 
-def loaded(study: Study, folder: Path) -> list[dict[str, Any]]:
-    """The results that there are in a folder, in the order of the claims."""
+def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> list[Loaded]:
+    """The results that there are in a folder, in the order of the claims. `say` is told what was left out."""
     found = []
     for built in study.claims:
         path = folder / "results" / f"{built.name}.json"
-        if path.is_file():
-            found.append(json.loads(path.read_text(encoding="utf-8")))
+        try:
+            found.append(_load(built, path, folder / "figures" / f"{built.name}.svg"))
+        except FileNotFoundError:
+            continue
+        except _Damaged as error:
+            say(f"{error}; {built.id} is left out; {_anew(built.id, folder)}")
     return found
 
 
-def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
-    """What `claims.json` in a folder says: results by claim, nothing where there is none."""
+def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> dict[str, dict[str, Any]]:
+    """What `claims.json` in a folder says: results by claim, nothing where there is none.
+
+    `say` is told what was left out.
+    """
+    path = folder / "claims.json"
     try:
-        said = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-        return {one["id"]: one for one in said["claims"]}
-    except (OSError, ValueError, KeyError):
+        said = _read(path)
+        _expect(path, said, {"paper": str, "claims": list})
+    except FileNotFoundError:
         return {}
+    except _Damaged as error:
+        say(f"{error}; its verdicts are left out; {_anew('PAPER.CLAIM', folder)}, whichever claim it is of")
+        return {}
+    found = {}
+    for number, one in enumerate(said["claims"]):
+        try:
+            _expect(path, one, _SAID, f"claims[{number}]")
+            found[one["id"]] = one
+        except _Damaged as error:
+            name = one["id"] if isinstance(one, dict) and isinstance(one.get("id"), str) else None
+            anew = _anew(name or f"{said['paper']}.CLAIM", folder)
+            say(f"{error}; the verdict of {name or 'that claim'} is left out; {anew}")
+    return found
+
+
+def _load(built: Built, path: Path, figure: Path) -> Loaded:
+    said = _read(path)
+    _expect(path, said, _SAID)
+    if said["id"] != built.id or said["name"] != built.name:
+        raise _Damaged(f"{path} is damaged: it is the result of {said['id']}")
+    if "spec" not in said or not isinstance(said["spec"], dict | None):
+        raise _Damaged(f"{path} is damaged: spec is missing or not what it should be")
+    spec = said.pop("spec")
+    if spec is None:
+        return Loaded(said, None, None)
+    try:
+        svg = figure.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _Damaged(f"{figure} is missing") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Damaged(f"{figure} cannot be read: {error}") from None
+    if not (svg.startswith("<svg") and svg.rstrip().endswith("</svg>")):
+        raise _Damaged(f"{figure} is damaged: it is no whole SVG")
+    return Loaded(said, spec, svg)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _Damaged(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise _Damaged(f"{path} is damaged: no JSON ({error})") from None
+
+
+def _expect(path: Path, value: object, shape: Any, at: str = "") -> None:
+    """Raises `_Damaged` unless a value has that shape."""
+    if isinstance(shape, dict) and isinstance(value, dict):
+        for name, inner in shape.items():
+            where = f"{at}.{name}" if at else name
+            if name not in value:
+                raise _Damaged(f"{path} is damaged: {where} is missing")
+            _expect(path, value[name], inner, where)
+    elif isinstance(shape, list) and isinstance(value, list):
+        for number, one in enumerate(value):
+            _expect(path, one, shape[0], f"{at}[{number}]")
+    elif not isinstance(value, shape if isinstance(shape, type) else type(shape)):
+        raise _Damaged(f"{path} is damaged: {at or 'the whole'} is not what it should be")
+
+
+def _anew(name: str, folder: Path) -> str:
+    command = shlex.join(["fullpipe", "study", "run", name, "--out", str(folder)])
+    return f"`{command}` (with --quick if it was so) makes it anew"
 
 
 def _about(result: Result) -> dict[str, Any]:
@@ -107,8 +209,17 @@ def _about(result: Result) -> dict[str, Any]:
         "waiting": plan.waiting,
         "findings": [_finding(one) for one in result.findings] if plan.waiting is None else _waiting(result),
         "because": list(result.because),
-        "notes": list(result.notes),
+        "notes": [*result.notes, *_sources(result)],
     }
+
+
+def _sources(result: Result) -> list[str]:
+    """What the runs depend on besides their scenarios, in words."""
+    runs = result.data.runs
+    named = (
+        runs[_SOURCE].drop_nulls().unique(maintain_order=True).to_list() if _SOURCE in runs.columns else []
+    )
+    return [f"Source: {one}." for one in named]
 
 
 def _waiting(result: Result) -> list[dict[str, Any]]:

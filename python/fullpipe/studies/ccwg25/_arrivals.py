@@ -7,6 +7,7 @@ RTTmin, and besides its packets' time on the link. SRPT's transfers come to the 
 receiver, with the same delays.
 """
 
+import hashlib
 import os
 from bisect import bisect
 from functools import cache
@@ -27,6 +28,16 @@ SMALL_BYTES, LARGE_BYTES = synthetic.SMALL_BYTES, synthetic.LARGE_BYTES
 _MOVED_S = 1.0
 # Sizes at which the figure's bins begin.
 _BINS = [10 ** (power / 3) for power in range(6, 31)]
+
+
+@cache
+def source() -> str:
+    """Where the flows come from, in words: the list's file and what is in it, or that they are made up."""
+    file = os.environ.get(VARIABLE)
+    if not file:
+        return f"flows made up ({synthetic.__name__}), {VARIABLE} is not set"
+    content = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    return f"flow list {Path(file).name} ({VARIABLE}; SHA-256 {content[:16]})"
 
 
 @cache

@@ -56,6 +56,7 @@ def _measure(trial: Trial) -> Row:
     small = flows.filter(pl.col("bytes") < _arrivals.SMALL_BYTES)
     queue = _path.queue(trial, _RTT_MS, trial.factors["seconds"] / 6)
     return {
+        "source": _arrivals.source(),
         "slowdown": take.mean(flows, "slowdown"),
         "small_slowdown": take.mean(small, "slowdown"),
         "p99_slowdown": take.quantile(flows, "slowdown", 0.99),
