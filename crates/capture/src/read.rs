@@ -94,6 +94,9 @@ impl Walk {
             }
             PcapBlockOwned::Legacy(packet) => {
                 let interface = self.described(0)?;
+                if u64::from(packet.ts_usec) >= interface.a_second {
+                    return Err(CaptureError::Damaged { records });
+                }
                 let fraction = u128::from(packet.ts_usec) * NANOS / u128::from(interface.a_second);
                 self.packet(interface, u128::from(packet.ts_sec) * NANOS + fraction, packet.data)
             }

@@ -138,6 +138,13 @@ fn an_absurd_length_is_refused_without_memory_for_it() {
 }
 
 #[test]
+fn a_fraction_of_a_whole_second_is_damage() {
+    let file = |micros| classic(Order::Little, MICROS, 1, &[(1, 0), (2, micros)]);
+    assert!(read(&file(999_999)[..]).is_ok());
+    assert!(sentence(&file(1_000_000)).contains("is damaged"));
+}
+
+#[test]
 fn an_unknown_link_type_and_what_is_missing_are_named() {
     assert!(sentence(&classic(Order::Little, MICROS, 105, &[(0, 0)])).contains("link type is 105"));
     let mut strange = next_generation(Order::Little, 6, &[0]);
