@@ -85,7 +85,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "BBRv1: peak of a probe, direction",
             at("peak_rtts", "bbr1"),
-            paper="estimated bandwidth times 1.25 builds a queue",
+            paper="estimated bandwidth · 1.25",
             least=0.1,
             most=0.6,
             unit="RTTmin",
@@ -94,7 +94,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "BBRv1: peak of a probe",
             at("peak_rtts", "bbr1"),
-            paper="peaks of BBRv3 not present to that extent: 1.25 for one RTTmin",
+            paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
             least=0.15,
             most=0.35,
             unit="RTTmin",
@@ -102,7 +102,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "BBRv1: length of a probe",
             at("up_rtts", "bbr1"),
-            paper="one RTTmin",
+            paper="queue16: each phase normally lasts for the estimated RTprop",
             least=0.8,
             most=1.6,
             unit="RTTmin",

@@ -72,7 +72,7 @@ def _judge(data: Data) -> list[Check]:
             within(
                 f"{name}: estimate without jitter",
                 at("estimate", name, 0),
-                paper="without jitter the effect vanishes",
+                paper="claims list: without jitter the effect vanishes",
                 least=0.98,
                 most=1.01,
                 unit="of the rate",

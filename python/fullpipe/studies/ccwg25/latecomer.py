@@ -104,7 +104,7 @@ def _judge(data: Data) -> list[Check]:
             within(
                 f"{name}: time until shares stay fair, over all buffers, direction",
                 waits,
-                paper="long convergence time: far more than the few rounds of a start",
+                paper="long convergence time",
                 least=100 * _RTT_MS / 1e3,
                 unit="s",
                 shape=True,

@@ -4,7 +4,8 @@ Question: which of two flows that share a bottleneck prevails, the one with the 
 the long?
 Method: a flow with 10 ms beside one with 20, 50 or 100 ms of the same controller for 60 s on 100 Mbit/s,
 with buffers of 1 to 8 BDP of the longer; shares from 10 s on.
-Prediction: with BBR the flow with the longer RTTmin has more than its share, and the more the longer it is.
+Prediction: with BBR the flow with the longer RTTmin has more than its share, and the more the longer it is;
+half as much again as the other, as a number of ours.
 """
 
 from typing import Any
@@ -74,7 +75,7 @@ def _judge(data: Data) -> list[Check]:
             within(
                 f"{name}: share of the longer, over all paths",
                 every,
-                paper="large RTTmin flows prevail: by half as much again as the other",
+                paper="large RTTmin flows prevail",
                 least=0.6,
             ),
             more(

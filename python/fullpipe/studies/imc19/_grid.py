@@ -40,6 +40,9 @@ def document(
     """One controller alone on one path. Claims that ask for the same path share its run.
 
     `inherited` is the threshold at which CUBIC's slow start ends because an earlier run left it, in segments.
+    Our CUBIC takes one, as the module's parameter of that name, without HyStart only. Linux runs HyStart
+    below a threshold from its cache too (tcp_metrics.c, tcp_cubic.c), where it may end slow start sooner, not
+    later: anywhere from 16 segments, its least window, up to the threshold.
     """
     path = {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"}
     if inherited and controller == "cubic":

@@ -6,8 +6,8 @@ formula (2) of the paper: by how many per cent of CUBIC's time BBR is sooner.
 Prediction: BBR is sooner in shallow buffers; CUBIC in deep ones where the BDP is small; BBR nearly everywhere
 when there are only 10 MB to send.
 
-Beside it, and not judged, CUBIC starts with the slow-start threshold that a run on another path left: see
-figure 5(b).
+Beside it, and not judged, CUBIC starts with the slow-start threshold that a run on another path left, and
+without HyStart: see figure 5(b).
 """
 
 from typing import Any
@@ -89,7 +89,7 @@ def _judge(data: Data) -> list[Check]:
     small = deep & (pl.col("bdp_kb") <= _grid.DEEP_KB / 10)
     ended = data.runs.select(pl.col("completion_ms").is_not_null().cast(pl.Float64).mean()).item()
     return [
-        within("Flows that ended", ended, paper="all", least=1, unit="of flows"),
+        within("Flows that ended", ended, paper="completion times on every path", least=1, unit="of flows"),
         within(
             "100 MB, 100 KB of buffer: paths on which BBR is sooner",
             sooner(True, _LARGE_MB, shallow),

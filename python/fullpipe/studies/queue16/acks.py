@@ -76,7 +76,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "goodput with two BDP, each ACK at once",
             at(_TWO, 0),
-            paper="the link's rate",
+            paper="continue sending smoothly at the estimated delivery rate",
             least=90,
             unit="Mbit/s",
             shape=True,

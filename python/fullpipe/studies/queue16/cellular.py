@@ -5,13 +5,14 @@ shows demand?
 Method: one BBR flow with peak gains of 1.05 to 1.25 and one of CUBIC, 60 ms, for 60 s: on a radio that
 reviews its grant each second and goes from 10 to 50 Mbit/s in five steps, one up when a packet has waited
 longer than 12 ms, one down when it was idle for half of the time; and on a delivery trace between 1.2 and
-14.4 Mbit/s, which asks for no demand. The radio's rule and numbers are Fullpipe's own, for the paper
-names none. Goodput in the last third. A gain g builds a queue of g - 1 round trips, so those below 1 +
-12/60 are stuck.
+14.4 Mbit/s, which asks for no demand. The radio's rule and numbers are Fullpipe's own, for the paper names
+none. Goodput in the last third, over what the trace carries in that third. A gain g builds a queue of g - 1
+round trips, so those below 1 + 12/60 are stuck.
 Prediction: gains of 1.15 and less stay near the grant that Startup earned, 1.25 climbs to the highest; on
 the trace the gain makes little difference, and BBR is as fast as CUBIC.
 """
 
+from bisect import bisect_right
 from typing import Any
 
 import altair as alt
@@ -55,12 +56,22 @@ def _document(controller: str, link: str, seconds: int) -> dict[str, Any]:
     }
 
 
+def _carried_mbps(begin_s: float, end_s: float) -> float:
+    """The trace's mean rate between two times of a run: it repeats after its last opportunity."""
+    times = trace.opportunities_ms()
+    rounds, at = zip(*(divmod(round(1e3 * one), times[-1]) for one in (begin_s, end_s)), strict=True)
+    passed = [count * len(times) + bisect_right(times, rest) for count, rest in zip(rounds, at, strict=True)]
+    return (passed[1] - passed[0]) * 1500 * 8e-6 / (end_s - begin_s)
+
+
 def _measure(trial: Trial) -> Row:
     last_third = trial.factors["seconds"] * 2 / 3
     frame = take.samples(trial.run, after_s=last_third)
     queue = take.link(trial.run, _QUEUE[trial.factors["link"]], after_s=last_third)
     goodput = take.delivered_mbps(frame)
-    most = trace.mean_mbps() if trial.factors["link"] == _TRACE else _RATES_MBPS[-1]
+    most = _RATES_MBPS[-1]
+    if trial.factors["link"] == _TRACE:
+        most = _carried_mbps(last_third, trial.factors["seconds"])
     return {
         "goodput_mbps": goodput,
         "of_most": take.ratio(goodput, most * take.payload_share(trial)),
@@ -134,9 +145,9 @@ def _judge(data: Data) -> list[Check]:
             for link in (_RADIO, _TRACE)
         ),
         within(
-            "peak gain 1.25 on the trace, of its mean rate",
+            "peak gain 1.25 on the trace, of its mean rate in that time",
             of("of_most", highest, _TRACE),
-            paper="not stuck",
+            paper="no degradation on any network",
             least=0.7,
             shape=True,
         ),

@@ -8,8 +8,12 @@ Prediction: BBR's RTT does not depend on the buffer, CUBIC's grows linearly with
 SYN is not answered in time.
 
 The figure is of the steady state, and so the runs take an hour: what eight Startups leave in a deep buffer
-needs many minutes to drain at this rate. "Independent" is held to a factor of 1.5 either way, where the
-buffer grows by one of 30.
+needs many minutes to drain at this rate. "Independent" is held to a factor of 1.5, where the buffer grows by
+one of 30. It is judged over every buffer that has room for BBR's least windows since it was seen that the
+first and the last of them alone passed over two runs with the one between.
+
+SYNs that time out are half of the claim, and only the deepest buffer has them. The kernel world has no time
+for that one, so that its verdict is about RTTs alone; there CUBIC's is to be twice BBR's at least.
 """
 
 from typing import Any
@@ -18,7 +22,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 _RATE_BPS = 128e3
 _RTT_MS = 40.0
@@ -58,6 +62,7 @@ def _measure(trial: Trial) -> Row:
     start_s = late["start_ns"] / 1e9
     # A flow has samples from its connection on.
     series = trial.run.flow_series()
+    bulk, queue = series.filter(series["flow"] != "late"), take.link(trial.run)
     first = take.least(series.filter(series["flow"] == "late"), "time_s")
     return {
         "rtt_ms": rtt_ms,
@@ -65,6 +70,8 @@ def _measure(trial: Trial) -> Row:
         "connect_s": None if first is None else first - start_s,
         "timed_out": float(first is None or first - start_s > _SYN_TIMEOUT_S),
         "waited_s": seconds - start_s,
+        "last_drop_s": take.most(queue.filter(pl.col("dropped_packets").diff() > 0), "time_s"),
+        "startup_s": take.most(bulk.filter(pl.col("phase") == "startup"), "time_s"),
     }
 
 
@@ -100,16 +107,19 @@ def _judge(data: Data) -> list[Check]:
         return data.values("rtt_ms", controller=controller, buffer_kb=buffer)
 
     # A smaller buffer drops what BBR keeps in flight at the least.
-    ample = next((one for one in buffers if one * 1e3 >= _LEAST_BYTES), small)
+    roomy = [one for one in buffers if one * 1e3 >= _LEAST_BYTES] or [small]
+    ample = roomy[0]
+    # BBR's in each of these, run by run.
+    bbr = [row for row in zip(*(rtts("bbr1", one) for one in roomy), strict=False) if min(row) > 0]
     growth = (deep * 8e6 / _RATE_BPS + _RTT_MS) / (ample * 8e6 / _RATE_BPS + _RTT_MS)
     checks = [
-        more(
-            f"BBR's RTT at {deep} KB over that at {ample} KB",
-            rtts("bbr1", deep),
-            rtts("bbr1", ample),
+        within(
+            f"BBR's RTT over buffers of {ample} to {deep} KB, the longest over the shortest",
+            [max(row) / min(row) for row in bbr],
             paper="independent of buffer size",
-            least=0.67,
             most=1.5,
+            unit="times",
+            shape=True,
         ),
         more(
             f"CUBIC's RTT at {deep} KB over that at {ample} KB, as a part of linear growth",
@@ -124,11 +134,12 @@ def _judge(data: Data) -> list[Check]:
             rtts("cubic", deep),
             rtts("bbr1", deep),
             paper="CUBIC always fills the buffer",
-            least=deep / ample / 4,
+            least=max(2.0, deep / ample / 4),
         ),
         within(
-            f"BBR's RTT at {deep} KB over that of four packets a flow, its least window",
-            [value / _LEAST_MS for value in rtts("bbr1", deep)],
+            f"BBR's longest RTT over buffers of {ample} to {deep} KB over that of four packets a flow, its "
+            "least window",
+            [max(row) / _LEAST_MS for row in bbr],
             paper="the queue near its minimum",
             most=1.5,
             unit="times",
@@ -154,13 +165,38 @@ def _judge(data: Data) -> list[Check]:
             within(
                 "SYNs that time out behind BBR in the deepest buffer",
                 data.values("timed_out", controller="bbr1", buffer_kb=_DEEP_KB),
-                paper="none",
+                paper="claims list: not behind BBR",
                 most=0.0,
                 unit="of runs",
                 shape=True,
             ),
         ]
     return checks
+
+
+def _explain(data: Data) -> list[str]:
+    if not {"startup_s", "last_drop_s"} <= set(data.runs.columns):
+        return []
+    begins_s = _STEADY * data.most("seconds")
+    said = []
+    for buffer in sorted(data.runs["buffer_kb"].unique().to_list()):
+        here = pl.col("world") == "sim", pl.col("controller") == "bbr1", pl.col("buffer_kb") == buffer
+        runs = data.runs.filter(*here).drop_nulls(("startup_s", "last_drop_s"))
+        late = runs.filter(pl.col("startup_s") > begins_s)
+        if late.height:
+            apart = late.select((pl.col("startup_s") - pl.col("last_drop_s")).abs().max()).item()
+            said.append(
+                f"In {buffer} KB BBR's flows leave Startup one after another, the last of them "
+                f"{_range(runs, 'startup_s')} s after the start of the run, and until then the buffer "
+                f"overflows: in {late.height} of {runs.height} runs past the {number(begins_s)} s from which "
+                f"the median is taken, which there is {_range(late, 'rtt_ms')} ms. In these the last drop is "
+                f"within {number(apart)} s of the last Startup's end."
+            )
+    return said
+
+
+def _range(frame: pl.DataFrame, column: str) -> str:
+    return f"{number(take.least(frame, column) or 0.0)} to {number(take.most(frame, column) or 0.0)}"
 
 
 CLAIM = Claim(
@@ -184,5 +220,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the flat line and the straight one: both axes are logarithmic.",
+    explain=_explain,
+    look_at="Look for the flat line and the straight one: both axes are logarithmic. The kernel world stops "
+    "at 300 KB, where no SYN times out yet: that half of the claim is not checked there.",
 )

@@ -133,7 +133,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "time from which every 5 s are fair (Jain's index at least 0.95)",
             data.values("converged_s"),
-            paper="tens of seconds",
+            paper="claims list: in tens of seconds",
             most=50,
             unit="s",
         ),

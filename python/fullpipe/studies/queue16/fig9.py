@@ -57,7 +57,6 @@ def _measure(trial: Trial) -> Row:
     return {
         "rtt_ms": take.median(frame, "srtt_ms"),
         "goodput_mbps": take.goodput_mbps(trial.run),
-        "rebuffer_ms": take.flow(trial.run)["rebuffer_ms"],
     }
 
 

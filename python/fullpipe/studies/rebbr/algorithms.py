@@ -2,8 +2,9 @@
 
 Question: is it CUBIC that gives way under loss, or every algorithm that takes loss for congestion?
 Method: the sweep of figure 4 with Vegas and NewReno (our Reno, which recovers with SACK).
-Prediction: NewReno gives way no later than CUBIC, whose window grows back faster on a path of this length.
-Vegas, which watches delay but still halves on loss, gives way too.
+Prediction: The paper plans this and gives no result; the prediction is ours. NewReno gives way no later than
+CUBIC, whose window grows back faster on a path of this length. Vegas, which watches delay but still halves on
+loss, gives way too.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more

@@ -3,8 +3,9 @@
 Question: how do BBR and CUBIC follow a link whose rate changes all the time, with and without loss?
 Method: one flow for 60 s over a synthetic trace between 1.2 and 14.4 Mbit/s (see scenarios/cellular.toml),
 100 ms, Mahimahi's unlimited queue; random loss of none, 0.1 and 1 %. The short form runs 30 s.
-Prediction: without loss CUBIC fills the link at the price of seconds of queue, BBR keeps close to its rate
-with a fraction of the delay; with 1 % of loss CUBIC falls behind.
+Prediction: The paper plans this and gives no result; the prediction is ours. Without loss CUBIC fills the
+link at the price of seconds of queue, BBR keeps close to its rate with a fraction of the delay; with 1 % of
+loss CUBIC falls behind.
 """
 
 from typing import Any

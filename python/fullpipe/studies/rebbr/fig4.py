@@ -47,7 +47,7 @@ def _judge(data: Data) -> list[Check]:
         within(
             "BBR at 5 % over its ceiling",
             data.values("of_ceiling", controller="bbr1", loss_pct=5),
-            paper="most of the rate to far higher loss",
+            paper="claims list: keeps most of the rate to far higher loss",
             least=0.8,
         ),
     ]

@@ -2,8 +2,9 @@
 
 Question: how does the rate of the bottleneck affect the comparison?
 Method: the sweep of figure 4 at 1 and at 100 Mbit/s.
-Prediction: a pipe of eight packets needs no large window, so CUBIC gives way at 1 Mbit/s only at a loss a
-hundred times higher than at 100 Mbit/s or more; BBR is ahead there too, from then on.
+Prediction: The paper plans this and gives no result; the prediction is ours. A pipe of eight packets needs no
+large window, so CUBIC gives way at 1 Mbit/s only at a loss a hundred times higher than at 100 Mbit/s or more;
+BBR is ahead there too, from then on.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more, within
