@@ -13,9 +13,10 @@ from conftest import command
 from fullpipe import _native
 from fullpipe.engines import Done, Ended
 from fullpipe.errors import ScenarioError
-from fullpipe.studies import catalogue, gallery, run, tables, write
+from fullpipe.studies import catalogue, gallery, run, tables, trace, write
 from fullpipe.studies.catalogue import Built, Listed
 from fullpipe.studies.claim import Check, Data, Finding, Grid, Size, Verdict, more, within
+from fullpipe.studies.queue16 import cellular as cellular_claim
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.task import Task
 from fullpipe.worlds import sim
@@ -323,6 +324,7 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig8", "of_ceiling", {"controller": "bbr1", "loss_pct": 50}, 0.9, Verdict.NOT),
     ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 3000}, 180e3, Verdict.NOT),
     ("fig10", "rtt_ms", {"controller": "cubic", "buffer_kb": 3000}, 6e3, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 300}, 9e3, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "bbr1", "buffer_kb": 3000}, 1.0, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "cubic", "buffer_kb": 3000}, 0.0, Verdict.NOT),
     ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.15", "link": "radio"}, 0.9, Verdict.NOT),
@@ -348,6 +350,8 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("policer", "loss", {"controller": "bbr1"}, 0.5, Verdict.NOT),
     ("policer", "loss", {"controller": "bbr1:lt_bw=0"}, 0.011, Verdict.NOT),
     ("coexist", "bbr_share", {"buffer_bdp": 16}, 0.95, Verdict.NOT),
+    # The mean over the moderate buffers would still be fair.
+    ("coexist", "bbr_share", {"buffer_bdp": 1}, 0.88, Verdict.NOT),
     ("coexist", "bbr_share", {"buffer_bdp": 1}, 1.5, Verdict.NOT),
     ("startup", "rounds", {"rate_bps": 1e11}, 80.0, Verdict.NOT),
     ("probertt", "probe_bw", {}, 0.5, Verdict.NOT),
@@ -380,6 +384,44 @@ def test_a_judge_does_not_pass(
     finding = judged(name, pl.DataFrame(rows, infer_schema_length=None))
     assert finding.verdict is best, (finding.verdict, finding.checks)
     assert "where" in finding.reason
+
+
+def test_where_shares_are_opposite_their_mean_is_not_fair() -> None:
+    shares = {1: 0.95, 2: 0.95, 3: 0.05, 4: 0.05, 8: 0.2, 16: 0.2}
+    rows = grid_rows("queue16.coexist", lambda one: {"bbr_share": shares.get(one["buffer_bdp"], 0.5)})
+    assert judged("queue16.coexist", pl.DataFrame(rows)).verdict is Verdict.NOT
+
+
+def test_without_deep_buffers_too_cubic_is_above_bbr_on_a_slow_link() -> None:
+    rows = pl.DataFrame(grid_rows("queue16.fig10", fig10)).filter(pl.col("buffer_kb").is_in([100, 300]))
+    assert judged("queue16.fig10", rows).verdict is Verdict.REPRODUCED
+    bbr = pl.when(pl.col("controller") == "bbr1").then(19_500.0).otherwise(pl.col("rtt_ms"))
+    assert judged("queue16.fig10", rows.with_columns(bbr.alias("rtt_ms"))).verdict is Verdict.NOT
+
+
+def test_a_trace_carries_what_falls_into_the_time() -> None:
+    times = trace.opportunities_ms()
+    assert cellular_claim._carried_mbps(0, times[-1] / 1e3) == pytest.approx(trace.mean_mbps())
+    again = [turn * times[-1] + time for turn in range(3) for time in times]
+    within_it = sum(40_000 < time <= 60_000 for time in again)
+    assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
+
+
+@pytest.mark.parametrize("name", ["queue16.coexist", "ccwg25.cubic", "ccwg25.latecomer", "ccwg25.rttfair"])
+def test_as_the_papers_stand_the_papers_words_and_what_is_of_the_list_is_named(name: str) -> None:
+    built = catalogue.built(name)
+    assert built is not None
+    rows = pl.DataFrame(grid_rows(name, lambda _factors: {}))
+    for check in built.claim.judge(Data(rows, pl.DataFrame())):
+        theirs = check.paper.partition("claims list:")[0].strip(" ;")
+        assert theirs.lower() in built.claim.says.lower()
+
+
+def test_what_a_paper_only_plans_is_said_to_be_our_prediction() -> None:
+    plans = [one for one in CLAIMS if one.claim.source.endswith("plan")]
+    assert len(plans) == 3
+    for one in plans:
+        assert "gives no result; the prediction is ours" in one.about.prediction
 
 
 def judged(name: str, runs: pl.DataFrame) -> Finding:

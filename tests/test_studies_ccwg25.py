@@ -1,6 +1,7 @@
 """The claims of ccwg25: judges against data that must fail, BBRv3 before and after it comes, slowdowns."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def cause2(factors: Measured) -> Measured:
 
 def queueN(factors: Measured) -> Measured:
     queue = 7.0 if factors["controller"] == "cubic" else 1.0 + factors["flows"] / 40
-    return {"median_rtts": queue, "mean_rtts": queue}
+    return {"median_rtts": queue, "mean_rtts": queue, "over_one": 0.85}
 
 
 def rttfair(factors: Measured) -> Measured:
@@ -127,6 +128,9 @@ WRONG: list[tuple[str, tuple[str, ...], str, Measured, float, Verdict]] = [
     ("queueN", NOW, "median_rtts", {"controller": "bbr1"}, 3.0, Verdict.IN_SHAPE),
     ("queueN", NOW, "mean_rtts", {"controller": "bbr1", "flows": 16}, 0.5, Verdict.NOT),
     ("queueN", NOW, "mean_rtts", {"controller": "bbr1", "flows": 16}, 6.0, Verdict.IN_SHAPE),
+    ("queueN", NOW, "mean_rtts", {"controller": "bbr1", "flows": 4}, 1.0, Verdict.NOT),
+    ("queueN", NOW, "over_one", {"controller": "bbr1", "flows": 2}, 0.3, Verdict.NOT),
+    ("queueN", THEN, "over_one", {"controller": BBR3, "flows": 8}, 0.3, Verdict.NOT),
     ("queueN", NOW, "median_rtts", {"controller": "cubic"}, 0.5, Verdict.NOT),
     ("latecomer", NOW, "converge_s", {"controller": "bbr1"}, 0.0, Verdict.NOT),
     ("latecomer", NOW, "converge_s", {"controller": "bbr1"}, 6.0, Verdict.IN_SHAPE),
@@ -142,14 +146,10 @@ WRONG: list[tuple[str, tuple[str, ...], str, Measured, float, Verdict]] = [
     ("jitter", NOW, "of_rate", {"controller": "bbr1", "jitter_rtts": 0.0}, 0.5, Verdict.NOT),
     ("short", NOW, "slowdown", {"controller": "bbr1"}, 2.5, Verdict.NOT),
     ("short", NOW, "slowdown", {"controller": "bbr1", "model": "paused"}, 2.5, Verdict.NOT),
-    (
-        "short",
-        NOW,
-        "slowdown",
-        {"controller": "bbr1", "buffer_bdp": 1, "model": "paused"},
-        2.3,
-        Verdict.IN_SHAPE,
-    ),
+    # Slower in one buffer and faster in the other is not faster, in one model or in all.
+    ("short", NOW, "slowdown", {"controller": "bbr1", "buffer_bdp": 1, "model": "paused"}, 2.3, Verdict.NOT),
+    ("short", NOW, "slowdown", {"controller": "bbr1", "buffer_bdp": 1}, 2.3, Verdict.NOT),
+    ("short", NOW, "slowdown", {"controller": "cubic", "buffer_bdp": 8}, 4.2, Verdict.IN_SHAPE),
     ("short", NOW, "srpt_slowdown", {}, 3.0, Verdict.NOT),
     ("short", NOW, "over_limit", {"controller": "bbr1"}, 0.6, Verdict.NOT),
     ("short", NOW, "p95_rtts", {"controller": "bbr1"}, 4.0, Verdict.IN_SHAPE),
@@ -196,6 +196,19 @@ def test_a_judge_does_not_pass(
         row[column] = value
     finding = judged(name, made)
     assert finding.verdict is best, (finding.verdict, finding.checks)
+
+
+def test_short_flows_are_drawn_in_every_buffer_that_is_judged() -> None:
+    rows = [
+        {"world": "sim", "controller": name, "model": model, "buffer_bdp": buffer, "bytes": 1e3 * size}
+        for name in NOW
+        for model in models.MODELS
+        for buffer in (1, 8)
+        for size in (1, 2)
+    ]
+    series = pl.DataFrame(rows).with_columns(slowdown=pl.lit(2.0), srpt=pl.lit(1.0))
+    drawn = json.dumps(built("short").claim.figure(Data(series, series)).to_dict())
+    assert all(f"{model}, {buffer} BDP of buffer" in drawn for model in models.MODELS for buffer in (1, 8))
 
 
 # BBRv3 is not there yet.

@@ -179,6 +179,33 @@ def test_nothing_sent_again_is_not_ten_times_nothing() -> None:
     assert len(often) == 1 and not often[0].met
 
 
+def behind_hidden(**wrong: dict[int, float]) -> Finding:
+    """What figure 8(b) says to the letter, with other values at some of the router's buffers."""
+    built = catalogue.built("imc19.fig8b")
+    assert built is not None
+    rows = []
+    for cell in built.claim.grid.cells(Size.FULL):
+        buffer = cell.factors["buffer_bytes"]
+        row = {"bbr_mbps": 800.0 * min(1.0, buffer / 20e3), "cubic_mbps": 40.0, "bbr_share": 0.95}
+        row |= {"bbr_retransmits": 500.0, "bbr_a_minute": 500.0}
+        row |= {column: values[buffer] for column, values in wrong.items() if buffer in values}
+        rows.append({"world": "sim", "seed": 1, **cell.factors, **row})
+    return Finding("sim", checks(built, pl.DataFrame(rows, infer_schema_length=None)))
+
+
+def test_goodput_and_not_its_shares_settles_behind_a_hidden_bottleneck() -> None:
+    assert behind_hidden().verdict is Verdict.REPRODUCED
+    grows = {20_000: 155.0, 50_000: 386.0, 100_000: 878.0}
+    assert behind_hidden(bbr_mbps=grows).verdict is Verdict.NOT
+    assert behind_hidden(cubic_mbps={20_000: 5.0}).verdict is Verdict.NOT
+
+
+def test_retransmissions_that_cease_have_not_settled() -> None:
+    ceased = dict.fromkeys((100_000, 1_000_000, 10_000_000), 0.0)
+    found = behind_hidden(bbr_retransmits=ceased)
+    assert found.verdict is Verdict.NOT and "sends again" in found.reason
+
+
 def paths(wins: pl.Expr) -> pl.DataFrame:
     """All 320 paths, with a rule for who wins."""
     rows = [

@@ -102,7 +102,7 @@ def _judge(data: Data) -> list[Check]:
             f"BBR's share at {buffers[0]:g} BDP over that at {buffers[-1]:g} BDP",
             small,
             large,
-            paper="buffers exceeding several BDPs cause competitors to grab more",
+            paper="Unmanaged router buffers exceeding several BDPs",
             least=1.5,
         ),
     ]
