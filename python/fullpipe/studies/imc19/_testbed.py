@@ -26,7 +26,7 @@ PUNCTUAL = "timer never late"
 SETUPS = (LINK, BUCKET, INTERFACES, TESTBED, PUNCTUAL)
 
 INTERFACE_MBPS = 1000
-_BUCKET_MS = 10
+BUCKET_MS = 10
 _BBR = {TESTBED: "extra_acked_gain=0,pacing_margin_percent=0"}
 _BBR[PUNCTUAL] = f"{_BBR[TESTBED]},unpaced_header_bytes=52"
 
@@ -35,7 +35,7 @@ def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> 
     """What the set-up adds to a path of that rate."""
     added: dict[str, Any] = {}
     if setup != LINK:
-        added["burst"] = f"{rate_mbps * 1000 // 8 * _BUCKET_MS} B"
+        added["burst"] = f"{rate_mbps * 1000 // 8 * BUCKET_MS} B"
     if setup not in (LINK, BUCKET) and rate_mbps < interface_mbps:
         # A socket waits for its own interface (TCP Small Queues): nothing is dropped there.
         interface = {

@@ -7,11 +7,14 @@ have.
 
 from typing import Any
 
+import polars as pl
+
 from fullpipe.studies import take
 from fullpipe.studies.claim import Data, Grid, Row, Trial
 from fullpipe.studies.imc19 import _testbed
 
 RATE_MBPS = 1000
+_RTT_MS, _SAMPLE_S, _STRETCH_S = 20, 0.25, 4.0
 # Those of table 1, of which the fifth is printed as 1e6 once more and means 1e7.
 TABLE_BYTES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000)
 
@@ -24,9 +27,9 @@ def flows(setup: str) -> list[dict[str, Any]]:
 def _document(rate_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
-        "path": {"rate": f"{rate_mbps} Mbit/s", "rtt": "20 ms", "buffer": f"{buffer_bytes} B"},
+        "path": {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{_RTT_MS} ms", "buffer": f"{buffer_bytes} B"},
         "flows": flows(setup),
-        "record": {"series": False},
+        "record": {"interval": f"{_SAMPLE_S} s"} if setup == _testbed.TESTBED else {"series": False},
     }
 
 
@@ -64,6 +67,38 @@ def measure(trial: Trial) -> Row:
         "bbr_retransmits": flows["bbr1"]["retransmits"],
         "cubic_retransmits": flows["cubic"]["retransmits"],
         "scaled_bytes": round(trial.factors["buffer_bytes"] * scale),
+        **_over_time(trial),
+    }
+
+
+def _over_time(trial: Trial) -> Row:
+    """BBR's least and largest share of a stretch of 4 s, its largest window in BDP, the buffer's overflows.
+
+    Overflows a second or more apart are two. Nothing where a run has no samples.
+    """
+    found: Row = dict.fromkeys(("share_low", "share_high", "window_bdp", "overflows"))
+    if trial.factors.get("setup") != _testbed.TESTBED:
+        return found
+    samples = take.samples(trial.run, after_s=_STRETCH_S)
+    if not samples.height:
+        return found
+    stretch = (pl.col("time_s") / _STRETCH_S).floor().alias("stretch")
+    grown = pl.col("delivered_bytes").max() - pl.col("delivered_bytes").min()
+    bbr = pl.col("controller").str.starts_with("bbr")
+    shares = (
+        samples.group_by("flow", "controller", stretch)
+        .agg(grown.alias("bytes"), pl.len().alias("samples"))
+        .filter(pl.col("samples") == _STRETCH_S / _SAMPLE_S)
+        .group_by("stretch")
+        .agg((pl.col("bytes").filter(bbr).sum() / pl.col("bytes").sum()).alias("share"))
+    )
+    queue = take.link(trial.run).filter(pl.col("dropped_packets").diff() > 0)
+    bdp_packets = take.bdp_bytes(trial.factors["rate_mbps"], _RTT_MS) / trial.spec["mtu_bytes"]
+    return {
+        "share_low": take.least(shares, "share"),
+        "share_high": take.most(shares, "share"),
+        "window_bdp": take.ratio(take.most(samples.filter(bbr), "cwnd_segments"), bdp_packets),
+        "overflows": queue.filter((pl.col("time_s").diff() > 1).fill_null(True)).height,
     }
 
 

@@ -131,6 +131,7 @@ def _explain(data: Data) -> list[str]:
             f"{number(most)} % of "
             f"CUBIC's time, on {close} of the paths by less than 1 % either way."
         )
+    said += _lossless(data)
     large = _decreases(_grid.only(data, size_mb=_LARGE_MB, buffer_kb=_grid.SHALLOW_KB, inherited=0))
     if large.height:
         share = _grid.percent(_grid.share(large, pl.col("decrease_pct") > 0))
@@ -145,6 +146,39 @@ def _explain(data: Data) -> list[str]:
             f"left to CUBIC (see figure 5(b)), BBR is sooner on {shares} to send."
         )
     return said
+
+
+def _lossless(data: Data) -> list[str]:
+    """The rate at which slow start most often comes through the shallow buffer without a loss, and why."""
+    here = _grid.only(data, size_mb=_SMALL_MB, inherited=0)
+    by = ("rate_mbps", "rtt_ms", "buffer_kb")
+    again = here.group_by(by).agg(pl.col("retransmits").max().alias("again"))
+    frame = _decreases(here).join(again, on=by).filter(pl.col("again") == 0)
+    shallow = frame.filter(pl.col("buffer_kb") == _grid.SHALLOW_KB)
+    deep = frame.filter(pl.col("buffer_kb") == _grid.DEEP_KB)
+    both = shallow.join(deep, on=("rate_mbps", "rtt_ms"), suffix="_deep")
+    counts = both.group_by("rate_mbps").agg(pl.len().alias("paths")).sort("paths", "rate_mbps")
+    if not counts.height:
+        return []
+    rate, paths = counts.row(-1)
+    part = both.filter(pl.col("rate_mbps") == rate)
+    apart = take.most(part.select((pl.col("cubic") - pl.col("cubic_deep")).abs()), "cubic") or 0.0
+    least, most = take.least(part, "decrease_pct") or 0.0, take.most(part, "decrease_pct") or 0.0
+    said = (
+        f"At {rate} Mbit/s, {_grid.SHALLOW_KB} KB, neither loses a packet of 10 MB on {paths} paths: CUBIC's "
+        f"times there are within {number(apart)} ms of those with {_grid.DEEP_KB:,} KB, and BBR is sooner by "
+        f"{number(least)} to {number(most)} %."
+    )
+    if rate < _testbed.INTERFACE_MBPS:
+        # What comes at the interface's rate leaves at the router's; bucket and buffer hold the rest.
+        held_kb = rate * _testbed.BUCKET_MS / 8 + _grid.SHALLOW_KB
+        burst_mb = held_kb / (1 - rate / _testbed.INTERFACE_MBPS) / 1e3
+        said += (
+            f" The host's interface of {_testbed.INTERFACE_MBPS} Mbit/s is so little faster than the router "
+            f"that its bucket and buffer, {held_kb:,.0f} KB, take a burst of {number(burst_mb)} MB: slow "
+            "start comes through, and there is nothing for BBR to gain."
+        )
+    return [said]
 
 
 CLAIM = Claim(

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _together
 
 _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
@@ -95,6 +95,30 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    data = data.of("sim")
+    low, high, window = (
+        data.mean(column, scaled_bytes=_LARGE) for column in ("share_low", "share_high", "window_bdp")
+    )
+    ratios = [
+        cubic / bbr
+        for cubic, bbr in zip(
+            _together.at(data, "cubic_mbps", _LARGE), _together.at(data, "bbr_mbps", _LARGE), strict=False
+        )
+        if bbr > 0
+    ]
+    if math.isnan(low) or not ratios:
+        return []
+    return [
+        f"At 10 MB there is no steady share within a minute: over 4 s BBR's goes from {number(low)} to "
+        f"{number(high)} in a run. CUBIC fills the buffer first; what BBR then takes for the path's RTT has "
+        f"CUBIC's queue in it, its window grows up to {number(window)} BDP, and CUBIC falls back loss by "
+        "loss. When the queue is gone BBR's estimate and window are small again, and CUBIC's turn has come. "
+        "The mean depends on how much of that a run has: "
+        f"{number(min(ratios))} to {number(max(ratios))} times."
+    ]
+
+
 CLAIM = Claim(
     source="figure 8(a)",
     says="For a small buffer size (10KB), BBR utilizes 94% of the network goodput value. When the buffer "
@@ -110,6 +134,7 @@ CLAIM = Claim(
     measure=_together.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for where the lines cross.",
     seeds=5,
     quick_seeds=1,

@@ -6,13 +6,14 @@ short form runs 30 s, the kernel world a tenth of the rate and of the buffers; e
 Prediction: BBR sends orders of magnitude more again in small buffers, and nothing in the deepest.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _together
 
 _BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
@@ -114,6 +115,23 @@ def _judge(data: Data) -> list[Check]:
     return checks + [counted(name, buffer) for name in _PAPER for buffer in _BBR if buffer in there]
 
 
+def _explain(data: Data) -> list[str]:
+    data = data.of("sim")
+    said = []
+    for buffer in (one for one, count in _CUBIC.items() if count < _FEW):
+        again, overflows = (
+            data.mean(column, scaled_bytes=buffer) for column in ("cubic_retransmits", "overflows")
+        )
+        if not math.isnan(overflows):
+            said.append(
+                f"With {buffer:.0e} bytes CUBIC, which has nearly all of the link, fills the buffer within "
+                f"the minute: it overflows {number(overflows)} times, and each time CUBIC loses what its window "
+                f"grows by in the round until it knows, {number(again)} segments in all. The paper's "
+                f"{_CUBIC[buffer]} are too few for an overflow: there CUBIC never came to the buffer's end."
+            )
+    return said
+
+
 CLAIM = Claim(
     source="table 1",
     says="BBR has orders of magnitude higher retransmits than Cubic for small buffer sizes. Under 100KB "
@@ -124,6 +142,7 @@ CLAIM = Claim(
     measure=_together.measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for how far BBR is above CUBIC on the left, and below it on the right.",
     seeds=5,
     quick_seeds=1,

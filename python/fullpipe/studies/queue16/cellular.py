@@ -59,9 +59,12 @@ def _document(controller: str, link: str, seconds: int) -> dict[str, Any]:
 def _carried_mbps(begin_s: float, end_s: float) -> float:
     """The trace's mean rate between two times of a run: it repeats after its last opportunity."""
     times = trace.opportunities_ms()
-    rounds, at = zip(*(divmod(round(1e3 * one), times[-1]) for one in (begin_s, end_s)), strict=True)
-    passed = [count * len(times) + bisect_right(times, rest) for count, rest in zip(rounds, at, strict=True)]
-    return (passed[1] - passed[0]) * 1500 * 8e-6 / (end_s - begin_s)
+
+    def passed(until_s: float) -> int:
+        rounds, rest_ms = divmod(round(1e3 * until_s), times[-1])
+        return rounds * len(times) + bisect_right(times, rest_ms)
+
+    return (passed(end_s) - passed(begin_s)) * 1500 * 8e-6 / (end_s - begin_s)
 
 
 def _measure(trial: Trial) -> Row:
@@ -69,7 +72,7 @@ def _measure(trial: Trial) -> Row:
     frame = take.samples(trial.run, after_s=last_third)
     queue = take.link(trial.run, _QUEUE[trial.factors["link"]], after_s=last_third)
     goodput = take.delivered_mbps(frame)
-    most = _RATES_MBPS[-1]
+    most = float(_RATES_MBPS[-1])
     if trial.factors["link"] == _TRACE:
         most = _carried_mbps(last_third, trial.factors["seconds"])
     return {

@@ -11,22 +11,30 @@ of the buffers so called. They are judged one by one since it was seen that thei
 far more than its share in one and less in another.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 # What the paper's words mean, in BDP: "moderate" is around one to four, "exceeding several" eight and more.
 _MODERATE, _SEVERAL = (1, 2, 3, 4), (8, 16)
+_LEAST_FAIR, _MOST_FAIR = 0.35, 0.65
+_MORE_THAN_FAIR = 0.55
+_RATE_MBPS, _RTT_MS = 100, 20
 
 
 def _document(buffer_bdp: float, seconds: int) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
-        "path": {"rate": "100 Mbit/s", "rtt": "20 ms", "buffer": f"{buffer_bdp} bdp"},
+        "path": {
+            "rate": f"{_RATE_MBPS} Mbit/s",
+            "rtt": f"{_RTT_MS} ms",
+            "buffer": f"{buffer_bdp} bdp",
+        },
         "flows": [{"controller": "bbr1"}, {"controller": "cubic"}],
         "record": {"interval": "100 ms"},
     }
@@ -38,7 +46,24 @@ def _measure(trial: Trial) -> Row:
     known = [rate for rate in rates.values() if rate is not None]
     total = sum(known)
     share = rates["bbr1"] / total if rates["bbr1"] is not None and len(known) == 2 and total else None
-    return {"bbr_mbps": rates["bbr1"], "cubic_mbps": rates["cubic"], "bbr_share": share}
+    bbr, cubic = (late.filter(pl.col("flow") == name) for name in ("bbr1", "cubic"))
+    bdp_packets = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / trial.spec["mtu_bytes"]
+    queue = take.link(trial.run, after_s=trial.factors["seconds"] / 2)
+    least_ms = take.least(queue, "queue_delay_ms")
+    return {
+        "bbr_mbps": rates["bbr1"],
+        "cubic_mbps": rates["cubic"],
+        "bbr_share": share,
+        "bbr_inflight_bdp": take.ratio(take.mean(bbr, "inflight_segments"), bdp_packets),
+        "bbr_window_bdp": take.ratio(take.mean(bbr, "cwnd_segments"), bdp_packets),
+        "bbr_again": _grown(bbr, "retransmits"),
+        "cubic_again": _grown(cubic, "retransmits"),
+        "least_queue_rtts": None if least_ms is None else least_ms / _RTT_MS,
+    }
+
+
+def _grown(frame: pl.DataFrame, column: str) -> float:
+    return (take.most(frame, column) or 0.0) - (take.least(frame, column) or 0.0)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -73,8 +98,8 @@ def _judge(data: Data) -> list[Check]:
                 f"BBR's share at {one:g} BDP",
                 bbr(one),
                 paper="converges toward a fair share",
-                least=0.35,
-                most=0.65,
+                least=_LEAST_FAIR,
+                most=_MOST_FAIR,
                 shape=True,
             )
             for one in buffers
@@ -94,7 +119,7 @@ def _judge(data: Data) -> list[Check]:
                 f"CUBIC's share at {one:g} BDP",
                 cubics[one],
                 paper="more than their fair share",
-                least=0.55,
+                least=_MORE_THAN_FAIR,
             )
             for one in several
         ),
@@ -106,6 +131,34 @@ def _judge(data: Data) -> list[Check]:
             least=1.5,
         ),
     ]
+
+
+def _explain(data: Data) -> list[str]:
+    data = data.of("sim")
+    said = []
+    for buffer in (*_MODERATE, *_SEVERAL):
+        share, inflight, window, least = (
+            data.mean(column, buffer_bdp=buffer)
+            for column in ("bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts")
+        )
+        again = [data.mean(f"{name}_again", buffer_bdp=buffer) for name in ("bbr", "cubic")]
+        if math.isnan(inflight) or math.isnan(least):
+            continue
+        if buffer in _MODERATE and share > _MOST_FAIR:
+            said.append(
+                f"With {buffer} BDP of buffer, path and buffer hold {1 + buffer} BDP and BBR keeps "
+                f"{number(inflight)} of them in flight, for its window ({number(window)} BDP) is twice its "
+                f"estimate and no loss shrinks it: it sends {number(again[0])} segments again and stays, "
+                f"CUBIC {number(again[1])}, and falls back after each."
+            )
+        if buffer in _SEVERAL and 1 - share < _MORE_THAN_FAIR:
+            said.append(
+                f"With {buffer} BDP the queue is never below {number(least)} round trips, not even when BBR "
+                "drains its own part to measure the RTT. So what it takes for the path's RTT grows with "
+                f"CUBIC's part of the queue, and its window with that, to {number(window)} BDP: CUBIC cannot "
+                "crowd it out by a deeper buffer."
+            )
+    return said
 
 
 CLAIM = Claim(
@@ -126,5 +179,6 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for where the line crosses a fair share.",
 )

@@ -11,6 +11,7 @@ takes the longer of that and the time between the departures, by which its sampl
 gain 3/4; they are held to the same rate as a number.
 """
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 # After start-up and its drain; before the first ProbeRTT, 10 s after the start.
@@ -52,6 +53,7 @@ def _measure(trial: Trial) -> Row:
             "rate_low",
             "rate_high",
             "sampled_low",
+            "lowest_rtprops",
         )
     )
     phases = take.stretches(frame) if frame.height else pl.DataFrame()
@@ -79,8 +81,19 @@ def _measure(trial: Trial) -> Row:
     )
     for name, part in (("rate_low", 0.05), ("rate_high", 0.95)):
         row[name] = (take.quantile(arrived, "bps", part) or 0.0) / payload_bps
+    downs = phases.filter(pl.col("phase") == "probe_bw_down")["start_s"].to_list()
+    lowest = [_lowest_rtprops(frame, begin) for begin in downs if begin + 4 * rtprop_s <= _TO_S]
+    row["lowest_rtprops"] = sum(lowest) / len(lowest) if lowest else None
     row["sampled_low"] = (take.quantile(frame, "delivery_bps", 0.05) or 0.0) / payload_bps
     return row
+
+
+def _lowest_rtprops(frame: pl.DataFrame, begin_s: float) -> float:
+    """How long after a phase with gain 3/4 began Linux's lowest sample of the next four RTprops came."""
+    rtprop_s = _RTT_MS / 1e3
+    after = frame.filter(pl.col("time_s").is_between(begin_s, begin_s + 4 * rtprop_s))
+    at_s = after.sort("delivery_bps", "time_s")["time_s"][0]
+    return float(at_s - begin_s) / rtprop_s
 
 
 def _probe(frame: pl.DataFrame, begin_s: float, end_s: float) -> Row:
@@ -224,6 +237,19 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    lowest, low, arrived = (data.mean(column) for column in ("lowest_rtprops", "sampled_low", "rate_low"))
+    if math.isnan(lowest):
+        return []
+    return [
+        f"The lowest of Linux's samples (one in twenty is below {number(low)} of the rate) come "
+        f"{number(lowest)} RTprops after the phase with gain 3/4 begins, when what was sent in it is "
+        "acknowledged: it left at 3/4 of the rate, and Linux divides by the longer of both intervals, there "
+        f"that of the departures. What arrives in an RTprop stays at {number(arrived)} of what the link "
+        "carries."
+    ]
+
+
 CLAIM = Claim(
     source="figure 2",
     says="The triangular structures result from BBR cycling pacing_gain to determine if BtlBw has "
@@ -236,6 +262,7 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the triangles in RTT and inflight, one every eight round trips, above a delivery "
     "rate that stays.",
 )

@@ -2,20 +2,23 @@
 
 Question: how much random loss can BBR and CUBIC each bear?
 Method: one flow for 60 s on 100 Mbit/s, 100 ms, with independent loss of 0.001 to 50 % behind a buffer of 1
-BDP.
+BDP. Beside them, and not judged, BBR without its model of policers.
 Prediction: CUBIC gives way from 0.1 % on; BBR stays at link rate times (1 - p) up to 5 %, close to it at 15
 %, and falls where the loss nears the gain with which it probes.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 _RATE_MBPS = 100.0
+_WITHOUT = "bbr1:lt_bw=0"
+_CLOSE, _CLOSE_PCT = 0.8, 15
 
 
 def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
@@ -23,7 +26,8 @@ def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
         "duration": f"{seconds} s",
         "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": "100 ms", "buffer": "1 bdp", "loss": f"{loss_pct} %"},
         "flows": [{"controller": controller}],
-        "record": {"series": False},
+        # What is judged needs none.
+        "record": {"interval": "100 ms"} if controller == _WITHOUT else {"series": False},
     }
 
 
@@ -34,7 +38,15 @@ def _measure(trial: Trial) -> Row:
         "goodput_mbps": goodput,
         "of_ceiling": goodput / ceiling,
         "retransmits": take.flow(trial.run)["retransmits"],
+        "started_mbps": _started_mbps(trial) if trial.factors["controller"] == _WITHOUT else None,
     }
+
+
+def _started_mbps(trial: Trial) -> float | None:
+    """The estimate with which Startup ended; None where it did not."""
+    after = take.samples(trial.run).filter(pl.col("phase").is_in(["drain", "probe_bw_up", "probe_bw_cruise"]))
+    estimates = after.sort("time_s")["bandwidth_bps"].drop_nulls()
+    return float(estimates[0]) / 1e6 if len(estimates) else None
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -95,7 +107,12 @@ def _judge(data: Data) -> list[Check]:
             )
             for loss in (0.1, 1, 5)
         ),
-        within("BBR at 15 % over its ceiling", bbr("of_ceiling", 15), paper="close up to 15 %", least=0.8),
+        within(
+            f"BBR at {_CLOSE_PCT} % over its ceiling",
+            bbr("of_ceiling", _CLOSE_PCT),
+            paper="close up to 15 percent",
+            least=_CLOSE,
+        ),
         more(
             "BBR over CUBIC at 1 %",
             bbr("goodput_mbps", 1),
@@ -113,6 +130,35 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    runs = data.of("sim").runs.filter(pl.col("loss_pct") == _CLOSE_PCT)
+    bbr = runs.filter(pl.col("controller") == "bbr1").select("seed", "of_ceiling")
+    without = runs.filter(pl.col("controller") == _WITHOUT)
+    both = bbr.join(without, on="seed", suffix="_without").drop_nulls("started_mbps")
+    low, high = both.filter(pl.col("of_ceiling") < 0.5), both.filter(pl.col("of_ceiling") >= 0.5)
+    said = []
+    if low.height and high.height:
+        said.append(
+            f"At {_CLOSE_PCT} %, {low.height} of {both.height} runs have {_range(low, 'of_ceiling')} of the "
+            f"ceiling, the others {_range(high, 'of_ceiling')}. Losses in its first rounds let these leave "
+            f"Startup at {_range(low, 'started_mbps')} Mbit/s, the others at {_range(high, 'started_mbps')}; "
+            "from there a probe with a gain of 1.25 that loses 15 % climbs by 5 % a cycle. Besides, the "
+            "model of policers takes these losses for one and holds the low rate for 48 rounds at a time: "
+            f"without it the same seeds have {_range(low, 'of_ceiling_without')}."
+        )
+    least, at_five = (data.mean("of_ceiling", controller="bbr1", loss_pct=loss) for loss in (0.001, 5))
+    if not math.isnan(least) and not math.isnan(at_five):
+        said.append(
+            f"At 5 % BBR has {at_five:.4f} of the ceiling; {least:.4f} are the most there is to have, for at "
+            "0.001 % it has no more: ProbeRTT and the start are in the mean."
+        )
+    return said
+
+
+def _range(frame: pl.DataFrame, column: str) -> str:
+    return f"{number(take.least(frame, column) or 0.0)} to {number(take.most(frame, column) or 0.0)}"
+
+
 CLAIM = Claim(
     source="figure 8",
     says="CUBIC's throughput decreases by 10 times at 0.1 percent loss and totally stalls above 1 percent. "
@@ -121,18 +167,23 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=Grid(
         factors={
-            "controller": ("bbr1", "cubic"),
+            "controller": ("bbr1", "cubic", _WITHOUT),
             "loss_pct": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 15, 20, 30, 50),
             "seconds": (60,),
         },
-        quick={"loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
+        quick={"controller": ("bbr1", "cubic"), "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
         tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
-        # Its runs live in wall time.
-        kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50), "seconds": (30,)},
+        # Its runs live in wall time, and Linux cannot do without the model.
+        kernel={
+            "controller": ("bbr1", "cubic"),
+            "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50),
+            "seconds": (30,),
+        },
         document=_document,
     ),
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Look for the dashed ceiling, which BBR follows to the right of where CUBIC is gone.",
 )
