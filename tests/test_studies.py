@@ -407,6 +407,47 @@ def test_a_trace_carries_what_falls_into_the_time() -> None:
     assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
 
 
+def explained(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
+    built = catalogue.built(name)
+    assert built is not None and built.claim.explain is not None
+    runs = pl.DataFrame(grid_rows(name, measured), infer_schema_length=None)
+    return "\n".join(built.claim.explain(Data(runs, pl.DataFrame())))
+
+
+def test_runs_that_are_not_yet_steady_are_named_with_their_startups() -> None:
+    def late(factors: dict[str, Any]) -> dict[str, Any]:
+        end_s = 2000.0 if factors["buffer_kb"] == 300 else 100.0
+        return {"rtt_ms": 9e3, "startup_s": end_s, "last_drop_s": end_s - 1}
+
+    said = explained("queue16.fig10", late)
+    assert said.startswith("In 300 KB") and said.count("\n") == 0 and "within 1 s" in said
+    assert explained("queue16.fig10", lambda _factors: {"startup_s": 100.0, "last_drop_s": 99.0}) == ""
+
+
+def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model() -> None:
+    def measured(factors: dict[str, Any]) -> dict[str, Any]:
+        without = factors["controller"] == "bbr1:lt_bw=0"
+        return {"of_ceiling": 0.3 if without else 0.04, "started_mbps": 1.7 if without else None}
+
+    rows = pl.DataFrame(grid_rows("queue16.fig8", measured), infer_schema_length=None)
+    high = (pl.col("seed") == 2) & (pl.col("controller") == "bbr1")
+    rows = rows.with_columns(pl.when(high).then(0.8).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
+    built = catalogue.built("queue16.fig8")
+    assert built is not None and built.claim.explain is not None
+    said = built.claim.explain(Data(rows, pl.DataFrame()))
+    assert said[0].startswith("At 15 %, 1 of 2 runs have 0.04 to 0.04 of the ceiling, the others 0.8 to 0.8.")
+
+
+def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:
+    def measured(factors: dict[str, Any]) -> dict[str, Any]:
+        kept = {"bbr_inflight_bdp": 1.5, "bbr_window_bdp": 2.0, "least_queue_rtts": 1.0}
+        share = 0.9 if factors["buffer_bdp"] == 1 else 0.5
+        return {"bbr_share": share, **kept, "bbr_again": 9.0, "cubic_again": 3.0}
+
+    said = explained("queue16.coexist", measured).splitlines()
+    assert [line[:11] for line in said] == ["With 1 BDP ", "With 8 BDP ", "With 16 BDP"]
+
+
 @pytest.mark.parametrize("name", ["queue16.coexist", "ccwg25.cubic", "ccwg25.latecomer", "ccwg25.rttfair"])
 def test_as_the_papers_stand_the_papers_words_and_what_is_of_the_list_is_named(name: str) -> None:
     built = catalogue.built(name)

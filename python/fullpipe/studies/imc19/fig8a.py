@@ -114,8 +114,8 @@ def _explain(data: Data) -> list[str]:
         f"{number(high)} in a run. CUBIC fills the buffer first; what BBR then takes for the path's RTT has "
         f"CUBIC's queue in it, its window grows up to {number(window)} BDP, and CUBIC falls back loss by "
         "loss. When the queue is gone BBR's estimate and window are small again, and CUBIC's turn has come. "
-        "The mean depends on how much of that a run has: "
-        f"{number(min(ratios))} to {number(max(ratios))} times."
+        "A minute has so few of these turns that the mean depends on where they begin: "
+        f"{number(min(ratios))} to {number(max(ratios))} times in ours."
     ]
 
 
