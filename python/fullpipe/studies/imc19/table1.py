@@ -124,7 +124,7 @@ def _explain(data: Data) -> list[str]:
         )
         if not math.isnan(overflows):
             said.append(
-                f"With {buffer:.0e} bytes CUBIC, which has nearly all of the link, fills the buffer within "
+                f"With {_size(buffer)} CUBIC, which has nearly all of the link, fills the buffer within "
                 f"the minute: it overflows {number(overflows)} times, and each time CUBIC loses what its "
                 f"window grows by in the round until it knows, {number(again)} segments in all. The paper's "
                 f"{_CUBIC[buffer]} are too few for one: there CUBIC can hardly have come to the buffer's end."
