@@ -173,8 +173,8 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
 
 
 def _explain(data: Data) -> list[str]:
-    """How surely winners differ: what repetitions agree on can be learnt, what they do not cannot."""
-    runs = data.of("sim").runs
+    """How surely winners differ: what runs of a path agree on can be learnt, what they do not cannot."""
+    runs = data.runs
     said = _where_bbr_is_not(_paths(runs, _grid.MAX)) if runs.height else []
     for memory in _memories(data) if runs.height else ():
         paths = _paths(runs, memory)
@@ -188,7 +188,7 @@ def _explain(data: Data) -> list[str]:
             "of the paths, which is certain in simulation and a matter of chance in a test bed."
         )
         if len(wins) > 1:
-            said.append(f"{len(wins)} seeds agree on the winner on {_agreement(wins)} of the paths.")
+            said.append(f"{len(wins)} runs of each path agree on the winner on {_agreement(wins)} of them.")
         if paths.height >= _ENOUGH:
             noisy = ", ".join(
                 f"{number(_noisy_accuracy(paths, spread))} % at {number(100 * spread)} %"
