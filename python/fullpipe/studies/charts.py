@@ -48,7 +48,7 @@ def points(
     """Means as points and lines, with bars from the least to the most over seeds; `y` is of its scale."""
     base = alt.Chart(values(frame)).encode(x=x, color=colour)
     scale = alt.Scale(**y)
-    axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format="~s")
+    axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format=",d")
 
     def upward(column: str) -> alt.Y:
         return alt.Y(f"{column}:Q", title=y_title, scale=scale, axis=axis)

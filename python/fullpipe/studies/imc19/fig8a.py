@@ -22,7 +22,11 @@ _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     frames = [
-        charts.means(data, ["scaled_bytes"], f"{column}_mbps").with_columns(pl.lit(name).alias("controller"))
+        charts.means(data, ["rate_mbps", "scaled_bytes"], f"{column}_mbps").with_columns(
+            # The kernel world has another rate.
+            pl.col("mean", "low", "high") / pl.col("rate_mbps") * 100,
+            pl.lit(name).alias("controller"),
+        )
         for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
     ]
     frame = pl.concat(frames)
@@ -32,11 +36,14 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         x = alt.X(
             "scaled_bytes:Q", title="buffer, bytes", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
         )
-        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours))
+        lines = charts.points(ours, x, "goodput, % of the rate", charts.controllers(ours))
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "BBR and CUBIC on one bottleneck", "20 ms; the kernel’s rate and buffers are a tenth"
+        data,
+        panel,
+        "BBR and CUBIC on one bottleneck",
+        "1 Gbit/s, 20 ms; the kernel’s rate and buffers are a tenth of it",
     )
 
 
