@@ -7,7 +7,7 @@ import polars as pl
 
 from fullpipe.figures.prepare import base_rtt_ms
 from fullpipe.results import Run
-from fullpipe.studies.claim import Trial
+from fullpipe.studies.claim import Trial, number
 
 # IPv4 20, TCP 20, timestamps 12: what a packet carries besides payload (`Spec::HEADER_BYTES`).
 HEADER_BYTES = 52
@@ -82,6 +82,16 @@ def least(frame: pl.DataFrame, column: str) -> float | None:
     """The smallest value of a column, None where there is nothing."""
     value = frame[column].min()
     return float(value) if isinstance(value, int | float) else None
+
+
+def grown(frame: pl.DataFrame, column: str) -> float:
+    """By how much a counter grew; 0 where nothing was sampled."""
+    return (most(frame, column) or 0.0) - (least(frame, column) or 0.0)
+
+
+def span(frame: pl.DataFrame, column: str) -> str:
+    """From the least to the most, in words."""
+    return f"{number(least(frame, column) or 0.0)} to {number(most(frame, column) or 0.0)}"
 
 
 def ratio(over: float | None, under: float | None) -> float | None:

@@ -111,7 +111,7 @@ def _explain(data: Data) -> list[str]:
     said = []
     for name in ("bbr1", "bbr1:probe_gain=1.5"):
         off = "bbr1:lt_bw=0" if name == "bbr1" else f"{name},lt_bw=0"
-        with_it, without = (_loss.cliffs_pct(data.of("sim"), one) for one in (name, off))
+        with_it, without = (_loss.cliffs_pct(data, one) for one in (name, off))
         known = [one for one in (*with_it, *without) if math.isfinite(one)]
         if with_it and without and len(known) == len(with_it) + len(without):
             said.append(

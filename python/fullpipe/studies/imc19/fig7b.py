@@ -79,7 +79,7 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    peaks, cliffs = (find(data.of("sim"), "bbr1") for find in (_loss.peaks_pct, _loss.cliffs_pct))
+    peaks, cliffs = (find(data, "bbr1") for find in (_loss.peaks_pct, _loss.cliffs_pct))
     if not peaks or not all(math.isfinite(one) for one in cliffs):
         return []
     return [

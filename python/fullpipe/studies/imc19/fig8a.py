@@ -103,7 +103,6 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    data = data.of("sim")
     low, high, window = (
         data.mean(column, scaled_bytes=_LARGE) for column in ("share_low", "share_high", "window_bdp")
     )

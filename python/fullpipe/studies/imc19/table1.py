@@ -116,7 +116,6 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    data = data.of("sim")
     said = []
     for buffer in (one for one, count in _CUBIC.items() if count < _FEW):
         again, overflows = (

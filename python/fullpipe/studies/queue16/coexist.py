@@ -56,14 +56,10 @@ def _measure(trial: Trial) -> Row:
         "bbr_share": share,
         "bbr_inflight_bdp": take.ratio(take.mean(bbr, "inflight_segments"), bdp_packets),
         "bbr_window_bdp": take.ratio(take.mean(bbr, "cwnd_segments"), bdp_packets),
-        "bbr_again": _grown(bbr, "retransmits"),
-        "cubic_again": _grown(cubic, "retransmits"),
+        "bbr_again": take.grown(bbr, "retransmits"),
+        "cubic_again": take.grown(cubic, "retransmits"),
         "least_queue_rtts": None if least_ms is None else least_ms / _RTT_MS,
     }
-
-
-def _grown(frame: pl.DataFrame, column: str) -> float:
-    return (take.most(frame, column) or 0.0) - (take.least(frame, column) or 0.0)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -134,7 +130,6 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    data = data.of("sim")
     said = []
     for buffer in (*_MODERATE, *_SEVERAL):
         share, inflight, window, least = (

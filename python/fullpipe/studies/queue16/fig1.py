@@ -41,7 +41,7 @@ def _measure(trial: Trial) -> Row:
         "inflight_bdp": None if inflight is None else inflight / bdp_segments,
         "rate_mbps": None if goodput is None else goodput / take.payload_share(trial),
         "rtt_ms": take.mean(frame, "srtt_ms"),
-        "retransmits": (take.most(frame, "retransmits") or 0.0) - (take.least(frame, "retransmits") or 0.0),
+        "retransmits": take.grown(frame, "retransmits"),
     }
 
 

@@ -180,23 +180,19 @@ def _explain(data: Data) -> list[str]:
     begins_s = _STEADY * data.most("seconds")
     said = []
     for buffer in sorted(data.runs["buffer_kb"].unique().to_list()):
-        here = pl.col("world") == "sim", pl.col("controller") == "bbr1", pl.col("buffer_kb") == buffer
+        here = pl.col("controller") == "bbr1", pl.col("buffer_kb") == buffer
         runs = data.runs.filter(*here).drop_nulls(("startup_s", "last_drop_s"))
         late = runs.filter(pl.col("startup_s") > begins_s)
         if late.height:
             apart = late.select((pl.col("startup_s") - pl.col("last_drop_s")).abs().max()).item()
             said.append(
                 f"In {buffer} KB BBR's flows leave Startup one after another, the last of them "
-                f"{_range(runs, 'startup_s')} s after the start of the run, and until then the buffer "
+                f"{take.span(runs, 'startup_s')} s after the start of the run, and until then the buffer "
                 f"overflows: in {late.height} of {runs.height} runs past the {number(begins_s)} s from which "
-                f"the median is taken, which there is {_range(late, 'rtt_ms')} ms. In these the last drop is "
-                f"within {number(apart)} s of the last Startup's end."
+                f"the median is taken, which there is {take.span(late, 'rtt_ms')} ms. In these the last drop "
+                f"is within {number(apart)} s of the last Startup's end."
             )
     return said
-
-
-def _range(frame: pl.DataFrame, column: str) -> str:
-    return f"{number(take.least(frame, column) or 0.0)} to {number(take.most(frame, column) or 0.0)}"
 
 
 CLAIM = Claim(

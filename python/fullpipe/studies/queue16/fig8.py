@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
 _RATE_MBPS = 100.0
 _WITHOUT = "bbr1:lt_bw=0"
@@ -131,20 +131,24 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    runs = data.of("sim").runs.filter(pl.col("loss_pct") == _CLOSE_PCT)
+    runs = data.runs.filter(pl.col("loss_pct") == _CLOSE_PCT)
     bbr = runs.filter(pl.col("controller") == "bbr1").select("seed", "of_ceiling")
     without = runs.filter(pl.col("controller") == _WITHOUT)
     both = bbr.join(without, on="seed", suffix="_without").drop_nulls("started_mbps")
     low, high = both.filter(pl.col("of_ceiling") < 0.5), both.filter(pl.col("of_ceiling") >= 0.5)
     said = []
     if low.height and high.height:
+        stuck, others, freed = (
+            take.span(part, column)
+            for part, column in ((low, "of_ceiling"), (high, "of_ceiling"), (low, "of_ceiling_without"))
+        )
+        started = [take.span(part, "started_mbps") for part in (low, high)]
         said.append(
-            f"At {_CLOSE_PCT} %, {low.height} of {both.height} runs have {_range(low, 'of_ceiling')} of the "
-            f"ceiling, the others {_range(high, 'of_ceiling')}. Losses in its first rounds let these leave "
-            f"Startup at {_range(low, 'started_mbps')} Mbit/s, the others at {_range(high, 'started_mbps')}; "
-            "from there a probe with a gain of 1.25 that loses 15 % climbs by 5 % a cycle. Besides, the "
-            "model of policers takes these losses for one and holds the low rate for 48 rounds at a time: "
-            f"without it the same seeds have {_range(low, 'of_ceiling_without')}."
+            f"At {_CLOSE_PCT} %, {low.height} of {both.height} runs have {stuck} of the ceiling, the others "
+            f"{others}. Losses in its first rounds let these leave Startup at {started[0]} Mbit/s, the "
+            f"others at {started[1]}; from there a probe with a gain of 1.25 that loses 15 % climbs by 5 % a "
+            "cycle. Besides, the model of policers takes these losses for one and holds the low rate for 48 "
+            f"rounds at a time: without it the same seeds have {freed}."
         )
     least, at_five = (data.mean("of_ceiling", controller="bbr1", loss_pct=loss) for loss in (0.001, 5))
     if not math.isnan(least) and not math.isnan(at_five):
@@ -153,10 +157,6 @@ def _explain(data: Data) -> list[str]:
             "0.001 % it has no more: ProbeRTT and the start are in the mean."
         )
     return said
-
-
-def _range(frame: pl.DataFrame, column: str) -> str:
-    return f"{number(take.least(frame, column) or 0.0)} to {number(take.most(frame, column) or 0.0)}"
 
 
 CLAIM = Claim(

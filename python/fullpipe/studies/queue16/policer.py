@@ -37,8 +37,8 @@ def _document(controller: str, seconds: int) -> dict[str, Any]:
 def _measure(trial: Trial) -> Row:
     steady = take.samples(trial.run, after_s=trial.factors["seconds"] / 6)
     goodput = take.delivered_mbps(steady)
-    again = (take.most(steady, "retransmits") or 0.0) - (take.least(steady, "retransmits") or 0.0)
-    arrived = (take.most(steady, "delivered_bytes") or 0.0) - (take.least(steady, "delivered_bytes") or 0.0)
+    again = take.grown(steady, "retransmits")
+    arrived = take.grown(steady, "delivered_bytes")
     segments = arrived / (float(trial.spec["mtu_bytes"]) * take.payload_share(trial))
     ceiling = _TOKENS_MBPS * take.payload_share(trial)
     return {
