@@ -1,0 +1,161 @@
+"""`fullpipe study`: what it prints and writes, and what it makes of damaged files and of mistakes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import command
+from fullpipe.studies import catalogue, gallery, write
+
+
+def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
+    listed = command("study", "list", "--json")
+    rows = {row["id"]: row for row in json.loads(listed.stdout)}
+    assert rows["queue16.fig4"]["worlds"]["kernel"]["expected_s"] > 0.2
+    ran = command("study", "run", "queue16.fig4", "--quick", "--seeds", "2")
+    assert ran.returncode == 0, ran.stderr
+    assert "queue16.fig4" in ran.stdout and "reproduced" in ran.stdout
+    folder = in_empty_folder / "out" / "study-queue16-quick"
+    assert {path.name for path in folder.iterdir()} >= {"data", "figures", "claims.json", "report.html"}
+    written = command("study", "claims", "--write", "claims.md", "--out", str(folder))
+    assert written.returncode == 0, written.stderr
+    text = (in_empty_folder / "claims.md").read_text()
+    assert "| queue16.fig4 | The first second | sim | reproduced (quick) |" in text
+    assert "| rebbr.rate |" in text and "not run" in text
+    assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results with two claims."""
+    folder = tmp_path_factory.mktemp("two")
+    done = command(
+        "study", "run", "queue16.fig4", "queue16.fig5", "--quick", "--seeds", "1", "--out", str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def changed(**parts: Any) -> Callable[[Path], object]:
+    """Changes parts of a JSON file."""
+    return lambda path: path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil", "wrong"),
+    [
+        ("results/fig4.json", lambda path: path.write_text("{garbage"), "no JSON"),
+        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "no JSON"),
+        ("results/fig4.json", lambda path: path.write_text('{"id": 5}'), "id is not what it should be"),
+        ("results/fig4.json", lambda path: path.write_text("[]"), "the whole is not"),
+        ("results/fig4.json", changed(findings=[{"world": "sim"}]), "findings[0].verdict is missing"),
+        (
+            "results/fig4.json",
+            changed(findings=[{"world": "sim", "verdict": "", "reason": "", "checks": [{"what": "x"}]}]),
+            "findings[0].checks[0].paper is missing",
+        ),
+        ("results/fig4.json", changed(spec=5), "spec is"),
+        ("results/fig4.json", changed(id="queue16.fig5"), "the result of queue16.fig5"),
+        ("figures/fig4.svg", lambda path: path.unlink(), "is missing"),
+        ("figures/fig4.svg", lambda path: path.write_text("<svg cut o"), "no whole SVG"),
+    ],
+)
+def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
+    file: str, spoil: Callable[[Path], object], wrong: str, two: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(two, tmp_path / "two")
+    spoil(folder / file)
+    said: list[str] = []
+    study = catalogue.study("queue16")
+    write.paper(study, folder, said.append)
+    (sentence,) = said
+    assert sentence.startswith(str(folder / file)) and wrong in sentence
+    assert f"`fullpipe study run queue16.fig4 --out {folder}`" in sentence
+    page = (folder / "report.html").read_text()
+    assert 'id="fig5"' in page and 'id="fig4"' not in page
+    assert list(write.verdicts(folder, said.append)) == ["queue16.fig5"]
+    gallery.save(tmp_path / "gallery.md", [(study, folder)], said.append)
+    assert said == [sentence, sentence]
+    text = (tmp_path / "gallery.md").read_text()
+    assert "queue16.fig5" in text and "queue16.fig4" not in text
+
+
+def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(two, tmp_path / "two")
+    (folder / "results" / "fig4.json").write_text("{")
+    (folder / "results" / "fig5.json").write_text("{")
+    run_fig5 = ("study", "run", "queue16.fig5", "--quick", "--seeds", "1", "--out", str(folder))
+    done = command(*run_fig5)
+    assert done.returncode == 0, done.stderr
+    assert "fig4.json is damaged" in done.stderr and "fig5.json" not in done.stderr
+    assert "0 runs to do" in done.stderr and "queue16.fig5" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("spoil", "wrong", "kept"),
+    [
+        (lambda _: [], "the whole is not", set()),
+        (lambda _: {"paper": "queue16", "claims": {}}, "claims is not", set()),
+        (lambda said: {"claims": said["claims"]}, "paper is missing", set()),
+        (
+            lambda said: {**said, "claims": [{**said["claims"][0], "findings": 5}, said["claims"][1]]},
+            "claims[0].findings is not",
+            {"queue16.fig5"},
+        ),
+        (
+            lambda said: {**said, "claims": [{"id": "queue16.fig4"}, said["claims"][1]]},
+            "claims[0].name is missing",
+            {"queue16.fig5"},
+        ),
+        (lambda said: {**said, "claims": [None, said["claims"][1]]}, "claims[0] is not", {"queue16.fig5"}),
+    ],
+)
+def test_damaged_verdicts_are_told_and_left_out(
+    spoil: Callable[[Any], Any], wrong: str, kept: set[str], two: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(two, tmp_path / "two")
+    path = folder / "claims.json"
+    path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
+    told: list[str] = []
+    assert set(write.verdicts(folder, told.append)) == kept
+    (sentence,) = told
+    assert str(path) in sentence and wrong in sentence and "`fullpipe study run " in sentence
+
+
+def test_commands_tell_damaged_verdicts_once_though_the_folder_may_be_that_of_any_paper(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "claims.json").write_text("[]")
+    for arguments in (["list", "--json", "--quick"], ["claims"]):
+        done = command("study", *arguments, "--out", str(tmp_path))
+        assert done.returncode == 0 and "not run" in done.stdout
+        (sentence,) = done.stderr.splitlines()
+        assert sentence.startswith(f"fullpipe: {tmp_path / 'claims.json'} is damaged")
+
+
+def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) -> None:
+    Path("f").write_text("")
+    done = command("study", "run", "queue16.fig4", "--quick", "--out", "f")
+    assert done.returncode == 2
+    assert "f is a file, and a folder is needed" in done.stderr and "writable" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mend"),
+    [
+        (["queue16.fig99"], "study list"),
+        (["queue16.fig1", "--world", "kernel"], "study list"),
+        (["queue16.fig4", "--seeds", "0"], "e.g. 3"),
+        (["queue16.fig4", "--attempts", "0"], "attempts"),
+        (["queue16.fig4", "--engine", "cloud"], "local or ray"),
+        (["queue16.fig4", "--ray-address", "x:1"], "--engine ray"),
+        (["queue16.fig4", "--engine", "ray", "--world", "kernel"], "--engine local"),
+    ],
+)
+def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], mend: str) -> None:
+    done = command("study", "run", *arguments)
+    assert done.returncode == 2 and mend in done.stderr and "Traceback" not in done.stderr

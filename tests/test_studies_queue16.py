@@ -1,0 +1,364 @@
+"""Claims of queue16 and rebbr: what the paper says to the letter passes, what it does not say does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fullpipe.studies import catalogue, trace
+from fullpipe.studies.claim import Data, Finding, Verdict
+from fullpipe.studies.queue16 import cellular as cellular_claim
+
+
+def grid_rows(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+    built = catalogue.built(name)
+    assert built is not None
+    return [
+        {"world": "sim", "seed": seed, **cell.factors, **measured(dict(cell.factors))}
+        for cell in built.claim.grid.cells()
+        for seed in (1, 2)
+    ]
+
+
+def by(name: str, values: dict[str, dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda factors: values[factors[name]]
+
+
+def fig1(factors: dict[str, Any]) -> dict[str, Any]:
+    x = min(factors["cap_bdp"], 2.5)
+    return {
+        "inflight_bdp": x,
+        "rate_mbps": 100 * min(x, 1),
+        "rtt_ms": 40 * max(x, 1),
+        "retransmits": 0.0 if factors["cap_bdp"] <= 2.5 else 9.0,
+    }
+
+
+def fig8(factors: dict[str, Any]) -> dict[str, Any]:
+    p = factors["loss_pct"]
+    part = 1.0 if p <= 5 else 0.9 if p <= 15 else 0.01
+    cubic = 90 * min(1.0, (0.001 / p) ** 0.5)
+    bbr = part * 96 * (1 - p / 100)
+    goodput = bbr if factors["controller"] == "bbr1" else cubic if p < 1 else 0.5
+    return {"goodput_mbps": goodput, "of_ceiling": goodput / (96 * (1 - p / 100)), "retransmits": 1}
+
+
+def fig10(factors: dict[str, Any]) -> dict[str, Any]:
+    full = 40 + factors["buffer_kb"] * 8e6 / 128e3
+    cubic = factors["controller"] == "cubic"
+    rtt = full if cubic else min(full, 3000.0)
+    return {
+        "rtt_ms": rtt,
+        "of_full": rtt / full,
+        "timed_out": float(cubic and factors["buffer_kb"] >= 3000),
+    }
+
+
+def startup(factors: dict[str, Any]) -> dict[str, Any]:
+    import math
+
+    bdp = factors["rate_bps"] * 0.04 / 12000
+    return {"bdp_packets": bdp, "rounds": max(0.5, math.log2(bdp / 10))}
+
+
+def policer(factors: dict[str, Any]) -> dict[str, Any]:
+    loss = {"bbr1": 0.03, "cubic": 0.01, "bbr1:lt_bw=0": 0.1}
+    return {"of_tokens": 0.99, "loss": loss[factors["controller"]]}
+
+
+def acks(factors: dict[str, Any]) -> dict[str, Any]:
+    stalled = factors["controller"].startswith("bbr1:cwnd_gain=1,") and factors["every_ms"] > 0
+    return {"goodput_mbps": 45.0 if stalled else 95.0}
+
+
+def fig7(factors: dict[str, Any]) -> dict[str, Any]:
+    bbr = factors["controller"] == "bbr1"
+    if factors["path"].startswith("intercontinental"):
+        return {"throughput_mbps": 335.0 if bbr else 15.0}
+    if factors["path"].startswith("US-Europe"):
+        return {"throughput_mbps": 2000.0 if bbr else 15.0}
+    # 2 to 25 times, evenly over the paths.
+    return {"throughput_mbps": 10 * (2 + 23 * (int(factors["path"].split()[1]) - 1) / 39) if bbr else 10.0}
+
+
+def fig9(factors: dict[str, Any]) -> dict[str, Any]:
+    from fullpipe.studies.queue16 import fig9
+
+    bbr = factors["controller"] == "bbr1"
+    depths = sorted(path.buffer_ms for path in fig9._PATHS.values())
+    deep = fig9._PATHS[factors["path"]].buffer_ms >= depths[30]
+    return {"rtt_ms": 100 * ((0.15 if deep else 0.56) if bbr else 1), "goodput_mbps": 1.02 if bbr else 1.0}
+
+
+def cellular(factors: dict[str, Any]) -> dict[str, Any]:
+    part = 0.3 if factors["link"] == "radio" and "=" in factors["controller"] else 0.95
+    return {"goodput_mbps": 48 * part, "of_most": part}
+
+
+IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "queue16.fig1": fig1,
+    "queue16.fig2": lambda _factors: {
+        "cycle_rtprops": 8.0,
+        "up_rtprops": 1.0,
+        "inflight_peak": 0.25,
+        "rtt_peak": 0.25,
+        "after_down": 1.0,
+        "rate_low": 1.0,
+        "rate_high": 1.0,
+        "sampled_low": 1.0,
+    },
+    "queue16.fig3": lambda _factors: {
+        "cycles_to_rise": 3.0,
+        "first_step": 1.25,
+        "up_rtprops": 1.0,
+        "worst_rtt_ms": 100.0,
+        "seconds_to_drain": 2.0,
+        "settled_rtt_ms": 42.0,
+    },
+    "queue16.fig4": by(
+        "controller",
+        {
+            "bbr1": {
+                "growth_a_round": 2.0,
+                "late_growth": 1.0,
+                "last_rtt_ms": 42.0,
+                "plateau_rounds": 3.0,
+                "startup_queue_bdp": 2.0,
+                "drained_queue_bdp": 0.0,
+            },
+            "cubic": {"growth_a_round": 2.0, "late_growth": 1.2, "last_rtt_ms": 100.0},
+        },
+    ),
+    "queue16.fig5": by(
+        "controller",
+        {
+            "bbr1": {"median_rtt_ms": 42.0, "high_part": None, "low_part": None},
+            "cubic": {"median_rtt_ms": 300.0, "high_part": 1.0, "low_part": 0.7},
+        },
+    ),
+    "queue16.fig6": lambda _factors: {"last_jain": 0.99, "converged_s": 30.0, "together": 1.0},
+    "queue16.fig7": fig7,
+    "queue16.fig8": fig8,
+    "queue16.fig9": fig9,
+    "queue16.fig10": fig10,
+    "queue16.cellular": cellular,
+    "queue16.acks": acks,
+    "queue16.policer": policer,
+    "queue16.coexist": lambda factors: {"bbr_share": 0.5 if factors["buffer_bdp"] <= 4 else 0.2},
+    "queue16.startup": startup,
+    "queue16.probertt": lambda _factors: {
+        "probe_bw": 0.98,
+        "probe_rtt": 0.02,
+        "period_s": 10.2,
+        "least_cwnd": 4.0,
+        "goodput_part": 0.98,
+    },
+}
+
+# (claim, column, factors, the value in its place, the best verdict that may be left)
+WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
+    ("fig1", "retransmits", {"cap_bdp": 0.4}, 5.0, Verdict.NOT),
+    ("fig1", "retransmits", {}, 0.0, Verdict.NOT),
+    ("fig1", "rtt_ms", {"cap_bdp": 0.8}, 80.0, Verdict.NOT),
+    ("fig1", "rtt_ms", {"cap_bdp": 2.2}, 40.0, Verdict.IN_SHAPE),
+    ("fig2", "inflight_peak", {}, 0.01, Verdict.NOT),
+    ("fig2", "cycle_rtprops", {}, 16.0, Verdict.IN_SHAPE),
+    ("fig2", "after_down", {}, 1.2, Verdict.NOT),
+    ("fig2", "rate_low", {}, 0.8, Verdict.NOT),
+    ("fig2", "sampled_low", {}, 0.8, Verdict.IN_SHAPE),
+    ("fig3", "cycles_to_rise", {}, 1.0, Verdict.IN_SHAPE),
+    ("fig3", "cycles_to_rise", {}, 20.0, Verdict.NOT),
+    ("fig3", "first_step", {}, 1.0, Verdict.NOT),
+    ("fig3", "first_step", {}, 2.0, Verdict.IN_SHAPE),
+    ("fig3", "settled_rtt_ms", {}, 80.0, Verdict.NOT),
+    ("fig3", "seconds_to_drain", {}, 5.0, Verdict.IN_SHAPE),
+    ("fig4", "growth_a_round", {"controller": "cubic"}, 1.0, Verdict.NOT),
+    ("fig4", "drained_queue_bdp", {"controller": "bbr1"}, 1.0, Verdict.NOT),
+    ("fig4", "plateau_rounds", {"controller": "bbr1"}, 8.0, Verdict.IN_SHAPE),
+    ("fig4", "late_growth", {"controller": "cubic"}, 0.7, Verdict.NOT),
+    ("fig5", "median_rtt_ms", {"controller": "bbr1"}, 200.0, Verdict.NOT),
+    ("fig5", "low_part", {"controller": "cubic"}, 0.2, Verdict.IN_SHAPE),
+    ("fig5", "high_part", {"controller": "cubic"}, 0.6, Verdict.NOT),
+    ("fig6", "last_jain", {}, 0.5, Verdict.NOT),
+    ("fig6", "converged_s", {}, 60.0, Verdict.IN_SHAPE),
+    ("fig6", "together", {}, 0.3, Verdict.NOT),
+    ("fig7", "throughput_mbps", {"controller": "bbr1", "path": "WAN 7"}, 9.0, Verdict.NOT),
+    ("fig7", "throughput_mbps", {"controller": "bbr1"}, 11.0, Verdict.NOT),
+    ("fig7", "throughput_mbps", {"controller": "bbr1", "path": "WAN 40"}, 900.0, Verdict.IN_SHAPE),
+    (
+        "fig7",
+        "throughput_mbps",
+        {"controller": "bbr1", "path": "intercontinental, 8 MB window, no loss"},
+        500.0,
+        Verdict.IN_SHAPE,
+    ),
+    (
+        "fig7",
+        "throughput_mbps",
+        {"controller": "bbr1", "path": "US-Europe, window raised"},
+        335.0,
+        Verdict.NOT,
+    ),
+    (
+        "fig7",
+        "throughput_mbps",
+        {"controller": "cubic", "path": "US-Europe, window raised"},
+        150.0,
+        Verdict.IN_SHAPE,
+    ),
+    ("fig9", "rtt_ms", {"controller": "bbr1"}, 100.0, Verdict.NOT),
+    ("fig9", "rtt_ms", {"controller": "bbr1"}, 47.0, Verdict.NOT),
+    ("fig9", "rtt_ms", {"controller": "cubic", "path": "access 1"}, 20.0, Verdict.IN_SHAPE),
+    ("fig9", "goodput_mbps", {"controller": "bbr1"}, 1.5, Verdict.NOT),
+    ("fig8", "goodput_mbps", {"controller": "cubic", "loss_pct": 2}, 50.0, Verdict.NOT),
+    ("fig8", "of_ceiling", {"controller": "bbr1", "loss_pct": 15}, 0.6, Verdict.IN_SHAPE),
+    ("fig8", "goodput_mbps", {"controller": "bbr1", "loss_pct": 1}, 1.0, Verdict.NOT),
+    ("fig8", "of_ceiling", {"controller": "bbr1", "loss_pct": 50}, 0.9, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 3000}, 180e3, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "cubic", "buffer_kb": 3000}, 6e3, Verdict.NOT),
+    ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 300}, 9e3, Verdict.NOT),
+    ("fig10", "timed_out", {"controller": "bbr1", "buffer_kb": 3000}, 1.0, Verdict.NOT),
+    ("fig10", "timed_out", {"controller": "cubic", "buffer_kb": 3000}, 0.0, Verdict.NOT),
+    ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.15", "link": "radio"}, 0.9, Verdict.NOT),
+    ("cellular", "of_most", {"controller": "bbr1", "link": "radio"}, 0.7, Verdict.IN_SHAPE),
+    ("cellular", "goodput_mbps", {"controller": "bbr1", "link": "radio"}, 15.0, Verdict.NOT),
+    ("cellular", "goodput_mbps", {"controller": "cubic", "link": "trace"}, 60.0, Verdict.IN_SHAPE),
+    ("cellular", "of_most", {"controller": "bbr1", "link": "trace"}, 0.3, Verdict.NOT),
+    (
+        "acks",
+        "goodput_mbps",
+        {"controller": "bbr1:cwnd_gain=2,extra_acked_gain=0", "every_ms": 40},
+        50.0,
+        Verdict.NOT,
+    ),
+    (
+        "acks",
+        "goodput_mbps",
+        {"controller": "bbr1:cwnd_gain=1,extra_acked_gain=0", "every_ms": 40},
+        95.0,
+        Verdict.NOT,
+    ),
+    ("policer", "of_tokens", {"controller": "bbr1"}, 0.3, Verdict.NOT),
+    ("policer", "loss", {"controller": "bbr1"}, 0.5, Verdict.NOT),
+    ("policer", "loss", {"controller": "bbr1:lt_bw=0"}, 0.011, Verdict.NOT),
+    ("coexist", "bbr_share", {"buffer_bdp": 16}, 0.95, Verdict.NOT),
+    # The mean over the moderate buffers would still be fair.
+    ("coexist", "bbr_share", {"buffer_bdp": 1}, 0.88, Verdict.NOT),
+    ("coexist", "bbr_share", {"buffer_bdp": 1}, 1.5, Verdict.NOT),
+    ("startup", "rounds", {"rate_bps": 1e11}, 80.0, Verdict.NOT),
+    ("probertt", "probe_bw", {}, 0.5, Verdict.NOT),
+    ("probertt", "least_cwnd", {}, 10.0, Verdict.IN_SHAPE),
+]
+
+
+@pytest.mark.parametrize("name", IDEAL)
+def test_what_the_paper_says_to_the_letter_is_reproduced(name: str) -> None:
+    finding = judged(name, pl.DataFrame(grid_rows(name, IDEAL[name]), infer_schema_length=None))
+    assert finding.verdict is Verdict.REPRODUCED, finding.reason
+
+
+def test_every_claim_of_queue16_has_an_ideal() -> None:
+    assert set(IDEAL) >= {one.id for one in catalogue.find(["all"]) if one.paper == "queue16"}
+
+
+@pytest.mark.parametrize(("claim", "column", "where", "value", "best"), WRONG)
+def test_a_judge_does_not_pass(
+    claim: str, column: str, where: dict[str, Any], value: float, best: Verdict
+) -> None:
+    name = f"queue16.{claim}"
+    rows = grid_rows(name, IDEAL[name])
+    changed = 0
+    for row in rows:
+        if all(row[factor] == given for factor, given in where.items()):
+            row[column] = value
+            changed += 1
+    assert changed
+    finding = judged(name, pl.DataFrame(rows, infer_schema_length=None))
+    assert finding.verdict is best, (finding.verdict, finding.checks)
+    assert "where" in finding.reason
+
+
+def test_where_shares_are_opposite_their_mean_is_not_fair() -> None:
+    shares = {1: 0.95, 2: 0.95, 3: 0.05, 4: 0.05, 8: 0.2, 16: 0.2}
+    rows = grid_rows("queue16.coexist", lambda one: {"bbr_share": shares.get(one["buffer_bdp"], 0.5)})
+    assert judged("queue16.coexist", pl.DataFrame(rows)).verdict is Verdict.NOT
+
+
+def test_without_deep_buffers_too_cubic_is_above_bbr_on_a_slow_link() -> None:
+    rows = pl.DataFrame(grid_rows("queue16.fig10", fig10)).filter(pl.col("buffer_kb").is_in([100, 300]))
+    assert judged("queue16.fig10", rows).verdict is Verdict.REPRODUCED
+    bbr = pl.when(pl.col("controller") == "bbr1").then(19_500.0).otherwise(pl.col("rtt_ms"))
+    assert judged("queue16.fig10", rows.with_columns(bbr.alias("rtt_ms"))).verdict is Verdict.NOT
+
+
+def test_a_trace_carries_what_falls_into_the_time() -> None:
+    times = trace.opportunities_ms()
+    assert cellular_claim._carried_mbps(0, times[-1] / 1e3) == pytest.approx(trace.mean_mbps())
+    again = [turn * times[-1] + time for turn in range(3) for time in times]
+    within_it = sum(40_000 < time <= 60_000 for time in again)
+    assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
+
+
+def explained(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
+    built = catalogue.built(name)
+    assert built is not None and built.claim.explain is not None
+    runs = pl.DataFrame(grid_rows(name, measured), infer_schema_length=None)
+    return "\n".join(built.claim.explain(Data(runs, pl.DataFrame())))
+
+
+def test_runs_that_are_not_yet_steady_are_named_with_their_startups() -> None:
+    def late(factors: dict[str, Any]) -> dict[str, Any]:
+        end_s = 2000.0 if factors["buffer_kb"] == 300 else 100.0
+        return {"rtt_ms": 9e3, "startup_s": end_s, "last_drop_s": end_s - 1}
+
+    said = explained("queue16.fig10", late)
+    assert said.startswith("In 300 KB") and said.count("\n") == 0 and "within 1 s" in said
+    assert explained("queue16.fig10", lambda _factors: {"startup_s": 100.0, "last_drop_s": 99.0}) == ""
+
+
+def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model() -> None:
+    def measured(factors: dict[str, Any]) -> dict[str, Any]:
+        without = factors["controller"] == "bbr1:lt_bw=0"
+        return {"of_ceiling": 0.3 if without else 0.04, "started_mbps": 1.7 if without else None}
+
+    rows = pl.DataFrame(grid_rows("queue16.fig8", measured), infer_schema_length=None)
+    high = (pl.col("seed") == 2) & (pl.col("controller") == "bbr1")
+    rows = rows.with_columns(pl.when(high).then(0.8).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
+    built = catalogue.built("queue16.fig8")
+    assert built is not None and built.claim.explain is not None
+    said = built.claim.explain(Data(rows, pl.DataFrame()))
+    assert said[0].startswith("At 15 %, 1 of 2 runs have 0.04 to 0.04 of the ceiling, the others 0.8 to 0.8.")
+
+
+def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:
+    def measured(factors: dict[str, Any]) -> dict[str, Any]:
+        kept = {"bbr_inflight_bdp": 1.5, "bbr_window_bdp": 2.0, "least_queue_rtts": 1.0}
+        share = 0.9 if factors["buffer_bdp"] == 1 else 0.5
+        return {"bbr_share": share, **kept, "bbr_again": 9.0, "cubic_again": 3.0}
+
+    said = explained("queue16.coexist", measured).splitlines()
+    assert [line[:11] for line in said] == ["With 1 BDP ", "With 8 BDP ", "With 16 BDP"]
+
+
+@pytest.mark.parametrize("name", ["queue16.coexist", "ccwg25.cubic", "ccwg25.latecomer", "ccwg25.rttfair"])
+def test_as_the_papers_stand_the_papers_words_and_what_is_of_the_list_is_named(name: str) -> None:
+    built = catalogue.built(name)
+    assert built is not None
+    rows = pl.DataFrame(grid_rows(name, lambda _factors: {}))
+    for check in built.claim.judge(Data(rows, pl.DataFrame())):
+        theirs = check.paper.partition("claims list:")[0].strip(" ;")
+        assert theirs.lower() in built.claim.says.lower()
+
+
+def test_what_a_paper_only_plans_is_said_to_be_our_prediction() -> None:
+    plans = [one for one in catalogue.find(["all"]) if one.claim.source.endswith("plan")]
+    assert len(plans) == 3
+    for one in plans:
+        assert "gives no result; the prediction is ours" in one.about.prediction
+
+
+def judged(name: str, runs: pl.DataFrame) -> Finding:
+    built = catalogue.built(name)
+    assert built is not None
+    return Finding("sim", built.claim.judge(Data(runs, pl.DataFrame())))
