@@ -24,7 +24,7 @@ RETRIES = 3
 _AHEAD_A_CORE = 4
 _TICK_S = 1.0
 _TIMEOUT_S = 10.0
-_INSTALL = "install it with: pip install 'fullpipe[ray]'"
+_INSTALL = "install it with: pip install 'ray>=2.48'"
 
 
 class Ray:
