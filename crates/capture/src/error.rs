@@ -7,8 +7,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum CaptureError {
     /// The file could not be opened.
-    #[error("it cannot be opened: {0}")]
-    Open(std::io::Error),
+    #[error("it {0}")]
+    Open(fullpipe_files::FileError),
     /// It does not begin as a capture does.
     #[error("it is no packet capture; expected pcap or pcapng, unpacked (gunzip a .gz first)")]
     Foreign,
@@ -62,6 +62,12 @@ pub enum CaptureError {
     #[error("record {records} has no time stamp")]
     Untimed {
         /// The record.
+        records: u64,
+    },
+    /// The caller wanted no more of it.
+    #[error("reading was stopped after record {records}")]
+    Stopped {
+        /// Records read until then.
         records: u64,
     },
     /// More than memory is meant for.

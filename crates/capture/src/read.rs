@@ -1,8 +1,8 @@
 //! The records of a pcap or pcapng file.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, PcapHeader, create_reader};
@@ -28,16 +28,26 @@ pub struct Capture {
     pub duration_ns: u64,
 }
 
-/// Reads the file at `path`.
-pub fn read_file(path: &Path) -> Result<Capture, CaptureError> {
-    read(File::open(path).map_err(CaptureError::Open)?)
+/// Reads the regular file at `path`. Setting `stop` ends it soon.
+///
+/// # Errors
+/// The file cannot be opened, is no capture or is damaged; or it was stopped.
+pub fn read_file(path: &Path, stop: &AtomicBool) -> Result<Capture, CaptureError> {
+    // However long: it is read in a buffer of fixed size.
+    read(fullpipe_files::open(path, u64::MAX).map_err(CaptureError::Open)?, stop)
 }
 
-/// Reads a capture to its end.
-pub fn read(source: impl Read + Send) -> Result<Capture, CaptureError> {
+/// Reads a capture to its end. Setting `stop` ends it soon.
+///
+/// # Errors
+/// It is no capture or is damaged; or it was stopped.
+pub fn read(source: impl Read + Send, stop: &AtomicBool) -> Result<Capture, CaptureError> {
     let mut reader = create_reader(MOST, source).map_err(|_| CaptureError::Foreign)?;
     let mut walk = Walk::default();
     loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(CaptureError::Stopped { records: walk.records });
+        }
         match reader.next() {
             Ok((offset, block)) => {
                 walk.block(&block)?;

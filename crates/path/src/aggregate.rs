@@ -1,18 +1,18 @@
-//! Aggregation: packets are held and let go together, at regular times.
+//! Aggregation: packets are held and released together, at regular times.
 //!
-//! What radios and offloading hosts do to ACKs: a station that gets the medium every few milliseconds sends all that has
-//! gathered. `queue16`, "Delayed and stretched ACKs", is about its effect: cellular, Wi-Fi and cable networks delay and
+//! Radios and offloading hosts do this to ACKs: a station that gets the medium every few milliseconds sends all that has
+//! accumulated. `queue16`, "Delayed and stretched ACKs", is about its effect: cellular, Wi-Fi and cable networks delay and
 //! aggregate ACKs by up to a round trip. It never reorders.
 //!
-//! Times of release are multiples of the interval, shifted by a phase that is drawn once from the element's own stream,
-//! uniform below the interval, so that seeds differ in where a flow falls. A packet that comes at such a time leaves at
-//! once. There is no release before its time, once some number wait: when a packet leaves would then depend on those
-//! that come after it, and be unknown when it arrives.
+//! Release times are multiples of the interval, shifted by a phase that is drawn once from the element's own stream,
+//! uniform below the interval, so that a flow's place in the interval depends on the seed. A packet that arrives at a
+//! release time leaves at once. Reaching some number of packets never causes an early release: a packet's departure
+//! would then depend on later packets, and be unknown when it arrives.
 
 use crate::rng::Stream;
 use fullpipe_units::{Duration, Time};
 
-/// Lets packets go at multiples of an interval.
+/// Releases packets at multiples of an interval.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
     every: u64,
@@ -30,7 +30,7 @@ impl Aggregate {
     #[inline]
     pub(crate) fn admit(&mut self, now: Time) -> Time {
         let releases = now.as_nanos().saturating_sub(self.phase).div_ceil(self.every);
-        // What comes never, or after the last time there is, stays.
+        // A packet that never arrives, or arrives after the last representable release, never leaves.
         Time::from_nanos(releases.saturating_mul(self.every).saturating_add(self.phase))
     }
 }

@@ -1,4 +1,4 @@
-//! From configuration to elements: every check that a number alone can fail.
+//! Builds elements from their configuration, and checks every number on its own.
 
 use crate::aggregate::Aggregate;
 use crate::cellular::Grants;
@@ -20,8 +20,8 @@ use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
 
 impl Element {
-    /// Builds the element at `index`. `announced`: an element before it in its stage takes time, so packets are told
-    /// of before they arrive.
+    /// Builds the element at `index`. `announced`: an element before it in its stage takes time, so packets are
+    /// announced before they arrive.
     pub(crate) fn new(
         config: &ElementConfig,
         index: usize,
@@ -189,7 +189,7 @@ impl Check {
     }
 
     fn probability(&self, field: &'static str, probability: Probability) -> Result<(), ConfigError> {
-        // A probability that was read, not computed, may be out of range.
+        // A probability that was parsed, not computed, may be out of range.
         self.that(probability.as_f64() <= 1.0, field, probability.as_f64(), "a probability from 0 to 1")
     }
 }

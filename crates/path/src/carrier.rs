@@ -1,4 +1,4 @@
-//! What a driver needs of a path, whichever way it is computed.
+//! The interface of a path to its driver, however the path is computed.
 
 use crate::chain::Counts;
 use crate::config::ElementConfig;
@@ -7,56 +7,56 @@ use crate::error::ConfigError;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 
-/// Carries the packets of one direction: [`Chain`](crate::Chain), or [`Hops`](crate::Hops), the slow one that tests hold
-/// it to. Same configuration, seed and arrivals: the same departures in the same order, whichever it is.
+/// Carries the packets of one direction: [`Chain`](crate::Chain), or [`Hops`](crate::Hops), the slow one that tests
+/// compare it with. With the same configuration, seed and arrivals, both give the same departures in the same order.
 ///
-/// Times never go back, over all methods that take `now` together; each panics if they do.
+/// Times never go back, across all methods that take `now`; each panics if they do.
 pub trait Carrier<P>: Sized {
-    /// Builds the path. A packet of class `c` is delayed by a further `class_delays[c]` at the end; no class at all means
-    /// that no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
+    /// Builds the path. A packet of class `c` is delayed by a further `class_delays[c]` at the end; without
+    /// classes, no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
     ///
     /// # Errors
-    /// When the numbers of an element make no sense.
+    /// When the numbers of an element are invalid.
     fn new(elements: &[ElementConfig], class_delays: &[Duration], seed: u64) -> Result<Self, ConfigError>;
 
-    /// Offers a packet at `now`. What becomes of it shows in [`Carrier::counts`], and in what is handed out.
+    /// Offers a packet at `now`. Its fate shows in [`Carrier::counts`], and in the packets handed out.
     ///
     /// # Panics
     /// If the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is unknown.
     fn push(&mut self, now: Time, packet: Packet, payload: P);
 
-    /// Offers `count` packets of one length and class at `now`, as so many calls of [`Carrier::push`]. `payload` is asked
+    /// Offers `count` packets of one length and class at `now`, as so many calls of [`Carrier::push`]. `payload` is called
     /// for each in turn, from zero.
     ///
     /// # Panics
     /// As [`Carrier::push`] does.
     fn push_run(&mut self, now: Time, packet: Packet, count: u32, payload: impl FnMut(u32) -> P);
 
-    /// When something happens next: a packet leaves, or moves on inside. [`Time::NEVER`] if there is nothing to wait for.
+    /// When something happens next: a packet leaves, or moves on inside. [`Time::NEVER`] if nothing will happen.
     fn next(&self) -> Time;
 
     /// The next packet that is due at or before `now`, with its exact due time. Packets leave in order of due time. How
     /// often and how late this is called changes no due time and no drop.
     fn pop(&mut self, now: Time) -> Option<(Time, Packet, P)>;
 
-    /// [`Carrier::pop`] of a packet that is only looked at: shows it to `take`, and then drops it.
+    /// [`Carrier::pop`] without moving the packet: shows it to `take`, and then drops it.
     fn pop_with<T>(&mut self, now: Time, take: impl FnOnce(Packet, &P) -> T) -> Option<T>;
 
     /// After a [`Carrier::pop`] at `now`: whether another one would hand out a packet.
     fn is_due(&mut self, now: Time) -> bool;
 
-    /// Brings everything inside up to `now`, and hands out nothing: queues may then be asked about `now`.
+    /// Brings everything inside up to `now` without handing out packets: queues may then be asked about `now`.
     fn settle(&mut self, now: Time);
 
-    /// What became of all packets so far. Walks over the packets inside.
+    /// The fate of all packets so far. Iterates over the packets inside.
     fn counts(&self) -> Counts;
 
-    /// How many queues (links, delivery traces, token buckets and policers) there are.
+    /// The number of queues (links, delivery traces, token buckets and policers).
     fn queues(&self) -> usize;
 
     /// A queue, in order along the path.
     ///
     /// # Panics
-    /// If there is none of this `index`.
+    /// If no queue has this `index`.
     fn queue(&self, index: usize) -> QueueView<'_>;
 }

@@ -2,27 +2,27 @@
 //!
 //! `queue16`, "Mobile cellular adaptive bandwidth": cellular systems adapt a subscriber's bandwidth partly to an estimate
 //! of demand that uses the queue of packets destined for the subscriber, so a sender with a very small queue gets stuck at
-//! a low rate. The paper names no algorithm; this is the simplest that has the property:
+//! a low rate. The paper gives no algorithm; this is the simplest one with that property:
 //!
 //! * The base station grants one of a few rates, at first the lowest.
 //! * Every review interval, counted from time zero, it looks back. If a packet found more than `demand` of work in front
 //!   of it, in time, the grant goes one step up; else, if the link was idle for more than half of the interval, one down.
-//! * A grant is for what follows: a packet is sent at the rate that was granted when it came.
+//! * A grant applies to later packets: a packet is sent at the rate that was granted when it arrived.
 //!
-//! The last rule makes the departure known on arrival, and exact: no review changes it afterwards. It costs that a grant
-//! does not speed up the queue that earned it; a real one comes late too, by the time that reports and schedules take.
+//! With the last rule, the departure is known on arrival, and exact: no review changes it afterwards. The price is that a
+//! grant does not speed up the queue that earned it; a real one is late too, by the time that reports and schedules take.
 //!
-//! A packet that finds no room is no demand: it is not there to be seen. Nothing is random.
+//! A packet that finds no room is not demand, because the radio does not see it. Nothing is random.
 
 use crate::element::Cause;
 use crate::link::{WORK_PER_BYTE, work_per_nano};
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-/// What a base station grants, and what it looks at. Times are nanoseconds.
+/// What a base station grants and observes. Times are nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Grants {
-    /// In work a nanosecond, rising.
+    /// Work per nanosecond, rising.
     rates: Box<[u64]>,
     granted: usize,
     review: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Grants {
     /// before the latest packet.
     wanted: bool,
     idle: u64,
-    /// Until when the link is busy: a whole nanosecond, and the work left of the next one at the rate granted.
+    /// Until when the link is busy: a whole nanosecond, and the work left in the next one at the granted rate.
     busy: u64,
     part: u64,
 }
@@ -56,11 +56,11 @@ impl Grants {
         }
     }
 
-    /// Holds the reviews that are due by `now`.
+    /// Does the reviews that are due by `now`.
     fn review_until(&mut self, now: u64) {
         while self.next_review <= now {
             self.look_back();
-            // Until a packet comes, a busy link and one that has the lowest grant keep it.
+            // Until a packet arrives, a busy link and one that has the lowest grant keep it.
             let unchanged = if self.granted == 0 { now } else { self.busy.min(now) };
             let skipped = unchanged.saturating_sub(self.next_review) / self.review;
             self.next_review = self.next_review.saturating_add(skipped * self.review);
@@ -87,7 +87,7 @@ impl Grants {
     fn grant(&mut self, granted: usize) {
         if granted != self.granted {
             self.granted = granted;
-            // A fraction of a nanosecond is no number at another rate.
+            // A fraction of a nanosecond has no meaning at another rate.
             self.busy = self.busy.saturating_add((self.part > 0) as u64);
             self.part = 0;
         }

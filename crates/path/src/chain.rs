@@ -1,6 +1,6 @@
 //! The chain: elements in order, and the packets between its two ends.
 //!
-//! Most elements are transit functions: given a packet's arrival they know its departure. A *stage* is a run of them,
+//! Most elements are transit functions: given a packet's arrival they know its departure. A *stage* is a sequence of them,
 //! composed when the packet is offered; the packet is then stored once, with the time it leaves the last of them. So a
 //! hop costs no event, however many elements it has. A new stage begins behind an element that reorders, because an
 //! element that keeps order must see arrivals in order; between stages a packet waits in a heap.
@@ -13,8 +13,8 @@ use crate::hold::{Held, Hold};
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 
-/// What a path does to the packets of one direction. `P` is the caller's own token for a packet, handed back when it
-/// leaves (and cloned where the path duplicates).
+/// The path in one direction. `P` is the caller's own token for a packet, handed back when it leaves (and cloned if the
+/// path duplicates it).
 #[derive(Debug)]
 pub struct Chain<P> {
     /// The stages before the last; most chains have none.
@@ -23,25 +23,25 @@ pub struct Chain<P> {
     shape: Shape,
     /// When something happens next: the earliest head of any stage.
     next: Time,
-    /// The latest time the caller told.
+    /// The latest time passed by the caller.
     clock: Time,
     counts: Counts,
-    /// Where the queues are: (stage, element).
+    /// The places of the queues: (stage, element).
     queues: Vec<(usize, usize)>,
 }
 
-/// Shapes of a chain that most paths have, and for which less has to be asked.
+/// Shapes of a chain that are common, and that need fewer checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Nothing but a delay, the same for all: a FIFO.
+    /// Only a delay, the same for all packets: a FIFO.
     Delay,
-    /// One link of constant rate whose limit counts bytes, random loss or none, and a FIFO.
+    /// One link of constant rate whose limit counts bytes, perhaps random loss, and a FIFO.
     Link,
     /// Any other.
     Any,
 }
 
-/// Packets and bytes, by what became of them. Always `entered + duplicated == left + dropped_total() + inside`.
+/// Packets and bytes, by their fate. Always `entered + duplicated == left + dropped_total() + inside`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Offered by the caller.
@@ -68,8 +68,8 @@ impl Counts {
 }
 
 impl<P: Clone> Chain<P> {
-    /// Builds a chain. A packet of class `c` is delayed by a further `class_delays[c]` at the end; no class at all means
-    /// that no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
+    /// Builds a chain. A packet of class `c` is delayed by a further `class_delays[c]` at the end; without
+    /// classes, no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
     pub fn new(
         elements: &[ElementConfig],
         class_delays: &[Duration],
@@ -121,7 +121,7 @@ impl<P: Clone> Chain<P> {
         })
     }
 
-    /// Offers a packet at `now`. Times never go back, over `push` and `pop` together.
+    /// Offers a packet at `now`. Times never go back, across `push` and `pop`.
     ///
     /// # Panics
     /// If `now` is before an earlier call's, the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is
@@ -150,7 +150,7 @@ impl<P: Clone> Chain<P> {
     }
 
     /// Offers `count` packets of one length and class at `now`, as so many calls of [`Chain::push`] would, but faster.
-    /// `payload` is asked for each in turn, from zero.
+    /// `payload` is called for each in turn, from zero.
     ///
     /// # Panics
     /// As [`Chain::push`] does.
@@ -172,7 +172,7 @@ impl<P: Clone> Chain<P> {
     }
 
     /// When to call [`Chain::pop`] next: when the next packet leaves, or, in a chain with an element that reorders and
-    /// further ones behind it, when one moves on inside. [`Time::NEVER`] if there is nothing to wait for.
+    /// further ones behind it, when one moves on inside. [`Time::NEVER`] if nothing will happen.
     #[inline]
     pub fn next(&self) -> Time {
         self.next
@@ -197,7 +197,7 @@ impl<P: Clone> Chain<P> {
         self.pop_any(now)
     }
 
-    /// [`Chain::pop`] from a chain of any shape, once its time has come.
+    /// [`Chain::pop`] from a chain of any shape, once `next` is due.
     #[inline(never)]
     fn pop_any(&mut self, now: Time) -> Option<(Time, Packet, P)> {
         let inner = !self.inner.is_empty();
@@ -224,7 +224,7 @@ impl<P: Clone> Chain<P> {
         let Hold::Fifo { ring, .. } = &mut self.last.hold else {
             unreachable!("only the shape `Any` is no FIFO")
         };
-        // What is due never, never comes, whatever the time.
+        // A packet that is due at `NEVER` is never handed out, whatever the time.
         let first = ring.front().filter(|held| held.due <= now && held.due != Time::NEVER)?;
         self.counts.left.add(first.packet.bytes);
         let taken = take(first.packet, &first.payload);
@@ -268,10 +268,10 @@ impl<P: Clone> Chain<P> {
         self.clock = now;
     }
 
-    /// What became of all packets so far. Walks over the packets inside.
+    /// The fate of all packets so far. Iterates over the packets inside.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
-        // Counted anew, so that whoever checks the sum checks something.
+        // Counted again, so that a check of the sum is meaningful.
         counts.inside = self.held();
         counts
     }
@@ -283,7 +283,7 @@ impl<P: Clone> Chain<P> {
         held
     }
 
-    /// How many queues (links, delivery traces, token buckets and policers) the chain has.
+    /// The number of queues (links, delivery traces, token buckets and policers) in the chain.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
@@ -291,7 +291,7 @@ impl<P: Clone> Chain<P> {
     /// A queue, in order along the path.
     ///
     /// # Panics
-    /// If there is none of this `index`.
+    /// If no queue has this `index`.
     pub fn queue(&self, index: usize) -> QueueView<'_> {
         let (stage, element) = self.queues[index];
         self.inner.get(stage).unwrap_or(&self.last).elements[element]
@@ -336,7 +336,7 @@ impl<P: Clone> Carrier<P> for Chain<P> {
 
     #[inline]
     fn is_due(&mut self, now: Time) -> bool {
-        // What is due between stages has moved on when `pop` looked.
+        // `pop` has already moved the packets that are due between stages.
         self.next <= now
     }
 
@@ -374,7 +374,7 @@ fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Durat
     (rest, extra)
 }
 
-/// A run of elements, and the packets that have passed it and wait for their time.
+/// A sequence of elements, and the packets that have passed it and wait for their time.
 #[derive(Debug)]
 struct Stage<P> {
     elements: Box<[Element]>,
@@ -424,7 +424,7 @@ impl<P: Clone> Stage<P> {
         (dropped, lost, first)
     }
 
-    /// Runs a packet through the stage. Returns what became of it, and when it is due; [`Time::NEVER`] if dropped.
+    /// Runs a packet through the stage. Returns its fate, and when it is due; [`Time::NEVER`] if dropped.
     #[inline]
     fn pass(&mut self, counts: &mut Counts, entry: Entry, payload: P) -> (Admission, Time) {
         let Entry { from, mut moment, packet } = entry;

@@ -1,4 +1,4 @@
-//! What a path is made of, in numbers. `scenario` resolves human words into this; `Chain::new` builds it.
+//! The configuration of a path, in numbers. `scenario` resolves what users write into this; `Chain::new` builds it.
 
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Schedule<T> {
     /// The value at the start.
     pub initial: T,
-    /// (when, the value from then on), strictly increasing in time.
+    /// (time, the value from then on), strictly increasing in time.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<(Time, T)>,
 }
@@ -50,10 +50,10 @@ impl Probability {
 /// A drop-tail limit. A packet is dropped when it does not fit under either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLimit {
-    /// Bytes not yet on the wire, the arriving packet and the unsent part of the one in transmission included.
+    /// Bytes not yet on the wire, including the arriving packet and the unsent part of the one in transmission.
     #[serde(rename = "bytes")]
     pub bytes: Bytes,
-    /// Packets that have not left, the arriving one included; `None` for no limit.
+    /// Packets that have not left, including the arriving one; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
 }
@@ -106,7 +106,7 @@ pub enum ElementConfig {
         /// The queue (`limit` of tc-tbf).
         queue: QueueLimit,
     },
-    /// A policer: packets that find no tokens are dropped; none waits.
+    /// A policer: packets that find no tokens are dropped; packets never wait.
     Policer {
         /// Name in records and reports.
         name: String,
@@ -143,8 +143,8 @@ pub enum ElementConfig {
         /// Whether packets may overtake each other. If not, a packet waits for its predecessor.
         reorder: bool,
     },
-    /// Holds packets and lets go all that came since the last time, at once: at multiples of an interval, shifted by a
-    /// phase drawn from the element's own random stream.
+    /// Holds packets and releases all that have arrived at once: at multiples of an interval, shifted by a phase drawn
+    /// from the element's own random stream.
     Aggregate {
         /// From one release to the next; above zero.
         every_ns: Duration,

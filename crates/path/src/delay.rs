@@ -5,7 +5,7 @@ use crate::config::Schedule;
 use crate::schedule::Cursor;
 use fullpipe_units::{Duration, Time};
 
-/// Adds the delay of the moment a packet arrives.
+/// Adds the delay in force when a packet arrives.
 #[derive(Debug)]
 pub(crate) struct Delay {
     delay: Cursor<Duration>,

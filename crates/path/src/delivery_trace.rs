@@ -2,11 +2,11 @@
 //!
 //! Source: Mahimahi `src/frontend/link_queue.cc` (`LinkQueue::rationalize`). At each listed millisecond the link may
 //! send 1500 bytes: the rest of the packet in transmission first, then further packets that were queued *before* that
-//! instant. What is not used is lost. After its last entry the trace starts again, shifted by the last entry's time.
+//! instant. Unused capacity is lost. After its last entry the trace starts again, shifted by the last entry's time.
 //!
-//! Seen from its end this is a virtual-time server in the space of opportunities instead of time: number the bytes that
-//! all opportunities offer, from the start; a packet takes the next `bytes` numbers after its predecessor's, or after
-//! those that have gone by when it arrives; it leaves at the opportunity that holds its last number.
+//! This is a virtual-time server in which opportunities take the place of time. Number the bytes that all opportunities
+//! offer, from the start. A packet takes the next `bytes` numbers after its predecessor's, or after those that have
+//! passed when it arrives; it leaves at the opportunity with its last number.
 //!
 //! Deviations: lengths are IP lengths (Mahimahi counts 4 more bytes a packet and offers 1504); times are nanoseconds
 //! (Mahimahi rounds an arrival down to its millisecond, which decides alike); the queue limit counts the unsent part of
@@ -22,11 +22,11 @@ pub const OPPORTUNITY_BYTES: u64 = 1500;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The opportunities of a trace that repeats for ever.
+/// The opportunities of a trace that repeats forever.
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     millis: Arc<Vec<u64>>,
-    /// Bytes of opportunities spoken for, used or gone by: where the next packet starts at the earliest.
+    /// Bytes of opportunities reserved, used or passed: the earliest start of the next packet.
     taken: u64,
     /// The latest answer of `gone_by`: (millisecond, opportunities).
     latest: (u64, u64),
@@ -46,14 +46,14 @@ impl Opportunities {
         self.millis[self.millis.len() - 1]
     }
 
-    /// How many opportunities there are at or before a millisecond.
+    /// The number of opportunities at or before a millisecond.
     fn count(&self, milli: u64) -> u64 {
         let (rounds, rest) = (milli / self.period(), milli % self.period());
         rounds.saturating_mul(self.millis.len() as u64)
             + self.millis.partition_point(|&entry| entry <= rest) as u64
     }
 
-    /// The same, remembering the millisecond: packets come many a millisecond.
+    /// The same, cached by millisecond, because many packets arrive in one.
     #[inline]
     fn gone_by(&mut self, now: Time) -> u64 {
         let milli = now.as_nanos() / NANOS_PER_MILLI;
@@ -81,7 +81,7 @@ impl Server for Opportunities {
     }
 
     fn offer(&mut self, now: Time, bytes: u32, limit: Bytes) -> Result<Time, Cause> {
-        // An opportunity at `now` itself has gone by: LinkQueue uses it up before it looks at the arrival.
+        // An opportunity at `now` itself has passed: LinkQueue uses it up before it looks at the arrival.
         let gone = self.gone_by(now).saturating_mul(OPPORTUNITY_BYTES);
         let unsent = self.taken.saturating_sub(gone);
         if unsent + bytes as u64 > limit.as_u64() {

@@ -1,11 +1,11 @@
-//! Duplication: a packet sometimes becomes two, both at once.
+//! Duplication: a packet sometimes becomes two, which leave at the same time.
 
 use crate::config::Probability;
 use crate::element::Fate;
 use crate::rng::Stream;
 use fullpipe_units::Time;
 
-/// Doubles a packet with a probability. The copy follows right behind and meets the rest of the path on its own.
+/// Duplicates a packet with a probability. The copy directly follows it and passes the rest of the path independently.
 #[derive(Debug)]
 pub(crate) struct Duplicate {
     probability: Probability,

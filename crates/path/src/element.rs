@@ -1,4 +1,4 @@
-//! What passes a path, what can happen to it, and the closed set of elements.
+//! Packets, what can happen to them, and the closed set of elements.
 
 use crate::aggregate::Aggregate;
 use crate::cellular::Grants;
@@ -14,7 +14,7 @@ use crate::reorder::Reorder;
 use crate::token_bucket::Tokens;
 use fullpipe_units::{Bytes, Time};
 
-/// What the path needs to know of a packet.
+/// What the path needs to know about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Length in bytes, headers from IP upwards; 1 to [`Packet::MAX_BYTES`].
@@ -47,12 +47,12 @@ impl Cause {
     pub const ALL: [Cause; 4] = [Cause::QueueFull, Cause::Lost, Cause::Policed, Cause::Oversize];
 }
 
-/// What is known of a packet right after it was offered to a chain.
+/// What is known about a packet right after it was offered to a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is inside. (An element behind one that reorders may still drop it.)
     Queued,
-    /// It is gone, its payload too.
+    /// It was dropped, with its payload.
     Dropped(Cause),
 }
 
@@ -93,12 +93,12 @@ impl std::ops::Sub for Tally {
     }
 }
 
-/// The two times an element is told.
+/// The two times that are passed to an element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     /// When the packet reaches the element. Never goes back from one packet to the next.
     pub(crate) arrival: Time,
-    /// The caller's time, at or before `arrival`: nobody will ask about earlier times any more.
+    /// The caller's time, at or before `arrival`: no later query is about an earlier time.
     pub(crate) clock: Time,
 }
 
@@ -132,7 +132,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// Decides what becomes of a packet. Elements that do not reorder return times that never go back.
+    /// Decides the fate of a packet. Elements that do not reorder return times that never go back.
     #[inline]
     pub(crate) fn admit(&mut self, moment: Moment, packet: &Packet) -> Fate {
         let now = moment.arrival;
@@ -144,7 +144,7 @@ impl Element {
         }
     }
 
-    /// The elements that not every path has, out of the way of those that it has.
+    /// The less common elements, separate from the common ones.
     #[inline(never)]
     fn admit_to_others(&mut self, moment: Moment, packet: &Packet) -> Fate {
         let now = moment.arrival;
@@ -172,7 +172,7 @@ impl Element {
         }
     }
 
-    /// Whether a packet may leave later than it came.
+    /// Whether a packet may leave later than it arrives.
     pub(crate) fn takes_time(&self) -> bool {
         !matches!(
             self,

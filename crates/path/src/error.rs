@@ -1,6 +1,6 @@
-//! What can be wrong with a path before it carries a packet.
+//! The error of an invalid path configuration.
 
-/// An element that cannot be built. Says which element and field, what was given and what was expected.
+/// An element that cannot be built: which element and field, what was given and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("element {index} ({kind}): {field} is {given}, expected {expected}")]
 pub struct ConfigError {

@@ -1,4 +1,4 @@
-//! Where packets wait whose time of departure is known: the end of a stage.
+//! The queue at the end of a stage, in which packets wait for their known departure.
 
 use crate::element::Packet;
 use crate::ring::Ring;
@@ -17,11 +17,11 @@ pub(crate) struct Held<P> {
 /// A holding queue. Packets leave in order of (due time, insertion).
 #[derive(Debug)]
 pub(crate) enum Hold<P> {
-    /// Packets come in order of time, and all get the same extra delay.
+    /// Packets arrive in order of time, and all get the same extra delay.
     Fifo { extra: Duration, latest: Time, ring: Ring<Held<P>> },
-    /// Packets come in order of time; classes get different extra delays.
+    /// Packets arrive in order of time; classes get different extra delays.
     Lanes(Lanes<P>),
-    /// Packets come in any order. `extra` for all, and by class; empty for none.
+    /// Packets arrive in any order. `extra` for all, and by class; empty for none.
     Heap { extra: Duration, extra_of_class: Box<[Duration]>, inserted: u64, heap: BinaryHeap<Numbered<P>> },
 }
 
@@ -123,7 +123,7 @@ impl<P> Hold<P> {
     }
 }
 
-/// A packet and the number of its insertion. The greatest is the one that leaves first, as `BinaryHeap` wants it.
+/// A packet and its insertion number. The greatest is the one that leaves first, as `BinaryHeap` requires.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<P> {
     number: u64,
@@ -172,10 +172,10 @@ type Head = (Time, u64, u32);
 /// A lane without packets.
 const NO_HEAD: Head = (Time::NEVER, u64::MAX, u32::MAX);
 
-/// How the first head is found.
+/// How to find the first head.
 #[derive(Debug)]
 enum Heads {
-    /// Few lanes: a look at each. The first head of all, and each lane's.
+    /// Few lanes: a scan. The first head of all, and each lane's.
     Scanned { first: Head, all: Box<[Head]> },
     /// Many lanes: a heap of the heads of lanes that are not empty.
     Sorted(BinaryHeap<std::cmp::Reverse<Head>>),

@@ -1,9 +1,9 @@
-//! The path computed the plain way: one event a packet and hop.
+//! The path computed the simple way: one event for each packet and hop.
 //!
 //! An oracle for [`Chain`](crate::Chain), which composes elements when a packet is offered. Here a packet is at one place
-//! at a time and an element is asked about it when it gets there, so nothing is known before it happens: no element
-//! needs a history, no stage has to begin behind an element that reorders, and constant delays are elements like all
-//! others. Where the two disagree, one of them is wrong.
+//! at a time, and an element handles it when it arrives there, so nothing is known before it happens: no element needs a
+//! history, no stage has to begin behind an element that reorders, and constant delays are elements like all others.
+//! If the two disagree, one of them is wrong.
 
 use crate::carrier::Carrier;
 use crate::chain::Counts;
@@ -15,50 +15,49 @@ use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a path does to the packets of one direction, a hop at a time. Slow; results are those of
-/// [`Chain`](crate::Chain), but for when they are known: a packet that is going to be dropped counts as inside until it
-/// gets where that happens.
+/// The path in one direction, one hop at a time. Slow; it gives the results of [`Chain`](crate::Chain), but some later: a
+/// packet that will be dropped counts as inside until it reaches the element that drops it.
 #[derive(Debug)]
 pub struct Hops<P> {
     stations: Box<[Station]>,
     /// By class; empty for none.
     class_delays: Box<[Duration]>,
-    /// Packets on their way, by when they get to the next place.
+    /// Packets on their way, by when they reach the next place.
     travelling: BinaryHeap<Hop<P>>,
-    /// Packets that have got to the end and wait to be handed out, in order.
+    /// Packets that have reached the end and wait to be handed out, in order.
     arrived: VecDeque<(Time, Packet, P)>,
-    /// How many numbers were given out.
+    /// How many numbers were assigned.
     numbers: u64,
-    /// The latest time the caller told.
+    /// The latest time passed by the caller.
     clock: Time,
     counts: Counts,
     /// Which stations are queues.
     queues: Vec<usize>,
 }
 
-/// An element, and what is to be known of it.
+/// An element and its properties.
 #[derive(Debug)]
 struct Station {
     element: Element,
-    /// Whether it delays all packets alike, always.
+    /// Whether it always delays all packets alike.
     is_constant: bool,
 }
 
-/// Where a packet gets to.
+/// A place that a packet reaches.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Station(usize),
-    /// Behind the last element; the delay of its class is still to come.
+    /// Behind the last element, before the delay of its class.
     ClassDelay,
     End,
 }
 
-/// A packet that gets to a place at a time. The greatest is the first by (time, number), as `BinaryHeap` wants it.
+/// A packet that reaches a place at a time. The greatest is the first by (time, number), as `BinaryHeap` requires.
 ///
-/// The number says who goes first at equal times: who was told first when to leave the element before. Constant delays
-/// tell nobody anything new, and so keep it. That matters where packets overtake and classes differ in their delay: two
-/// that arrive at the end at once leave in the order in which the last element saw them, as in [`Chain`](crate::Chain),
-/// which adds all constant delays up.
+/// The number orders packets with equal times: the one whose departure from the previous element was computed first goes
+/// first. Constant delays do not change the number. That matters if packets overtake and classes differ in their delay:
+/// two that arrive at the end together leave in the order in which the last element saw them, as in
+/// [`Chain`](crate::Chain), which adds up all constant delays.
 #[derive(Debug)]
 struct Hop<P> {
     at: Time,
@@ -84,7 +83,7 @@ impl<P: Clone> Hops<P> {
         if stations < self.stations.len() { Place::Station(stations) } else { Place::ClassDelay }
     }
 
-    /// A packet gets to a place; what is there decides where it goes from here.
+    /// A packet reaches a place, whose element decides where it goes next.
     fn arrive(&mut self, hop: Hop<P>) {
         match hop.place {
             Place::Station(station) => self.pass(station, hop),
@@ -98,7 +97,7 @@ impl<P: Clone> Hops<P> {
         }
     }
 
-    /// A packet gets to an element.
+    /// A packet reaches an element.
     fn pass(&mut self, station: usize, hop: Hop<P>) {
         let Hop { at, packet, payload, .. } = hop;
         let place = self.place_behind(station + 1);
@@ -142,7 +141,7 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         })
     }
 
-    /// The packet gets to the first element now, which is asked when the caller asks for anything.
+    /// The packet reaches the first element now; the element handles it at the caller's next query.
     fn push(&mut self, now: Time, packet: Packet, payload: P) {
         assert!((1..=Packet::MAX_BYTES).contains(&packet.bytes), "a packet of {} bytes", packet.bytes);
         let classes = self.class_delays.len();
@@ -157,9 +156,9 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         (0..count).for_each(|index| self.push(now, packet, payload(index)));
     }
 
-    /// When the next packet gets to its next place, or the due time of one that waits to be handed out.
+    /// When the next packet reaches its next place, or the due time of one that waits to be handed out.
     fn next(&self) -> Time {
-        // What has arrived was due before all that has not.
+        // Packets that have arrived were due before all that have not.
         match self.arrived.front() {
             Some(&(due, ..)) => due,
             None => self.travelling.peek().map_or(Time::NEVER, |hop| hop.at),
@@ -185,7 +184,7 @@ impl<P: Clone> Carrier<P> for Hops<P> {
 
     fn settle(&mut self, now: Time) {
         self.advance(now);
-        // What is due never, never comes, whatever the time.
+        // A packet that is due at `NEVER` is never handed out, whatever the time.
         while self.travelling.peek().is_some_and(|hop| hop.at <= now && hop.at != Time::NEVER)
             && let Some(hop) = self.travelling.pop()
         {
@@ -205,7 +204,7 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         self.queues.len()
     }
 
-    /// As all packets left it that have got there; [`Carrier::settle`] moves on those that are due.
+    /// The state after all packets that have reached it; [`Carrier::settle`] moves on those that are due.
     fn queue(&self, index: usize) -> QueueView<'_> {
         self.stations[self.queues[index]].element.queue().expect("the list names queues only")
     }

@@ -1,4 +1,4 @@
-//! Random extra delay, uniform from nothing to an amplitude.
+//! Random extra delay, uniform from zero to an amplitude.
 
 use crate::rng::Stream;
 use fullpipe_units::{Duration, Time};

@@ -1,7 +1,7 @@
-//! What a network path does to packets, as one body of code for virtual and for real time.
+//! A network path, as the same code for virtual and for real time.
 //!
-//! The path never reads a clock: whoever drives it says what time it is. The simulator does so with virtual time, the
-//! emulator with the monotonic clock and real packets, and both get the same departures to the nanosecond.
+//! The path never reads a clock: its driver passes the time. The simulator drives it with virtual time, the emulator with
+//! the monotonic clock and real packets, and both get the same departures to the nanosecond.
 //!
 //! ```
 //! use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
@@ -30,28 +30,28 @@
 //! ```
 //!
 //! # In reading order
-//! * [`config`]: what a path is made of, in numbers; [`ConfigError`] when they make no sense (checked in `build.rs`)
+//! * [`config`]: the configuration of a path, in numbers; [`ConfigError`] if they are invalid (checked in `build.rs`)
 //! * `element.rs`: [`Packet`], [`Cause`], [`Admission`], and the closed set of elements
 //! * `chain.rs`: [`Chain`], which composes elements into stages; `hold.rs`, where packets wait for their time
-//! * `carrier.rs`: [`Carrier`], what a driver needs of a path; `hops.rs`: [`Hops`], a chain computed the plain way, to test
-//!   the other
+//! * `carrier.rs`: [`Carrier`], the interface to a driver; `hops.rs`: [`Hops`], a chain computed the simple way, to test the
+//!   other
 //! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers, each a file:
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `cellular.rs` (a rate that follows demand),
 //!   `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`
-//! * [`trace`]: the text form of Mahimahi traces, in and out
+//! * [`deliveries`]: the text format of Mahimahi delivery traces, reading and writing
 //! * `rates.rs`: what a path could carry
-//! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream an element
+//! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream for each element
 //!
-//! # What holds
+//! # Invariants
 //! * Packets and bytes: `entered + duplicated == left + dropped + inside`, always ([`Counts`]).
-//! * Same configuration, seed and arrivals: same departures and drops, on every machine and for ever. How often the
-//!   caller asks, and how late, changes neither.
+//! * The same configuration, seed and arrivals give the same departures and drops, on every machine and in every version.
+//!   How often and how late the caller calls changes neither.
 //! * Only jitter with `reorder` and [`config::ElementConfig::Reorder`] reorder, and unequal class delays between classes.
 //! * All times and rates are integers; fractions of a nanosecond are carried, not dropped.
 //! * Nothing here allocates for a packet once its queues have grown to their size.
 //!
-//! # What is not here
+//! # Not included
 //! Queues that decide when a packet *leaves* (CoDel, PIE, fair queueing). They cannot be composed into a transit
 //! function; they will be another kind of stage, between two holding queues, and the chain's interface allows for it: a
 //! packet that was [`Admission::Queued`] may still be dropped, and [`Chain::next`] may name a time at which one only
@@ -64,6 +64,7 @@ mod cellular;
 mod chain;
 pub mod config;
 mod delay;
+pub mod deliveries;
 mod delivery_trace;
 mod duplicate;
 mod element;
@@ -75,13 +76,12 @@ mod link;
 mod loss;
 mod policer;
 mod queue;
-mod rates;
+pub mod rates;
 mod reorder;
 mod ring;
 mod rng;
 mod schedule;
 mod token_bucket;
-pub mod trace;
 
 pub use carrier::Carrier;
 pub use chain::{Chain, Counts};

@@ -2,8 +2,8 @@
 //!
 //! Both servers here are virtual-time servers: they know until when they are busy, so a packet's departure is known when
 //! it is let in, and neither a late caller nor a timer changes the rate or a drop. Work is counted in billionths of a
-//! bit, of which a rate of `r` bit/s does exactly `r` a nanosecond: all sums are exact integers, and the part of a
-//! nanosecond that a packet leaves over is carried to the next packet. A packet departs at the first whole nanosecond
+//! bit, of which a rate of `r` bit/s does exactly `r` per nanosecond: all sums are exact integers, and the part of a
+//! nanosecond that a packet does not use is carried over to the next packet. A packet departs at the first whole nanosecond
 //! at which its last bit has been sent.
 
 use crate::config::Schedule;
@@ -18,7 +18,7 @@ const _: () = assert!(Packet::MAX_BYTES as u128 * (WORK_PER_BYTE as u128) < 1 <<
 /// Rates above this (4.6 exabit a second) count as this: unlimited.
 pub(crate) const MAX_RATE_BPS: u64 = 1 << 62;
 
-/// A rate as work a nanosecond.
+/// A rate as work per nanosecond.
 pub(crate) fn work_per_nano(rate: Rate) -> u64 {
     rate.as_bits_per_sec().min(MAX_RATE_BPS)
 }
@@ -33,7 +33,7 @@ pub(crate) struct ConstantRate {
     rate: u64,
     limit: Bytes,
     busy: Busy,
-    /// The two latest sizes: most traffic has few, and a division costs more than all the rest.
+    /// The two latest sizes: most traffic has few, and a division costs more than everything else.
     known: [Transmission; 2],
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Busy {
     part: u64,
 }
 
-/// What a packet of `bytes` means to a link.
+/// What a link needs to know about packets of `bytes`.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     bytes: u32,
@@ -53,8 +53,8 @@ struct Transmission {
     /// How long it takes: whole nanoseconds, and part of the next one's work.
     nanos: u64,
     part: u64,
-    /// The most whole nanoseconds the server may be busy ahead so that it may still fit: below this it fits, above it
-    /// does not, and at this it is a matter of the fraction.
+    /// The most whole nanoseconds of pending work with which it may still fit: below this it fits, above it does not, and
+    /// at this value the fraction decides.
     slack_nanos: u64,
     /// That fraction, as work: the most that fits.
     slack_part: u64,
@@ -65,13 +65,13 @@ impl ConstantRate {
     pub(crate) fn new(rate: Rate, limit: Bytes) -> ConstantRate {
         let rate = work_per_nano(rate);
         assert!(rate > 0, "a link of constant rate zero");
-        // Packets of no bytes are not offered, so this is never found.
+        // Packets without bytes are never offered, so this is never found.
         let nothing =
             Transmission { bytes: 0, fits: false, nanos: 0, part: 0, slack_nanos: 0, slack_part: 0 };
         ConstantRate { rate, limit, busy: Busy { nanos: 0, part: 0 }, known: [nothing; 2] }
     }
 
-    /// What a packet of `bytes` means, looked up or worked out.
+    /// The values for packets of `bytes`, cached or computed.
     #[inline]
     fn transmission(&mut self, bytes: u32) -> Transmission {
         let mut place = (self.known[0].bytes != bytes) as usize;
@@ -82,8 +82,8 @@ impl ConstantRate {
         self.known[place]
     }
 
-    /// Lets packets of one length in at `now`, as [`Server::offer`] does each; tells `accepted` the index and departure
-    /// of those that fit, and returns how many did.
+    /// Admits packets of one length at `now`, like [`Server::offer`] for each. Calls `accepted` with the index and
+    /// departure of those that fit, and returns how many did.
     #[inline]
     pub(crate) fn offer_run(
         &mut self,
@@ -109,7 +109,7 @@ impl ConstantRate {
     fn learn(&mut self, bytes: u32) {
         let work = bytes as u64 * WORK_PER_BYTE;
         let rate = self.rate as u128;
-        // unsent + work <= limit, with unsent = lead_nanos * rate + part and part < rate, is to say that
+        // unsent + work <= limit, with unsent = lead_nanos * rate + part and part < rate, holds exactly if
         // (lead_nanos, part) is at most the quotient and remainder of (limit - work) / rate, compared in that order.
         let slack =
             self.limit.saturating_sub(Bytes::new(bytes as u64)).as_u64() as u128 * WORK_PER_BYTE as u128;
@@ -126,7 +126,7 @@ impl ConstantRate {
 }
 
 impl Transmission {
-    /// Adds this packet to what the server has to do, if it fits, and returns when it departs.
+    /// Adds this packet to the server's work, if it fits, and returns when it departs.
     #[inline]
     fn admit(&self, server: &mut Busy, now: u64, rate: u64) -> Option<Time> {
         let busy = if now > server.nanos { Busy { nanos: now, part: 0 } } else { *server };
@@ -174,9 +174,9 @@ impl Server for ConstantRate {
 /// rate zero everything waits.
 #[derive(Debug)]
 pub(crate) struct ScheduledRate {
-    /// (from when, rate), in order of time; the first from the start.
+    /// (start time, rate), in order of time; the first from the start of the run.
     segments: Vec<(u64, u64)>,
-    /// What had arrived and not been sent at the latest arrival.
+    /// The work that had arrived and not been sent at the latest arrival.
     backlog: Backlog,
     /// Until when that keeps the server busy; only meaningful while there is work.
     busy: Busy,
@@ -226,7 +226,7 @@ impl ScheduledRate {
 
     fn rise(&mut self, now: Time) {
         self.backlog = self.drained(self.backlog, now.as_nanos());
-        // A change at the very start takes effect before the first packet.
+        // A change at time zero takes effect before the first packet.
         while self.end(self.backlog.segment) <= now.as_nanos() && self.end(self.backlog.segment) != u64::MAX {
             self.backlog.segment += 1;
         }

@@ -1,4 +1,4 @@
-//! Random loss: independent, and in bursts after Gilbert and Elliott.
+//! Random loss: independent, or in bursts (Gilbert and Elliott).
 
 use crate::config::{Probability, Schedule};
 use crate::element::{Cause, Fate};
@@ -6,8 +6,8 @@ use crate::rng::Stream;
 use crate::schedule::Cursor;
 use fullpipe_units::Time;
 
-/// Independent loss. One draw a packet whatever the probability, so that runs with other probabilities differ only
-/// where they must.
+/// Independent loss. It draws once for each packet, whatever the probability, so that runs with other probabilities
+/// differ only where they must.
 #[derive(Debug)]
 pub(crate) struct Loss {
     probability: Cursor<Probability>,
@@ -34,7 +34,7 @@ impl Loss {
 /// (`loss_gilb_ell`): a packet is lost by the probability of the state it finds, and then the state may change.
 #[derive(Debug)]
 pub(crate) struct GilbertElliott {
-    /// What ends the state, and what loses a packet in it: [good, bad].
+    /// The probabilities to leave the state, and to lose a packet in it: [good, bad].
     states: [State; 2],
     bad: bool,
     random: Stream,

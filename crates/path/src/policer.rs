@@ -1,4 +1,4 @@
-//! A policer: a token bucket in which nothing waits. A packet that finds no tokens is dropped and takes none.
+//! A policer: a token bucket without a queue. A packet that finds no tokens is dropped and takes none.
 //!
 //! The bucket is full at the start, as in Linux `net/sched/act_police.c` and as operators' policers behave ("An
 //! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016). A packet above the burst is [`Cause::Oversize`].

@@ -1,12 +1,12 @@
-//! The drop-tail queue in front of a server: what it lets in, what it counts, and what it looked like at any time that
-//! can still be asked about.
+//! The drop-tail queue in front of a server: what it admits and counts, and its state at any time that can still be
+//! queried.
 //!
-//! A [`Server`] knows when a packet leaves as soon as it is let in, so nothing waits here: the packet itself is in the
+//! A [`Server`] knows when a packet leaves as soon as it is admitted, so no packet waits here: the packet itself is in the
 //! holding queue at the end of its stage. A queue management that decides when a packet leaves (CoDel, PIE) cannot be a
 //! [`Server`]; it will be another kind of stage.
 //!
-//! A queue behind an element that takes time is told of packets before they reach it. It keeps one [`Snapshot`] an
-//! arrival until the clock has passed the next, and answers questions from the snapshot of the time asked about.
+//! Packets are announced to a queue behind an element that takes time before they reach it. The queue keeps one
+//! [`Snapshot`] per arrival until the clock has passed the next, and answers queries from the snapshot of their time.
 
 use crate::config::QueueLimit;
 use crate::element::{Cause, Fate, Moment, Packet, Tally};
@@ -18,17 +18,17 @@ use std::fmt;
 /// What a queue has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Packets that came: `accepted` and `dropped`.
+    /// Packets that arrived: `accepted` and `dropped`.
     pub arrived: Tally,
-    /// Packets let in.
+    /// Packets admitted.
     pub accepted: Tally,
-    /// Packets turned away.
+    /// Packets rejected.
     pub dropped: Tally,
 }
 
-/// What empties a queue, first in, first out.
+/// Empties a queue, first in, first out.
 pub(crate) trait Server: fmt::Debug {
-    /// All that [`Server::unsent`] has to know of the state after an arrival.
+    /// What [`Server::unsent`] has to know about the state after an arrival.
     type Mark: Copy + fmt::Debug;
 
     /// Whether the byte limit counts a packet in full until it leaves; the queue then does the counting, and `offer`
@@ -38,8 +38,8 @@ pub(crate) trait Server: fmt::Debug {
     /// Whether a packet of this size can pass at all.
     fn can_pass(&self, bytes: u32) -> bool;
 
-    /// Lets a packet in and says when it leaves (not before `now`, and not before its predecessor), or why it cannot
-    /// be let in.
+    /// Admits a packet and returns when it leaves (not before `now`, and not before its predecessor), or why it cannot be
+    /// admitted.
     fn offer(&mut self, now: Time, bytes: u32, limit: Bytes) -> Result<Time, Cause>;
 
     /// The state after the latest arrival.
@@ -59,15 +59,15 @@ pub(crate) struct Queue<S: Server> {
     dropped: Tally,
     /// When the latest packet leaves.
     clear: Time,
-    /// Only kept where something has to count packets that wait.
+    /// Only kept if waiting packets have to be counted.
     departures: Option<Departures>,
-    /// Only kept where packets are announced before they arrive. Never empty.
+    /// Only kept if packets are announced before they arrive. Never empty.
     history: Option<VecDeque<Snapshot<S::Mark>>>,
 }
 
 impl Queue<ConstantRate> {
-    /// [`Queue::admit`] for `count` packets of one length at `now`, in a queue that [is plain](Queue::is_plain). Tells
-    /// `accepted` which got in and when they leave; returns how many did not.
+    /// [`Queue::admit`] for `count` packets of one length at `now`, in a queue that [is plain](Queue::is_plain). Calls
+    /// `accepted` with those admitted and when they leave; returns how many were not.
     #[inline]
     pub(crate) fn admit_run(
         &mut self,
@@ -99,7 +99,7 @@ struct Snapshot<M> {
 }
 
 impl<S: Server> Queue<S> {
-    /// A queue in front of `server`. `announced` says that packets are told of before they arrive.
+    /// A queue in front of `server`. `announced`: packets are announced before they arrive.
     pub(crate) fn new(name: &str, limit: QueueLimit, server: S, announced: bool) -> Queue<S> {
         let departures = S::WHOLE_PACKETS || limit.packets.is_some();
         let mut queue = Queue {
@@ -144,13 +144,13 @@ impl<S: Server> Queue<S> {
         fate
     }
 
-    /// Whether the server alone decides, and nobody will ask about the past.
+    /// Whether the server alone decides, and there are no queries about the past.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.departures.is_none() && self.history.is_none()
     }
 
-    /// Why a packet is turned away before the server is asked.
+    /// Why a packet is rejected before the server decides.
     #[inline]
     fn refuses(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
         if !self.server.can_pass(bytes) {
@@ -159,7 +159,7 @@ impl<S: Server> Queue<S> {
         if self.departures.is_some() { self.overflows(moment, bytes) } else { None }
     }
 
-    /// The limits for which the packets are counted that have not left.
+    /// Checks the limits that need a count of the packets that have not left.
     #[inline(never)]
     fn overflows(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
         let departures = self.departures.as_mut()?;
@@ -197,8 +197,8 @@ impl<S: Server> Queue<S> {
     }
 }
 
-/// A queue seen from outside. Ask about times from the chain's latest `push` or `pop` on; in a chain that reorders
-/// somewhere, first `pop` until nothing more is due, or [`Carrier::settle`](crate::Carrier::settle).
+/// A queue seen from outside. Queries must be about times from the chain's latest `push` or `pop` on. In a chain that
+/// reorders, first `pop` until nothing more is due, or [`Carrier::settle`](crate::Carrier::settle).
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a>(&'a dyn Observable);
 
@@ -223,20 +223,20 @@ impl<'a> QueueView<'a> {
         self.0.backlog(now)
     }
 
-    /// How long all that is in it at `now` takes to leave: what a packet that arrives now would wait.
+    /// How long everything in it at `now` takes to leave: the time that a packet arriving now would wait.
     /// [`Duration::MAX`] if the link is down for good.
     pub fn delay(&self, now: Time) -> Duration {
         self.0.delay(now)
     }
 
-    /// Packets in it at `now`, the one in transmission included. `None` where nobody counts them: they are counted
-    /// under a packet limit and in token buckets.
+    /// Packets in it at `now`, including the one in transmission. `None` unless they are counted, which they are under a
+    /// packet limit and in token buckets.
     pub fn packets(&self, now: Time) -> Option<u64> {
         self.0.packets(now)
     }
 }
 
-/// What a [`QueueView`] asks; here so that callers need not name the server.
+/// The queries of a [`QueueView`], as a trait so that callers need not name the server.
 pub(crate) trait Observable: fmt::Debug {
     fn name(&self) -> &str;
     fn totals(&self, now: Time) -> Totals;
@@ -276,10 +276,10 @@ impl<S: Server> Observable for Queue<S> {
     }
 }
 
-/// When packets leave, in order, as far back as somebody may ask.
+/// When packets leave, in order, as far back as queries may go.
 #[derive(Debug, Default)]
 struct Departures {
-    /// (when, packets and bytes that have left by then).
+    /// (time, packets and bytes that have left by then).
     ring: VecDeque<(Time, Tally)>,
     /// What left before the first entry.
     before: Tally,
@@ -312,7 +312,7 @@ impl Departures {
         if entries == 0 { self.before } else { self.ring[entries - 1].1 }
     }
 
-    /// Drops what is older than anything that may be asked.
+    /// Drops entries that are too old for any query.
     fn forget(&mut self, clock: Time) {
         while let Some(&(departure, left)) = self.ring.front()
             && departure <= clock

@@ -1,4 +1,4 @@
-//! What a path could carry: for how fast an emulator has to be, and for how well a link was used.
+//! What a path could carry, to know how fast an emulator has to be, and how well a link was used.
 
 use crate::config::{ElementConfig, Schedule};
 use crate::delivery_trace::OPPORTUNITY_BYTES;
@@ -27,7 +27,90 @@ fn highest_of(element: &ElementConfig) -> Option<Rate> {
     }
 }
 
-/// How long the buffer takes to drain that drains soonest; [`Duration::MAX`] if there is none.
+/// The longest list of rates that stands for a delivery trace.
+const MOST_WINDOWS: u64 = 600;
+/// The shortest time over which a delivery trace has a rate: a shorter time shows the spacing of single packets.
+const SHORTEST_WINDOW: Duration = Duration::from_millis(500);
+
+/// The highest rate at which packets can leave the path over time, until `end`; `None` if nothing limits it. A radio that
+/// grants rates counts with its highest. A delivery trace counts with its mean over windows of half a second, or of a 600th
+/// of the time where that is longer.
+pub fn ceiling(elements: &[ElementConfig], end: Time) -> Option<Schedule<Rate>> {
+    let of_each = elements.iter().filter_map(|element| match element {
+        ElementConfig::Link { rate_bps, .. } => Some(rate_bps.clone()),
+        ElementConfig::DeliveryTrace { opportunities_ms, .. } => Some(offered(opportunities_ms, end)),
+        other => highest_of(other).map(Schedule::constant),
+    });
+    of_each.reduce(|one, other| combined(&one, &other, Rate::min))
+}
+
+/// The delay of all delay elements together over time.
+pub fn delay(elements: &[ElementConfig]) -> Schedule<Duration> {
+    let of_each = elements.iter().filter_map(|element| match element {
+        ElementConfig::Delay { delay_ns } => Some(delay_ns.clone()),
+        _ => None,
+    });
+    of_each.fold(Schedule::constant(Duration::ZERO), |one, other| combined(&one, &other, |a, b| a + b))
+}
+
+/// Both schedules in one, which changes whenever one of them does.
+pub fn combined<A: Copy, B: Copy, C: Copy + PartialEq>(
+    one: &Schedule<A>,
+    other: &Schedule<B>,
+    combine: impl Fn(A, B) -> C,
+) -> Schedule<C> {
+    let mut times: Vec<Time> = one.changes.iter().map(|change| change.0).collect();
+    times.extend(other.changes.iter().map(|change| change.0));
+    times.sort_unstable();
+    times.dedup();
+    let mut all = Schedule::constant(combine(one.initial, other.initial));
+    let mut current = all.initial;
+    for at in times {
+        let value = combine(value_at(one, at), value_at(other, at));
+        if value != current {
+            all.changes.push((at, value));
+            current = value;
+        }
+    }
+    all
+}
+
+fn value_at<T: Copy>(schedule: &Schedule<T>, at: Time) -> T {
+    match schedule.changes.partition_point(|(change, _)| *change <= at) {
+        0 => schedule.initial,
+        past => schedule.changes[past - 1].1,
+    }
+}
+
+/// What a delivery trace offers, window by window.
+fn offered(opportunities_ms: &[u64], end: Time) -> Schedule<Rate> {
+    let end_ms = Duration::from_nanos(end.as_nanos()).as_millis();
+    let window_ms = SHORTEST_WINDOW.as_millis().max(end_ms.div_ceil(MOST_WINDOWS));
+    let rate = |from_ms: u64| {
+        let offered = opportunities_by(opportunities_ms, from_ms + window_ms)
+            - opportunities_by(opportunities_ms, from_ms);
+        Rate::from_bits_per_sec(offered.saturating_mul(OPPORTUNITY_BYTES * 8 * 1000) / window_ms)
+    };
+    let mut all = Schedule::constant(rate(0));
+    let mut current = all.initial;
+    for window in 1..end_ms.div_ceil(window_ms) {
+        let next = rate(window * window_ms);
+        if next != current {
+            all.changes.push((Time::ZERO + Duration::from_millis(window * window_ms), next));
+            current = next;
+        }
+    }
+    all
+}
+
+/// The number of opportunities up to a millisecond; the list repeats.
+fn opportunities_by(opportunities_ms: &[u64], milli: u64) -> u64 {
+    let period = opportunities_ms.last().copied().unwrap_or(1).max(1);
+    let rest = opportunities_ms.partition_point(|at| *at <= milli % period) as u64;
+    (milli / period).saturating_mul(opportunities_ms.len() as u64).saturating_add(rest)
+}
+
+/// The shortest time in which a buffer of the path drains; [`Duration::MAX`] if there is none.
 pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
     let drain = |element: &ElementConfig| match element {
         ElementConfig::Link { queue, .. }
@@ -47,13 +130,10 @@ pub fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
             Some(Some(rate_bps.bytes_in(end.saturating_since(Time::ZERO)).as_u64()))
         }
         ElementConfig::DeliveryTrace { opportunities_ms, .. } => {
-            let period = opportunities_ms.last().copied().unwrap_or(1).max(1);
             let end_ms = Duration::from_nanos(end.as_nanos()).as_millis();
-            let rest = opportunities_ms.partition_point(|at| *at <= end_ms % period) as u64;
-            let opportunities = end_ms / period * opportunities_ms.len() as u64 + rest;
-            Some(Some(opportunities * OPPORTUNITY_BYTES))
+            Some(Some(opportunities_by(opportunities_ms, end_ms).saturating_mul(OPPORTUNITY_BYTES)))
         }
-        // What a radio could carry depends on what it was asked for.
+        // What a radio could carry depends on the demand.
         ElementConfig::Policer { .. } | ElementConfig::Cellular { .. } => Some(None),
         _ => None,
     };
@@ -80,6 +160,46 @@ mod tests {
             rate_bps,
             queue: QueueLimit { bytes: Bytes::new(3000), packets: None },
         }
+    }
+
+    #[test]
+    fn the_ceiling_follows_links_radios_and_delivery_traces() {
+        let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000);
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let queue = QueueLimit { bytes: Bytes::new(3000), packets: None };
+        let changing =
+            link(Schedule { initial: mbit(80), changes: vec![(at(700), mbit(20)), (at(900), mbit(80))] });
+        let radio = ElementConfig::Cellular {
+            name: "radio".to_owned(),
+            rates_bps: vec![mbit(10), mbit(50)],
+            review_ns: Duration::from_millis(100),
+            demand_ns: Duration::from_millis(10),
+            queue,
+        };
+        let path = [link(Schedule::constant(mbit(1000))), radio, changing.clone()];
+        let expected =
+            Schedule { initial: mbit(50), changes: vec![(at(700), mbit(20)), (at(900), mbit(50))] };
+        assert_eq!(ceiling(&path, at(2000)), Some(expected));
+        // 500 opportunities in the first half second, none in the second one, 6 Mbit in half a second.
+        let trace = ElementConfig::DeliveryTrace {
+            name: "trace".to_owned(),
+            opportunities_ms: std::sync::Arc::new((1..=500).chain([1000]).collect()),
+            queue,
+        };
+        let found = ceiling(&[trace], at(1500)).unwrap();
+        assert_eq!(found.initial, mbit(12));
+        assert_eq!(found.changes, [(at(500), Rate::from_bits_per_sec(24_000)), (at(1000), mbit(12))]);
+        assert_eq!(ceiling(&[], at(1)), None);
+    }
+
+    #[test]
+    fn delays_add_up_over_time() {
+        let ms = Duration::from_millis;
+        let changing = Schedule { initial: ms(10), changes: vec![(Time::ZERO + ms(5), ms(20))] };
+        let path =
+            [changing.clone(), Schedule::constant(ms(1))].map(|delay_ns| ElementConfig::Delay { delay_ns });
+        assert_eq!(delay(&path), Schedule { initial: ms(11), changes: vec![(Time::ZERO + ms(5), ms(21))] });
+        assert_eq!(delay(&[]), Schedule::constant(Duration::ZERO));
     }
 
     #[test]

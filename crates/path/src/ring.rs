@@ -1,14 +1,14 @@
-//! A queue whose places are counted modulo a power of two: a step shorter than the standard library's, in the one loop
-//! where that shows.
+//! A queue with a power of two of places: one operation less than the standard library's, in the one loop where that
+//! matters.
 
 /// A first-in, first-out queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
-    /// As many places as a power of two; those that hold something follow each other from `head` on.
+    /// A power of two of places; the used ones follow each other from `head` on.
     places: Vec<Option<T>>,
-    /// Where the first is, modulo the number of places.
+    /// The place of the first item, modulo the number of places.
     head: usize,
-    /// Where the next will be.
+    /// The place of the next item.
     tail: usize,
 }
 

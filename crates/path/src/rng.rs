@@ -1,4 +1,4 @@
-//! Randomness: one stream an element, the same for ever.
+//! Randomness: one stream for each element, which never changes between versions.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, 2019). A stream is named by (seed of the chain, index of the
 //! element), so adding draws to one element never shifts another's.
@@ -13,7 +13,7 @@ pub(crate) struct Stream(Xoshiro256PlusPlus);
 impl Stream {
     /// The stream of element `index` in a chain with this `seed`.
     pub(crate) fn new(seed: u64, index: usize) -> Stream {
-        // Mixed twice, so that (seed, index + 1) and (seed + 1, index) share nothing.
+        // Mixed twice, so that (seed, index + 1) and (seed + 1, index) are unrelated.
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed).wrapping_add(index as u64))))
     }
 

@@ -1,4 +1,4 @@
-//! Reading a schedule of changes in order of time, in O(1) a look.
+//! Reads a schedule of changes in order of time, in O(1) for each read.
 
 use crate::config::Schedule;
 use fullpipe_units::Time;

@@ -10,13 +10,13 @@ use crate::link::{WORK_PER_BYTE, work_per_nano};
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Rate, Time};
 
-/// The tokens of a bucket, in billionths of a bit: `rate` of them come a nanosecond.
+/// The tokens of a bucket, in billionths of a bit: `rate` of them arrive per nanosecond.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     rate: u64,
     depth: u128,
     tokens: u128,
-    /// When there were `tokens`.
+    /// The time to which `tokens` refers.
     at: Time,
 }
 
@@ -53,15 +53,15 @@ impl Bucket {
         enough
     }
 
-    /// The first whole nanosecond from `now` on at which there are tokens for a packet, which takes them. Tokens never
-    /// go back in time: packets leave in order.
+    /// Takes the tokens for a packet at the first whole nanosecond from `now` on at which there are enough, and returns
+    /// that time. Times never go back: packets leave in order.
     #[inline]
     pub(crate) fn wait(&mut self, now: Time, bytes: u32) -> Time {
         debug_assert!(self.can_hold(bytes));
         self.fill(now);
         let missing = cost(bytes).saturating_sub(self.tokens);
         if missing > 0 {
-            // Up to a nanosecond's tokens are left over and stay.
+            // Up to a nanosecond's tokens are left over and kept.
             let nanos = missing.div_ceil(self.rate as u128);
             self.tokens += nanos * self.rate as u128;
             let at = self.at.as_nanos() as u128 + nanos;

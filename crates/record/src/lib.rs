@@ -1,23 +1,30 @@
-//! What a run gives, whichever world ran it: summaries, time series, provenance.
+//! The results of a run in any world: summaries, time series, provenance.
 //!
-//! In reading order: [`run`] holds the types that a world fills; [`measures`] turns them into the numbers that people
-//! compare, by one definition for every world; [`summary`] writes those as JSON; [`table`] lays the time series out as
-//! Arrow columns, and [`mod@parquet`] stores the tables with their provenance.
+//! In reading order: [`run`] has the types that a world fills; [`measures`] computes from them the numbers to compare, by
+//! one definition for every world; [`summary`] writes those as JSON; [`table`] converts the time series to Arrow columns,
+//! and [`mod@parquet`] stores the tables with their provenance.
 //!
-//! Apart from runs, [`trace`] stores what a kernel's congestion control was told and decided, call by call.
+//! Apart from runs, [`recording`] stores the inputs and decisions of a kernel's congestion control, call by call, and
+//! [`frames`] reads any Parquet file without trusting it.
 //!
-//! The last three need the feature `parquet`.
+//! The last four need the feature `parquet`.
 //!
 //! Nothing here reads a clock or the machine: equal runs give equal bytes.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "parquet")]
+mod contain;
+#[cfg(feature = "parquet")]
+pub mod file;
+#[cfg(feature = "parquet")]
+pub mod frames;
 pub mod measures;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(feature = "parquet")]
+pub mod recording;
 pub mod run;
 pub mod summary;
 #[cfg(feature = "parquet")]
 pub mod table;
-#[cfg(feature = "parquet")]
-pub mod trace;
 pub use run::*;

@@ -1,9 +1,12 @@
-//! The one definition of every measure, so that the simulator and the kernel are compared on the same thing.
+//! The one definition of every measure, so that the simulator and the kernel are measured alike.
 //!
-//! * RTT is the transport's smoothed RTT as sampled in the time series (what `ss` shows), each sample weighing the same.
+//! * RTT is the transport's smoothed RTT as sampled in the time series (what `ss` shows), all samples with equal weights.
 //! * Percentiles interpolate linearly between the two nearest ranks (type 7 of Hyndman and Fan, the default of NumPy,
 //!   pandas and R).
-//! * A measure that its record cannot answer, e.g. an RTT without a time series, is `None`, never zero.
+//! * A flow's goodput is its bytes over its own lifetime. The total of several flows is all their bytes over the time from
+//!   the first start to the last end. Goodputs over different lifetimes are never added: two flows that run one after the
+//!   other at the link's rate have that rate in total, not twice.
+//! * A measure that cannot be computed from the record, e.g. an RTT without a time series, is `None`, never zero.
 
 use serde::Serialize;
 
@@ -51,12 +54,15 @@ pub struct FlowMeasures {
     pub loss_ratio: Option<f64>,
     /// Smoothed RTT, over the samples between the flow's start and end that have one.
     pub rtt_ms: Option<DistributionMs>,
-    /// From connect to delivery of the last byte; `None` unless the flow ends by itself, and did.
+    /// From connect to delivery of the last byte; `None` unless the flow ends by itself, and has ended.
     pub completion_ms: Option<f64>,
-    /// From when each of a flow's transfers was asked for or due to delivery of its last byte, as far as they were; the first
-    /// includes the handshake.
+    /// For each delivered transfer of a flow, the time from when it was requested or due to the delivery of its last byte;
+    /// the first includes the handshake.
     pub transfers_ms: Vec<f64>,
-    /// How long a video's playback stood still since it began; `None` of a flow that plays none.
+    /// Completion times of the flow's transfers or, if it has none, of the flow itself; `None` if nothing completed.
+    /// Transfers that had not completed by the end of the run are left out.
+    pub fct_ms: Option<DistributionMs>,
+    /// How long a video's playback stalled since it began; `None` for a flow without a video.
     pub rebuffer_ms: Option<f64>,
 }
 
@@ -64,7 +70,7 @@ impl FlowMeasures {
     /// Measures `flow`.
     pub fn of(flow: &FlowRecord) -> FlowMeasures {
         let totals = &flow.totals;
-        let lifetime_ns = totals.end_ns.saturating_sub(totals.start_ns);
+        let lifetime_ns = totals.lifetime_ns();
         let lifetime = totals.start_ns..=totals.end_ns;
         let series = &flow.series;
         let srtt = series.time_ns.iter().zip(&series.srtt_ns).filter(|(time, _)| lifetime.contains(time));
@@ -74,7 +80,38 @@ impl FlowMeasures {
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
             transfers_ms: flow.transfers_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
+            fct_ms: DistributionMs::of_nanos(completions_ns(flow)),
             rebuffer_ms: flow.rebuffered_ns.map(|nanos| nanos as f64 / 1e6),
+        }
+    }
+}
+
+/// How long each completed transfer of a flow took or, if the flow has no transfers, the flow itself.
+fn completions_ns(flow: &FlowRecord) -> impl Iterator<Item = u64> {
+    let itself = flow.totals.completed && flow.transfers_ns.is_empty();
+    flow.transfers_ns.iter().copied().chain(itself.then_some(flow.totals.lifetime_ns()))
+}
+
+/// What all flows of a run achieved together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TotalMeasures {
+    /// Application bits that all flows delivered in order, per second of the time from the first flow's start to the last
+    /// flow's end. Flows that never ran do not extend that time. Zero if none ran.
+    pub total_goodput_bps: f64,
+    /// Completion times of the transfers of all flows (see [`FlowMeasures::fct_ms`]), with equal weights.
+    pub fct_ms: Option<DistributionMs>,
+}
+
+impl TotalMeasures {
+    /// Measures all flows of a run together.
+    pub fn of(flows: &[FlowRecord]) -> TotalMeasures {
+        let ran = || flows.iter().map(|flow| &flow.totals).filter(|totals| totals.lifetime_ns() > 0);
+        let first_ns = ran().map(|totals| totals.start_ns).min().unwrap_or(0);
+        let last_ns = ran().map(|totals| totals.end_ns).max().unwrap_or(0);
+        let bytes = ran().map(|totals| totals.delivered_bytes).sum();
+        TotalMeasures {
+            total_goodput_bps: bits_per_second(bytes, last_ns - first_ns).unwrap_or(0.0),
+            fct_ms: DistributionMs::of_nanos(flows.iter().flat_map(completions_ns)),
         }
     }
 }
@@ -103,34 +140,40 @@ impl LinkMeasures {
     }
 }
 
-/// How evenly the flows of a run shared the path, by their goodputs.
+/// How evenly the flows of a run shared the path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fairness {
-    /// Jain's index: 1 when all goodputs are equal, 1/n when one of n flows has everything; `None` when no flow has any.
+    /// Jain's index of the flows' goodputs, each over its own lifetime, so that a flow that starts late does not seem
+    /// treated unfairly: 1 when all are equal, 1/n when one of n flows has everything. `None` when no flow has any, and
+    /// when there is no time at which all flows ran: such flows did not share the path.
     pub jain_index: Option<f64>,
-    /// One a flow, in the order of the run.
+    /// One for each flow, in the order of the run.
     pub shares: Vec<Share>,
 }
 
-/// One flow's part of the sum of all goodputs.
+/// One flow's part of what all flows delivered, and so of the total goodput.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// The flow.
     pub label: String,
-    /// The part, 0 to 1; `None` when no flow delivered anything.
+    /// Its part of the application bytes that all flows delivered, 0 to 1; `None` when no flow delivered anything.
     pub share: Option<f64>,
 }
 
 impl Fairness {
-    /// Fairness among the flows of `run`, those that never started included.
+    /// Fairness among the flows of `run`, including those that never started.
     pub fn of(run: &Run) -> Fairness {
-        let goodputs: Vec<f64> = run.flows.iter().map(|flow| FlowMeasures::of(flow).goodput_bps).collect();
-        let sum: f64 = goodputs.iter().sum();
-        let shares = run.flows.iter().zip(&goodputs).map(|(flow, goodput)| Share {
+        let totals = || run.flows.iter().map(|flow| &flow.totals);
+        let delivered: u64 = totals().map(|totals| totals.delivered_bytes).sum();
+        let shares = run.flows.iter().map(|flow| Share {
             label: flow.label.clone(),
-            share: (sum > 0.0).then_some(goodput / sum),
+            share: ratio(flow.totals.delivered_bytes, delivered),
         });
-        Fairness { jain_index: jain_index(&goodputs), shares: shares.collect() }
+        // A flow that never started got no share from those that ran.
+        let ran = || totals().filter(|totals| totals.lifetime_ns() > 0);
+        let together = ran().map(|totals| totals.start_ns).max() < ran().map(|totals| totals.end_ns).min();
+        let goodputs: Vec<f64> = run.flows.iter().map(|flow| FlowMeasures::of(flow).goodput_bps).collect();
+        Fairness { jain_index: together.then(|| jain_index(&goodputs)).flatten(), shares: shares.collect() }
     }
 }
 
@@ -205,6 +248,66 @@ mod tests {
         assert_eq!(measures.loss_ratio, Some(0.005));
         assert_eq!(measures.rtt_ms, None);
         assert_eq!(measures.completion_ms, None);
+    }
+
+    /// A flow that delivers at `bps` from `start_s` to `end_s`.
+    fn steady(start_s: u64, end_s: u64, bps: u64) -> FlowRecord {
+        let second = 1_000_000_000;
+        let delivered_bytes = (end_s - start_s) * bps / 8;
+        flow(
+            FlowTotals {
+                start_ns: start_s * second,
+                end_ns: end_s * second,
+                delivered_bytes,
+                ..FlowTotals::default()
+            },
+            &[],
+        )
+    }
+
+    #[test]
+    fn flows_that_run_one_after_the_other_do_not_make_twice_the_rate() {
+        let flows = vec![steady(0, 10, 10_000_000), steady(10, 20, 10_000_000)];
+        assert_eq!(TotalMeasures::of(&flows).total_goodput_bps, 10e6);
+        let fairness = Fairness::of(&Run { flows, ..crate::run::example() });
+        assert_eq!(fairness.jain_index, None, "they never shared the path");
+        assert_eq!(fairness.shares[0].share, Some(0.5));
+    }
+
+    #[test]
+    fn staggered_flows_of_a_full_link_make_the_rate_of_the_link() {
+        // Each second is divided by those that run in it: 0-4 s one flow, 4-8 s two.
+        let late = steady(4, 8, 50_000_000);
+        let mut first = steady(0, 8, 0);
+        first.totals.delivered_bytes = (4 * 100_000_000 + 4 * 50_000_000) / 8;
+        let flows = vec![first, late];
+        assert_eq!(TotalMeasures::of(&flows).total_goodput_bps, 100e6);
+        let fairness = Fairness::of(&Run { flows, ..crate::run::example() });
+        assert_eq!(fairness.shares.iter().map(|one| one.share.unwrap()).collect::<Vec<_>>(), [0.75, 0.25]);
+        assert!(fairness.jain_index.is_some());
+    }
+
+    #[test]
+    fn a_flow_that_never_ran_adds_neither_bytes_nor_time() {
+        let flows = [steady(2, 4, 8_000_000), steady(20, 20, 0)];
+        assert_eq!(TotalMeasures::of(&flows).total_goodput_bps, 8e6);
+        assert_eq!(TotalMeasures::of(&flows[1..]).total_goodput_bps, 0.0);
+        assert_eq!(TotalMeasures::of(&[]).total_goodput_bps, 0.0);
+    }
+
+    #[test]
+    fn completion_times_are_of_transfers_or_of_the_flow_itself() {
+        let mut finite = steady(1, 3, 8_000_000);
+        finite.totals.completed = true;
+        let asking = finite.clone();
+        finite.transfers_ns.clear();
+        let mut bulk = steady(0, 5, 8_000_000);
+        bulk.transfers_ns.clear();
+        assert_eq!(FlowMeasures::of(&finite).fct_ms.unwrap().p50, 2_000.0);
+        assert_eq!(FlowMeasures::of(&asking).fct_ms.unwrap().max, 2.0, "not that of the flow");
+        assert_eq!(FlowMeasures::of(&bulk).fct_ms, None);
+        let together = TotalMeasures::of(&[finite, asking, bulk]).fct_ms.unwrap();
+        assert_eq!((together.min, together.p50, together.max), (30e-6, 2.0, 2_000.0));
     }
 
     #[test]
@@ -315,6 +418,47 @@ mod tests {
                 (None, None) => prop_assert!(amounts.iter().all(|&x| x == 0.0)),
                 (index, same) => prop_assert!(false, "{index:?} but scaled {same:?}"),
             }
+        }
+
+        #[test]
+        fn a_total_is_never_more_than_the_link_carries(
+            // How a full link of 80 Mbit/s is divided, second by second: bytes of each flow, none while it does not run.
+            lives in prop::collection::vec((0..20_u64, 1..20_u64), 1..8),
+        ) {
+            const SECOND: u64 = 1_000_000_000;
+            const BYTES: u64 = 10_000_000;
+            let mut delivered = vec![0; lives.len()];
+            let runs = |life: &(u64, u64), second| (life.0..life.0 + life.1).contains(&second);
+            for second in 0..40 {
+                let running: Vec<usize> = (0..lives.len()).filter(|&one| runs(&lives[one], second)).collect();
+                for &one in &running {
+                    delivered[one] += BYTES / running.len() as u64;
+                }
+            }
+            let flows: Vec<FlowRecord> = lives.iter().zip(&delivered).map(|(&(start, length), &delivered_bytes)| {
+                let (start_ns, end_ns) = (start * SECOND, (start + length) * SECOND);
+                flow(FlowTotals { start_ns, end_ns, delivered_bytes, ..FlowTotals::default() }, &[])
+            }).collect();
+            let total = TotalMeasures::of(&flows).total_goodput_bps;
+            prop_assert!(total <= 8.0 * BYTES as f64, "{total}");
+            let slowest = flows.iter().map(|flow| FlowMeasures::of(flow).goodput_bps).fold(f64::MAX, f64::min);
+            let idle = (0..40).any(|second| {
+                second >= lives.iter().map(|life| life.0).min().unwrap()
+                    && second < lives.iter().map(|life| life.0 + life.1).max().unwrap()
+                    && !lives.iter().any(|life| runs(life, second))
+            });
+            prop_assert!(idle || total >= slowest * (1.0 - 1e-9), "{total} of flows from {slowest}");
+        }
+
+        #[test]
+        fn over_equal_lifetimes_the_total_is_the_sum(delivered in prop::collection::vec(0..1_000_000_000_u64, 1..8)) {
+            let flows: Vec<FlowRecord> = delivered.iter().map(|&delivered_bytes| {
+                let totals = FlowTotals { start_ns: 5, end_ns: 2_000_000_005, delivered_bytes, ..FlowTotals::default() };
+                flow(totals, &[])
+            }).collect();
+            let sum: f64 = flows.iter().map(|flow| FlowMeasures::of(flow).goodput_bps).sum();
+            let total = TotalMeasures::of(&flows).total_goodput_bps;
+            prop_assert!((total - sum).abs() <= 1e-9 * sum, "{total} {sum}");
         }
 
         #[test]

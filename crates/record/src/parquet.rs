@@ -23,6 +23,7 @@ use arrow_schema::{ArrowError, Schema};
 use bytes::Bytes;
 use thiserror::Error;
 
+use crate::contain::contained;
 use crate::run::{Provenance, Run};
 use crate::table::Table;
 
@@ -54,10 +55,10 @@ pub enum StoreError {
         attempt: &'static str,
         /// The file.
         path: PathBuf,
-        /// The operating system's word.
+        /// The operating system's message.
         source: std::io::Error,
     },
-    /// It is no Parquet, or it is damaged.
+    /// It is not Parquet, or it is damaged.
     #[error("not a readable Parquet file, it may be truncated or damaged: {0}")]
     Damaged(String),
     /// It is Parquet, but not a table of Fullpipe.
@@ -90,7 +91,7 @@ pub fn to_bytes(run: &Run, table: Table) -> Vec<u8> {
             metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
         ))
         .build();
-    // Every type here is one of Parquet's own, so a copy of the Arrow schema would say nothing more.
+    // Every type here is one of Parquet's own, so a copy of the Arrow schema would add nothing.
     let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     let never_fails = "writing flat columns to memory does not fail";
     let mut writer =
@@ -99,7 +100,7 @@ pub fn to_bytes(run: &Run, table: Table) -> Vec<u8> {
     writer.into_inner().expect(never_fails)
 }
 
-/// Writes `table` of `run` to a Parquet file, replacing what is there.
+/// Writes `table` of `run` to a Parquet file, replacing an existing one.
 pub fn write(run: &Run, table: Table, path: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::File { attempt: "write", path: path.to_owned(), source };
     std::fs::write(path, to_bytes(run, table)).map_err(failed)
@@ -107,10 +108,9 @@ pub fn write(run: &Run, table: Table, path: &Path) -> Result<(), StoreError> {
 
 /// Reads a table from the bytes of a Parquet file.
 pub fn from_bytes(bytes: Vec<u8>) -> Result<Stored, StoreError> {
-    // The library panics on some damaged files (a page that names a dictionary which is not there, for one). It owns all
-    // that it touches here, so nothing half-made survives.
-    let read = std::panic::catch_unwind(move || decode(bytes));
-    read.unwrap_or_else(|_| Err(StoreError::Damaged("its pages contradict each other".to_owned())))
+    // The library panics on some damaged files, e.g. on a page that names a missing dictionary.
+    let read = contained(move || decode(bytes));
+    read.unwrap_or_else(|| Err(StoreError::Damaged("its pages contradict each other".to_owned())))
 }
 
 fn decode(bytes: Vec<u8>) -> Result<Stored, StoreError> {

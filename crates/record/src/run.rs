@@ -18,13 +18,13 @@ pub enum World {
 pub struct Run {
     /// Where it came from.
     pub provenance: Provenance,
-    /// One a flow, in the scenario's order.
+    /// One for each flow, in the scenario's order.
     pub flows: Vec<FlowRecord>,
-    /// One a queue of the path (links, token buckets, traces, policers), forward direction first.
+    /// One for each queue of the path (links, token buckets, delivery traces, policers), forward direction first.
     pub links: Vec<LinkRecord>,
 }
 
-/// What is needed to repeat a run and to judge whether it can be trusted.
+/// The data needed to repeat a run and to judge whether it can be trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The world.
@@ -71,10 +71,10 @@ pub struct FlowRecord {
     pub controller: String,
     /// Totals.
     pub totals: FlowTotals,
-    /// Of a flow that sends one transfer after another: how long each took from when it was asked for or due until its last
-    /// byte was delivered, in order, as far as they were. The first includes the handshake.
+    /// For a flow that sends one transfer after another: how long each delivered transfer took, in order, from when it was
+    /// requested or due until its last byte was delivered. The first includes the handshake.
     pub transfers_ns: Vec<u64>,
-    /// Of a flow that plays a video: how long playback stood still since it began; `None` of any other.
+    /// For a flow that plays a video: how long playback stalled since it began; `None` for any other.
     pub rebuffered_ns: Option<u64>,
     /// Samples over time; empty when the scenario records none.
     pub series: FlowSeries,
@@ -83,7 +83,7 @@ pub struct FlowRecord {
 /// Totals of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowTotals {
-    /// When the application began to connect, after jitter.
+    /// When the application began to connect, including jitter.
     pub start_ns: u64,
     /// End of the measured interval: completion of a flow that ends by itself, its stop, or the end of the run.
     pub end_ns: u64,
@@ -99,6 +99,13 @@ pub struct FlowTotals {
     pub timeouts: u64,
     /// Reductions that were undone as spurious.
     pub undos: u64,
+}
+
+impl FlowTotals {
+    /// How long the flow's measured interval is; zero if it never started.
+    pub fn lifetime_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
 }
 
 /// Samples of a flow over time, in columns of equal length. Absent values are `u64::MAX`, `u32::MAX` or `u8::MAX`.
@@ -154,8 +161,8 @@ pub struct LinkTotals {
     pub accepted_bytes: u64,
     /// IP bytes that left by the end of the run.
     pub departed_bytes: u64,
-    /// IP bytes that could have left in the run at the link's rate; `None` where that has no meaning (a policer) or is
-    /// not known.
+    /// IP bytes that could have left in the run at the link's rate; `None` if that has no meaning (a policer) or is
+    /// unknown.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -170,6 +177,14 @@ pub struct LinkSeries {
     pub queue_delay_ns: Vec<u64>,
     /// Drops so far.
     pub dropped_packets: Vec<u64>,
+}
+
+impl Run {
+    /// Leaves out the time series. The measures of the summary are computed from them, so take [`Run::summary`] first.
+    pub fn drop_series(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.series = FlowSeries::default());
+        self.links.iter_mut().for_each(|link| link.series = LinkSeries::default());
+    }
 }
 
 impl FlowSeries {
@@ -221,7 +236,7 @@ impl LinkSeries {
     }
 }
 
-/// A sample, or `None` where it is absent (`u64::MAX`).
+/// A sample, or `None` if it is absent (`u64::MAX`).
 pub(crate) fn present(value: u64) -> Option<u64> {
     (value != u64::MAX).then_some(value)
 }

@@ -9,33 +9,39 @@
 //!              "segments_sent": 0, "retransmits": 0, "timeouts": 0, "undos": 0,
 //!              "goodput_bps": 0.0, "loss_ratio": 0.0,
 //!              "rtt_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "completion_ms": null,
-//!              "transfers_ms": [0.0], "rebuffer_ms": null}],
+//!              "transfers_ms": [0.0],
+//!              "fct_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "rebuffer_ms": null}],
 //!   "links": [{"name": "bottleneck",
 //!              "arrived_packets": 0, "dropped_packets": 0, "accepted_bytes": 0, "departed_bytes": 0,
 //!              "capacity_bytes": null,
 //!              "queue_delay_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0},
 //!              "utilisation": null, "drop_ratio": 0.0}],
+//!   "total_goodput_bps": 0.0,
+//!   "fct_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0},
 //!   "fairness": {"jain_index": 1.0, "shares": [{"label": "a", "share": 1.0}]}
 //! }
 //! ```
 //!
-//! Keys come in this order. A measure that the record cannot answer is null; [`crate::measures`] defines each.
+//! Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 
 use serde::Serialize;
 
-use crate::measures::{Fairness, FlowMeasures, LinkMeasures};
+use crate::measures::{Fairness, FlowMeasures, LinkMeasures, TotalMeasures};
 use crate::run::{FlowTotals, LinkTotals, Provenance, Run};
 
-/// Everything about a run but its time series.
+/// Everything about a run except its time series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Where it came from.
     pub provenance: Provenance,
-    /// One a flow, in the order of the run.
+    /// One for each flow, in the order of the run.
     pub flows: Vec<FlowSummary>,
-    /// One a link, in the order of the run.
+    /// One for each link, in the order of the run.
     pub links: Vec<LinkSummary>,
-    /// How evenly the flows shared.
+    /// What all flows achieved together.
+    #[serde(flatten)]
+    pub total: TotalMeasures,
+    /// How evenly the flows shared the path.
     pub fairness: Fairness,
 }
 
@@ -68,7 +74,7 @@ pub struct LinkSummary {
 }
 
 impl Run {
-    /// Everything but the time series.
+    /// Everything except the time series.
     pub fn summary(&self) -> Summary {
         let flows = self.flows.iter().map(|flow| FlowSummary {
             label: flow.label.clone(),
@@ -85,6 +91,7 @@ impl Run {
             provenance: self.provenance.clone(),
             flows: flows.collect(),
             links: links.collect(),
+            total: TotalMeasures::of(&self.flows),
             fairness: Fairness::of(self),
         }
     }
@@ -107,15 +114,19 @@ mod tests {
             r#""flows":[{"label":"a","controller":"bbr1","start_ns":0,"end_ns":1000000000,"completed":true,"#,
             r#""delivered_bytes":75000,"segments_sent":100,"retransmits":5,"timeouts":1,"undos":0,"#,
             r#""goodput_bps":600000.0,"loss_ratio":0.05,"#,
-            r#""rtt_ms":{"mean":40.5,"p50":40.5,"p95":40.5,"min":40.5,"max":40.5},"completion_ms":1000.0,"transfers_ms":[],"rebuffer_ms":null},"#,
+            r#""rtt_ms":{"mean":40.5,"p50":40.5,"p95":40.5,"min":40.5,"max":40.5},"completion_ms":1000.0,"transfers_ms":[],"#,
+            r#""fct_ms":{"mean":1000.0,"p50":1000.0,"p95":1000.0,"min":1000.0,"max":1000.0},"rebuffer_ms":null},"#,
             r#"{"label":"b","controller":"reno","start_ns":0,"end_ns":1000000000,"completed":false,"#,
             r#""delivered_bytes":25000,"segments_sent":0,"retransmits":0,"timeouts":0,"undos":0,"#,
             r#""goodput_bps":200000.0,"loss_ratio":null,"#,
-            r#""rtt_ms":{"mean":50.0,"p50":50.0,"p95":50.0,"min":50.0,"max":50.0},"completion_ms":null,"transfers_ms":[20.0,30.5],"rebuffer_ms":1.5}],"#,
+            r#""rtt_ms":{"mean":50.0,"p50":50.0,"p95":50.0,"min":50.0,"max":50.0},"completion_ms":null,"transfers_ms":[20.0,30.5],"#,
+            r#""fct_ms":{"mean":25.25,"p50":25.25,"p95":29.975,"min":20.0,"max":30.5},"rebuffer_ms":1.5}],"#,
             r#""links":[{"name":"bottleneck","arrived_packets":10,"dropped_packets":3,"accepted_bytes":10500,"#,
             r#""departed_bytes":9000,"capacity_bytes":12000,"#,
             r#""queue_delay_ms":{"mean":0.6,"p50":0.6,"p95":1.14,"min":0.0,"max":1.2},"#,
             r#""utilisation":0.75,"drop_ratio":0.3}],"#,
+            r#""total_goodput_bps":800000.0,"#,
+            r#""fct_ms":{"mean":350.1666666666667,"p50":30.5,"p95":903.0499999999998,"min":20.0,"max":1000.0},"#,
             r#""fairness":{"jain_index":0.8,"shares":[{"label":"a","share":0.75},{"label":"b","share":0.25}]}}"#,
         );
         assert_eq!(example().summary_json(), expected);

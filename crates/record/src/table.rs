@@ -1,4 +1,4 @@
-//! The time series of a run as Arrow columns, one row a flow (or link) and sample, flows in the order of the run.
+//! The time series of a run as Arrow columns, one row for each flow (or link) and sample, flows in the order of the run.
 //!
 //! A column's name ends in its unit. Counts are signed, so that a difference of two samples does not wrap. Absent values
 //! are null.
@@ -69,7 +69,7 @@ impl Table {
     /// The table of `run`.
     ///
     /// # Panics
-    /// If `run` is not a record: columns of different lengths, a counter that falls, a phase that does not exist.
+    /// If `run` is invalid: columns of different lengths, a counter that falls, a phase that does not exist.
     pub fn of(self, run: &Run) -> RecordBatch {
         let columns = match self {
             Table::Flows => flow_columns(run),
@@ -117,7 +117,7 @@ fn link_columns(run: &Run) -> Vec<ArrayRef> {
     ]
 }
 
-/// Bits delivered per second since the sample before; none at the first and between samples of one instant.
+/// Bits delivered per second since the previous sample; none at the first and between samples of the same instant.
 fn goodputs(series: &FlowSeries) -> Vec<Option<f64>> {
     let mut goodputs = Vec::with_capacity(series.len());
     goodputs.extend((!series.is_empty()).then_some(None));

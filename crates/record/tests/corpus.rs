@@ -1,4 +1,4 @@
-//! The controllers decide what a real kernel decided: every recording in `tests/traces`, call by call.
+//! The controllers decide what a real kernel decided: every recording in `tests/recordings`, call by call.
 //!
 //! `tests/test_replay_corpus.py` shows the same through the command line. Here it needs no Python, and so proves in seconds
 //! what a change to a controller broke: tests/mistakes and cargo-mutants both build on it.
@@ -9,21 +9,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use fullpipe_cc::replay::{Difference, FlowReport, replay_flow};
-use fullpipe_record::trace;
+use fullpipe_record::recording;
 
 /// Every recording; with `FULLPIPE_CORPUS_MAX_BYTES` only those up to that size, for a first look that takes a second.
 fn corpus() -> Vec<PathBuf> {
     let most = std::env::var("FULLPIPE_CORPUS_MAX_BYTES").map_or(u64::MAX, |bytes| bytes.parse().unwrap());
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces");
-    let mut traces: Vec<PathBuf> = std::fs::read_dir(&folder)
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
+    let mut recordings: Vec<PathBuf> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.metadata().unwrap().len() <= most)
-        .filter(|path| path.extension().is_some_and(|extension| extension == "trace"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "recording"))
         .collect();
-    traces.sort();
-    traces
+    recordings.sort();
+    recordings
 }
 
 /// The field that differs first, and a sentence.
@@ -31,20 +30,13 @@ type Parted = (&'static str, String);
 
 /// Where ours and the kernel's part first, in the order of calls; a controller that panics parts as well.
 fn replay(path: &Path) -> Result<u64, Parted> {
-    let (meta, calls) = trace::read(path).unwrap_or_else(|error| panic!("{error}"));
+    let (meta, calls) = recording::read(path).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(meta.lost_records, 0, "{}", path.display());
-    let mut replayed = 0;
-    let mut first: Option<Difference> = None;
-    for flow in 0..meta.flows {
-        let report = catch_unwind(AssertUnwindSafe(|| replay_flow(meta.cc, meta.hz, &calls, flow)))
-            .map_err(|panic| ("panic", format!("flow {flow}: {}", message(&*panic))))?;
-        let FlowReport { difference, filter, sampler, .. } = report;
-        let found = [difference, filter.first, sampler.first].into_iter().flatten();
-        first = first.into_iter().chain(found).min_by_key(|found| found.call);
-        replayed += report.replayed;
-    }
-    match first {
-        None => Ok(replayed),
+    let all = catch_unwind(AssertUnwindSafe(|| recording::replay(&meta, &calls)))
+        .map_err(|panic| ("panic", message(&*panic).to_owned()))?;
+    let found = [all.difference, all.filter.first, all.sampler.first].into_iter().flatten();
+    match found.min_by_key(|found| found.call) {
+        None => Ok(all.replayed),
         Some(found) => Err((found.field, found.to_string())),
     }
 }
@@ -54,16 +46,16 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }
 
-/// One line a trace that differs, `differs TRACE FIELD: SENTENCE`: tests/mistakes/run.py reads them.
+/// One line for each recording that differs, `differs RECORDING FIELD: SENTENCE`: tests/mistakes/run.py reads them.
 #[test]
 fn every_recorded_call_is_decided_as_the_kernel_did() {
-    let traces = corpus();
-    assert!(traces.len() > 10, "only {} traces", traces.len());
-    println!("{} traces", traces.len());
+    let recordings = corpus();
+    assert!(recordings.len() > 10, "only {} recordings", recordings.len());
+    println!("{} recordings", recordings.len());
     let next = AtomicUsize::new(0);
     let work = || {
         let mut results = Vec::new();
-        while let Some(path) = traces.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(path) = recordings.get(next.fetch_add(1, Ordering::Relaxed)) {
             results.push((path, replay(path)));
         }
         results
@@ -85,5 +77,5 @@ fn every_recorded_call_is_decided_as_the_kernel_did() {
             }
         }
     }
-    assert_eq!(differing, 0, "of {} traces", results.len());
+    assert_eq!(differing, 0, "of {} recordings", results.len());
 }

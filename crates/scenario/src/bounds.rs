@@ -1,4 +1,4 @@
-//! The limits within which a scenario makes sense. Beyond them is an error, because it is a slip far more often than an
+//! The limits of a scenario. A value beyond them is an error, because it is far more often a mistake than an
 //! intention.
 
 use fullpipe_units::{Bytes, Duration, Rate};
@@ -13,7 +13,7 @@ pub const MIN_RATE: Rate = Rate::from_bits_per_sec(1_000);
 pub const MAX_RATE: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 /// The longest round-trip time, one-way delay or jitter.
 pub const MAX_DELAY: Duration = Duration::from_secs(10);
-/// The smallest MTU, bytes: what every IPv4 host must be able to receive (RFC 791).
+/// The smallest MTU, bytes: the size that every IPv4 host must be able to receive (RFC 791).
 pub const MIN_MTU: u32 = 576;
 /// The largest MTU, bytes: IPv4's length field.
 pub const MAX_MTU: u32 = 65_535;
@@ -27,6 +27,8 @@ pub const MAX_FLOW_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 pub const MIN_BURST_INTERVAL: Duration = Duration::from_millis(1);
 /// The most transfers of a flow's script.
 pub const MAX_TRANSFERS: usize = 100_000;
+/// The most transfers of the scripts of all flows together.
+pub const MAX_ALL_TRANSFERS: u64 = 1_000_000;
 /// The shortest chunk of a video.
 pub const MIN_CHUNK: Duration = Duration::from_millis(1);
 /// The shortest time between two releases of an aggregate.
@@ -39,9 +41,19 @@ pub const MAX_FLOWS: u64 = 100_000;
 pub const MAX_SAMPLES: u64 = 20_000;
 /// The most samples of all flows together, so that a run of many flows fits in memory.
 pub const MAX_ROWS: u64 = 10_000_000;
+/// The most controllers under `compare`.
+pub const MAX_ALTERNATIVES: usize = 1_000;
+/// The most flows, elements, changes, transfers and opportunities of all alternatives together, so that specs fit in memory.
+pub const MAX_PARTS: u64 = 20_000_000;
+/// The most elements in one list of a path.
+pub const MAX_ELEMENTS: usize = 1_000;
+/// The most opportunities of all delivery traces together.
+pub const MAX_OPPORTUNITIES: u64 = 20_000_000;
+/// The most packets that the bottleneck may have time to carry: half a day of simulation.
+pub const MAX_PACKETS: u64 = 1_000_000_000_000;
 /// The largest window cap in segments: half the sequence space of one-byte segments (RFC 7323, section 2.3).
 pub const MAX_CWND: u32 = 1 << 30;
-/// The largest trace file, bytes.
+/// The largest file of a delivery trace, bytes.
 pub const MAX_TRACE_FILE: u64 = 200_000_000;
 /// The largest scenario file, bytes.
 pub const MAX_SCENARIO_FILE: u64 = 10_000_000;

@@ -1,4 +1,4 @@
-//! A spec held against its invariants, wherever it came from. Field names in errors are the spec's own.
+//! Checks the invariants of a spec, whatever its origin. Field names in errors are those of the spec.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -37,7 +37,7 @@ impl Spec {
     }
 }
 
-/// What keeps a name from being one.
+/// Why a name is invalid.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.trim().is_empty() {
         return Some("is empty".to_string());
@@ -45,7 +45,7 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.chars().count() > bounds::MAX_NAME {
         return Some(format!("is longer than {} characters", bounds::MAX_NAME));
     }
-    name.chars().any(char::is_control).then(|| "holds control characters".to_string())
+    name.chars().any(char::is_control).then(|| "contains control characters".to_string())
 }
 
 fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str>) -> Result {
@@ -113,7 +113,7 @@ fn hosts(hosts: &HostSpec, mss: u32) -> Result {
         let given = format!("{}, {}, {}", least.as_u64(), default.as_u64(), most.as_u64());
         demand(right, field, given, "minimum, default, maximum in ascending order, at most 2^31 - 1")?;
     }
-    // Buffers count memory, at first twice the payload; with less than a segment's worth nothing ever moves.
+    // Buffers count memory, at first twice the payload; below the memory of one segment, nothing can be sent.
     let least = Bytes::new(2 * mss as u64);
     for (field, given) in
         [("tcp_rmem_bytes[1]", hosts.tcp_rmem_bytes[1]), ("tcp_wmem_bytes[2]", hosts.tcp_wmem_bytes[2])]
@@ -132,12 +132,15 @@ fn flows(spec: &Spec) -> Result {
     let count = spec.flows.len();
     let counts = 1..=bounds::MAX_FLOWS;
     demand(counts.contains(&(count as u64)), "flows", count, format!("1 to {} flows", bounds::MAX_FLOWS))?;
+    let transfers: u64 = spec.flows.iter().map(|flow| flow.workload.transfers() as u64).sum();
+    let most = bounds::MAX_ALL_TRANSFERS;
+    demand(transfers <= most, "flows", transfers, format!("at most {most} transfers of all flows together"))?;
     let mut labels = BTreeSet::new();
     for (index, checked) in spec.flows.iter().enumerate() {
         flow(checked, spec.mss(), spec.duration_ns)
             .map_err(|error| error.inside(&format!("flows[{index}]")))?;
         let unique = labels.insert(checked.label.as_str());
-        demand(unique, &format!("flows[{index}].label"), &checked.label, "a label of its own for each flow")?;
+        demand(unique, &format!("flows[{index}].label"), &checked.label, "a unique label for each flow")?;
     }
     Ok(())
 }
@@ -200,7 +203,9 @@ fn amount(field: &str, bytes: Bytes) -> Result {
 
 fn interval(spec: &Spec) -> Result {
     let Some(interval) = spec.sample_interval_ns else { return Ok(()) };
-    let shortest = spec.duration_ns.as_nanos().div_ceil(bounds::MAX_SAMPLES);
+    let flows = if spec.sample_flows { spec.flows.len().max(1) as u64 } else { 1 };
+    let most_samples = bounds::MAX_SAMPLES.min(bounds::MAX_ROWS / flows).max(1);
+    let shortest = spec.duration_ns.as_nanos().div_ceil(most_samples);
     let right = interval > Duration::ZERO && interval.as_nanos() >= shortest;
     demand(right, "sample_interval_ns", interval.as_nanos(), format!("at least {shortest}"))
 }
@@ -215,14 +220,14 @@ fn schedule<T: Copy>(field: &str, schedule: &Schedule<T>, check: impl Fn(&str, T
 
 fn unique<'a>(element: &'a str, names: &mut BTreeSet<&'a str>) -> Result {
     name("name", element)?;
-    demand(names.insert(element), "name", element, "a name of its own for each element")
+    demand(names.insert(element), "name", element, "a unique name for each element")
 }
 
 fn name(field: &str, name: &str) -> Result {
     match name_problem(name) {
         None => Ok(()),
         Some(problem) => {
-            Err(ScenarioError::new(field, name, problem).expected("a name").mend("choose a short name"))
+            Err(ScenarioError::new(field, name, problem).expected("a name").fix("choose a short name"))
         }
     }
 }
@@ -261,5 +266,5 @@ fn demand(right: bool, field: &str, given: impl Display, expected: impl Display)
         return Ok(());
     }
     let error = ScenarioError::new(field, &given.to_string(), "is out of its range");
-    Err(error.expected(expected).mend("resolve the scenario again, or correct the field"))
+    Err(error.expected(expected).fix("resolve the scenario again, or correct the field"))
 }

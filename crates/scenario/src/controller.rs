@@ -41,7 +41,7 @@ impl ControllerChoice {
             if seen.contains(&name) {
                 return Err(ScenarioError::new(field, text, format!("sets {name} twice"))
                     .expected("each parameter once")
-                    .mend("remove one of the two"));
+                    .fix("remove one of the two"));
             }
             let separator = if seen.is_empty() { ':' } else { ',' };
             canonical.push_str(&format!("{separator}{name}={number}"));
@@ -55,7 +55,7 @@ impl ControllerChoice {
         &self.params
     }
 
-    /// The text that chooses it, in its plainest form: lower case, our name, no spaces.
+    /// The text that chooses it, in its canonical form: lower case, our name, no spaces.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -108,9 +108,22 @@ pub fn controller_names() -> Vec<&'static str> {
 fn unknown_controller(field: &str, name: &str) -> ScenarioError {
     let ours = controller_names();
     let linux = CATALOGUE.iter().filter_map(|info: &ControllerInfo| info.linux_name);
-    let error = ScenarioError::new(field, name, "is not a controller").expected(one_of(&ours));
     let known: Vec<&str> = ours.iter().copied().chain(linux).collect();
+    let relatives: Vec<&str> =
+        ours.iter().copied().filter(|known| family(name) != name && family(known) == family(name)).collect();
+    if !relatives.is_empty() {
+        // Another version is not a typing error.
+        let error = ScenarioError::new(field, name, "is not available").expected(one_of(&ours));
+        return error.fix(format!("use {}", relatives.join(", ")));
+    }
+    let error = ScenarioError::new(field, name, "is not a controller").expected(one_of(&ours));
     error.nearest(name, &known, "choose one of these (`fullpipe controllers` describes them)")
+}
+
+/// The name of a controller without its version: `bbr` of `bbr1`, `bbr3` and `bbr-v2`.
+fn family(name: &str) -> &str {
+    let unnumbered = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    if unnumbered == name { name } else { unnumbered.trim_end_matches('v').trim_end_matches(['-', '_', ' ']) }
 }
 
 fn split_assignment<'a>(
@@ -121,7 +134,7 @@ fn split_assignment<'a>(
     let (parameter, value) = assignment.split_once('=').ok_or_else(|| {
         ScenarioError::new(field, text, format!("sets a parameter without a value ({assignment:?})"))
             .expected("name:parameter=value,parameter=value")
-            .mend("write for example \"bbr1:probe_gain=1.5\"")
+            .fix("write for example \"bbr1:probe_gain=1.5\"")
     })?;
     Ok((parameter.trim(), value.trim()))
 }
@@ -141,7 +154,7 @@ fn set(
     let written = format!("{parameter}={value}");
     let wrong = |problem: String| {
         let error = ScenarioError::new(field, &written, problem).expected(range(known));
-        error.mend(format!("write for example {}={}", known.name, known.default))
+        error.fix(format!("write for example {}={}", known.name, known.default))
     };
     let (number, unit) = Decimal::split(value).map_err(&wrong)?;
     if !unit.is_empty() {
@@ -209,14 +222,25 @@ mod tests {
 
     #[test]
     fn an_unknown_controller_names_the_nearest_and_the_list() {
-        let error = message("bbr2");
+        let error = message("brr1");
         assert!(
-            error.starts_with("controller: \"bbr2\" is not a controller; expected one of reno, cubic, bbr1"),
+            error.starts_with("controller: \"brr1\" is not a controller; expected one of reno, cubic, bbr1"),
             "{error}"
         );
-        assert!(error.contains("did you mean bbr"), "{error}");
+        assert!(error.ends_with("did you mean bbr1?"), "{error}");
         assert!(message("elephant").contains("fullpipe controllers"));
         assert!(message("").contains("is not a controller"));
+    }
+
+    #[test]
+    fn an_unknown_version_lists_its_family() {
+        for name in ["bbr2", "bbr3", "BBRv3", "bbr-v2", "bbr10"] {
+            let error = message(name);
+            assert!(error.contains("is not available; expected one of reno"), "{error}");
+            assert!(error.ends_with("; use bbr1"), "{error}");
+        }
+        assert!(message("cubic2").ends_with("; use cubic"));
+        assert!(message("1").contains("is not a controller"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A number as it was written, digit for digit, so that 0.1 is one tenth and not the float beside it.
+//! A number exactly as it was written, so that 0.1 is one tenth and not the nearest float.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ pub struct Decimal {
     scale: u32,
 }
 
-/// Why a text holds no usable number; completes a sentence that begins with the text.
+/// Why a text is not a usable number; completes a sentence that begins with the text.
 pub(crate) type Problem = String;
 
 impl Decimal {
     /// The most digits that count. With them, every product with a unit's factor fits in 128 bits.
     const MOST_DIGITS: u32 = 20;
 
-    /// The number that `text` begins with, and what follows it. Digits, an optional point, an optional exponent.
+    /// The number at the start of `text`, and the rest. Digits, an optional point, an optional exponent.
     pub(crate) fn split(text: &str) -> Result<(Decimal, &str), Problem> {
         let text = text.trim();
         if text.is_empty() {
@@ -91,7 +91,7 @@ impl Decimal {
 
     /// The nearest float, divided by ten to the power of `shift`.
     pub(crate) fn to_f64_shifted(self, shift: u32) -> f64 {
-        // The standard library's reading of decimal text rounds correctly; a division of two floats would not.
+        // The standard library parses decimal text with correct rounding; dividing two floats would not round correctly.
         format!("{}e-{}", self.digits, u64::from(self.scale) + u64::from(shift)).parse().unwrap_or(0.0)
     }
 }
@@ -118,7 +118,7 @@ fn leading_digits(text: &str) -> &str {
     &text[..text.bytes().take_while(u8::is_ascii_digit).count()]
 }
 
-/// The exponent that `text` begins with (`e-5`), and what follows it.
+/// The exponent at the start of `text` (`e-5`), and the rest.
 fn exponent(text: &str) -> Result<(i64, &str), Problem> {
     let none = Ok((0, text));
     let Some(after_e) = text.strip_prefix(['e', 'E']) else { return none };

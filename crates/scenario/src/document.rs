@@ -16,7 +16,7 @@
 //! controller = "cubic"
 //! ```
 //!
-//! Quantities stay words here ([`Said`]); [`crate::resolve`](mod@crate::resolve) reads them and fills in the defaults.
+//! Quantities stay text here ([`Said`]); [`crate::resolve`](mod@crate::resolve) reads them and fills in the defaults.
 //! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, jitter, the elements
 //! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds.
 
@@ -30,7 +30,7 @@ use crate::quantity::{Count, Said, Size};
 use crate::reader;
 use crate::resolve::Format;
 
-/// A Fullpipe scenario: a path, the flows that cross it, and for how long.
+/// A Fullpipe scenario: a path, the flows that cross it, and the duration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Fullpipe scenario")]
@@ -41,8 +41,8 @@ pub struct Document {
     pub duration: Option<Said<Duration>>,
     /// Seed of every random stream; the command line may give others. Default: 1.
     pub seed: Option<Said<Count>>,
-    /// Run once for each of these controllers: flows without a controller of their own get it. Without `flows`, one
-    /// flow alone on the path.
+    /// Run once for each of these controllers, which all flows without a controller of their own use. Without `flows`,
+    /// one flow is alone on the path.
     #[schemars(extend("examples" = [["bbr1", "cubic"]]))]
     pub compare: Option<Vec<String>>,
     /// The path that all flows share.
@@ -66,15 +66,18 @@ impl Document {
     }
 }
 
-/// The path that all flows share: its bottleneck, its delay, and what else happens on it.
+/// The path that all flows share: its bottleneck, its delay, and its other elements.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["trace"] }]))]
+#[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["deliveries"] }, { "required": ["trace"] }]))]
 pub struct PathDocument {
-    /// Rate of the bottleneck, headers from IP upwards counted. Either this or `trace`.
+    /// Rate of the bottleneck, headers from IP upwards counted. Either this or `deliveries`.
     pub rate: Option<Said<Rate>>,
     /// File with a Mahimahi delivery trace that the bottleneck follows: one integer millisecond a line, one opportunity
-    /// of 1500 bytes each. Relative to the scenario's folder. "bdp" then means the trace's mean rate.
+    /// of 1500 bytes each. Relative to the scenario's folder. A "bdp" is then the file's mean rate times `rtt`.
+    pub deliveries: Option<String>,
+    /// The former name of `deliveries`.
+    #[schemars(extend("deprecated" = true))]
     pub trace: Option<String>,
     /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last.
     pub burst: Option<Said<Size>>,
@@ -103,13 +106,24 @@ pub struct PathDocument {
     pub reverse: ReverseDocument,
 }
 
-/// The path back. Without a rate it is never a bottleneck; it always has the other half of the round-trip time.
+/// The path back. Without `rate` and `deliveries` it has no link; it always has the other half of the round-trip time.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("not" = { "anyOf": [
+    { "required": ["rate", "deliveries"] },
+    { "required": ["rate", "trace"] },
+    { "required": ["deliveries", "trace"] },
+] }))]
 pub struct ReverseDocument {
     /// Rate of a link on the way back. Default: unlimited.
     pub rate: Option<Said<Rate>>,
-    /// Drop-tail queue in front of that link; a "bdp" is this `rate` times `rtt`. Default: 1000 packets, as in Linux.
+    /// File with a Mahimahi delivery trace that a link on the way back follows. Instead of `rate`.
+    pub deliveries: Option<String>,
+    /// The former name of `deliveries`.
+    #[schemars(extend("deprecated" = true))]
+    pub trace: Option<String>,
+    /// Drop-tail queue in front of that link; a "bdp" is this `rate`, or the delivery trace's mean rate, times `rtt`.
+    /// Default: 1000 packets, as in Linux.
     pub buffer: Option<Said<Size>>,
     /// Independent random loss.
     pub loss: Option<Said<Probability>>,
@@ -128,7 +142,7 @@ pub struct ReverseDocument {
     pub after: Vec<Element>,
 }
 
-/// A change of the path at one time. What is not named stays.
+/// A change of the path at one time. Values that are not given stay the same.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathChange {
@@ -143,7 +157,7 @@ pub struct PathChange {
     pub loss: Option<Said<Probability>>,
 }
 
-/// A change of the path back at one time. What is not named stays.
+/// A change of the path back at one time. Values that are not given stay the same.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReverseChange {
@@ -181,9 +195,11 @@ pub enum Element {
         /// Name in records. Default: the kind, numbered.
         name: Option<String>,
         /// The file, relative to the scenario's folder.
-        #[schemars(required)]
+        deliveries: Option<String>,
+        /// The former name of `deliveries`.
+        #[schemars(extend("deprecated" = true))]
         trace: Option<String>,
-        /// Its queue; a "bdp" is the trace's mean rate times the path's `rtt`.
+        /// Its queue; a "bdp" is the file's mean rate times the path's `rtt`.
         #[schemars(required)]
         buffer: Option<Said<Size>>,
     },
@@ -269,8 +285,8 @@ pub enum Element {
         /// Whether packets may overtake each other. Default: false.
         reorders: Option<bool>,
     },
-    /// Holds packets and lets them go together at regular times, as radios and offloading hosts do, with ACKs above all.
-    /// Where in the interval the times fall is random.
+    /// Holds packets and releases them together at regular times, as radios and offloading hosts do, mainly with ACKs.
+    /// The phase of these times is random.
     Aggregate {
         /// From one release to the next: the longest that a packet is held.
         #[schemars(required)]
@@ -329,7 +345,7 @@ pub struct LossChange {
     pub probability: Option<Said<Probability>>,
 }
 
-/// What the end hosts are set to.
+/// The settings of the end hosts.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsDocument {
@@ -361,14 +377,14 @@ pub enum TcpMemory {
     Ubuntu1810,
 }
 
-/// One flow, or several alike.
+/// One flow, or several equal ones.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowDocument {
     /// Its congestion control, with parameters overridden by name. May be left out under `compare`.
     #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2"]))]
     pub controller: Option<String>,
-    /// How many flows like this. Default: 1.
+    /// The number of such flows. Default: 1.
     pub count: Option<Said<Count>>,
     /// When it connects, from the start of the run. Default: 0.
     pub start: Option<Said<Duration>>,
@@ -382,11 +398,11 @@ pub struct FlowDocument {
     pub size: Option<Said<Size>>,
     /// Writes in bursts, with pauses between them, instead of `size`.
     pub bursts: Option<BurstsDocument>,
-    /// The receiver asks again and again, instead of `size`.
+    /// The receiver requests the same amount repeatedly, instead of `size`.
     pub requests: Option<RequestsDocument>,
     /// The receiver plays a video, instead of `size`.
     pub video: Option<VideoDocument>,
-    /// The receiver asks for one transfer after another, and the flow is complete after the last; instead of `size`.
+    /// The receiver requests one transfer after another, and the flow is complete after the last; instead of `size`.
     pub transfers: Option<Vec<TransferDocument>>,
     /// Its own round-trip time, at least the path's; the rest is added for this flow alone. Default: the path's.
     pub rtt: Option<Said<Duration>>,
@@ -396,7 +412,7 @@ pub struct FlowDocument {
     pub max_cwnd: Option<Said<Size>>,
 }
 
-/// An application that writes the same amount again and again, whether or not the last has arrived.
+/// An application that writes the same amount repeatedly, whether or not the previous one has arrived.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstsDocument {
@@ -408,19 +424,19 @@ pub struct BurstsDocument {
     pub every: Option<Said<Duration>>,
 }
 
-/// A receiver that asks for the same amount again and again. The request travels to the sender; connecting is the first.
+/// A receiver that requests the same amount repeatedly. The request travels to the sender; connecting is the first.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestsDocument {
-    /// How much each answer holds, to the byte.
+    /// The exact size of each answer.
     #[schemars(required)]
     pub size: Option<Said<Size>>,
-    /// From when an answer has arrived whole to the next request. Default: 0.
+    /// From the complete arrival of an answer to the next request. Default: 0.
     pub pause: Option<Said<Duration>>,
 }
 
-/// A receiver that plays a video. It asks for one chunk after another while its playback buffer has room for one more;
-/// playback begins when the first chunk is there, and stands still while the next one is late.
+/// A receiver that plays a video. It requests one chunk after another while its playback buffer has room for one more.
+/// Playback begins when the first chunk has arrived, and stalls while the next one is late.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VideoDocument {
@@ -433,14 +449,14 @@ pub struct VideoDocument {
     pub buffer: Option<Said<Duration>>,
 }
 
-/// One of the transfers that a receiver asks for. The request travels to the sender; connecting is the first.
+/// One of the transfers that a receiver requests. The request travels to the sender; connecting is the first.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferDocument {
-    /// How much, to the byte.
+    /// Its exact size.
     #[schemars(required)]
     pub size: Option<Said<Size>>,
-    /// From when the transfer before has arrived whole, or from the flow's start, to the request for it. Default: 0.
+    /// From the complete arrival of the previous transfer, or the flow's start, to the request for it. Default: 0.
     pub pause: Option<Said<Duration>>,
 }
 
@@ -450,9 +466,9 @@ pub struct TransferDocument {
 pub struct RecordDocument {
     /// Time between two samples of the time series, at most 20 000 samples a run. Default: 10 ms, or as often as fits.
     pub interval: Option<Said<Duration>>,
-    /// Whether time series are recorded at all. Default: true.
+    /// Whether time series are kept; the summary has all measures in either case. Default: true.
     pub series: Option<bool>,
-    /// Whether flows have time series too, or the queues alone, which then are sampled as often as those of one flow.
-    /// Default: true.
+    /// Whether flows have time series too, or only the queues, which are then sampled as often as those of one flow. The
+    /// RTT in the summary needs the flows' series. Default: true.
     pub flows: Option<bool>,
 }

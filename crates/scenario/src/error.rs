@@ -1,17 +1,21 @@
-//! The one error of this crate: which field, what was given, what was expected, and how to mend it.
+//! The error type of this crate: which field, what was given, what was expected, and how to fix it.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::path::Path;
 
 use serde::de;
 
-/// A scenario that makes no sense, in one sentence.
+use crate::resolve::Format;
+
+/// An invalid scenario, described in one sentence.
 ///
 /// ```text
 /// path.rate: "100 parsecs" is not a rate: unknown unit "parsecs"; expected a number with a unit such as
 /// "100 Mbit/s"; write rate = "100 Mbit/s"
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {given} {problem}; expected {expected}; {mend}")]
+///
+/// In a file, the file and the line come first: `five-bbr.toml:7: path.rtt: ...`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// Where: the dotted path of the field (`flows[0].rtt`), or the line and column of a syntax error.
     pub field: String,
@@ -19,11 +23,44 @@ pub struct ScenarioError {
     pub given: String,
     /// What is wrong with it; completes the sentence that `given` begins.
     pub problem: String,
-    /// What would have been right.
-    pub expected: String,
-    /// What to do about it.
-    pub mend: String,
+    /// What was expected.
+    pub expected: Box<str>,
+    /// How to fix it.
+    pub fix: Box<str>,
+    /// The place in a file, as far as it is known.
+    pub place: Option<Box<Place>>,
 }
+
+/// A place in a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file as it was named; `None` for a document that is not a file.
+    pub file: Option<String>,
+    /// The line, from 1; `None` if the document does not have the field.
+    pub line: Option<usize>,
+    /// The column of a syntax error, from 1.
+    pub column: Option<usize>,
+}
+
+impl Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ScenarioError { field, given, problem, expected, fix, place } = self;
+        let place = place.as_deref();
+        if let Some(file) = place.and_then(|place| place.file.as_ref()) {
+            write!(f, "{file}")?;
+            let numbers = place.into_iter().flat_map(|place| [place.line, place.column]);
+            numbers.flatten().try_for_each(|number| write!(f, ":{number}"))?;
+            f.write_str(": ")?;
+        }
+        // The field of a syntax error is its line and column.
+        if place.is_none_or(|place| place.file.is_none() || place.column.is_none()) {
+            write!(f, "{field}: ")?;
+        }
+        write!(f, "{given} {problem}; expected {expected}; {fix}")
+    }
+}
+
+impl std::error::Error for ScenarioError {}
 
 impl ScenarioError {
     /// An error at `field`, where the text `given` has a `problem`.
@@ -32,8 +69,9 @@ impl ScenarioError {
             field: field.to_string(),
             given: quoted(given),
             problem: problem.to_string(),
-            expected: String::new(),
-            mend: String::new(),
+            expected: Box::default(),
+            fix: Box::default(),
+            place: None,
         }
     }
 
@@ -43,25 +81,25 @@ impl ScenarioError {
         ScenarioError { given: "nothing".to_string(), ..error }
     }
 
-    /// Says what would have been right.
+    /// Sets what was expected.
     pub(crate) fn expected(self, expected: impl Display) -> ScenarioError {
-        ScenarioError { expected: expected.to_string(), ..self }
+        ScenarioError { expected: expected.to_string().into(), ..self }
     }
 
-    /// Says what to do.
-    pub(crate) fn mend(self, mend: impl Display) -> ScenarioError {
-        ScenarioError { mend: mend.to_string(), ..self }
+    /// Sets the fix.
+    pub(crate) fn fix(self, fix: impl Display) -> ScenarioError {
+        ScenarioError { fix: fix.to_string().into(), ..self }
     }
 
-    /// Says what to write for the field: `write rate = "100 Mbit/s"`. `value` is TOML.
+    /// Sets as the fix what to write for the field: `write rate = "100 Mbit/s"`. `value` is TOML.
     pub(crate) fn write(self, value: impl Display) -> ScenarioError {
         let key = self.field.rsplit('.').next().unwrap_or_default();
         // An item of a list has no key of its own to write.
-        let mend = match key.split_once('[') {
+        let fix = match key.split_once('[') {
             None => format!("write {key} = {value}"),
             Some((list, _)) => format!("write {value} in {list}"),
         };
-        self.mend(mend)
+        self.fix(fix)
     }
 
     /// The same error one level further out: `rate` inside `path` is `path.rate`.
@@ -71,22 +109,42 @@ impl ScenarioError {
         self
     }
 
-    /// Names the nearest of `names` to what was given, if one is near, and says `otherwise` if none is.
+    /// The error in a document with this text, with the line of its field.
+    pub(crate) fn within(self, text: &str, format: Format) -> ScenarioError {
+        if self.place.is_some() {
+            return self;
+        }
+        let line = crate::place::line_of(text, format, &self.field);
+        self.placed(Place { line, ..Place::default() })
+    }
+
+    /// The error in this file.
+    pub(crate) fn of_file(self, file: &Path) -> ScenarioError {
+        let place = self.place.as_deref().cloned().unwrap_or_default();
+        self.placed(Place { file: Some(file.display().to_string()), ..place })
+    }
+
+    /// The error at this place.
+    pub(crate) fn placed(self, place: Place) -> ScenarioError {
+        ScenarioError { place: Some(Box::new(place)), ..self }
+    }
+
+    /// Suggests the name in `names` closest to what was given; if none is close, the fix is `otherwise`.
     pub(crate) fn nearest(self, given: &str, names: &[&str], otherwise: &str) -> ScenarioError {
         match nearest(given, names) {
-            Some(name) => self.mend(format!("did you mean {name}?")),
-            None => self.mend(otherwise),
+            Some(name) => self.fix(format!("did you mean {name}?")),
+            None => self.fix(otherwise),
         }
     }
 }
 
-/// serde's own complaints, put into our sentence. Paths are added by `reader`.
+/// serde's own errors in the form of ours. `reader` adds the paths.
 impl de::Error for ScenarioError {
     fn custom<T: Display>(message: T) -> ScenarioError {
         ScenarioError::new("", "", message)
             .with_given("this")
-            .expected("a value of the documented shape")
-            .mend("see `fullpipe schema`")
+            .expected("a value as in the schema")
+            .fix("see `fullpipe schema`")
     }
 
     fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> ScenarioError {
@@ -98,7 +156,7 @@ impl de::Error for ScenarioError {
         ScenarioError::new("", "", "does not belong here")
             .with_given(&given)
             .expected(expected)
-            .mend("replace it")
+            .fix("replace it")
     }
 
     fn invalid_value(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> ScenarioError {
@@ -116,13 +174,13 @@ impl de::Error for ScenarioError {
     }
 
     fn missing_field(field: &'static str) -> ScenarioError {
-        ScenarioError::missing(field).expected(format!("the key {field}")).mend(format!("add {field}"))
+        ScenarioError::missing(field).expected(format!("the key {field}")).fix(format!("add {field}"))
     }
 
     fn duplicate_field(field: &'static str) -> ScenarioError {
         ScenarioError::new(field, field, "is given twice")
             .expected("each key once")
-            .mend("remove one of the two")
+            .fix("remove one of the two")
     }
 }
 
@@ -132,7 +190,7 @@ impl ScenarioError {
     }
 }
 
-/// A key as it would be written in a dotted path: quoted if it holds anything unusual.
+/// A key as it is written in a dotted path: quoted if it contains unusual characters.
 pub(crate) fn key(key: &str) -> String {
     let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if plain && key.len() <= 40 { key.to_string() } else { quoted(key) }
@@ -143,13 +201,13 @@ pub(crate) fn one_of(names: &[&str]) -> String {
     format!("one of {}", names.join(", "))
 }
 
-/// The name that a slip of the finger turned into `given`, if one is near.
+/// The name of which `given` seems to be a misspelling, if one is close.
 pub(crate) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
-    // Longer words are no slip, and the distance takes time in proportion to the length.
+    // Longer words are not misspellings, and the distance takes time in proportion to the length.
     let given: String = given.chars().take(40).flat_map(char::to_lowercase).collect();
     let distance = |name: &str| strsim::damerau_levenshtein(&given, &name.to_lowercase());
     let best = names.iter().copied().min_by_key(|name| distance(name))?;
-    // A third of the word wrong is a slip; more is another word.
+    // Up to a third of the word may be wrong; beyond that it is another word.
     (distance(best) <= best.chars().count().max(3) / 3).then_some(best)
 }
 
@@ -158,7 +216,7 @@ fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
 }
 
-/// The text without what a person would not read anyway.
+/// The text, cut to a readable length.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut short: String = text.chars().take(LONGEST).collect();
@@ -173,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_names_field_given_expected_and_mend() {
+    fn the_sentence_names_field_given_expected_and_fix() {
         let error = ScenarioError::new("path.rate", "100 parsecs", "is not a rate")
             .expected("a number with a unit such as \"100 Mbit/s\"")
             .write("\"100 Mbit/s\"");

@@ -1,7 +1,7 @@
-//! What a user may say, and what it resolves to.
+//! Scenarios as people write them, and the numbers that they resolve to.
 //!
-//! A scenario says what the path is, what flows cross it and for how long, in TOML or in JSON of the same shape, with
-//! units that people write. [`resolve_all`] turns it into numbers: one [`Spec`], or one for each controller under
+//! A scenario describes a path, the flows that cross it and how long they run, in TOML or in JSON of the same shape, with
+//! units that people write. [`Resolved`] holds it as numbers: one [`Spec`], or one for each controller under
 //! `compare`. Every world runs exactly that [`Spec`].
 //!
 //! In reading order:
@@ -9,12 +9,14 @@
 //! * [`document`]: the shape of a scenario, field by field; [`schema()`] prints it as JSON Schema.
 //! * [`quantity`]: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`, read exactly; [`decimal`] is the number in front.
 //! * [`controller`][]: `bbr1:probe_gain=1.5`.
-//! * [`resolve`](mod@resolve): from words to numbers; `resolve/path.rs` and `resolve/flows.rs` hold the two large parts.
-//! * [`spec`]: the numbers; `check.rs` holds a spec against its invariants, [`bounds`] lists the limits.
-//! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer asks.
-//! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the mend.
+//! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts.
+//! * [`spec`]: the numbers; `check.rs` checks the invariants of a spec, [`bounds`] lists the limits.
+//! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer requests more.
+//! * `place.rs`: the line of a field, for errors.
+//! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the fix.
+//! * [`facts`]: what a path allows: rate, round-trip time and bandwidth-delay product over time.
 //!
-//! This crate reads files (traces, scenarios) and nothing else: no clock, no random numbers, no environment.
+//! This crate reads files (delivery traces, scenarios) and nothing else: no clock, no random numbers, no environment.
 #![forbid(unsafe_code)]
 
 pub mod bounds;
@@ -23,6 +25,8 @@ pub mod controller;
 pub mod decimal;
 pub mod document;
 pub mod error;
+pub mod facts;
+mod place;
 pub mod quantity;
 mod reader;
 pub mod resolve;
@@ -31,7 +35,8 @@ pub mod spec;
 pub mod transfers;
 
 pub use controller::ControllerChoice;
-pub use error::ScenarioError;
-pub use resolve::{Format, resolve, resolve_all, resolve_file};
+pub use error::{Place, ScenarioError};
+pub use place::line_of;
+pub use resolve::{Format, Resolved, read_any, resolve, resolve_all, resolve_file};
 pub use schema::schema;
 pub use spec::Spec;

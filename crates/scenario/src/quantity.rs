@@ -1,10 +1,10 @@
 //! Quantities as people write them: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`.
 //!
 //! The number is read exactly (see [`crate::decimal`]) and scaled in integers to the base unit. Upper and lower case do
-//! not matter, with one exception that the field insists on: `Mb/s` are bits, `MB/s` are bytes. A space between number
+//! not matter, with one customary exception: `Mb/s` are bits, `MB/s` are bytes. A space between number
 //! and unit is optional. Prefixes are decimal (`KB` is 1000 bytes); `KiB` is 1024.
 //!
-//! [`Said`] is what a document holds: the words, not yet read, so that the error can name the field.
+//! [`Said`] is a quantity in a document: text that is not parsed yet, so that the error can name the field.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,9 +25,9 @@ pub trait Quantity: Sized {
     const NAME: &'static str;
     /// What it is, for errors: `a rate`.
     const NOUN: &'static str;
-    /// What may be written, for errors and the schema.
+    /// The accepted form, for errors and the schema.
     const EXPECTED: &'static str;
-    /// Examples, the first of which errors propose.
+    /// Examples. Errors suggest the first.
     const EXAMPLES: &'static [&'static str];
     /// Whether a number without a unit can mean anything.
     const BARE_NUMBER: bool;
@@ -69,7 +69,7 @@ impl Quantity for Duration {
 
     fn parse(text: &str) -> Result<Duration, Problem> {
         let (number, unit) = Decimal::split(text)?;
-        // Nothing is nothing in every unit.
+        // Zero is the same in every unit.
         let nanos = match compact(unit).to_lowercase().as_str() {
             "" if number.is_zero() => 1,
             "ns" | "nsec" | "nanosecond" | "nanoseconds" => 1,
@@ -163,7 +163,7 @@ impl Quantity for Probability {
         };
         let fraction = number.to_f64_shifted(shift);
         if shift == 0 && fraction == 1.0 {
-            // Half of those who write `loss = 1` mean one per cent.
+            // `loss = 1` may well be meant as one per cent.
             return Err("could be 1 % or 100 %".into());
         }
         if fraction > 1.0 {
@@ -205,7 +205,7 @@ impl Quantity for Count {
     }
 }
 
-/// What a document says for a quantity: the words, not yet read.
+/// A quantity in a document: text that is not parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said<T> {
     text: String,
@@ -213,24 +213,24 @@ pub struct Said<T> {
 }
 
 impl<T> Said<T> {
-    /// These words.
+    /// This text.
     pub fn new(text: impl Into<String>) -> Said<T> {
         Said { text: text.into(), meaning: PhantomData }
     }
 
-    /// The words.
+    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
 impl<T: Quantity> Said<T> {
-    /// Reads the words; an error names `field`.
+    /// Parses the text; an error names `field`.
     pub fn read(&self, field: &str) -> Result<T, ScenarioError> {
         T::parse(&self.text).map_err(|problem| self.error(field, problem))
     }
 
-    /// An error about these words, with what a `T` looks like and what to write.
+    /// An error about this text, with the form of a `T` and what to write.
     pub(crate) fn error(&self, field: &str, problem: impl fmt::Display) -> ScenarioError {
         let error = ScenarioError::new(field, &self.text, problem).expected(T::EXPECTED);
         error.write(format!("\"{}\"", T::EXAMPLES[0]))
@@ -238,7 +238,7 @@ impl<T: Quantity> Said<T> {
 }
 
 impl<T: Quantity + PartialOrd> Said<T> {
-    /// Reads the words and holds the value against the limits; an error names `field`.
+    /// Parses the text and checks the value against the limits; an error names `field`.
     pub(crate) fn read_within(&self, field: &str, limits: RangeInclusive<T>) -> Result<T, ScenarioError> {
         let value = self.read(field)?;
         if limits.contains(&value) {
@@ -320,7 +320,7 @@ fn unit_problem(noun: &str, unit: &str) -> Problem {
     format!("is not {noun}: unknown unit {shown:?}")
 }
 
-/// `number` times `factor`, rounded; what is more than nothing must not become nothing.
+/// `number` times `factor`, rounded; a positive number must not become zero.
 fn scaled(number: Decimal, factor: u64, unit: &str) -> Result<u64, Problem> {
     match number.times(factor) {
         None => Err("is too large".into()),
@@ -346,7 +346,7 @@ fn rate_unit(unit: &str) -> Option<u64> {
     if let Some(prefix) = lower.strip_suffix("bits").or(lower.strip_suffix("bit")) {
         return prefix_factor(prefix);
     }
-    // Without a time, what follows are amounts of data and not rates.
+    // Without a time, the units are amounts of data and not rates.
     let suffix = suffix?;
     if let Some(prefix) = lower.strip_suffix("bytes").or(lower.strip_suffix("byte")) {
         return prefix_factor(prefix)?.checked_mul(8);
@@ -355,7 +355,7 @@ fn rate_unit(unit: &str) -> Option<u64> {
     let all_capitals = unit.ends_with("PS") || suffix.is_empty();
     match amount.ends_with('B') {
         false => Some(factor),
-        // `MBPS` is written for either.
+        // `MBPS` is used for both.
         true if all_capitals => None,
         true => factor.checked_mul(8),
     }

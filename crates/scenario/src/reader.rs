@@ -1,13 +1,14 @@
-//! From TOML or JSON text into a document, with the path of whatever is wrong.
+//! Parses TOML or JSON text into a document; errors have the path of the field.
 //!
-//! serde's derived code asks a deserialiser for values and reports what does not fit; the ready deserialisers lose the
-//! path of the field and print expectations for programmers. [`Node`] is the parsed text, and a deserialiser whose error
-//! is ours. It treats two things specially:
+//! serde's derived code asks a deserialiser for values and reports mismatches. The existing deserialisers lose the path of
+//! the field, and their messages are for programmers. [`Node`] is the parsed text, and a deserialiser with our error type.
+//! It treats two things specially:
 //!
 //! * a table that is read as an enum chooses the variant by its key `kind`, so that errors inside keep their path;
 //! * `null` in JSON is an absent key, so that keyword arguments may be `None`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::value::StrDeserializer;
@@ -16,20 +17,26 @@ use serde::de::{
     IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-use crate::error::{self, ScenarioError};
+use crate::error::{self, Place, ScenarioError};
+use crate::place::position;
 use crate::resolve::Format;
 
 /// The key that chooses between variants.
 const KIND: &str = "kind";
 
-/// Reads `text` as a `T`.
+/// Reads `text` as a `T`; errors name the line.
 pub(crate) fn read<T: DeserializeOwned>(text: &str, format: Format) -> Result<T, ScenarioError> {
-    let node = match format {
-        Format::Toml => Node::from_toml(text)?,
-        Format::Json => Node::from_json(text)?,
-    };
-    T::deserialize(node)
+    T::deserialize(Node::read(text, format)?).map_err(|error| error.within(text, format))
+}
+
+/// The document in JSON, its keys in their order. Numbers that JSON does not have are strings.
+pub(crate) fn to_json(text: &str, format: Format) -> Result<String, ScenarioError> {
+    let node = Node::read(text, format)?;
+    Ok(serde_json::to_string(&node).expect("a node is plain JSON: its keys are texts"))
 }
 
 /// A parsed text, without its format.
@@ -42,21 +49,58 @@ enum Node {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Table(BTreeMap<String, Node>),
+    /// In the order of the document; each key once.
+    Table(Vec<(String, Node)>),
 }
 
 impl Node {
+    fn read(text: &str, format: Format) -> Result<Node, ScenarioError> {
+        match format {
+            Format::Toml => Node::from_toml(text),
+            Format::Json => Node::from_json(text),
+        }
+    }
+
     fn from_toml(text: &str) -> Result<Node, ScenarioError> {
-        let table = text.parse::<toml::Table>().map_err(|error| {
+        let table = DeTable::parse(text).map_err(|error| {
             let position = error.span().map(|span| position(text, span.start));
             syntax_error(text, position, error.message(), "TOML")
         })?;
-        Ok(Node::from(toml::Value::Table(table)))
+        Node::from_table(text, table.into_inner())
+    }
+
+    fn from_table(text: &str, table: DeTable<'_>) -> Result<Node, ScenarioError> {
+        // The parser sorts keys by name.
+        let mut entries: Vec<_> = table.into_iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let entries = entries
+            .into_iter()
+            .map(|(key, value)| Ok((key.into_inner().into_owned(), Node::from_value(text, value)?)));
+        Ok(Node::Table(entries.collect::<Result<_, ScenarioError>>()?))
+    }
+
+    fn from_value(text: &str, value: Spanned<DeValue<'_>>) -> Result<Node, ScenarioError> {
+        let start = value.span().start;
+        let too_large = || syntax_error(text, Some(position(text, start)), "the number is too large", "TOML");
+        Ok(match value.into_inner() {
+            DeValue::String(content) => Node::Text(Cow::into_owned(content)),
+            DeValue::Integer(number) => {
+                let read = i64::from_str_radix(number.as_str(), number.radix());
+                Node::Integer(read.map_err(|_| too_large())?)
+            }
+            DeValue::Float(number) => Node::Float(number.as_str().parse().map_err(|_| too_large())?),
+            DeValue::Boolean(value) => Node::Bool(value),
+            DeValue::Datetime(time) => Node::Text(time.to_string()),
+            DeValue::Array(items) => Node::List(
+                items.into_iter().map(|item| Node::from_value(text, item)).collect::<Result<_, _>>()?,
+            ),
+            DeValue::Table(table) => Node::from_table(text, table)?,
+        })
     }
 
     fn from_json(text: &str) -> Result<Node, ScenarioError> {
         serde_json::from_str(text).map_err(|error| {
-            // Its text ends in " at line 1 column 2", which the field says already.
+            // Its text ends in " at line 1 column 2", which the field already contains.
             let message = error.to_string();
             let message = message.rsplit_once(" at line").map_or(message.as_str(), |(message, _)| message);
             syntax_error(text, Some((error.line(), error.column().max(1))), message, "JSON")
@@ -77,15 +121,6 @@ impl Node {
     }
 }
 
-/// Line and column of a byte of `text`, both from one.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let before: String = text.bytes().take(byte).map(char::from).collect();
-    let line = before.matches('\n').count() + 1;
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let column = text.get(line_start..byte).map_or(1, |line| line.chars().count() + 1);
-    (line, column)
-}
-
 fn syntax_error(text: &str, position: Option<(usize, usize)>, message: &str, format: &str) -> ScenarioError {
     let message = message.lines().collect::<Vec<_>>().join(", ");
     let (line, column) = position.unwrap_or((1, 1));
@@ -96,26 +131,32 @@ fn syntax_error(text: &str, position: Option<(usize, usize)>, message: &str, for
         format!("is not {format}: {message}"),
     )
     .expected(format!("valid {format}"))
-    .mend("mend that line")
+    .fix("fix that line")
+    .placed(Place { file: None, line: Some(line), column: Some(column) })
 }
 
-impl From<toml::Value> for Node {
-    fn from(value: toml::Value) -> Node {
-        match value {
-            toml::Value::String(text) => Node::Text(text),
-            toml::Value::Integer(number) => Node::Integer(number),
-            toml::Value::Float(number) => Node::Float(number),
-            toml::Value::Boolean(value) => Node::Bool(value),
-            toml::Value::Datetime(time) => Node::Text(time.to_string()),
-            toml::Value::Array(items) => Node::List(items.into_iter().map(Node::from).collect()),
-            toml::Value::Table(table) => {
-                Node::Table(table.into_iter().map(|(key, value)| (key, Node::from(value))).collect())
+/// As JSON.
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Node::Null => serializer.serialize_unit(),
+            Node::Bool(value) => serializer.serialize_bool(*value),
+            Node::Integer(number) => serializer.serialize_i64(*number),
+            Node::Unsigned(number) => serializer.serialize_u64(*number),
+            Node::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
+            Node::Float(number) => serializer.collect_str(number),
+            Node::Text(text) => serializer.serialize_str(text),
+            Node::List(items) => serializer.collect_seq(items),
+            Node::Table(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                entries.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+                map.end()
             }
         }
     }
 }
 
-/// For JSON. Unlike `serde_json::Value` it refuses a key that is given twice.
+/// For JSON. Unlike `serde_json::Value`, it rejects a duplicate key.
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
         struct AnyNode;
@@ -160,12 +201,13 @@ impl<'de> Deserialize<'de> for Node {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-                let mut table = BTreeMap::new();
+                let mut table = Vec::new();
+                let mut keys = BTreeSet::new();
                 while let Some((key, value)) = entries.next_entry::<String, Node>()? {
-                    if table.contains_key(&key) {
+                    if !keys.insert(key.clone()) {
                         return Err(A::Error::custom(format!("key {key:?} is given twice")));
                     }
-                    table.insert(key, value);
+                    table.push((key, value));
                 }
                 Ok(Node::Table(table))
             }
@@ -223,7 +265,7 @@ impl<'de> Deserializer<'de> for Node {
                 let name: StrDeserializer<'_, ScenarioError> = name.as_str().into_deserializer();
                 visitor.visit_enum(name)
             }
-            Node::Table(mut table) => match table.remove(KIND) {
+            Node::Table(mut table) => match take(&mut table, KIND) {
                 Some(Node::Text(kind)) => visitor.visit_enum(Tagged { kind, content: table }),
                 Some(other) => {
                     let error = ScenarioError::invalid_type(other.unexpected(), &"the name of a kind");
@@ -236,7 +278,7 @@ impl<'de> Deserializer<'de> for Node {
             },
             other => {
                 let error = ScenarioError::invalid_type(other.unexpected(), &"a name");
-                Err(error.expected(error::one_of(variants)).mend("write one of these"))
+                Err(error.expected(error::one_of(variants)).fix("write one of these"))
             }
         }
     }
@@ -245,6 +287,12 @@ impl<'de> Deserializer<'de> for Node {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
         newtype_struct seq tuple tuple_struct map identifier ignored_any
     }
+}
+
+/// Removes a key from a table.
+fn take(table: &mut Vec<(String, Node)>, key: &str) -> Option<Node> {
+    let index = table.iter().position(|(known, _)| known == key)?;
+    Some(table.remove(index).1)
 }
 
 /// The items of a list; an error inside one gets its index.
@@ -273,7 +321,7 @@ impl<'de> SeqAccess<'de> for Items {
 
 /// The entries of a table; an error inside a value gets its key.
 struct Entries {
-    entries: std::collections::btree_map::IntoIter<String, Node>,
+    entries: std::vec::IntoIter<(String, Node)>,
     entry: Option<(String, Node)>,
 }
 
@@ -296,7 +344,7 @@ impl<'de> MapAccess<'de> for Entries {
 /// A table without its `kind`.
 struct Tagged {
     kind: String,
-    content: BTreeMap<String, Node>,
+    content: Vec<(String, Node)>,
 }
 
 impl<'de> EnumAccess<'de> for Tagged {

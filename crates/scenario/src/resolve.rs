@@ -1,14 +1,14 @@
-//! From words to numbers: defaults filled in, sizes relative to the path worked out, files read, limits held.
+//! From text to numbers: fills in defaults, computes sizes relative to the path, reads files, checks limits.
 //!
-//! [`resolve_all`] is the way in. It reads the document once and resolves the path once; the flows it resolves once for
-//! each alternative under `compare`.
+//! [`Resolved`] is the entry point. It reads the document and resolves the path once; it resolves the flows once for each
+//! alternative under `compare`.
 
 mod flows;
 mod path;
 
-use std::fs;
 use std::path::Path;
 
+use fullpipe_files::FileError;
 use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::bounds;
@@ -16,9 +16,10 @@ use crate::controller::ControllerChoice;
 use crate::document::{Document, HostsDocument, TcpMemory};
 use crate::error::ScenarioError;
 use crate::quantity::{Count, Quantity, Said, Size};
+use crate::reader;
 use crate::spec::{HostSpec, Spec};
 
-/// What a document is written in.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// TOML 1.0.
@@ -35,23 +36,91 @@ impl Format {
     }
 }
 
+/// A document and its resolved specs.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The document in JSON, its keys in their order: what the user wrote, for display.
+    pub document: String,
+    /// A labelled spec for each controller under `compare`, in that order; without `compare` one, labelled with the
+    /// scenario's name.
+    pub alternatives: Vec<(String, Spec)>,
+}
+
+impl Resolved {
+    /// Resolves a document. Trace files are looked for in `base_dir`, or else the working directory.
+    ///
+    /// # Errors
+    /// The document makes no sense, or is too large. The error has the line of its field.
+    pub fn of_text(text: &str, format: Format, base_dir: Option<&Path>) -> Result<Resolved, ScenarioError> {
+        let alternatives = resolve_all(text, format, base_dir)?;
+        Ok(Resolved { document: reader::to_json(text, format)?, alternatives })
+    }
+
+    /// Reads a scenario file and resolves it; traces are looked for in its folder.
+    ///
+    /// # Errors
+    /// As `of_text`, with the file; or the file is missing, too large or not regular.
+    pub fn of_file(path: &Path) -> Result<Resolved, ScenarioError> {
+        let text = read_file("scenario", path, bounds::MAX_SCENARIO_FILE, "a scenario file in TOML or JSON")?;
+        Self::of_text(&text, Format::of(path), path.parent()).map_err(|error| error.of_file(path))
+    }
+}
+
+/// Reads a document of any shape: its text, and the same in JSON with its keys in their order. Errors name `field`, or the
+/// file and the place in it.
+///
+/// # Errors
+/// The file is missing, too large or not regular, or it is not what its name says.
+pub fn read_any(field: &str, path: &Path, expected: &str) -> Result<(String, String), ScenarioError> {
+    let text = read_file(field, path, bounds::MAX_SCENARIO_FILE, expected)?;
+    let json = reader::to_json(&text, Format::of(path)).map_err(|error| error.of_file(path))?;
+    Ok((text, json))
+}
+
 /// Resolves a document into one labelled spec for each controller under `compare`, in that order; without `compare` into
-/// one, labelled with the scenario's name. Trace files are looked for in `base_dir`, or else the working directory.
+/// one, labelled with the scenario's name. Delivery traces are looked for in `base_dir`, or else the working directory.
+///
+/// # Errors
+/// The document makes no sense, or is too large. The error has the line of its field.
 pub fn resolve_all(
-    document: &str,
+    text: &str,
     format: Format,
     base_dir: Option<&Path>,
 ) -> Result<Vec<(String, Spec)>, ScenarioError> {
-    let document = Document::read(document, format)?;
-    let frame = frame(&document, base_dir)?;
-    let label = frame.spec.name.clone();
-    match alternatives(&document)? {
-        None => Ok(vec![(label, with_flows(&frame, &document, None)?)]),
-        Some(choices) => choices
-            .into_iter()
-            .map(|choice| Ok((choice.text().to_string(), with_flows(&frame, &document, Some(&choice))?)))
-            .collect(),
+    let document = Document::read(text, format)?;
+    resolve_document(&document, base_dir).map_err(|error| error.within(text, format))
+}
+
+fn resolve_document(
+    document: &Document,
+    base_dir: Option<&Path>,
+) -> Result<Vec<(String, Spec)>, ScenarioError> {
+    let frame = frame(document, base_dir)?;
+    let Some(choices) = alternatives(document)? else {
+        return Ok(vec![(frame.spec.name.clone(), with_flows(&frame, document, None)?)]);
+    };
+    let mut specs = Vec::with_capacity(choices.len());
+    for choice in &choices {
+        let spec = with_flows(&frame, document, Some(choice))?;
+        if specs.is_empty() {
+            check_together(&spec, choices.len())?;
+        }
+        specs.push((choice.text().to_string(), spec));
     }
+    Ok(specs)
+}
+
+/// Checks that this many specs like this one fit in memory.
+fn check_together(spec: &Spec, alternatives: usize) -> Result<(), ScenarioError> {
+    let parts = spec.parts().saturating_mul(alternatives as u64);
+    if parts <= bounds::MAX_PARTS {
+        return Ok(());
+    }
+    let problem =
+        format!("times {} flows, elements, changes, transfers and opportunities are {parts}", spec.parts());
+    Err(ScenarioError::new("compare", &format!("{alternatives} controllers"), problem)
+        .expected(format!("at most {} together", bounds::MAX_PARTS))
+        .fix("compare fewer controllers at a time, or fewer flows"))
 }
 
 /// Resolves a document that has one alternative only.
@@ -61,26 +130,28 @@ pub fn resolve(document: &str, format: Format, base_dir: Option<&Path>) -> Resul
         (Some((_, spec)), 0) => Ok(spec),
         (_, others) => {
             let given = format!("{} controllers", others + 1);
-            Err(ScenarioError::new("compare", &given, "are alternatives, each a run of its own")
+            Err(ScenarioError::new("compare", &given, "are alternatives, each of them a separate run")
                 .expected("a scenario of one run")
-                .mend("keep one controller under compare, or give each flow its controller"))
+                .fix("keep one controller under compare, or give each flow its controller"))
         }
     }
 }
 
-/// Reads a scenario file and resolves it; traces are looked for beside it.
+/// Reads a scenario file and resolves it; delivery traces are looked for in its folder.
+///
+/// # Errors
+/// As [`Resolved::of_file`].
 pub fn resolve_file(path: &Path) -> Result<Vec<(String, Spec)>, ScenarioError> {
-    let text = read_file("scenario", path, bounds::MAX_SCENARIO_FILE, "a scenario file in TOML or JSON")?;
-    resolve_all(&text, Format::of(path), path.parent())
+    Resolved::of_file(path).map(|resolved| resolved.alternatives)
 }
 
-/// What is common to all alternatives.
+/// The parts that all alternatives share.
 struct Frame {
     /// The spec without its flows and their samples.
     spec: Spec,
     /// Round-trip time of the empty path at the start.
     rtt: Duration,
-    /// Rate of the bottleneck at the start; a trace's mean.
+    /// Rate of the bottleneck at the start; a delivery trace's mean.
     rate: Rate,
 }
 
@@ -102,10 +173,11 @@ fn frame(document: &Document, base_dir: Option<&Path>) -> Result<Frame, Scenario
     let Some(path) = &document.path else {
         return Err(ScenarioError::missing("path")
             .expected("a table with rate, rtt and buffer")
-            .mend("write path = { rate = \"100 Mbit/s\", rtt = \"40 ms\", buffer = \"1 bdp\" }"));
+            .fix("write path = { rate = \"100 Mbit/s\", rtt = \"40 ms\", buffer = \"1 bdp\" }"));
     };
     let packet = Bytes::new(mtu.0);
     let path = path::resolve(path, packet, duration, base_dir)?;
+    check_packets(document, duration, packet, path.rate)?;
     let spec = Spec {
         name: name.to_string(),
         duration_ns: duration,
@@ -116,9 +188,28 @@ fn frame(document: &Document, base_dir: Option<&Path>) -> Result<Frame, Scenario
         flows: Vec::new(),
         sample_interval_ns: None,
         sample_flows: document.record.flows.unwrap_or(true),
+        keep_series: document.record.series.unwrap_or(true),
         seed,
     };
     Ok(Frame { spec, rtt: path.rtt, rate: path.rate })
+}
+
+/// Checks that the bottleneck does not carry more packets than can be simulated in reasonable time.
+fn check_packets(
+    document: &Document,
+    duration: Duration,
+    packet: Bytes,
+    rate: Rate,
+) -> Result<(), ScenarioError> {
+    let packets = rate.bytes_in(duration).as_u64() / packet.as_u64();
+    if packets <= bounds::MAX_PACKETS {
+        return Ok(());
+    }
+    let problem = format!("at {} allows {packets} packets", rate.text());
+    Err(default(&document.duration, "20 s")
+        .error("duration", problem)
+        .expected(format!("a duration and a rate that give at most {} packets", bounds::MAX_PACKETS))
+        .fix("make duration shorter, or the rate lower"))
 }
 
 fn with_flows(
@@ -145,7 +236,13 @@ fn alternatives(document: &Document) -> Result<Option<Vec<ControllerChoice>>, Sc
     if !document.flows.is_empty() && document.flows.iter().all(|flow| flow.controller.is_some()) {
         return Err(ScenarioError::new("compare", &texts.join(", "), "would not change any flow")
             .expected("a flow without a controller of its own")
-            .mend("remove compare, or remove controller from the flow that is to be compared"));
+            .fix("remove compare, or remove controller from the flow that is to be compared"));
+    }
+    if texts.len() > bounds::MAX_ALTERNATIVES {
+        let given = format!("{} controllers", texts.len());
+        return Err(ScenarioError::new("compare", &given, "are too many")
+            .expected(format!("at most {}", bounds::MAX_ALTERNATIVES))
+            .fix("compare fewer at a time"));
     }
     let mut choices: Vec<ControllerChoice> = Vec::new();
     for (index, text) in texts.iter().enumerate() {
@@ -153,7 +250,7 @@ fn alternatives(document: &Document) -> Result<Option<Vec<ControllerChoice>>, Sc
         let choice = ControllerChoice::parse_field(&field, text)?;
         if choices.contains(&choice) {
             let error = ScenarioError::new(&field, text, "is listed twice").expected("each controller once");
-            return Err(error.mend("remove one of the two"));
+            return Err(error.fix("remove one of the two"));
         }
         choices.push(choice);
     }
@@ -216,9 +313,7 @@ fn socket_buffers(
 fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>, ScenarioError> {
     const FIELD: &str = "record.interval";
     const USUAL: Duration = Duration::from_millis(10);
-    if !document.record.series.unwrap_or(true) {
-        return Ok(None);
-    }
+    // Even if the series are not kept: the summary's RTT and queueing delay are computed from them.
     let flows = if spec.sample_flows { spec.flows.len().max(1) as u64 } else { 1 };
     let most_samples = bounds::MAX_SAMPLES.min(bounds::MAX_ROWS / flows).max(1);
     let shortest = spec.duration_ns.as_nanos().div_ceil(most_samples);
@@ -239,12 +334,12 @@ fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>,
     Ok(Some(interval))
 }
 
-/// What was said, or else the default.
+/// The given value, or else the default.
 fn default<T: Clone>(said: &Option<Said<T>>, text: &str) -> Said<T> {
     said.clone().unwrap_or_else(|| Said::new(text))
 }
 
-/// What was said, or an error.
+/// The given value, or an error.
 fn required<'a, T: Quantity>(field: &str, said: &'a Option<Said<T>>) -> Result<&'a Said<T>, ScenarioError> {
     said.as_ref().ok_or_else(|| {
         ScenarioError::missing(field).expected(T::EXPECTED).write(format!("\"{}\"", T::EXAMPLES[0]))
@@ -264,21 +359,18 @@ fn check_name(field: &str, name: &str) -> Result<(), ScenarioError> {
 
 /// The text of a file of at most `most` bytes; errors name `field`.
 fn read_file(field: &str, path: &Path, most: u64, expected: &str) -> Result<String, ScenarioError> {
-    let shown = path.display().to_string();
-    let wrong = |problem: String| ScenarioError::new(field, &shown, problem).expected(expected);
-    let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}")).mend("check the path");
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        // A pipe could block forever, and a device could be endless.
-        return Err(wrong("is not a regular file".into()).mend("give the path of a file"));
-    }
-    if metadata.len() > most {
-        let (size, most) = (Size::Bytes(Bytes::new(metadata.len())), Size::Bytes(Bytes::new(most)));
-        return Err(
-            wrong(format!("is too large ({})", size.text())).mend(format!("keep it below {}", most.text()))
-        );
-    }
-    fs::read_to_string(path).map_err(unreadable)
+    fullpipe_files::read_text(path, most).map_err(|error| {
+        let fix = match &error {
+            FileError::Refused(_) => "check the path and permissions".to_string(),
+            // A pipe could block forever, and a device could be endless.
+            FileError::Irregular => "give the path of a file".to_string(),
+            FileError::TooLarge { most, .. } => {
+                format!("keep it below {}", Size::Bytes(Bytes::new(*most)).text())
+            }
+            FileError::NotText => "save it as UTF-8".to_string(),
+        };
+        ScenarioError::new(field, &path.display().to_string(), error).expected(expected).fix(fix)
+    })
 }
 
 #[cfg(test)]

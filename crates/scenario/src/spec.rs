@@ -32,6 +32,9 @@ pub struct Spec {
     /// Whether flows have time series, or the queues alone.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub sample_flows: bool,
+    /// Whether the time series are kept once the summary is computed from them.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub keep_series: bool,
     /// Seed of every random stream of the run.
     pub seed: u64,
 }
@@ -45,25 +48,39 @@ impl Spec {
         self.mtu_bytes - Self::HEADER_BYTES
     }
 
+    /// The number of its flows, elements, changes, transfers and opportunities. Its size in memory grows with them.
+    pub(crate) fn parts(&self) -> u64 {
+        let elements = self.forward.iter().chain(&self.reverse).map(|element| match element {
+            ElementConfig::Link { rate_bps, .. } => rate_bps.changes.len(),
+            ElementConfig::Delay { delay_ns } => delay_ns.changes.len(),
+            ElementConfig::Loss { probability } => probability.changes.len(),
+            ElementConfig::DeliveryTrace { opportunities_ms, .. } => opportunities_ms.len(),
+            ElementConfig::Cellular { rates_bps, .. } => rates_bps.len(),
+            _ => 0,
+        });
+        let flows = self.flows.iter().map(|flow| flow.workload.transfers());
+        elements.chain(flows).map(|parts| 1 + parts as u64).sum()
+    }
+
     /// As JSON, for records and for other languages.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self)
             .expect("a spec is plain JSON: no map keys but strings, no failing serialiser")
     }
 
-    /// From JSON, held against every limit: what this returns can be run.
+    /// From JSON, checked against every limit: the returned spec can be run.
     pub fn from_json(json: &str) -> Result<Spec, ScenarioError> {
         let spec: Spec = serde_json::from_str(json).map_err(|error| {
             ScenarioError::new("spec", json, format!("is not a spec: {error}"))
                 .expected("the JSON that to_json writes")
-                .mend("resolve the scenario again")
+                .fix("resolve the scenario again")
         })?;
         spec.validate()?;
         Ok(spec)
     }
 }
 
-/// What specs mean that do not say otherwise.
+/// The default for specs without this field.
 fn yes() -> bool {
     true
 }
@@ -72,7 +89,7 @@ fn is_yes(said: &bool) -> bool {
     *said
 }
 
-/// What the end hosts are set to.
+/// The settings of the end hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Linux `net.ipv4.tcp_rmem`: minimum, default, maximum receive buffer.
@@ -82,8 +99,8 @@ pub struct HostSpec {
     /// Whether loss-based controllers are paced too (fq or SO_MAX_PACING_RATE). Off by default, as in Linux.
     pub pacing: bool,
     /// The receiver merges data packets that arrive within this time of the first of them before TCP sees them (GRO and
-    /// interrupt coalescing). Zero merges only what arrives at the same instant; the emulator, which is never exactly on
-    /// time, then merges what it releases in one go.
+    /// interrupt coalescing). Zero merges only packets that arrive at the same instant; the emulator, which is never
+    /// exactly on time, then merges the packets that it releases together.
     pub gro_ns: Duration,
 }
 
@@ -98,8 +115,8 @@ pub struct FlowSpec {
     pub start_ns: Time,
     /// The start moves later by a random time below this, from the run's seed (so that seeds differ).
     pub start_jitter_ns: Duration,
-    /// When the application stops writing and the flow's measures end; `None` for the end of the run. What is in the send
-    /// buffer then may still be sent, but does not count.
+    /// When the application stops writing and the flow's measures end; `None` for the end of the run. Data left in
+    /// the send buffer may still be sent, but does not count.
     pub stop_ns: Option<Time>,
     /// What the application sends.
     pub workload: Workload,
@@ -112,13 +129,13 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
-    /// Whether its segments leave paced: because its controller needs it, or because the host paces everything.
+    /// Whether its segments are paced: because its controller needs it, or because the host paces everything.
     pub fn is_paced(&self, hosts: &HostSpec) -> bool {
         hosts.pacing || self.controller.params().needs_pacing()
     }
 
-    /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world asks
-    /// here, so that a seed starts flows alike in all of them. `index` is the number of the flow.
+    /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world uses
+    /// this, so that a seed starts flows alike in all of them. `index` is the number of the flow.
     pub fn start_time(&self, index: usize, seed: u64) -> Time {
         let draw = Stream::Start(index).seed(seed);
         let jitter = (draw as u128 * self.start_jitter_ns.as_nanos() as u128) >> 64;
@@ -126,7 +143,7 @@ impl FlowSpec {
     }
 }
 
-/// A use of randomness in a run. Every world asks [`Stream::seed`] for its streams, so that a seed means the same in all.
+/// A use of randomness in a run. Every world gets its streams from [`Stream::seed`], so that a seed means the same in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The elements of the path to the receivers.
@@ -163,22 +180,22 @@ pub enum Workload {
         /// How many.
         size_bytes: Bytes,
     },
-    /// This many bytes again and again, whether or not the last have arrived.
+    /// This many bytes repeatedly, whether or not the previous ones have arrived.
     Bursts {
         /// How many at a time, a multiple of the segment size: nothing then depends on how a host joins the end of one
         /// burst to the start of the next.
         size_bytes: Bytes,
-        /// From one write to the next. The first is when the connection stands; all that are due by then leave together.
+        /// From one write to the next. The first is when the connection is established; all due by then leave together.
         every_ns: Duration,
     },
-    /// This many bytes each time that the receiver asks.
+    /// This many bytes for each request of the receiver.
     Requests {
         /// How many.
         size_bytes: Bytes,
-        /// From when the last byte of an answer has arrived to the next request.
+        /// From the arrival of the last byte of an answer to the next request.
         pause_ns: Duration,
     },
-    /// Chunks of a video, each asked for by the receiver as soon as its player has room for it.
+    /// Chunks of a video, each requested by the receiver as soon as its player has room for it.
     Video {
         /// Bytes of a chunk.
         chunk_bytes: Bytes,
@@ -187,7 +204,7 @@ pub enum Workload {
         /// How much media the player holds, at least one chunk.
         buffer_ns: Duration,
     },
-    /// One transfer after another, each asked for by the receiver; then it closes.
+    /// One transfer after another, each requested by the receiver; then it closes.
     Script {
         /// At least one.
         transfers: Arc<[Transfer]>,
@@ -199,11 +216,16 @@ pub enum Workload {
 pub struct Transfer {
     /// How much.
     pub size_bytes: Bytes,
-    /// From when the transfer before has arrived whole, or from the flow's start, to the request for it.
+    /// From the complete arrival of the previous transfer, or the flow's start, to the request for it.
     pub pause_ns: Duration,
 }
 
 impl Workload {
+    /// How many transfers it lists.
+    pub(crate) fn transfers(&self) -> usize {
+        if let Workload::Script { transfers } = self { transfers.len() } else { 0 }
+    }
+
     /// All that it sends before it closes; `None` if it never does.
     pub fn total_bytes(&self) -> Option<Bytes> {
         match self {

@@ -1,13 +1,13 @@
 //! Applications that send one transfer after another over one connection: the same in every world.
 //!
-//! The sending end is a [`Server`], the receiving end a [`Client`]. Bursts are written at times of the server's own, whether
-//! or not the last has arrived. Everything else is asked for: a client asks for the next transfer some time after the one
-//! before has arrived whole, and the server writes it when the request reaches it, so that a round trip lies between. The
-//! first needs no request: connecting is one.
+//! The sending end is a [`Server`], the receiving end a [`Client`]. The server writes bursts at its own times, whether or not
+//! the previous one has arrived. Everything else is requested: a client requests the next transfer some time after the
+//! previous one has completely arrived, and the server writes it when the request arrives, a round trip later. The first
+//! needs no request: connecting is one.
 //!
 //! * requests: the pause is always the same;
-//! * video: it is as long as the player's buffer has no room for another chunk (`transfers/playback.rs`);
-//! * a script: each transfer says its own.
+//! * video: the pause lasts while the player's buffer has no room for another chunk (`transfers/playback.rs`);
+//! * a script: each transfer has its own pause.
 
 mod playback;
 
@@ -32,13 +32,13 @@ impl Server {
         Some(Server { workload: workload.clone(), written: 0, due })
     }
 
-    /// When it next writes without being asked.
+    /// When it next writes without a request.
     #[inline]
     pub fn due(&self) -> Time {
         self.due
     }
 
-    /// All that is due by `now` without a request; goes on to the next.
+    /// Takes the bytes that are due by `now` without a request.
     pub fn take(&mut self, now: Time) -> Bytes {
         if now < self.due {
             return Bytes::ZERO;
@@ -52,7 +52,7 @@ impl Server {
         Bytes::new(writes.saturating_mul(size_bytes.as_u64()))
     }
 
-    /// A request has arrived: how much it writes now.
+    /// A request has arrived. Returns how much it writes now.
     pub fn on_request(&mut self) -> Bytes {
         let size = size_of(&self.workload, self.written);
         self.written += 1;
@@ -60,15 +60,15 @@ impl Server {
     }
 }
 
-/// The receiving end: what it waits for, and when it asks for more.
+/// The receiving end: what it waits for, and when it requests more.
 #[derive(Clone, Debug)]
 pub struct Client {
     workload: Workload,
     /// Transfers that have arrived.
     arrived: usize,
-    /// Bytes of all transfers asked for so far.
+    /// Bytes of all transfers requested so far.
     expected: Bytes,
-    /// Since when it waits for the last of them; `None` while it waits for none.
+    /// Since when it has waited for the last of them; `None` while it waits for none.
     asked: Option<Time>,
     due: Time,
     playback: Option<Playback>,
@@ -92,25 +92,25 @@ impl Client {
         })
     }
 
-    /// When it asks for the next transfer; never while it waits for one, nor after the last.
+    /// When it requests the next transfer; never while it waits for one, nor after the last.
     #[inline]
     pub fn due(&self) -> Time {
         self.due
     }
 
-    /// Whether it waits for a transfer: always, where none is asked for.
+    /// Whether it waits for a transfer: always true if transfers are not requested.
     pub fn waits(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// It asks for the next transfer at `now`.
+    /// It requests the next transfer at `now`.
     pub fn ask(&mut self, now: Time) {
         self.due = Time::NEVER;
         self.wait_since(now);
     }
 
-    /// `delivered` bytes have arrived by `now`: tells how long each transfer took that is now whole, from when it was asked
-    /// for or due.
+    /// `delivered` bytes have arrived by `now`. Returns how long each newly completed transfer took since it was requested
+    /// or due.
     pub fn on_delivered(&mut self, delivered: Bytes, now: Time, mut took: impl FnMut(Duration)) {
         while delivered >= self.expected
             && let Some(asked) = self.asked.take()
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// How long playback had stood still by `now` since it began; `None` unless it is a video.
+    /// How long playback had stalled by `now` since it began; `None` unless it is a video.
     pub fn rebuffered(&self, now: Time) -> Option<Duration> {
         self.playback.map(|playback| playback.stalled(now))
     }
@@ -139,7 +139,7 @@ impl Client {
     }
 }
 
-/// From the start, or from when the transfer before has arrived, to the request for transfer `number`; `None` where there is
+/// From the start, or from when the transfer before has arrived, to the request for transfer `number`; `None` if there is
 /// no such transfer. A player may have to wait longer.
 fn pause_before(workload: &Workload, number: usize) -> Option<Duration> {
     match workload {
@@ -150,7 +150,7 @@ fn pause_before(workload: &Workload, number: usize) -> Option<Duration> {
     }
 }
 
-/// The bytes of transfer `number`; none where there is no such transfer.
+/// The bytes of transfer `number`; none if there is no such transfer.
 fn size_of(workload: &Workload, number: usize) -> Bytes {
     match workload {
         Workload::Bulk | Workload::Finite { .. } => Bytes::ZERO,

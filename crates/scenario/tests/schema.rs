@@ -17,7 +17,7 @@ fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
         |schemas: &Value| schemas.as_array().unwrap().iter().filter(|s| fits(value, s, root).is_ok()).count();
     for (rule, argument) in rules {
         let right = match rule.as_str() {
-            "$schema" | "$defs" | "title" | "description" | "examples" | "default" => true,
+            "$schema" | "$defs" | "title" | "description" | "deprecated" | "examples" | "default" => true,
             "$ref" => {
                 let pointer = argument.as_str().unwrap().strip_prefix('#').unwrap();
                 fits_in(value, root.pointer(pointer).unwrap())?;
@@ -31,6 +31,7 @@ fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
             "enum" => argument.as_array().unwrap().contains(value),
             "anyOf" => fitting(argument) > 0,
             "oneOf" => fitting(argument) == 1,
+            "not" => fits_in(value, argument).is_err(),
             "required" => {
                 argument.as_array().unwrap().iter().all(|key| value.get(key.as_str().unwrap()).is_some())
             }
@@ -125,7 +126,17 @@ fn the_schema_refuses_wrong_keys_types_and_missing_fields() {
     check("").unwrap_err();
     check("[path]\nrtt = \"1 ms\"\n").unwrap_err();
     check("[path]\nrate = \"1 Mbit/s\"\n").unwrap_err();
-    check("[path]\nrate = \"1 Mbit/s\"\ntrace = \"a\"\nrtt = \"1 ms\"\n").unwrap_err();
+    for key in ["deliveries", "trace"] {
+        check(&format!("[path]\n{key} = \"a\"\nrtt = \"1 ms\"\n")).unwrap();
+        check(&format!("[path]\nrate = \"1 Mbit/s\"\n{key} = \"a\"\nrtt = \"1 ms\"\n")).unwrap_err();
+    }
+    let reverse =
+        |lines: &str| check(&format!("[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n[path.reverse]\n{lines}"));
+    reverse("rate = \"1 Mbit/s\"\n").unwrap();
+    for key in ["deliveries", "trace"] {
+        reverse(&format!("{key} = \"a\"\n")).unwrap();
+        reverse(&format!("rate = \"1 Mbit/s\"\n{key} = \"a\"\n")).unwrap_err();
+    }
     check("[path]\nrate = 100\nrtt = \"1 ms\"\n").unwrap_err();
     check("zebra = 1\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n").unwrap_err();
     check("[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n[hosts]\ntcp_memory = \"huge\"\n").unwrap_err();

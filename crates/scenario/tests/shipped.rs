@@ -36,6 +36,34 @@ fn every_shipped_scenario_opens_with_its_question() {
     }
 }
 
+/// The line that figures hold goodput against must be the path's own rate, whatever element has it.
+#[test]
+fn every_shipped_scenario_has_the_rate_of_its_slowest_element() {
+    let mbit = |name: &str| match name {
+        "policer" => Some(10.0),
+        "queue16-cellular" => Some(50.0),
+        _ => None,
+    };
+    for file in shipped() {
+        for (label, spec) in resolve_file(&file).unwrap() {
+            let facts = spec.path_facts();
+            let steps = facts.rate_bps.unwrap_or_else(|| panic!("{}: no rate", file.display()));
+            let most = steps.iter().map(|step| step.1).max().unwrap() as f64 / 1e6;
+            assert!((1.0..=1000.0).contains(&most), "{} {label}: {most} Mbit/s", file.display());
+            if let Some(expected) = mbit(&spec.name) {
+                assert_eq!(most, expected, "{} {label}", file.display());
+            }
+            for trip in facts.round_trips {
+                assert!(
+                    trip.rtt_ns[0].1 > 0 && trip.bdp_bytes.unwrap()[0].1 > 0,
+                    "{} {label}",
+                    file.display()
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn the_synthetic_trace_follows_its_formula() {
     let mut credit = 0;
@@ -52,6 +80,6 @@ fn the_synthetic_trace_follows_its_formula() {
             expected.push_str(&format!("{ms}\n"));
         }
     }
-    let trace = fs::read_to_string(scenarios().join("traces/cellular-synthetic.trace")).unwrap();
+    let trace = fs::read_to_string(scenarios().join("deliveries/cellular-synthetic.deliveries")).unwrap();
     assert!(trace == expected, "the trace differs from its formula");
 }

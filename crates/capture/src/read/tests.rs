@@ -4,6 +4,33 @@ use super::*;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 
+/// Reads a whole capture.
+fn read(source: impl Read + Send) -> Result<Capture, CaptureError> {
+    super::read(source, &AtomicBool::new(false))
+}
+
+#[test]
+fn a_stopped_reader_ends_within_a_file_that_does_not() {
+    let stop = AtomicBool::new(false);
+    /// Sets the flag once much of it has been read.
+    struct Endless<'a, I>(&'a AtomicBool, I, usize);
+    impl<I: Iterator<Item = u8>> Read for Endless<'_, I> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.2 += buffer.len();
+            self.0.store(self.2 > 10_000_000, Ordering::Relaxed);
+            for (byte, next) in buffer.iter_mut().zip(&mut self.1) {
+                *byte = next;
+            }
+            Ok(buffer.len())
+        }
+    }
+    let file = classic(Order::Little, MICROS, 1, &[(1, 0)]);
+    let (header, record) = file.split_at(24);
+    let bytes = header.iter().chain(record.iter().cycle()).copied();
+    let endless = Endless(&stop, bytes, 0);
+    assert!(matches!(super::read(endless, &stop), Err(CaptureError::Stopped { .. })));
+}
+
 const HEADERS: usize = 96;
 
 /// A packet of 1000 bytes of payload on Ethernet, cut to its headers; and how long it was.

@@ -1,4 +1,4 @@
-//! The flows: one spec each, labelled, with times and sizes worked out.
+//! The flows: one labelled spec each, with times and sizes computed.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ pub(super) fn resolve(
         ([], None) => {
             return Err(ScenarioError::missing("flows")
                 .expected("a flow, or controllers to compare")
-                .mend("add [[flows]] with controller = \"bbr1\", or compare = [\"bbr1\", \"cubic\"]"));
+                .fix("add [[flows]] with controller = \"bbr1\", or compare = [\"bbr1\", \"cubic\"]"));
         }
         ([], Some(_)) => &alone[..],
         (flows, _) => flows,
     };
     let mut groups = Vec::new();
-    let mut total = 0u64;
+    let (mut total, mut transfers) = (0u64, 0u64);
     for (index, document) in documents.iter().enumerate() {
         let field = format!("flows[{index}]");
         let group = Group::read(&field, document, alternative, frame)?;
@@ -43,12 +43,26 @@ pub(super) fn resolve(
                 .error(&format!("{field}.count"), format!("makes {total} flows"))
                 .expected(expected));
         }
+        if let Workload::Script { transfers: script } = &group.first.workload {
+            let (count, each) = (group.count, script.len() as u64);
+            transfers += count * each;
+            if transfers > bounds::MAX_ALL_TRANSFERS {
+                let problem = format!("of {each} transfers make {transfers} transfers of all flows together");
+                return Err(ScenarioError::new(
+                    &format!("{field}.count"),
+                    &format!("{count} flows"),
+                    problem,
+                )
+                .expected(format!("at most {} together", bounds::MAX_ALL_TRANSFERS))
+                .fix("use fewer flows, or fewer transfers each"));
+            }
+        }
         groups.push(group);
     }
     label_all(&groups)
 }
 
-/// A group of flows alike: the first of them, and how the others differ.
+/// A group of equal flows: the first of them, and how the others differ.
 struct Group {
     first: FlowSpec,
     count: u64,
@@ -69,7 +83,7 @@ impl Group {
             (None, None) => {
                 return Err(ScenarioError::missing(&at("controller"))
                     .expected(crate::error::one_of(&crate::controller::controller_names()))
-                    .mend("write controller = \"bbr1\", or compare = [\"bbr1\", \"cubic\"] at the top"));
+                    .fix("write controller = \"bbr1\", or compare = [\"bbr1\", \"cubic\"] at the top"));
             }
         };
         if let Some(label) = &document.label {
@@ -98,7 +112,7 @@ impl Group {
     }
 }
 
-/// When the flows of a group are there.
+/// When the flows of a group start and stop.
 struct Times {
     start: Duration,
     stagger: Duration,
@@ -128,7 +142,7 @@ impl Times {
         let too_late = |said: &Said<Duration>, key: &str, last: Duration| {
             said.error(&at(key), format!("lets a flow start at {}", last.text()))
                 .expected(format!("a start before the end ({})", end.text()))
-                .mend("start earlier, or make duration longer")
+                .fix("start earlier, or make duration longer")
         };
         if start >= end {
             return Err(too_late(&start_said, "start", start));
@@ -146,7 +160,7 @@ impl Times {
             return Err(said
                 .error(&at("stop"), "is not after the start")
                 .expected(format!("a time after {latest}, the latest start (start_jitter included)"))
-                .mend("stop later, or start earlier"));
+                .fix("stop later, or start earlier"));
         }
         Ok(Times { start, stagger, jitter, stop })
     }
@@ -160,12 +174,12 @@ fn own_rtt(field: &str, said: &Option<Said<Duration>>, frame: &Frame) -> Result<
         return Err(said
             .error(field, format!("is below the path's round-trip time ({least})"))
             .expected(format!("at least {least}"))
-            .mend("lower path.rtt to the smallest of all flows, and give the others their own"));
+            .fix("lower path.rtt to the smallest of all flows, and give the others their own"));
     }
     Ok(rtt)
 }
 
-/// What a group's application sends, and what its words mean.
+/// Resolves what a group's application sends.
 struct Application<'a> {
     field: &'a str,
     mss: u64,
@@ -192,10 +206,10 @@ fn workload(
         return Err(ScenarioError::new(
             &format!("{field}.{first}"),
             first,
-            format!("stands beside {second}"),
+            format!("is given together with {second}"),
         )
         .expected("one of them")
-        .mend(format!("leave out {first}, or {second}")));
+        .fix(format!("leave out {first}, or {second}")));
     }
     if let Some(said) = size {
         return Ok(Workload::Finite { size_bytes: application.amount("size", said)? });
@@ -249,7 +263,7 @@ impl Application<'_> {
             return Err(buffer
                 .error(&self.at("video.buffer"), format!("holds no chunk of {least}"))
                 .expected(format!("at least {least}"))
-                .mend("make the buffer longer, or the chunks shorter"));
+                .fix("make the buffer longer, or the chunks shorter"));
         }
         // Both factors are bounded: at most 2^87.
         let nanobits = u128::from(rate.as_bits_per_sec()) * u128::from(chunk_ns.as_nanos());
@@ -273,7 +287,7 @@ impl Application<'_> {
             let given = format!("{} transfers", transfers.len());
             return Err(ScenarioError::new(&self.at("transfers"), &given, "are not a script")
                 .expected(format!("1 to {} transfers", bounds::MAX_TRANSFERS))
-                .mend(format!("write {example}")));
+                .fix(format!("write {example}")));
         }
         let transfer = |(index, said): (usize, &TransferDocument)| {
             let at = |key: &str| format!("transfers[{index}].{key}");
@@ -291,7 +305,7 @@ impl Application<'_> {
             let given = format!("{} transfers", transfers.len());
             return Err(ScenarioError::new(&self.at("transfers"), &given, format!("are more than {most}"))
                 .expected(format!("at most {most} together"))
-                .mend("make them smaller"));
+                .fix("make them smaller"));
         }
         Ok(workload)
     }
@@ -308,7 +322,7 @@ impl Application<'_> {
         example: &str,
     ) -> Result<&'a Said<T>, ScenarioError> {
         said.ok_or_else(|| {
-            ScenarioError::missing(&self.at(key)).expected(expected).mend(format!("write {example}"))
+            ScenarioError::missing(&self.at(key)).expected(expected).fix(format!("write {example}"))
         })
     }
 
@@ -357,7 +371,7 @@ fn label_all(groups: &[Group]) -> Result<Vec<FlowSpec>, ScenarioError> {
         *totals.entry(&group.first.label).or_default() += group.count;
     }
     let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
-    // Which group a finished label came from.
+    // The group that each finished label is from.
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     let mut flows = Vec::new();
     for (index, group) in groups.iter().enumerate() {
@@ -369,7 +383,7 @@ fn label_all(groups: &[Group]) -> Result<Vec<FlowSpec>, ScenarioError> {
             if let Some(other) = taken.insert(label.clone(), index) {
                 return Err(ScenarioError::new(&format!("flows[{index}].label"), &label, "is taken")
                     .expected(format!("a label other than those of flows[{other}]"))
-                    .mend("choose another label"));
+                    .fix("choose another label"));
             }
             let start_ns = group.first.start_ns + group.stagger.saturating_mul(copy);
             flows.push(FlowSpec { label, start_ns, ..group.first.clone() });

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use fullpipe_files::Kind;
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use fullpipe_path::trace::parse_mahimahi;
+use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::{default, read_file, required};
@@ -22,7 +23,7 @@ pub(super) struct ResolvedPath {
     pub(super) reverse: Vec<ElementConfig>,
     /// Round-trip time at the start.
     pub(super) rtt: Duration,
-    /// Rate of the bottleneck at the start; a trace's mean.
+    /// Rate of the bottleneck at the start; a delivery trace's mean.
     pub(super) rate: Rate,
 }
 
@@ -34,8 +35,8 @@ pub(super) fn resolve(
     base_dir: Option<&Path>,
 ) -> Result<ResolvedPath, ScenarioError> {
     let rtt = delay("path.rtt", &document.rtt)?;
-    let mut builder = Builder { packet, rtt, duration, base_dir, names: BTreeSet::new() };
-    // Taken first, so that they cannot be given to other elements.
+    let mut builder = Builder { packet, rtt, duration, base_dir, names: BTreeSet::new(), opportunities: 0 };
+    // Reserved first, so that other elements cannot get them.
     builder.names.extend(["bottleneck".to_string(), "reverse".to_string()]);
 
     let times = builder.times("path.changes", document.changes.iter().map(|change| &change.at))?;
@@ -46,8 +47,8 @@ pub(super) fn resolve(
         let field = format!("path.changes[{index}]");
         if change.rate.is_none() && change.rtt.is_none() && change.loss.is_none() {
             return Err(ScenarioError::missing(&field)
-                .expected("rate, rtt or loss beside at")
-                .mend("add what changes, or remove the change"));
+                .expected("rate, rtt or loss together with at")
+                .fix("add what changes, or remove the change"));
         }
         read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
         read_change(&mut rtts, time, &change.rtt, |said| delay(&format!("{field}.rtt"), said))?;
@@ -70,9 +71,9 @@ pub(super) fn resolve(
     Ok(ResolvedPath { forward, reverse, rtt, rate: bottleneck_rate })
 }
 
-/// One direction, resolved as far as both directions differ.
+/// The part of one direction that differs between the two.
 struct Direction<'a> {
-    /// Where it stands in the document.
+    /// Its place in the document.
     field: &'static str,
     before: &'a [Element],
     link: Option<ElementConfig>,
@@ -84,7 +85,7 @@ struct Direction<'a> {
     delay: Schedule<Duration>,
 }
 
-/// What the elements need to know of the scenario.
+/// What the elements need to know about the scenario.
 struct Builder<'a> {
     packet: Bytes,
     rtt: Duration,
@@ -92,54 +93,52 @@ struct Builder<'a> {
     base_dir: Option<&'a Path>,
     /// Names in use, in both directions.
     names: BTreeSet<String>,
+    /// Of all delivery traces so far.
+    opportunities: u64,
 }
 
 impl Builder<'_> {
     fn bottleneck(
-        &self,
+        &mut self,
         document: &PathDocument,
         changes: Vec<(Time, Rate)>,
     ) -> Result<(ElementConfig, Rate), ScenarioError> {
         let name = "bottleneck".to_string();
-        let fixed = |what: &str, with: &str| {
-            ScenarioError::new("path.changes", "rate", format!("cannot change {what}"))
-                .expected(format!("changes of rtt and loss only, together with {with}"))
-                .mend("remove the changes of rate")
-        };
-        let queue = |rate| self.queue("path.buffer", &default(&document.buffer, "1 bdp"), rate);
-        let (rate, burst) = match (&document.rate, &document.trace, &document.burst) {
-            (Some(_), Some(trace), _) => {
-                return Err(ScenarioError::new("path.trace", trace, "is given beside a rate")
-                    .expected("either rate or trace")
-                    .mend("remove one of the two"));
+        let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
+        let buffer = default(&document.buffer, "1 bdp");
+        let queue = |builder: &Self, rate| builder.queue("path.buffer", &buffer, rate);
+        let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
+        let (rate, burst) = match (&document.rate, deliveries, &document.burst) {
+            (Some(_), Some((field, file)), _) => {
+                return Err(with_a_rate(&field, file));
             }
-            (None, Some(trace), None) => {
-                let (opportunities_ms, rate) = self.trace("path.trace", trace)?;
+            (None, Some((field, file)), None) => {
+                let (opportunities_ms, rate) = self.deliveries(&field, file)?;
                 if !changes.is_empty() {
-                    return Err(fixed("a trace", "trace"));
+                    return Err(fixed("a delivery trace", "deliveries"));
                 }
                 return Ok((
-                    ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(rate)? },
+                    ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(self, rate)? },
                     rate,
                 ));
             }
             (None, Some(_), Some(burst)) => {
                 return Err(burst
-                    .error("path.burst", "is given beside a trace")
+                    .error("path.burst", "is given together with deliveries")
                     .expected("burst together with rate")
-                    .mend("remove burst"));
+                    .fix("remove burst"));
             }
             (said, None, burst) => (rate("path.rate", said)?, burst),
         };
         match burst {
             None => {
                 let rate_bps = Schedule { initial: rate, changes };
-                Ok((ElementConfig::Link { name, rate_bps, queue: queue(rate)? }, rate))
+                Ok((ElementConfig::Link { name, rate_bps, queue: queue(self, rate)? }, rate))
             }
             Some(_) if !changes.is_empty() => Err(fixed("a token bucket", "burst")),
             Some(burst) => {
                 let burst_bytes = self.burst("path.burst", burst, rate)?;
-                let queue = queue(rate)?;
+                let queue = queue(self, rate)?;
                 Ok((ElementConfig::TokenBucket { name, rate_bps: rate, burst_bytes, queue }, rate))
             }
         }
@@ -158,27 +157,13 @@ impl Builder<'_> {
             let field = format!("path.reverse.changes[{index}]");
             if change.rate.is_none() && change.loss.is_none() {
                 return Err(ScenarioError::missing(&field)
-                    .expected("rate or loss beside at")
-                    .mend("add what changes, or remove the change"));
+                    .expected("rate or loss together with at")
+                    .fix("add what changes, or remove the change"));
             }
             read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
             read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
         }
-        let link = match &document.rate {
-            Some(_) => {
-                let initial = rate("path.reverse.rate", &document.rate)?;
-                let buffer = default(&document.buffer, "1000 packets");
-                let queue = self.queue("path.reverse.buffer", &buffer, initial)?;
-                let rate_bps = Schedule { initial, changes: rates };
-                Some(ElementConfig::Link { name: "reverse".to_string(), rate_bps, queue })
-            }
-            None if document.buffer.is_some() || !rates.is_empty() => {
-                return Err(ScenarioError::missing("path.reverse.rate")
-                    .expected("a rate, because there is a buffer or a change of rate")
-                    .write("\"10 Mbit/s\""));
-            }
-            None => None,
-        };
+        let link = self.reverse_link(document, rates)?;
         self.direction(Direction {
             field: FIELD,
             before: &document.before,
@@ -188,6 +173,37 @@ impl Builder<'_> {
             after: &document.after,
             delay,
         })
+    }
+
+    fn reverse_link(
+        &mut self,
+        document: &ReverseDocument,
+        changes: Vec<(Time, Rate)>,
+    ) -> Result<Option<ElementConfig>, ScenarioError> {
+        let name = "reverse".to_string();
+        let buffer = default(&document.buffer, "1000 packets");
+        let queue = |builder: &Self, rate| builder.queue("path.reverse.buffer", &buffer, rate);
+        match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
+            (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
+            (Some(_), None) => {
+                let initial = rate("path.reverse.rate", &document.rate)?;
+                let rate_bps = Schedule { initial, changes };
+                Ok(Some(ElementConfig::Link { name, rate_bps, queue: queue(self, initial)? }))
+            }
+            (None, Some(_)) if !changes.is_empty() => {
+                Err(fixed_rate("path.reverse.changes", "a delivery trace", "loss", "deliveries"))
+            }
+            (None, Some((field, file))) => {
+                let (opportunities_ms, mean) = self.deliveries(&field, file)?;
+                Ok(Some(ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(self, mean)? }))
+            }
+            (None, None) if document.buffer.is_some() || !changes.is_empty() => {
+                Err(ScenarioError::missing("path.reverse.rate")
+                    .expected("a rate, because there is a buffer or a change of rate")
+                    .write("\"10 Mbit/s\""))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// The order in which a packet passes a direction.
@@ -221,6 +237,12 @@ impl Builder<'_> {
     }
 
     fn elements(&mut self, field: &str, elements: &[Element]) -> Result<Vec<ElementConfig>, ScenarioError> {
+        if elements.len() > bounds::MAX_ELEMENTS {
+            let given = format!("{} elements", elements.len());
+            return Err(ScenarioError::new(field, &given, "are too many")
+                .expected(format!("at most {}", bounds::MAX_ELEMENTS))
+                .fix("remove some"));
+        }
         elements
             .iter()
             .enumerate()
@@ -245,11 +267,12 @@ impl Builder<'_> {
                     rate_bps: Schedule { initial, changes },
                 }
             }
-            Element::DeliveryTrace { name, trace, buffer } => {
-                let file = trace.as_ref().ok_or_else(|| {
-                    ScenarioError::missing(&at("trace")).expected("a file").write("\"my.trace\"")
-                })?;
-                let (opportunities_ms, rate) = self.trace(&at("trace"), file)?;
+            Element::DeliveryTrace { name, deliveries: file, trace, buffer } => {
+                let Some((field, file)) = deliveries(field, file, trace)? else {
+                    let error = ScenarioError::missing(&at("deliveries"));
+                    return Err(error.expected("a file").write("\"my.deliveries\""));
+                };
+                let (opportunities_ms, rate) = self.deliveries(&field, file)?;
                 ElementConfig::DeliveryTrace {
                     name: self.name(&at("name"), name, "delivery_trace")?,
                     opportunities_ms,
@@ -334,14 +357,14 @@ impl Builder<'_> {
         })
     }
 
-    /// The name given, or the kind with a number where it is taken.
+    /// The given name, or else the kind, with a number if that is taken.
     fn name(&mut self, field: &str, given: &Option<String>, kind: &str) -> Result<String, ScenarioError> {
         if let Some(name) = given {
             super::check_name(field, name)?;
             if !self.names.insert(name.clone()) {
                 return Err(ScenarioError::new(field, name, "is the name of another element")
-                    .expected("a name of its own for each element")
-                    .mend("choose another name, or leave it out"));
+                    .expected("a unique name for each element")
+                    .fix("choose another name, or leave it out"));
             }
             return Ok(name.clone());
         }
@@ -354,7 +377,7 @@ impl Builder<'_> {
         Ok(name)
     }
 
-    /// A queue that holds a packet at least.
+    /// A queue that holds at least one packet.
     fn queue(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<QueueLimit, ScenarioError> {
         let size = said.read(field)?;
         let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
@@ -362,7 +385,7 @@ impl Builder<'_> {
         Ok(QueueLimit { bytes: self.at_least_a_packet(field, said, size, rate)?, packets })
     }
 
-    /// The depth of a bucket: below one packet, no packet would ever find enough tokens.
+    /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
     fn burst(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
         self.at_least_a_packet(field, said, said.read(field)?, rate)
     }
@@ -403,8 +426,8 @@ impl Builder<'_> {
             let field = format!("{field}[{index}].at");
             let said = required(&field, said)?;
             let at = said.read(&field)?;
-            let wrong = |problem: String, expected: String, mend: &str| {
-                Err(said.error(&field, problem).expected(expected).mend(mend))
+            let wrong = |problem: String, expected: String, fix: &str| {
+                Err(said.error(&field, problem).expected(expected).fix(fix))
             };
             if at <= previous {
                 let expected = format!("a time after {}", previous.text());
@@ -425,24 +448,91 @@ impl Builder<'_> {
         Ok(read)
     }
 
-    /// A trace's opportunities and its mean rate.
-    fn trace(&self, field: &str, file: &str) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
+    /// Whether a file is below the scenario's folder after links are resolved.
+    fn is_own(&self, file: &Path) -> bool {
+        let folder = self.base_dir.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match (file.canonicalize(), folder.canonicalize()) {
+            (Ok(file), Ok(folder)) => file.starts_with(folder),
+            _ => false,
+        }
+    }
+
+    /// A delivery trace's opportunities and its mean rate.
+    fn deliveries(&mut self, field: &str, file: &str) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
         const EXPECTED: &str = "a Mahimahi delivery trace: one whole millisecond a line, not decreasing";
         let path = self.base_dir.map_or_else(|| file.into(), |dir| dir.join(file));
-        let text = read_file(field, &path, bounds::MAX_TRACE_FILE, EXPECTED)?;
         let shown = path.display().to_string();
+        if let Some(kind) = Kind::of(&path).filter(|kind| *kind != Kind::Deliveries) {
+            return Err(ScenarioError::new(field, &shown, format!("is {}", kind.name()))
+                .expected(EXPECTED)
+                .fix(kind.fix()));
+        }
+        let text = read_file(field, &path, bounds::MAX_TRACE_FILE, EXPECTED)?;
         let opportunities = parse_mahimahi(&text).map_err(|error| {
-            let error = ScenarioError::new(field, &shown, format!("is not a delivery trace: {error}"));
-            error.expected(EXPECTED).mend("mend the file")
+            // An untrusted scenario may name any file, so its contents must not end up in a message.
+            let problem = if self.is_own(&path) { error.to_string() } else { without_content(&error) };
+            let error = ScenarioError::new(field, &shown, format!("is not a delivery trace: {problem}"));
+            error.expected(EXPECTED).fix("fix the file")
         })?;
+        self.opportunities += opportunities.len() as u64;
+        if self.opportunities > bounds::MAX_OPPORTUNITIES {
+            let problem = format!("makes {} opportunities of all traces together", self.opportunities);
+            return Err(ScenarioError::new(field, &shown, problem)
+                .expected(format!("at most {}", bounds::MAX_OPPORTUNITIES))
+                .fix("use fewer or shorter traces"));
+        }
         let last_ms = opportunities.last().copied().filter(|last| *last > 0);
         let Some(last_ms) = last_ms else {
             let error = ScenarioError::new(field, &shown, "takes no time");
-            return Err(error.expected(EXPECTED).mend("let the last line be above zero"));
+            return Err(error.expected(EXPECTED).fix("make the last time greater than zero"));
         };
         let bits = opportunities.len() as u128 * u128::from(fullpipe_path::OPPORTUNITY_BYTES) * 8;
         let bps = bits * 1000 / u128::from(last_ms);
         Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
+    }
+}
+
+/// What is wrong with a delivery trace: the line and the kind of problem, without the contents of the line.
+fn without_content(error: &DeliveriesError) -> String {
+    match error {
+        DeliveriesError::Line { line, .. } => format!("line {line} is not a time in whole milliseconds"),
+        DeliveriesError::Decreasing { line, .. } => {
+            format!("line {line} has an earlier time than the line before")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A link has a rate or follows a delivery trace.
+fn with_a_rate(field: &str, file: &str) -> ScenarioError {
+    ScenarioError::new(field, file, "is given together with a rate")
+        .expected("either rate or deliveries")
+        .fix("remove one of the two")
+}
+
+/// The error for a change of a rate that is fixed.
+fn fixed_rate(field: &str, what: &str, changeable: &str, with: &str) -> ScenarioError {
+    ScenarioError::new(field, "rate", format!("cannot change {what}"))
+        .expected(format!("changes of {changeable} only, together with {with}"))
+        .fix("remove the changes of rate")
+}
+
+/// The file of a delivery trace, with the key that names it: `deliveries`, or its former name `trace`.
+fn deliveries<'a>(
+    table: &str,
+    deliveries: &'a Option<String>,
+    trace: &'a Option<String>,
+) -> Result<Option<(String, &'a str)>, ScenarioError> {
+    let at = |key: &str| format!("{table}.{key}");
+    match (deliveries, trace) {
+        (Some(_), Some(trace)) => {
+            Err(ScenarioError::new(&at("trace"), trace, "is given together with deliveries")
+                .expected("one of the two, which mean the same")
+                .fix("remove trace"))
+        }
+        (Some(file), None) => Ok(Some((at("deliveries"), file))),
+        (None, Some(file)) => Ok(Some((at("trace"), file))),
+        (None, None) => Ok(None),
     }
 }
 
@@ -472,7 +562,7 @@ fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
     required(field, said)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
 }
 
-/// Rates that rise, from the first.
+/// Rates in rising order.
 fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>, ScenarioError> {
     const EXPECTED: &str = "rates that rise, the first granted at the start";
     const EXAMPLE: &str = "[\"5 Mbit/s\", \"10 Mbit/s\", \"20 Mbit/s\"]";
@@ -488,7 +578,7 @@ fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>,
             return Err(said
                 .error(&field, "is not above the one before it")
                 .expected(EXPECTED)
-                .mend("list the rates in rising order"));
+                .fix("list the rates in rising order"));
         }
         rates.push(rate);
     }

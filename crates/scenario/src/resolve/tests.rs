@@ -308,6 +308,13 @@ fn long_runs_and_many_flows_are_sampled_less_often_by_default() {
     assert_eq!(interval(&format!("duration = \"200 s\"\n{PATH}{FLOW}")), Some(10));
     assert_eq!(interval(&format!("duration = \"1 h\"\n{PATH}{FLOW}")), Some(181));
     assert_eq!(interval(&format!("{PATH}{FLOW}count = 10000\n")), Some(21));
-    assert_eq!(interval(&format!("{PATH}{FLOW}[record]\nseries = false\n")), None);
     assert_eq!(interval(&format!("{PATH}{FLOW}count = 10000\n[record]\nflows = false\n")), Some(10));
+}
+
+#[test]
+fn runs_without_series_are_sampled_for_their_summary() {
+    let spec = toml(&format!("{PATH}{FLOW}[record]\nseries = false\n"));
+    assert_eq!((spec.sample_interval_ns, spec.keep_series), (Some(Duration::from_millis(10)), false));
+    assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
+    assert!(toml(&format!("{PATH}{FLOW}")).keep_series);
 }

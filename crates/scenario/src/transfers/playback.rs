@@ -1,20 +1,20 @@
 //! A video player: chunks of media come in whole, and go out in real time.
 //!
-//! Playback begins when the first chunk is there and goes on until the media received so far has been played. If the next
-//! chunk is late, it stands still until that chunk is there. The player has room for a chunk when the media left to be
-//! played, with it, is not more than its buffer holds; it asks for one chunk at a time.
+//! Playback begins when the first chunk has arrived and continues until the media received so far has been played. If the
+//! next chunk is late, it stalls until that chunk arrives. The player has room for a chunk if the media left to play,
+//! including it, is not more than its buffer holds; it requests one chunk at a time.
 
 use fullpipe_units::{Duration, Time};
 
-/// What a player has got, and how it went.
+/// What a player has received, and how long it stalled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playback {
     chunk: Duration,
-    /// The most media that may be left to be played when a chunk is asked for.
+    /// The most media that may be left to play when a chunk is requested.
     room: Duration,
     /// When all media received so far will have been played; `None` before the first chunk.
     played_at: Option<Time>,
-    /// How long playback stood still before that.
+    /// How long playback stalled before that.
     stalled: Duration,
 }
 
@@ -24,7 +24,7 @@ impl Playback {
         Playback { chunk, room: buffer.saturating_sub(chunk), played_at: None, stalled: Duration::ZERO }
     }
 
-    /// A chunk has arrived; when the next one fits in.
+    /// A chunk has arrived. Returns when the next one fits in.
     pub(super) fn on_chunk(&mut self, now: Time) -> Time {
         self.stalled = self.stalled(now);
         let played_at = self.played_at.unwrap_or(now).max(now).saturating_add(self.chunk);
@@ -33,7 +33,7 @@ impl Playback {
         now.saturating_add(left.saturating_sub(self.room))
     }
 
-    /// How long playback had stood still by `now`.
+    /// How long playback had stalled by `now`.
     pub(super) fn stalled(&self, now: Time) -> Duration {
         self.played_at.map_or(Duration::ZERO, |played_at| self.stalled + now.saturating_since(played_at))
     }

@@ -21,6 +21,31 @@ proptest! {
     }
 
     #[test]
+    fn any_field_of_any_text_has_a_line_of_that_text_or_none(
+        text in "(.|\n|\\[{1,2}[a-c]\\]{1,2}\n|[a-c]( = |\\.)([0-9]\n|\\[[0-9], [0-9]\\]\n)?){0,20}",
+        field in "([a-c]|\\[[0-9]\\]|\\.|\"|\\\\|.){0,8}",
+    ) {
+        for format in [Format::Toml, Format::Json] {
+            let line = crate::line_of(&text, format, &field);
+            prop_assert!(line.is_none_or(|line| 1 <= line && line <= text.split('\n').count()));
+        }
+    }
+
+    /// The document is shown as it was written, whatever it holds.
+    #[test]
+    fn a_document_in_json_is_the_same_document(keys in prop::collection::vec("\\PC{1,6}", 1..6), number in any::<i32>(), text in any::<String>()) {
+        let quoted = |text: &str| serde_json::to_string(text).unwrap();
+        let mut lines: Vec<String> = keys.iter().enumerate().map(|(index, key)| format!("{}={index}", quoted(&format!("{index}{key}")))).collect();
+        lines.push(format!("number={}", f64::from(number) / 1000.0));
+        lines.push(format!("text={}", quoted(&text.replace('\u{7f}', ""))));
+        let json = crate::reader::to_json(&lines.join("\n"), Format::Toml).unwrap();
+        let again = crate::reader::to_json(&json, Format::Json).unwrap();
+        prop_assert_eq!(&json, &again);
+        let places: Vec<usize> = keys.iter().enumerate().map(|(index, key)| json.find(&quoted(&format!("{index}{key}"))).unwrap()).collect();
+        prop_assert!(places.is_sorted(), "{}", json);
+    }
+
+    #[test]
     fn any_values_give_a_valid_spec_or_an_error_that_names_a_field(
         (rate, rtt, buffer) in ("[0-9]{1,4} [kMG]bit/s", "[0-9]{1,4} (us|ms|s)", "[0-9]{1,3}(\\.[0-9])? (bdp|packets|KB)"),
         (duration, interval) in ("[0-9]{1,3} (ms|s|min)", "[0-9]{1,3} (us|ms|s)"),
@@ -44,7 +69,7 @@ proptest! {
         match resolve(&text, Format::Toml, None) {
             Ok(spec) => prop_assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec),
             Err(error) => {
-                prop_assert!(!error.expected.is_empty() && !error.mend.is_empty(), "{}", error);
+                prop_assert!(!error.expected.is_empty() && !error.fix.is_empty(), "{}", error);
                 let key = error.field.rsplit('.').next().unwrap();
                 prop_assert!(text.contains(key), "{}", error);
             }

@@ -144,7 +144,7 @@ fn bad_flows_name_their_place() {
     assert_all(&flow("size = \"0 B\""), &["flows[0].size", "is zero"]);
     assert_all(
         &flow("size = \"1 MB\"\nbursts = { size = \"1 MB\", every = \"1 s\" }"),
-        &["flows[0].size", "stands beside bursts", "leave out size, or bursts"],
+        &["flows[0].size", "is given together with bursts", "leave out size, or bursts"],
     );
     assert_all(
         &flow("bursts = { every = \"1 s\" }"),
@@ -164,7 +164,7 @@ fn bad_flows_name_their_place() {
     );
     assert_all(
         &flow("requests = { size = \"1 MB\" }\ntransfers = []"),
-        &["flows[0].requests", "stands beside transfers"],
+        &["flows[0].requests", "is given together with transfers"],
     );
     assert_all(&flow("requests = { pause = 0 }"), &["flows[0].requests.size: nothing is given", "64 KB"]);
     assert_all(&flow("requests = { size = \"1 KB\", pause = \"2 days\" }"), &["flows[0].requests.pause"]);
@@ -225,6 +225,9 @@ fn a_syntax_error_names_line_and_column() {
     assert_all(&toml.to_string(), &["\"[path\" is not TOML"]);
     let twice = error("name = \"a\"\nname = \"b\"\n");
     assert_all(&twice.to_string(), &["line 2, column 1", "duplicate key"]);
+    for number in ["9223372036854775808", "0xffffffffffffffffffff"] {
+        assert_all(&error(&format!("\nseed = {number}\n")).to_string(), &["line 2, column 8", "too large"]);
+    }
     let json = resolve("{\n  \"path\": ,\n}", Format::Json, None).unwrap_err();
     assert_all(&json.to_string(), &["line 2, column ", "is not JSON: expected value"]);
     let twice = resolve("{ \"name\": \"a\", \"name\": \"b\" }", Format::Json, None).unwrap_err();
@@ -238,4 +241,34 @@ fn one_spec_is_not_several() {
     let several =
         resolve(&format!("compare = [\"bbr1\", \"cubic\"]\n{PATH}"), Format::Toml, None).unwrap_err();
     assert_all(&several.to_string(), &["compare: \"2 controllers\""]);
+}
+
+/// Each factor is within its limit.
+#[test]
+fn products_are_bounded() {
+    let transfers = "transfers = [".to_string() + &"{ size = 1 },".repeat(1_001) + "]";
+    let many = flow_error(&format!("controller = \"bbr1\"\ncount = 1000\n{transfers}"));
+    assert_all(
+        &many,
+        &["flows[0].count: \"1000 flows\"", "make 1001000 transfers", "at most 1000000 together"],
+    );
+
+    let compared: Vec<String> = (0..900).map(|number| format!("\"bbr1:cwnd_gain=2.{number:03}\"")).collect();
+    let compare = format!("compare = [{}]\n", compared.join(","));
+    let many = error(&format!("{compare}{PATH}[[flows]]\ncount = 30000\n")).to_string();
+    assert_all(&many, &["compare: \"900 controllers\"", "at most 20000000 together"]);
+    let many = error(&format!("compare = [{}]\n{PATH}", "\"bbr1\",".repeat(1_001))).to_string();
+    assert_all(&many, &["compare: \"1001 controllers\" are too many", "at most 1000"]);
+
+    let elements = "{ kind = \"policer\", rate = \"1 Mbit/s\", burst = \"1 MB\" },".repeat(1_001);
+    assert_all(
+        &path_error(&format!("before = [{elements}]")),
+        &["path.before: \"1001 elements\" are too many"],
+    );
+
+    let long = format!("duration = \"24 h\"\n{FLOW}[path]\nrate = \"1 Tbit/s\"\nrtt = \"40 ms\"\n");
+    assert_all(
+        &error(&long).to_string(),
+        &["duration: \"24 h\"", "packets", "at most 1000000000000 packets"],
+    );
 }

@@ -1,4 +1,4 @@
-//! The columns of a trace: how each is called, typed, stored, filled and read back.
+//! The columns of a recording: the name and type of each, and how it is stored, filled and read back.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use fullpipe_cc::replay::{Call, Ops, Private, PrivateField};
 
 use super::{Problem, hook};
 
-/// The private state before a call, if it is not what the flow's last call left.
+/// The private state before a call, if it is not what the flow's previous call left.
 pub(super) type Before = Option<Private>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +23,18 @@ enum Kind {
     I64,
 }
 
-/// What makes a column small.
+/// How a column is stored compactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
-    /// It grows, or changes a little at each call: differences, bit-packed.
+    /// For values that grow, or change a little at each call: differences, bit-packed.
     Delta,
-    /// It has few values, or long runs of one.
+    /// For few different values, or long runs of one.
     Dictionary,
 }
 
 #[derive(Clone, Copy)]
 enum Source {
-    /// Position of the call in the trace.
+    /// Position of the call in the recording.
     Position,
     Hook,
     Field {
@@ -43,7 +43,7 @@ enum Source {
     },
     /// A field of the private state after the call.
     Private(&'static PrivateField),
-    /// Whether the private state before it is what the last call left.
+    /// Whether the private state before it is what the previous call left.
     Continues,
     /// A field of the private state before the call, null if it continues.
     Before(&'static PrivateField),
@@ -99,7 +99,7 @@ macro_rules! field {
     };
 }
 
-/// The columns of a trace of `ops`, in order.
+/// The columns of a recording of `ops`, in order.
 pub(super) fn columns(ops: Ops) -> Vec<Column> {
     let special = |name: &str, kind, storage, source| Column { name: name.to_owned(), kind, storage, source };
     let mut columns = vec![
@@ -242,7 +242,7 @@ impl Column {
         }
     }
 
-    /// Puts what `array` holds into `rows` and `befores`. Columns must be read in their order.
+    /// Copies the values of `array` into `rows` and `befores`. Columns must be read in their order.
     pub(super) fn read(
         &self,
         array: &ArrayRef,
@@ -263,7 +263,7 @@ impl Column {
         Ok(())
     }
 
-    /// Whether it tells of the private state.
+    /// Whether it describes the private state.
     #[cfg(test)]
     pub(super) fn is_private(&self) -> bool {
         matches!(self.source, Source::Private(_) | Source::Continues | Source::Before(_))

@@ -1,4 +1,4 @@
-//! The text form of a Mahimahi delivery trace: one opportunity a line, in whole milliseconds.
+//! The text format of a Mahimahi delivery trace: one opportunity per line, in whole milliseconds.
 //!
 //! Source: Mahimahi `src/frontend/link_queue.cc` (`LinkQueue::LinkQueue`), which accepts a list of times that do not
 //! decrease and do not end at zero. Lines may also end in CR LF here.
@@ -14,8 +14,8 @@ pub const MAX_DIGITS: usize = 14;
 
 /// What is wrong with a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TraceError {
-    /// There is nothing in it.
+pub enum DeliveriesError {
+    /// It is empty.
     #[error("the trace is empty, expected at least one time in milliseconds")]
     Empty,
     /// A line is not a time.
@@ -23,7 +23,7 @@ pub enum TraceError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What it says, or what is wrong with it.
+        /// Its content, or what is wrong with it.
         given: String,
     },
     /// Time goes back.
@@ -43,7 +43,7 @@ pub enum TraceError {
         line: usize,
     },
     /// More lines than [`MAX_OPPORTUNITIES`].
-    #[error("line {line}: the trace goes on, expected at most {most} times")]
+    #[error("line {line}: the trace continues, expected at most {most} times")]
     TooLong {
         /// Number of the first line too many, from 1.
         line: usize,
@@ -52,33 +52,33 @@ pub enum TraceError {
     },
 }
 
-/// Reads a trace. The result is what [`crate::config::ElementConfig::DeliveryTrace`] takes.
-pub fn parse_mahimahi(text: &str) -> Result<Vec<u64>, TraceError> {
+/// Parses a trace for [`crate::config::ElementConfig::DeliveryTrace`].
+pub fn parse_mahimahi(text: &str) -> Result<Vec<u64>, DeliveriesError> {
     parse_at_most(text, MAX_OPPORTUNITIES)
 }
 
-fn parse_at_most(text: &str, most: usize) -> Result<Vec<u64>, TraceError> {
+fn parse_at_most(text: &str, most: usize) -> Result<Vec<u64>, DeliveriesError> {
     let mut times: Vec<u64> = Vec::new();
     for (index, content) in text.lines().enumerate() {
         let line = index + 1;
         if times.len() == most {
-            return Err(TraceError::TooLong { line, most });
+            return Err(DeliveriesError::TooLong { line, most });
         }
-        let given_ms = parse_line(content).map_err(|given| TraceError::Line { line, given })?;
+        let given_ms = parse_line(content).map_err(|given| DeliveriesError::Line { line, given })?;
         let before_ms = times.last().copied().unwrap_or(0);
         if given_ms < before_ms {
-            return Err(TraceError::Decreasing { line, given_ms, before_ms });
+            return Err(DeliveriesError::Decreasing { line, given_ms, before_ms });
         }
         times.push(given_ms);
     }
     match times.last() {
-        None => Err(TraceError::Empty),
-        Some(0) => Err(TraceError::NoTime { line: times.len() }),
+        None => Err(DeliveriesError::Empty),
+        Some(0) => Err(DeliveriesError::NoTime { line: times.len() }),
         Some(_) => Ok(times),
     }
 }
 
-/// The time on a line, or what the line is instead.
+/// The time on a line, or a description of the line if it is not a time.
 fn parse_line(content: &str) -> Result<u64, String> {
     if content.is_empty() {
         return Err("an empty line".to_owned());
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(error("+1"), "line 1: \"+1\", expected a time in whole milliseconds");
         assert_eq!(error("-7"), "line 1: the negative number -7, expected a time in whole milliseconds");
         assert_eq!(error("5\n4"), "line 2: 4 ms after 5 ms, expected times that do not decrease");
-        assert_eq!(error("1\n2\n3\n4\n5"), "line 4: the trace goes on, expected at most 3 times");
+        assert_eq!(error("1\n2\n3\n4\n5"), "line 4: the trace continues, expected at most 3 times");
         let long = "1".repeat(1000);
         assert_eq!(
             error(&long),

@@ -1,11 +1,11 @@
-//! Traces of a kernel's congestion control ([`fullpipe_cc::replay`]) as Parquet files, one row a call.
+//! Recordings of a kernel's congestion control ([`fullpipe_cc::replay`]) as Parquet files, one row a call.
 //!
-//! docs/trace-format.md lists the columns and their units. The metadata key `fullpipe.trace` holds [`Meta`] as JSON. Equal
-//! traces give equal bytes.
+//! docs/recording-format.md lists the columns and their units, and says which files are accepted. The metadata key
+//! `fullpipe.trace` holds [`Meta`] as JSON; it is older than the term "recording". Equal recordings give equal bytes.
 //!
 //! ```
 //! use fullpipe_cc::replay::{Call, Hook, Ops};
-//! use fullpipe_record::trace::{self, Meta, Recorded};
+//! use fullpipe_record::recording::{self, Meta, Recorded};
 //!
 //! let meta = Meta {
 //!     cc: Ops::Bbr,
@@ -13,24 +13,26 @@
 //!     hz: 250,
 //!     recorded: Recorded { scenario: "random-loss".to_owned(), path: "20 Mbit/s, 40 ms, loss 1 %".to_owned() },
 //!     lost_records: 0,
+//!     missed_calls: 0,
 //!     flows: 1,
 //! };
 //! let calls = [Call { hook: Hook::Init, ..Call::default() }];
-//! let bytes = trace::to_bytes(&meta, &calls).unwrap();
-//! assert_eq!(trace::from_bytes(bytes).unwrap(), (meta, calls.to_vec()));
+//! let bytes = recording::to_bytes(&meta, &calls).unwrap();
+//! assert_eq!(recording::from_bytes(bytes).unwrap(), (meta, calls.to_vec()));
 //! ```
 
 mod columns;
+mod replay;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
-use ::parquet::file::metadata::{FileMetaData, KeyValue};
+use ::parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
@@ -39,10 +41,19 @@ use bytes::Bytes;
 use fullpipe_cc::replay::{Call, Hook, Ops, Private};
 use serde::{Deserialize, Serialize};
 
+use fullpipe_files::Kind;
+
+use crate::contain::contained;
+use crate::file::{self, Unreadable};
 use columns::{Before, Column, Storage, columns};
+
+pub use replay::{Replayed, replay};
 
 /// Version of the layout that this code writes and reads.
 pub const VERSION: u32 = 1;
+
+/// The most calls of a recording: with run lengths, even a small file can declare any number.
+pub const MOST_CALLS: u64 = 20_000_000;
 
 const KEY: &str = "fullpipe.trace";
 /// Rows that are turned into columns at a time.
@@ -51,7 +62,7 @@ const ZSTD_LEVEL: i32 = 9;
 /// Tick rates that Linux has been built with (`CONFIG_HZ`, from 24 on some boards to 1200).
 const HZ: std::ops::RangeInclusive<u32> = 24..=1200;
 
-/// What a trace says about itself.
+/// The metadata of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The congestion control whose calls it holds.
@@ -64,6 +75,8 @@ pub struct Meta {
     pub recorded: Recorded,
     /// Calls that the recorder had no room for.
     pub lost_records: u64,
+    /// Calls that the kernel is known to have skipped; zero in files without that entry.
+    pub missed_calls: u64,
     /// Flows in it; they are numbered from zero.
     pub flows: u32,
 }
@@ -86,6 +99,8 @@ struct MetaFile {
     hz: u32,
     recorded: Recorded,
     lost_records: u64,
+    #[serde(default)]
+    missed_calls: u64,
     flows: u32,
 }
 
@@ -95,16 +110,16 @@ struct VersionOnly {
     version: u32,
 }
 
-/// Why a trace could not be written or read.
+/// Why a recording could not be written or read.
 #[derive(Debug)]
-pub struct TraceError {
+pub struct RecordingError {
     /// The file, if it is one.
     pub file: Option<PathBuf>,
     /// What is wrong with it.
     pub problem: Problem,
 }
 
-/// What is wrong with a trace.
+/// What is wrong with a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
@@ -112,16 +127,31 @@ pub enum Problem {
     Refused {
         /// What was attempted: `read` or `write`.
         attempt: &'static str,
-        /// The operating system's word.
+        /// The operating system's message.
         source: std::io::Error,
     },
-    /// It is no Parquet, or it is damaged: what the library says.
+    /// It cannot be read at all.
+    Unreadable(Unreadable),
+    /// It is a file of another kind.
+    Kind(Kind),
+    /// It does not begin as a Parquet file does.
+    NotParquet,
+    /// It is not Parquet, or it is damaged: the library's message.
     Damaged(String),
-    /// It is Parquet, but no trace: what is missing.
+    /// It is Parquet, but not a recording: what is missing.
     Foreign(String),
-    /// It is a trace of another version.
+    /// It is a recording of another version.
     Version(u32),
-    /// A column is not there, not of its type, or does not belong.
+    /// It has more calls than [`MOST_CALLS`].
+    Calls(u64),
+    /// A column is compressed in an unsupported way.
+    Compression {
+        /// Its name.
+        column: String,
+        /// How it is compressed.
+        found: String,
+    },
+    /// A column is missing, has another type, or is not part of the format.
     Column {
         /// Its name.
         name: String,
@@ -130,9 +160,9 @@ pub enum Problem {
         /// What is expected.
         expected: String,
     },
-    /// A value that cannot be.
+    /// An impossible value.
     Value {
-        /// Position of the call in the trace.
+        /// Position of the call in the recording.
         call: u64,
         /// The column.
         column: String,
@@ -143,23 +173,36 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for TraceError {
+impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.as_ref().map_or("the trace".to_owned(), |file| file.display().to_string());
+        let file = self.file.as_ref().map_or("the recording".to_owned(), |file| file.display().to_string());
         match &self.problem {
             Problem::Refused { attempt, source } => write!(f, "cannot {attempt} {file}: {source}"),
+            Problem::Unreadable(found) => write!(f, "{file} cannot be read: {found}"),
+            Problem::Kind(kind) => write!(
+                f,
+                "{file} is {}; expected a recording of kernel decisions; {}",
+                kind.name(),
+                kind.fix()
+            ),
+            Problem::Calls(found) => write!(f, "{file} has {found} calls, expected at most {MOST_CALLS}"),
+            Problem::Compression { column, found } => write!(
+                f,
+                "{file}: column {column} is compressed with {found}, expected ZSTD, SNAPPY, GZIP, LZ4_RAW or UNCOMPRESSED"
+            ),
+            Problem::NotParquet => write!(f, "{file} is not a recording: it is not a Parquet file"),
             Problem::Damaged(found) => {
                 write!(f, "{file} is not a readable Parquet file, it may be truncated or damaged: {found}")
             }
             Problem::Foreign(found) => {
                 write!(
                     f,
-                    "{file} is Parquet, but no trace of Fullpipe: {found}; expected the metadata key {KEY}"
+                    "{file} is Parquet, but no recording of Fullpipe: {found}; expected the metadata key {KEY}"
                 )
             }
             Problem::Version(found) => write!(
                 f,
-                "{file} is a trace of version {found}, expected version {VERSION}; read it with the version of Fullpipe that wrote it"
+                "{file} is a recording of version {found}, expected version {VERSION}; read it with the version of Fullpipe that wrote it"
             ),
             Problem::Column { name, found, expected } => {
                 write!(f, "{file}: column {name} is {found}, expected {expected}")
@@ -171,46 +214,52 @@ impl fmt::Display for TraceError {
     }
 }
 
-impl std::error::Error for TraceError {
+impl std::error::Error for RecordingError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.problem {
             Problem::Refused { source, .. } => Some(source),
+            Problem::Unreadable(source) => Some(source),
             _ => None,
         }
     }
 }
 
-impl From<Problem> for TraceError {
-    fn from(problem: Problem) -> TraceError {
-        TraceError { file: None, problem }
+impl From<Problem> for RecordingError {
+    fn from(problem: Problem) -> RecordingError {
+        RecordingError { file: None, problem }
     }
 }
 
-/// Writes a trace, replacing what is there.
-pub fn write(path: &Path, meta: &Meta, calls: &[Call]) -> Result<(), TraceError> {
-    let named = |problem| TraceError { file: Some(path.to_owned()), problem };
+/// Writes a recording, replacing the file.
+pub fn write(path: &Path, meta: &Meta, calls: &[Call]) -> Result<(), RecordingError> {
+    let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
     let bytes = encode(meta, calls).map_err(named)?;
     std::fs::write(path, bytes).map_err(|source| named(Problem::Refused { attempt: "write", source }))
 }
 
-/// Reads a trace.
-pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), TraceError> {
-    let named = |problem| TraceError { file: Some(path.to_owned()), problem };
-    let bytes = std::fs::read(path).map_err(|source| named(Problem::Refused { attempt: "read", source }))?;
-    from_bytes(bytes).map_err(|error| named(error.problem))
+/// Reads a recording. For a file of another kind, the error says what it is and which command takes it.
+pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), RecordingError> {
+    let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
+    let bytes = file::read(path).map_err(|error| named(Problem::Unreadable(error)))?;
+    let kind = Kind::of_bytes(&bytes).filter(|kind| *kind != Kind::Recording);
+    let parquet = bytes.starts_with(b"PAR1");
+    from_bytes(bytes).map_err(|error| match (error.problem, kind) {
+        (Problem::Damaged(_) | Problem::Foreign(_), Some(kind)) => named(Problem::Kind(kind)),
+        (Problem::Damaged(_), None) if !parquet => named(Problem::NotParquet),
+        (problem, _) => named(problem),
+    })
 }
 
-/// A trace as the bytes of a file. Fails if a call is not one of `meta`: of a flow that it does not count, or with private
-/// state outside the fields of its control.
-pub fn to_bytes(meta: &Meta, calls: &[Call]) -> Result<Vec<u8>, TraceError> {
+/// A recording as the bytes of a file. Fails if a call does not fit `meta`: if it is of a flow that it does not count, or
+/// has private state outside the fields of its control.
+pub fn to_bytes(meta: &Meta, calls: &[Call]) -> Result<Vec<u8>, RecordingError> {
     Ok(encode(meta, calls)?)
 }
 
-/// Reads a trace from the bytes of a file.
-pub fn from_bytes(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), TraceError> {
-    // The library panics on some damaged files. It owns all that it touches here, so nothing half-made survives.
-    let read = std::panic::catch_unwind(move || decode(bytes));
-    Ok(read.unwrap_or_else(|_| Err(Problem::Damaged("its pages contradict each other".to_owned())))?)
+/// Reads a recording from the bytes of a file.
+pub fn from_bytes(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), RecordingError> {
+    let read = contained(move || decode(bytes));
+    Ok(read.unwrap_or_else(|| Err(Problem::Damaged("its pages contradict each other".to_owned())))?)
 }
 
 // ---- writing ----
@@ -253,14 +302,14 @@ fn check(meta: &Meta, position: u64, call: &Call) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Positions of the calls, one flow after the other, so that neighbours resemble each other and cost little.
+/// Positions of the calls, one flow after the other, so that neighbours are similar and compress well.
 fn by_flow(calls: &[Call]) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..calls.len()).collect();
     rows.sort_by_key(|&row| calls[row].flow);
     rows
 }
 
-/// The private state before each of `rows`, where it is not what the flow's last call left (nothing, at its first).
+/// The private state before each of `rows`, if it is not what the flow's previous call left (zeros, at its first).
 fn befores(calls: &[Call], rows: &[usize]) -> Vec<Before> {
     let mut last: Option<&Call> = None;
     rows.iter()
@@ -288,16 +337,17 @@ fn properties(meta: &Meta, columns: &[Column]) -> WriterProperties {
         hz: meta.hz,
         recorded: meta.recorded.clone(),
         lost_records: meta.lost_records,
+        missed_calls: meta.missed_calls,
         flows: meta.flows,
     };
     let json = serde_json::to_string(&file).expect("metadata is plain data");
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("zstd has this level");
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        // A column's least and largest value serve no reader of traces, and there are a hundred columns.
+        // No reader of recordings uses the least and largest values of columns, and there are a hundred columns.
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
-        // Not the library's own version, which would change the bytes of an equal trace.
+        // Not the library's own version, which would change the bytes of an equal recording.
         .set_created_by(concat!("fullpipe version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_key_value_metadata(Some(vec![KeyValue::new(KEY.to_owned(), json)]));
     for column in columns {
@@ -315,14 +365,21 @@ fn properties(meta: &Meta, columns: &[Column]) -> WriterProperties {
 
 fn decode(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), Problem> {
     let damaged = |error: &dyn fmt::Display| Problem::Damaged(error.to_string());
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(|e| damaged(&e))?;
+    // The Arrow schema of another program is ignored: it does not determine the types of the columns.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+        .map_err(|e| damaged(&e))?;
     let meta = identify(builder.metadata().file_metadata())?;
+    check_size(builder.metadata())?;
+    check_compression(builder.metadata())?;
     let columns = columns(meta.cc);
     check_columns(&columns, builder.schema())?;
     let mut rows = Vec::new();
-    let mut last: Option<(u32, Private)> = None;
+    let mut last = None;
     for batch in builder.with_batch_size(BATCH).build().map_err(|e| damaged(&e))? {
         let batch = batch.map_err(|e| damaged(&e))?;
+        // Row groups may hold more rows than the file declares in total.
+        check_calls((rows.len() + batch.num_rows()) as u64)?;
         read_batch(&meta, &columns, &batch, &mut last, &mut rows)?;
     }
     let calls = in_order(rows)?;
@@ -330,8 +387,8 @@ fn decode(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), Problem> {
     Ok((meta, calls))
 }
 
-/// Every flow has calls: whoever replays a trace flow by flow then does work for what is in the file, not for a number
-/// that it names.
+/// Checks that every flow has calls, so that the work of a replay grows with the contents of the file, not with a number
+/// in it.
 fn check_flows(meta: &Meta, calls: &[Call]) -> Result<(), Problem> {
     let foreign = |what: String| Err(Problem::Foreign(what));
     if !HZ.contains(&meta.hz) {
@@ -355,6 +412,41 @@ fn check_flows(meta: &Meta, calls: &[Call]) -> Result<(), Problem> {
     Ok(())
 }
 
+fn check_size(metadata: &ParquetMetaData) -> Result<(), Problem> {
+    let rows = metadata.file_metadata().num_rows();
+    let rows = u64::try_from(rows).map_err(|_| Problem::Damaged(format!("it names {rows} rows")))?;
+    check_calls(rows)
+}
+
+fn check_calls(calls: u64) -> Result<(), Problem> {
+    if calls > MOST_CALLS { Err(Problem::Calls(calls)) } else { Ok(()) }
+}
+
+fn check_compression(metadata: &ParquetMetaData) -> Result<(), Problem> {
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        match column.compression() {
+            Compression::UNCOMPRESSED
+            | Compression::SNAPPY
+            | Compression::GZIP(_)
+            | Compression::LZ4_RAW
+            | Compression::ZSTD(_) => {}
+            other => {
+                return Err(Problem::Compression {
+                    column: column.column_path().string(),
+                    found: compression_name(other),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Its name in Parquet's specification.
+fn compression_name(compression: Compression) -> String {
+    let text = compression.to_string();
+    text.split('(').next().unwrap_or(&text).to_owned()
+}
+
 fn identify(metadata: &FileMetaData) -> Result<Meta, Problem> {
     let pairs = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let json = pairs.iter().find(|pair| pair.key == KEY).and_then(|pair| pair.value.as_deref());
@@ -370,21 +462,20 @@ fn identify(metadata: &FileMetaData) -> Result<Meta, Problem> {
         let known = Ops::ALL.map(Ops::name).join(" or ");
         Problem::Foreign(format!("its congestion control is {:?}, not {known}", file.cc))
     })?;
-    let MetaFile { kernel, hz, recorded, lost_records, flows, .. } = file;
-    Ok(Meta { cc, kernel, hz, recorded, lost_records, flows })
+    let MetaFile { kernel, hz, recorded, lost_records, missed_calls, flows, .. } = file;
+    Ok(Meta { cc, kernel, hz, recorded, lost_records, missed_calls, flows })
 }
 
 fn check_columns(columns: &[Column], found: &Schema) -> Result<(), Problem> {
-    let described = |field: &arrow_schema::Field| {
-        format!("{}{}", field.data_type(), if field.is_nullable() { " or null" } else { "" })
-    };
+    // Whether a column is nullable does not matter, because many writers make every column so. It must not hold nulls.
+    let kind = |field: &arrow_schema::Field| field.data_type().to_string();
     for column in columns {
         let expected = column.field();
         let problem =
-            |found| Problem::Column { name: column.name().to_owned(), found, expected: described(&expected) };
+            |found| Problem::Column { name: column.name().to_owned(), found, expected: kind(&expected) };
         match found.field_with_name(column.name()) {
             Err(_) => return Err(problem("missing".to_owned())),
-            Ok(field) if described(field) != described(&expected) => return Err(problem(described(field))),
+            Ok(field) if field.data_type() != expected.data_type() => return Err(problem(kind(field))),
             Ok(_) => {}
         }
     }
@@ -392,7 +483,7 @@ fn check_columns(columns: &[Column], found: &Schema) -> Result<(), Problem> {
         None => Ok(()),
         Some(field) => Err(Problem::Column {
             name: field.name().clone(),
-            found: described(field),
+            found: kind(field),
             expected: format!("no such column in version {VERSION}"),
         }),
     }
@@ -402,7 +493,7 @@ fn read_batch(
     meta: &Meta,
     columns: &[Column],
     batch: &RecordBatch,
-    last: &mut Option<(u32, Private)>,
+    last: &mut Option<Last>,
     rows: &mut Vec<(u64, Call)>,
 ) -> Result<(), Problem> {
     let first = rows.len();
@@ -414,18 +505,45 @@ fn read_batch(
         column.read(array, &mut rows[first..], &mut befores)?;
     }
     for ((position, call), before) in rows[first..].iter_mut().zip(befores) {
-        let continues = match *last {
-            Some((flow, after)) if flow == call.flow => after,
+        check_order(last, *position, call)?;
+        let continues = match last {
+            Some(last) if last.flow == call.flow => last.after,
             _ => [0; 13],
         };
         call.private_before = before.unwrap_or(continues);
-        *last = Some((call.flow, call.private_after));
+        *last = Some(Last { flow: call.flow, position: *position, after: call.private_after });
         check(meta, *position, call)?;
     }
     Ok(())
 }
 
-/// The calls by position, each of which must be there once.
+/// The state after the previous row.
+struct Last {
+    flow: u32,
+    position: u64,
+    after: Private,
+}
+
+/// A row continues the state of the previous one, so their order matters.
+fn check_order(last: &Option<Last>, position: u64, call: &Call) -> Result<(), Problem> {
+    let wrong = |column: &str, found: u64, before: u64| {
+        Err(Problem::Value {
+            call: position,
+            column: column.to_owned(),
+            found: found.to_string(),
+            expected: format!("rows ordered by flow and then by call; the row before has {before}"),
+        })
+    };
+    match last {
+        Some(last) if call.flow < last.flow => wrong("flow", call.flow.into(), last.flow.into()),
+        Some(last) if call.flow == last.flow && position < last.position => {
+            wrong("call", position, last.position)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The calls by position. Each position must occur once.
 fn in_order(mut rows: Vec<(u64, Call)>) -> Result<Vec<Call>, Problem> {
     rows.sort_by_key(|&(position, _)| position);
     for (expected, &(position, _)) in rows.iter().enumerate() {
@@ -461,7 +579,7 @@ mod tests {
 
     fn meta(cc: Ops, flows: u32) -> Meta {
         let recorded = Recorded { scenario: "loss".to_owned(), path: "20 Mbit/s, \"1 %\" loss".to_owned() };
-        Meta { cc, kernel: "6.18.44".to_owned(), hz: 250, recorded, lost_records: 3, flows }
+        Meta { cc, kernel: "6.18.44".to_owned(), hz: 250, recorded, lost_records: 3, missed_calls: 4, flows }
     }
 
     /// A number that fits anything.
@@ -488,7 +606,7 @@ mod tests {
         call
     }
 
-    /// The private state of a trace that was recorded without gaps.
+    /// The private state of a recording that was recorded without gaps.
     fn connect(calls: &mut [Call]) {
         let mut last = std::collections::BTreeMap::new();
         for call in calls {
@@ -540,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_reads_back_as_it_was_written() {
+    fn a_recording_reads_back_as_it_was_written() {
         for cc in Ops::ALL {
             // Interleaved flows, states that continue and states that do not.
             let mut calls: Vec<Call> = (0..200).map(|seed| call(cc, (seed * 7 % 5) as u32, seed)).collect();
@@ -554,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_trace_is_a_trace() {
+    fn an_empty_recording_is_a_recording() {
         round_trip(&meta(Ops::Cubic, 0), &[]);
     }
 
@@ -566,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_traces_give_equal_bytes_that_name_neither_machine_nor_library() {
+    fn equal_recordings_give_equal_bytes_that_name_neither_machine_nor_library() {
         let calls: Vec<Call> = (0..50).map(|seed| call(Ops::Bbr, 0, seed)).collect();
         let bytes = to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap();
         assert_eq!(bytes, to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap());
@@ -576,29 +694,37 @@ mod tests {
 
     #[test]
     fn files_round_trip_and_errors_name_the_file() {
-        let path = std::env::temp_dir().join(format!("fullpipe-trace-{}.parquet", process::id()));
+        let path = std::env::temp_dir().join(format!("fullpipe-{}.recording", process::id()));
         let calls = [call(Ops::Bbr, 0, 1)];
         write(&path, &meta(Ops::Bbr, 1), &calls).unwrap();
         assert_eq!(read(&path).unwrap().1, calls);
-        std::fs::write(&path, b"PAR1").unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         let text = read(&path).unwrap_err().to_string();
         assert!(text.starts_with(&format!("{} is not a readable Parquet file", path.display())), "{text}");
+        std::fs::write(&path, b"1\n2\n3\n").unwrap();
+        let text = read(&path).unwrap_err().to_string();
+        let what = "is a delivery trace in Mahimahi's format; expected a recording of kernel decisions";
+        assert!(text.contains(what) && text.ends_with("path.deliveries"), "{text}");
+        std::fs::write(&path, b"no Parquet\n").unwrap();
+        let text = read(&path).unwrap_err().to_string();
+        assert_eq!(text, format!("{} is not a recording: it is not a Parquet file", path.display()));
         std::fs::remove_file(&path).unwrap();
         let text = read(&path).unwrap_err().to_string();
-        assert!(text.starts_with(&format!("cannot read {}: ", path.display())), "{text}");
+        assert_eq!(text, format!("{} cannot be read: No such file or directory", path.display()));
     }
 
     #[test]
-    fn calls_that_do_not_belong_to_the_trace_are_not_written() {
+    fn calls_that_do_not_belong_to_the_recording_are_not_written() {
         let text = to_bytes(&meta(Ops::Bbr, 1), &[call(Ops::Bbr, 1, 1)]).unwrap_err().to_string();
-        assert_eq!(text, "the trace: call 0 has 1 for flow, expected a number below 1");
+        assert_eq!(text, "the recording: call 0 has 1 for flow, expected a number below 1");
         let mut foreign = call(Ops::Cubic, 0, 1);
         foreign.private_after[12] = 1;
         let text =
             to_bytes(&meta(Ops::Cubic, 1), &[call(Ops::Cubic, 0, 1), foreign]).unwrap_err().to_string();
         assert_eq!(
             text,
-            "the trace: call 1 has bits for icsk_ca_priv, expected none outside the fields of cubic's private state"
+            "the recording: call 1 has bits for icsk_ca_priv, expected none outside the fields of cubic's private state"
         );
     }
 
@@ -614,13 +740,11 @@ mod tests {
     #[test]
     fn other_parquet_and_other_versions_are_refused() {
         let text = message(forged(Ops::Bbr, None, |_| {}));
-        assert!(
-            text.contains(
-                "no trace of Fullpipe: it has no such key; expected the metadata key fullpipe.trace"
-            )
-        );
+        assert!(text.contains(
+            "no recording of Fullpipe: it has no such key; expected the metadata key fullpipe.trace"
+        ));
         let text = message(forged(Ops::Bbr, Some(r#"{"version":2,"anything":"else"}"#), |_| {}));
-        assert!(text.contains("is a trace of version 2, expected version 1"), "{text}");
+        assert!(text.contains("is a recording of version 2, expected version 1"), "{text}");
         let text = message(forged(Ops::Bbr, Some(r#"{"version":1}"#), |_| {}));
         assert!(text.contains("its metadata cannot be read: missing field `cc`"), "{text}");
         let text = message(forged(Ops::Bbr, Some(&JSON.replace("bbr", "vegas")), |_| {}));
@@ -640,27 +764,86 @@ mod tests {
     }
 
     #[test]
+    fn files_without_an_entry_for_missed_calls_missed_none() {
+        let read = |json: &str| from_bytes(forged(Ops::Bbr, Some(json), |_| {})).unwrap().0.missed_calls;
+        assert_eq!(read(JSON), 0);
+        assert_eq!(read(&JSON.replace("\"flows\"", "\"missed_calls\":7,\"flows\"")), 7);
+    }
+
+    #[test]
     fn columns_must_be_those_of_the_version() {
         assert!(from_bytes(forged(Ops::Bbr, Some(JSON), |_| {})).is_ok());
         let text =
             message(forged(Ops::Bbr, Some(JSON), |arrays| arrays.retain(|(name, _)| name != "rs_delivered")));
-        assert_eq!(text, "the trace: column rs_delivered is missing, expected Int32");
+        assert_eq!(text, "the recording: column rs_delivered is missing, expected Int32");
         let text = message(forged(Ops::Bbr, Some(JSON), |arrays| {
             let column = arrays.iter_mut().find(|(name, _)| name == "tcp_mstamp").unwrap();
             column.1 = Arc::new(Int32Array::from(vec![1, 2]));
         }));
-        assert_eq!(text, "the trace: column tcp_mstamp is Int32, expected UInt64");
+        assert_eq!(text, "the recording: column tcp_mstamp is Int32, expected UInt64");
         let text = message(forged(Ops::Bbr, Some(JSON), |arrays| {
             let column = arrays.iter_mut().find(|(name, _)| name == "tcp_mstamp").unwrap();
             column.1 = Arc::new(UInt64Array::from(vec![Some(1), None]));
         }));
-        assert_eq!(text, "the trace: column tcp_mstamp is UInt64 or null, expected UInt64");
+        assert_eq!(text, "the recording: call 1 has null for tcp_mstamp, expected a value");
         let text = message(forged(Ops::Bbr, Some(JSON), |arrays| {
             arrays.push(("colour".to_owned(), Arc::new(Int32Array::from(vec![1, 2]))));
         }));
-        assert_eq!(text, "the trace: column colour is Int32, expected no such column in version 1");
+        assert_eq!(text, "the recording: column colour is Int32, expected no such column in version 1");
         let text = message(forged(Ops::Cubic, Some(JSON), |_| {}));
         assert!(text.contains("column bbr_min_rtt_us is missing"), "{text}");
+    }
+
+    /// What other programs write of the same table: every column nullable, and compressed as they like.
+    #[test]
+    fn nullable_columns_and_usual_compressions_are_read() {
+        let calls = [call(Ops::Bbr, 0, 1), call(Ops::Bbr, 0, 2)];
+        let rows = [0, 1];
+        let befores = befores(&calls, &rows);
+        let columns = columns(Ops::Bbr);
+        let fields: Vec<_> = columns.iter().map(|column| column.field().with_nullable(true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let arrays = columns.iter().map(|column| column.array(&calls, &rows, &befores)).collect();
+        let batch = RecordBatch::try_new(schema.clone(), arrays).unwrap();
+        for compression in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(Default::default()),
+            Compression::LZ4_RAW,
+            Compression::ZSTD(ZstdLevel::default()),
+        ] {
+            let properties = WriterProperties::builder()
+                .set_compression(compression)
+                .set_key_value_metadata(Some(vec![KeyValue::new(KEY.to_owned(), JSON.to_owned())]))
+                .build();
+            let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            let read = from_bytes(writer.into_inner().unwrap());
+            assert_eq!(read.unwrap_or_else(|error| panic!("{compression}: {error}")).1, calls);
+        }
+    }
+
+    #[test]
+    fn other_compressions_are_named() {
+        assert_eq!(compression_name(Compression::BROTLI(Default::default())), "BROTLI");
+        let problem = Problem::Compression { column: "hook".to_owned(), found: "BROTLI".to_owned() };
+        let text = RecordingError::from(problem).to_string();
+        assert!(
+            text.starts_with("the recording: column hook is compressed with BROTLI, expected ZSTD"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn rows_out_of_order_are_refused() {
+        let text = message(forged(Ops::Bbr, Some(JSON), |arrays| {
+            arrays.iter_mut().find(|(column, _)| column == "call").unwrap().1 =
+                Arc::new(UInt64Array::from(vec![1, 0]));
+        }));
+        assert!(
+            text.contains("call 0 has 0 for call, expected rows ordered by flow and then by call"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -671,17 +854,17 @@ mod tests {
             }))
         };
         let text = with("hook", Arc::new(UInt8Array::from(vec![1, 8])));
-        assert_eq!(text, "the trace: call 1 has 8 for hook, expected a number below 8");
+        assert_eq!(text, "the recording: call 1 has 8 for hook, expected a number below 8");
         let text = with("flow", Arc::new(arrow_array::UInt32Array::from(vec![0, 9])));
-        assert_eq!(text, "the trace: call 1 has 9 for flow, expected a number below 1");
+        assert_eq!(text, "the recording: call 1 has 9 for flow, expected a number below 1");
         let text = with("bbr_mode", Arc::new(UInt8Array::from(vec![0, 9])));
-        assert_eq!(text, "the trace: call 1 has 9 for bbr_mode, expected a number of 3 bits");
+        assert_eq!(text, "the recording: call 1 has 9 for bbr_mode, expected a number of 3 bits");
         let text = with("call", Arc::new(UInt64Array::from(vec![0, 0])));
-        assert_eq!(text, "the trace: call 1 has 0 for call, expected each position once");
+        assert_eq!(text, "the recording: call 1 has 0 for call, expected each position once");
         let text = with("call", Arc::new(UInt64Array::from(vec![0, u64::MAX])));
         assert!(text.contains("expected each position once"), "{text}");
         let text = with("before_bbr_mode", Arc::new(UInt8Array::from(vec![Some(0), None])));
-        assert_eq!(text, "the trace: call 1 has null for before_bbr_mode, expected a value");
+        assert_eq!(text, "the recording: call 1 has null for before_bbr_mode, expected a value");
         let text = with("state_continues", Arc::new(arrow_array::BooleanArray::from(vec![false, true])));
         assert!(text.contains("call 1") && text.contains("expected null, for the state continues"), "{text}");
     }

@@ -1,0 +1,132 @@
+//! Replays a whole recording: every flow once, with work that grows only with the number of calls.
+
+use fullpipe_cc::replay::{Call, Coverage, Difference, Replay, Tier, replay_flow};
+
+use super::Meta;
+
+/// The combined result of all flows of a recording.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Calls replayed and compared.
+    pub replayed: u64,
+    /// Calls after the first difference of their flow.
+    pub skipped: u64,
+    /// The first difference, by the order of calls.
+    pub difference: Option<Difference>,
+    /// The windowed maximum (BBR).
+    pub filter: Tier,
+    /// The delivery-rate sample (BBR).
+    pub sampler: Tier,
+    /// The branches reached.
+    pub coverage: Coverage,
+}
+
+/// Replays every flow of a recording. The flows' numbers must be below [`Meta::flows`], as in everything that was read.
+pub fn replay(meta: &Meta, calls: &[Call]) -> Replayed {
+    let mut all = Replayed {
+        replayed: 0,
+        skipped: 0,
+        difference: None,
+        filter: Tier::default(),
+        sampler: Tier::default(),
+        coverage: *Replay::new(meta.cc, meta.hz).coverage(),
+    };
+    for (flow, positions) in (0..).zip(positions(meta.flows, calls).iter()) {
+        let of_flow = positions.iter().map(|&index| (u64::from(index), &calls[index as usize]));
+        let report = replay_flow(meta.cc, meta.hz, flow, of_flow);
+        all.replayed += report.replayed;
+        all.skipped += report.skipped;
+        all.difference = first(all.difference, report.difference);
+        add(&mut all.filter, &report.filter);
+        add(&mut all.sampler, &report.sampler);
+        all.coverage.add(&report.coverage);
+    }
+    all
+}
+
+fn add(tier: &mut Tier, more: &Tier) {
+    tier.steps += more.steps;
+    tier.differences += more.differences;
+    tier.first = first(tier.first, more.first);
+}
+
+fn first(one: Option<Difference>, other: Option<Difference>) -> Option<Difference> {
+    one.into_iter().chain(other).min_by_key(|found| found.call)
+}
+
+/// The positions of each flow's calls, in order.
+struct Positions {
+    /// All positions, one flow after the other.
+    all: Vec<u32>,
+    /// Where each flow begins in `all`, and the end.
+    begins: Vec<usize>,
+}
+
+impl Positions {
+    fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.begins.windows(2).map(|ends| &self.all[ends[0]..ends[1]])
+    }
+}
+
+/// Visits each call twice, however many flows there are.
+fn positions(flows: u32, calls: &[Call]) -> Positions {
+    let mut begins = vec![0; flows as usize + 1];
+    for call in calls {
+        begins[call.flow as usize + 1] += 1;
+    }
+    for flow in 0..flows as usize {
+        begins[flow + 1] += begins[flow];
+    }
+    let mut next = begins.clone();
+    let mut all = vec![0; calls.len()];
+    for (position, call) in calls.iter().enumerate() {
+        let place = &mut next[call.flow as usize];
+        all[*place] = position as u32;
+        *place += 1;
+    }
+    Positions { all, begins }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Recorded;
+    use fullpipe_cc::replay::{Hook, Ops};
+    use proptest::prelude::*;
+
+    fn of_flow(flow: u32) -> Call {
+        Call { flow, hook: Hook::SetState, ..Call::default() }
+    }
+
+    /// A search through all calls for every flow would be 10^11 steps here, which takes minutes.
+    #[test]
+    fn many_flows_cost_no_more_than_their_calls() {
+        let flows = 300_000;
+        let calls: Vec<Call> = (0..flows).map(of_flow).collect();
+        let recorded = Recorded::default();
+        let meta = Meta {
+            cc: Ops::Cubic,
+            kernel: String::new(),
+            hz: 250,
+            recorded,
+            lost_records: 0,
+            missed_calls: 0,
+            flows,
+        };
+        let found = replay(&meta, &calls);
+        assert_eq!(found.replayed + found.skipped, u64::from(flows));
+    }
+
+    proptest! {
+        #[test]
+        fn every_call_is_at_its_flow_and_in_order(flows in prop::collection::vec(0..5_u32, 0..50)) {
+            let calls: Vec<Call> = flows.iter().map(|&flow| of_flow(flow)).collect();
+            let positions = positions(5, &calls);
+            for (flow, found) in positions.iter().enumerate() {
+                let expected: Vec<u32> =
+                    (0..flows.len() as u32).filter(|&at| flows[at as usize] as usize == flow).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}
