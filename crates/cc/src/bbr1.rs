@@ -4,7 +4,7 @@
 //! Specification: Linux 6.12 `net/ipv4/tcp_bbr.c`; Cardwell et al., ACM Queue 14(5), 2016. Deviations:
 //! docs/deviations.md#bbr1.
 //!
-//! This file holds the order of events; each noun of the specification has a file of its own below it:
+//! This file has the order of events; each concept of the specification has its own file:
 //! [`params`], `policer` (long-term bandwidth), `ack_aggregation`, `cycle` (gains of ProbeBW), `full_pipe`, `probe_rtt`
 //! (minimum RTT), `pacing`, `cwnd` (window and recovery).
 //!
@@ -50,7 +50,7 @@ pub enum Mode {
     ProbeRtt = 3,
 }
 
-/// The phase that a stock kernel's gains tell, times 256 as `TCP_CC_INFO` reports them (Linux: `bbr_update_gains`). A
+/// The phase that follows from a stock kernel's gains, times 256 as `TCP_CC_INFO` reports them (Linux: `bbr_update_gains`). A
 /// policer's rate in force reads as cruising.
 pub fn phase_of_gains(pacing_gain: u32, cwnd_gain: u32) -> Phase {
     let stock = Params::default();
@@ -106,7 +106,7 @@ impl Bbr1 {
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Bbr1 {
         let min_rtt_us = connection.min_rtt.as_micros().min(probe_rtt::NO_RTT as u64) as u32;
         let mut bbr = Bbr1 {
-            params: *params,
+            params: Params { tso_goal_max_bytes: pacing::goal_max_bytes(params, config), ..*params },
             mss: config.mss,
             cwnd_clamp: config.cwnd_clamp,
             max_pacing_rate: config.max_pacing_rate.as_bytes_per_sec(),
@@ -311,7 +311,7 @@ impl Bbr1 {
         at_departure.saturating_sub(delivered)
     }
 
-    /// What a segment counts for in a rate (Linux: `mss_cache`; before 4.20 the packet that carries it).
+    /// The bytes of a segment that count in a rate (Linux: `mss_cache`; before 4.20 the packet that carries it).
     #[inline]
     fn rate_bytes(&self) -> u32 {
         self.mss + self.params.unpaced_header_bytes
@@ -426,6 +426,10 @@ impl Controller for Bbr1 {
     fn on_window_unused(&mut self, _: &WindowUnused) {}
 
     fn on_sent(&mut self, _: &Sent) {}
+
+    /// BBR has no use for it: [`Ack::rtt`] is the same.
+    #[inline]
+    fn on_rtt(&mut self, _: &RttSample) {}
 
     /// Losses count once an ACK, in [`Ack::newly_lost`].
     fn on_lost(&mut self, _: &Lost) {}
@@ -767,13 +771,13 @@ round delivered phase            cwnd KB/s
         let mut bbr = in_probe_bw(&flow, 3, UNIT);
         flow.connection.in_flight = 1;
         flow.change(&mut bbr, CaState::Recovery, true);
-        // It is no round's end, so conservation lasts.
+        // It does not end a round, so conservation lasts.
         let old = |ack: Ack| Ack { newly_lost: 5, sample: RateSample::NONE, ..ack };
         bbr.on_ack(&old(flow.ack(1)));
         assert_eq!(bbr.limits().cwnd, 2);
         bbr.on_ack(&old(flow.ack(1)));
         assert_eq!(bbr.limits().cwnd, 2);
-        // The round's end ends it.
+        // The end of the round ends it.
         bbr.on_ack(&flow.ack(1));
         assert_eq!(bbr.limits().cwnd, 4);
     }

@@ -1,10 +1,14 @@
-//! The laws that every congestion controller obeys, and a bottleneck to try them on.
+//! The laws that every congestion controller obeys, and a bottleneck to test them.
 //!
-//! [`check_all`] runs a controller, anyone's, over a small deterministic path with the real events in their real order
+//! [`check_all`] runs any controller over a small deterministic path with the real events in their real order
 //! (see [`controller`](crate::controller)) and returns the first law that it broke. The path allocates nothing, so the
-//! check runs wherever the controller does. It is a judge, not a simulator: one flow, one drop-tail queue, whole segments,
-//! an ACK for each, losses found by three later deliveries or by a timeout. A controller that says that it answers nothing
-//! ([`Phase::Fixed`]) is let off the laws that ask for an answer ([`Law::binds`]); all others hold for it too.
+//! check runs wherever the controller does. It is a test, not a simulator: one flow, one drop-tail queue, whole segments,
+//! an ACK for each, losses found by three later deliveries or by a timeout, recoveries undone if every retransmission was
+//! spurious. A controller that reports that it reacts to nothing ([`Phase::Fixed`]) is exempt from the laws that require a
+//! reaction ([`Law::binds`]); all others apply to it, too.
+//!
+//! [`Ordered`] checks the other side: whether a transport reports the events in the order of
+//! [`controller`](crate::controller).
 //!
 //! ```
 //! use fullpipe_cc::conformance::{check_all, Path};
@@ -16,11 +20,13 @@
 
 mod bench;
 mod ledger;
+mod order;
 
 use crate::controller::*;
 use bench::Bench;
 use core::fmt;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
+pub use order::Ordered;
 
 /// A law, and how it was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +35,16 @@ pub struct Broken {
     pub law: Law,
     /// When, on the path's clock.
     pub at: Time,
-    /// What was seen.
+    /// The observed value.
     pub seen: u64,
     /// What the law allows.
     pub bound: u64,
 }
 
-/// The laws: of BBR, of RFC 5681, and of what other implementations got wrong.
+/// The laws: from BBR, from RFC 5681, and from mistakes of other implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// The window is at least one segment, always: a sender that may not send cannot learn that it may.
+    /// The window is always at least one segment: a sender that may not send cannot learn when it may.
     WindowIsPositive,
     /// The window never exceeds [`Config::cwnd_clamp`].
     WindowIsClamped,
@@ -46,11 +52,11 @@ pub enum Law {
     RateIsPositiveAndCapped,
     /// A burst is at least one segment.
     BurstIsPositive,
-    /// [`Controller::limits`] and [`Controller::snapshot`] are pure: asked twice, they answer the same.
+    /// [`Controller::limits`] and [`Controller::snapshot`] are pure: a second call returns the same.
     AskingChangesNothing,
     /// A timeout leaves a window of one segment above the flight at most (RFC 5681 section 3.1; Linux `tcp_enter_loss`).
     TimeoutCollapsesTheWindow,
-    /// While the controller says that it measures the RTT, the window is at most a few segments.
+    /// While the controller reports that it measures the RTT, the window is at most a few segments.
     ProbeRttIsSmall,
     /// ProbeRTT ends: no more than two seconds and eight round trips.
     ProbeRttEnds,
@@ -62,23 +68,28 @@ pub enum Law {
     MinRttIsAtLeastThePath,
     /// Everything is delivered in the end: the flow does not stall.
     DeliversEverything,
-    /// Half the path's rate is used at least, where nothing is lost and the queue holds a bandwidth-delay product.
+    /// At least half the path's rate is used if nothing is lost and the queue holds a bandwidth-delay product.
     FillsTheLosslessPipe,
-    /// The same events give the same answers, whenever the connection began (but for the coarse clock's ticks).
+    /// The same events give the same answers, whenever the connection began (except for the coarse clock's ticks).
     StartTimeDoesNotMatter,
     /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than twice.
     IdleDoesNotGrow,
-    /// What the application limits does not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
+    /// Application-limited samples do not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
     IdleDoesNotEndStartup,
     /// RTTs that vary by less than four milliseconds do not end slow start (RFC 9406 section 4.2, `MIN_RTT_THRESH`).
     JitterDoesNotEndSlowStart,
+    /// An undone reduction leaves neither the slow-start threshold below what it was before, nor the window of a controller
+    /// without a bandwidth estimate (RFC 4015 section 3.2; Linux `tcp_undo_cwnd_reduction`).
+    UndoRestores,
+    /// The transport reports an ACK's events in the documented order. It judges the transport, not the controller.
+    EventsComeInOrder,
     /// The delivery-rate samples are those of the definition. It judges [`crate::delivery::Sampler`], not the controller.
     SampleFollowsItsDefinition,
 }
 
 impl Law {
-    /// Whether a controller in this phase has to obey. One that says that it answers nothing need not answer what the
-    /// path does.
+    /// Whether a controller in this phase has to obey. One that reports that it reacts to nothing need not react to the
+    /// path.
     pub fn binds(self, phase: Phase) -> bool {
         let asks_for_an_answer = matches!(self, Law::TimeoutCollapsesTheWindow | Law::FillsTheLosslessPipe);
         phase != Phase::Fixed || !asks_for_an_answer
@@ -100,7 +111,7 @@ pub struct Path {
     pub rate: Rate,
     /// Its round trip without a queue.
     pub rtt: Duration,
-    /// Segments that its queue holds beside the one in service; at most [`Path::MAX_QUEUE`].
+    /// Segments that its queue holds besides the one in service; at most [`Path::MAX_QUEUE`].
     pub queue: u32,
     /// Segments lost at random, of a thousand.
     pub loss_per_mille: u32,
@@ -115,7 +126,7 @@ pub struct Path {
     pub start: Time,
     /// The controller's configuration.
     pub config: Config,
-    /// What it says of itself ([`ControllerInfo::answers_delay`](crate::ControllerInfo::answers_delay)); if so,
+    /// The controller's [`ControllerInfo::answers_delay`](crate::ControllerInfo::answers_delay); if true,
     /// [`Law::JitterDoesNotEndSlowStart`] does not bind it.
     pub answers_delay: bool,
 }
@@ -142,7 +153,8 @@ impl Default for Path {
                 initial_cwnd: 10,
                 cwnd_clamp: 10_000,
                 max_pacing_rate: Rate::from_bits_per_sec(1_000_000_000),
-                gso_max: 65_215,
+                gso_max: Config::GSO_MAX,
+                max_tcp_header: Config::MAX_TCP_HEADER,
                 paced: true,
                 hz: 1000,
             },
@@ -151,7 +163,7 @@ impl Default for Path {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How long it took.
@@ -240,7 +252,13 @@ pub fn check_timeout<C: Controller>(
         let connection = Connection { in_flight: flight, packets_out: 10, ..at_start(path) };
         let mut controller = new(&path.config, &at_start(path));
         let trigger = Trigger::Timer;
-        controller.on_state(&StateChange { connection, to: CaState::Loss, reduce: true, trigger });
+        controller.on_state(&StateChange {
+            connection,
+            to: CaState::Loss,
+            reduce: true,
+            proven: false,
+            trigger,
+        });
         let cwnd = controller.limits().cwnd;
         let law = Law::TimeoutCollapsesTheWindow;
         let right = cwnd <= flight + 1 || !law.binds(controller.snapshot().phase);
@@ -249,8 +267,8 @@ pub fn check_timeout<C: Controller>(
     Ok(())
 }
 
-/// A flow that keeps four segments in flight and says so must not end with a large window, nor take its own rate for the
-/// path's.
+/// A flow that keeps four segments in flight and reports it must not end with a large window, nor mistake its own rate for
+/// the path's.
 pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     let mut controller = new(&path.config, &at_start(path));
     let mut connection = at_start(path);
@@ -262,7 +280,7 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
         connection.delivered_time = connection.now;
         connection.srtt = path.rtt;
         connection.min_rtt = path.rtt;
-        controller.on_ack(&Ack {
+        let ack = Ack {
             connection,
             prior_in_flight: 4,
             newly_delivered: 4,
@@ -285,7 +303,8 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
             cwnd_limited: false,
             max_packets_out: 4,
             may_raise_cwnd: true,
-        });
+        };
+        report(&mut controller, &ack);
         let phase = controller.snapshot().phase;
         let ended = initial_phase == Phase::Startup && !matches!(phase, Phase::Startup | Phase::ProbeRtt);
         let law = Law::IdleDoesNotEndStartup;
@@ -314,7 +333,7 @@ pub fn check_jitter<C: Controller>(
         connection.delivered += 1;
         connection.delivered_time = connection.now;
         let jitter = if acked > 50 { Duration::from_micros(3_900) } else { Duration::ZERO };
-        controller.on_ack(&Ack {
+        let ack = Ack {
             connection,
             prior_in_flight: 20,
             newly_delivered: 1,
@@ -329,7 +348,8 @@ pub fn check_jitter<C: Controller>(
             cwnd_limited: true,
             max_packets_out: 20,
             may_raise_cwnd: true,
-        });
+        };
+        report(&mut controller, &ack);
         let limits = controller.limits();
         let (law, bound) = (Law::JitterDoesNotEndSlowStart, Limits::INFINITE as u64);
         broken_unless(
@@ -341,6 +361,14 @@ pub fn check_jitter<C: Controller>(
         )?;
     }
     Ok(())
+}
+
+/// An ACK that changes no recovery state.
+fn report(controller: &mut impl Controller, ack: &Ack) {
+    if let Some(sample) = ack.rtt_sample() {
+        controller.on_rtt(&sample);
+    }
+    controller.on_ack(ack);
 }
 
 fn broken_unless(holds: bool, law: Law, at: Time, seen: u64, bound: u64) -> Result<(), Broken> {
@@ -429,7 +457,7 @@ mod tests {
         }
     }
 
-    /// A controller spoilt in one respect.
+    /// A controller with one defect.
     struct Spoilt<F>(Any, F);
 
     impl<F: Fn(Limits) -> Limits> Controller for Spoilt<F> {
@@ -441,6 +469,9 @@ mod tests {
         }
         fn on_sent(&mut self, sent: &Sent) {
             self.0.on_sent(sent)
+        }
+        fn on_rtt(&mut self, sample: &RttSample) {
+            self.0.on_rtt(sample)
         }
         fn on_lost(&mut self, lost: &Lost) {
             self.0.on_lost(lost)
@@ -481,6 +512,54 @@ mod tests {
         assert!(answering.iter().all(|law| !law.binds(Phase::Fixed)));
         assert!(answering.iter().all(|law| law.binds(Phase::CongestionAvoidance)));
         assert!(Law::DeliversEverything.binds(Phase::Fixed));
+    }
+
+    /// One whose undo is ignored.
+    #[test]
+    fn an_undo_that_restores_nothing_is_caught() {
+        struct Stubborn(Any);
+        impl Controller for Stubborn {
+            fn on_transmit_start(&mut self, start: &TransmitStart) {
+                self.0.on_transmit_start(start)
+            }
+            fn on_window_unused(&mut self, unused: &WindowUnused) {
+                self.0.on_window_unused(unused)
+            }
+            fn on_sent(&mut self, sent: &Sent) {
+                self.0.on_sent(sent)
+            }
+            fn on_rtt(&mut self, sample: &RttSample) {
+                self.0.on_rtt(sample)
+            }
+            fn on_ce(&mut self, marks: &CeMarks) {
+                self.0.on_ce(marks)
+            }
+            fn on_undo(&mut self, _: &Undo) {}
+            fn on_lost(&mut self, lost: &Lost) {
+                self.0.on_lost(lost)
+            }
+            fn on_state(&mut self, change: &StateChange) {
+                self.0.on_state(change)
+            }
+            fn on_ack(&mut self, ack: &Ack) {
+                self.0.on_ack(ack)
+            }
+            fn on_mss(&mut self, mss: u32) {
+                self.0.on_mss(mss)
+            }
+            fn limits(&self) -> Limits {
+                self.0.limits()
+            }
+            fn snapshot(&self) -> Snapshot {
+                self.0.snapshot()
+            }
+        }
+        for name in ["reno", "cubic", "vegas"] {
+            let new = controller(name);
+            let broken =
+                check_reordering(&Path::default(), |config, connection| Stubborn(new(config, connection)));
+            assert_eq!(broken.unwrap_err().law, Law::UndoRestores, "{name}");
+        }
     }
 
     #[test]

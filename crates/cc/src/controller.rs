@@ -1,25 +1,32 @@
-//! What a transport tells a congestion controller, and what it asks of it.
+//! The events that a transport reports to a congestion controller, and the limits that it asks for.
 //!
-//! A controller is a pure state machine: it is told events and asked for [`Limits`]. It reads no clock, sets no timer,
-//! allocates nothing and draws no random numbers: time and randomness come with the events.
+//! A controller is a pure state machine: it takes events and returns [`Limits`]. It reads no clock, sets no timer,
+//! allocates nothing and draws no random numbers: the events carry time and randomness.
 //!
 //! **Counts are in segments**, as in Linux, where one unit is one packet of [`Config::mss`] payload bytes. A transport
-//! that counts bytes (QUIC) converts at its edge.
+//! that counts bytes (QUIC) converts at its boundary.
 //!
 //! Order of events, which is Linux's (`tcp_ack()` in `net/ipv4/tcp_input.c`):
 //!
 //! 1. [`Controller::on_transmit_start`] when data leaves and nothing was in flight, before the send itself.
 //! 2. [`Controller::on_sent`] once a burst, after it left.
-//! 3. For an arriving ACK, in this order: [`Controller::on_state`] if it left or entered a recovery state (and
-//!    [`Controller::on_undo`] if that recovery proved spurious), [`Controller::on_lost`] once for each run of segments
-//!    newly marked lost, [`Controller::on_ce`] if it echoed congestion marks, and last [`Controller::on_ack`], once.
-//! 4. A retransmission timeout: [`Controller::on_state`] to [`CaState::Loss`], without an ACK.
+//! 3. For an arriving ACK:
+//!    1. [`Controller::on_rtt`] if it brought an RTT: before the recovery state reacts to the ACK;
+//!    2. [`Controller::on_ce`] if it echoed congestion marks;
+//!    3. as they happen, [`Controller::on_undo`] if a reduction proved spurious, [`Controller::on_lost`] for each run of
+//!       segments newly marked lost, and [`Controller::on_state`] for each change of the recovery state. **The undo comes
+//!       before the change that leaves the recovery, the losses before the change that they cause**;
+//!    4. last [`Controller::on_ack`], once. An ACK that arrives when nothing is out, or after ACKs that were sent later,
+//!       may cause the events of step 3 but no `on_ack`.
+//! 4. A timer (retransmission timeout, reordering timer): [`Controller::on_lost`], then [`Controller::on_state`].
 //!
-//! No method has an empty default: a controller that has no use for an event says so in its own code.
+//! [`conformance::Ordered`](crate::conformance::Ordered) wraps a controller and checks that a transport keeps this order.
+//!
+//! No method has an empty default: a controller that ignores an event does so in its own code.
 
 use fullpipe_units::{Duration, Rate, Time};
 
-/// What does not change while a connection lives, or changes only by an event of its own.
+/// Values that do not change during a connection, or change only by a separate event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Payload bytes of a full-sized segment (Linux: `mss_cache`).
@@ -30,12 +37,34 @@ pub struct Config {
     pub cwnd_clamp: u32,
     /// The pacing rate never exceeds this (Linux: `sk_max_pacing_rate`).
     pub max_pacing_rate: Rate,
-    /// The largest burst the sender hands to the network at once, in payload bytes (Linux: `sk_gso_max_size` less headers).
+    /// The most payload bytes that the sender hands to the network at once (Linux: `sk_gso_max_size`).
     pub gso_max: u32,
+    /// Bytes that the host keeps free for headers before the payload of a packet (Linux: `MAX_TCP_HEADER`, which depends on
+    /// how the kernel was configured). BBR's burst goal depends on it, whatever `gso_max` is.
+    pub max_tcp_header: u32,
     /// Whether the transport paces. BBR needs it; the loss-based algorithms are unpaced in Linux unless the host asks.
     pub paced: bool,
     /// Ticks a second of the coarse clock [`Connection::jiffies`] (Linux: `CONFIG_HZ`).
     pub hz: u32,
+}
+
+impl Config {
+    /// [`Config::max_tcp_header`] of a kernel on x86-64 without wireless meshes and without tunnels, such as the Linux 6.18
+    /// that our recordings come from. Debian's kernels have 320.
+    pub const MAX_TCP_HEADER: u32 = 192;
+    /// The most bytes in a packet that a host segments late, headers included (Linux: `GSO_LEGACY_MAX_SIZE`).
+    pub const GSO_LEGACY_MAX_SIZE: u32 = 65_536;
+    /// [`Config::gso_max`] of such a kernel on a device that takes packets of [`Config::GSO_LEGACY_MAX_SIZE`].
+    pub const GSO_MAX: u32 = Config::GSO_LEGACY_MAX_SIZE - 1 - Config::MAX_TCP_HEADER;
+
+    /// The host's `MAX_TCP_HEADER`, as `sk_gso_max_size` of one of its sockets shows it: that is what the device takes, a
+    /// multiple of 1,024 bytes, less one byte and this header (Linux: `sk_dst_gso_max_size`). `None` if the device takes
+    /// another number of bytes, which allows no conclusion.
+    pub const fn max_tcp_header_of(sk_gso_max_size: u32) -> Option<u32> {
+        let header = sk_gso_max_size.wrapping_add(1).wrapping_neg() % 1_024;
+        // L1_CACHE_ALIGN(128 + MAX_HEADER), for MAX_HEADER of 32, 96 or 128, or 48 more with tunnels.
+        if matches!(header, 192 | 256 | 320 | 384) { Some(header) } else { None }
+    }
 }
 
 /// The sender's recovery state (Linux: `enum tcp_ca_state`).
@@ -121,7 +150,22 @@ pub struct Sent {
     pub retransmission: bool,
 }
 
-/// What became of a delivery-rate sample at the end of an ACK (Linux: `struct rate_sample`).
+/// An ACK brought an RTT (Linux: the `pkts_acked` hook, for an ACK with an RTT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// Now.
+    pub now: Time,
+    /// The coarse clock ([`Connection::jiffies`]).
+    pub jiffies: u32,
+    /// The RTT; [`Ack::rtt`] of the same ACK repeats it.
+    pub rtt: Duration,
+    /// `SND.UNA` after this ACK, in segments.
+    pub snd_una: u64,
+    /// `SND.NXT`, in segments.
+    pub snd_nxt: u64,
+}
+
+/// The delivery-rate sample at the end of an ACK (Linux: `struct rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments delivered over the sampling interval; `None` when no segment was newly delivered (Linux: -1).
@@ -190,6 +234,16 @@ pub struct Ack {
     pub may_raise_cwnd: bool,
 }
 
+impl Ack {
+    /// The event that precedes this one, if the ACK changes nothing else; `None` if it brought no RTT.
+    #[inline]
+    pub fn rtt_sample(&self) -> Option<RttSample> {
+        let &Ack { snd_una, snd_nxt, .. } = self;
+        let Connection { now, jiffies, .. } = self.connection;
+        self.rtt.map(|rtt| RttSample { now, jiffies, rtt, snd_una, snd_nxt })
+    }
+}
+
 /// A run of segments that left together was marked lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
@@ -224,16 +278,19 @@ pub struct StateChange {
     /// A new reduction begins: compute the slow-start threshold (Linux: the core calls `ssthresh()`). False when a
     /// timeout follows another one without progress, and when leaving a state.
     pub reduce: bool,
-    /// What found it out.
+    /// Congestion is proven, so that the reduction cannot be undone: the ACK echoes congestion marks, or the host's own
+    /// queue overflowed (Linux: `ece_ack` of `tcp_enter_recovery`; `tcp_enter_cwr`). False for a loss.
+    pub proven: bool,
+    /// What caused it.
     pub trigger: Trigger,
 }
 
-/// What made the recovery state change.
+/// The cause of a change of the recovery state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// An ACK; [`Controller::on_ack`] follows.
     Ack,
-    /// A timer: a retransmission timeout, or RACK's reordering timer. Nothing follows.
+    /// A timer: a retransmission timeout, or RACK's reordering timer. No `on_ack` follows.
     Timer,
 }
 
@@ -244,7 +301,7 @@ pub struct Undo {
     pub connection: Connection,
 }
 
-/// What the controller allows.
+/// The limits that the controller sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Segments that may be in flight.
@@ -266,7 +323,7 @@ impl Limits {
     pub const INFINITE: u32 = 0x7fff_ffff;
 }
 
-/// What a controller is doing, in the field's own words.
+/// What a controller is doing, in the usual terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Phase {
@@ -293,7 +350,7 @@ pub enum Phase {
     ProbeRtt = 9,
     /// BBRv3 ProbeBW_REFILL.
     ProbeBwRefill = 10,
-    /// Not a congestion control: window and rate are given, and nothing is answered.
+    /// Not a congestion control: window and rate are given, and it reacts to nothing.
     Fixed = 11,
 }
 
@@ -352,15 +409,17 @@ pub trait Controller {
     fn on_window_unused(&mut self, unused: &WindowUnused);
     /// A burst left.
     fn on_sent(&mut self, sent: &Sent);
-    /// A run of segments was marked lost.
-    fn on_lost(&mut self, lost: &Lost);
-    /// Congestion marks were echoed.
+    /// An ACK brought an RTT. First of an ACK's events.
+    fn on_rtt(&mut self, sample: &RttSample);
+    /// Congestion marks were echoed. Before an undo and before any change of state.
     fn on_ce(&mut self, marks: &CeMarks);
+    /// The last reduction proved spurious. Before the change of state that leaves the recovery.
+    fn on_undo(&mut self, undo: &Undo);
+    /// A run of segments was marked lost. Before the change of state that it causes.
+    fn on_lost(&mut self, lost: &Lost);
     /// The recovery state changes.
     fn on_state(&mut self, change: &StateChange);
-    /// The last reduction proved spurious.
-    fn on_undo(&mut self, undo: &Undo);
-    /// An ACK was processed.
+    /// An ACK was processed. Last of an ACK's events.
     fn on_ack(&mut self, ack: &Ack);
     /// The segment size changed (path MTU discovery).
     fn on_mss(&mut self, mss: u32);
@@ -368,4 +427,22 @@ pub trait Controller {
     fn limits(&self) -> Limits;
     /// What it believes now; pure.
     fn snapshot(&self) -> Snapshot;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_s_largest_packet_shows_what_its_host_keeps_free_for_headers() {
+        let shown = |taken: u32, header: u32| Config::max_tcp_header_of(taken - 1 - header);
+        for header in [192, 256, 320, 384] {
+            // What most devices take, what some take, and with "BIG TCP".
+            for taken in [65_536, 16_384, 262_144] {
+                assert_eq!(shown(taken, header), Some(header), "{taken}");
+            }
+        }
+        assert_eq!(shown(65_000, 192), None, "a device that takes an uncommon number of bytes");
+        assert_eq!(Config::max_tcp_header_of(Config::GSO_MAX), Some(Config::MAX_TCP_HEADER));
+    }
 }

@@ -19,7 +19,7 @@ const CURVE_SHIFT: u32 = 40;
 /// CUBIC's parameters; the defaults are Linux's module parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// The window after a loss, of that before it, in 1/1,024 (Linux: `beta`; RFC 9438: 0.7).
+    /// The window after a loss, as a share of that before it, in 1/1,024 (Linux: `beta`; RFC 9438: 0.7).
     pub beta: u32,
     /// The curve's steepness C in 10/1,024 segments/s^3 (Linux: `bic_scale`; RFC 9438: C = 0.4).
     pub bic_scale: u32,
@@ -85,7 +85,7 @@ const fn switch(name: &'static str, summary: &'static str) -> ParameterInfo {
 const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         name: "beta",
-        summary: "the window after a loss, of that before it",
+        summary: "the window after a loss, as a share of that before it",
         default: Decimal::from_ratio(717, SCALE),
         min: Decimal::from_ratio(205, SCALE),
         max: Decimal::from_ratio(1013, SCALE),
@@ -125,7 +125,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         default: Decimal::from_integer(2_000),
         max: Decimal::from_integer(1_000_000),
-        unit: "us",
+        unit: "µs",
         kind: Kind::Whole,
         ..switch("hystart_ack_delta_us", "ACKs at most this far apart are close together")
     },
@@ -143,7 +143,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     parameters: PARAMETERS,
 };
 
-/// The curve's state, every field of the kernel's `struct bictcp` under its name (HyStart's are in [`HyStart`]).
+/// The curve's state: every field of the kernel's `struct bictcp`, with its name (HyStart's are in [`HyStart`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Curve {
     /// Segments to acknowledge for an increase by one.
@@ -196,8 +196,8 @@ pub struct CubicIncrease {
 }
 
 impl CubicIncrease {
-    /// Linux: `cubictcp_init`. `snd_nxt` is in segments.
-    pub(crate) fn new(params: &Params, config: &Config, now_us: u32, snd_nxt: u64) -> CubicIncrease {
+    /// Linux: `cubictcp_init`. `now_us` is the fine clock in wrapping microseconds, `snd_nxt` is in segments.
+    pub fn new(params: &Params, config: &Config, now_us: u32, snd_nxt: u64) -> CubicIncrease {
         let curve_factor = params.bic_scale * 10;
         CubicIncrease {
             curve: Curve::default(),
@@ -222,8 +222,8 @@ impl CubicIncrease {
         &self.hystart
     }
 
-    /// The host's bursts and pacing, which may change while a recorded connection lives.
-    pub(crate) fn set_host(&mut self, gso_max: u32, paced: bool) {
+    /// The host's bursts ([`Config::gso_max`]) and pacing ([`Config::paced`]), which may change while a connection lives.
+    pub fn set_host(&mut self, gso_max: u32, paced: bool) {
         self.hystart.set_host(gso_max, paced);
     }
 
@@ -257,7 +257,7 @@ impl CubicIncrease {
                 curve.cnt = curve.cnt.min(cwnd / (curve.tcp_cwnd - cwnd));
             }
         }
-        // Half a segment for each acknowledged at most: the window grows by half a round.
+        // At most half a segment for each acknowledged one: the window grows by half in a round.
         curve.cnt = curve.cnt.max(2);
     }
 
@@ -289,7 +289,7 @@ impl CubicIncrease {
             curve.bic_origin_point.wrapping_add(delta)
         };
         curve.cnt = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.wrapping_mul(100) };
-        // Before the first loss nothing is known: grow 5 % a round at least.
+        // Before the first loss nothing is known: grow by at least 5 % a round.
         if curve.last_max_cwnd == 0 {
             curve.cnt = curve.cnt.min(20);
         }
@@ -344,7 +344,7 @@ impl Algorithm for CubicIncrease {
         (window.cwnd.wrapping_mul(self.beta) / SCALE).max(2)
     }
 
-    /// A timeout forgets everything (Linux: `cubictcp_state`).
+    /// A timeout resets everything (Linux: `cubictcp_state`).
     fn on_state(&mut self, to: CaState, clocks: Clocks, snd_nxt: u64) {
         if to == CaState::Loss {
             self.curve = Curve::default();
@@ -403,7 +403,7 @@ impl Cubic {
         };
         let (now_us, snd_nxt) = (connection.now.as_micros() as u32, connection.packets_out as u64);
         let algorithm = CubicIncrease::new(params, config, now_us, snd_nxt);
-        LossBased::with(algorithm, ssthresh, &params.core, config, connection)
+        LossBased::with_algorithm(algorithm, ssthresh, &params.core, config, connection)
     }
 }
 
@@ -412,14 +412,14 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::controller::{Controller, TransmitStart};
-    use crate::testing::{CONFIG, Flow};
+    use crate::testing::{CONFIG, Flow, deliver};
     use fullpipe_units::{Duration, Time};
     use std::vec::Vec;
 
     /// A flow that lost at a window of 1,000 and has left recovery.
     fn after_loss(flow: &mut Flow, params: &Params) -> Cubic {
         let mut cubic = Cubic::new(params, &CONFIG, &flow.connection);
-        cubic.on_ack(&flow.ack(990));
+        deliver(&mut cubic, &flow.ack(990));
         flow.connection.in_flight = 900;
         flow.change(&mut cubic, CaState::Recovery, true);
         flow.change(&mut cubic, CaState::Open, false);
@@ -433,7 +433,7 @@ mod tests {
             for _ in 0..100 {
                 flow.pass(Duration::from_millis(10));
                 let acked = cubic.limits().cwnd / 10;
-                cubic.on_ack(&flow.ack(acked));
+                deliver(cubic, &flow.ack(acked));
             }
             windows.push(cubic.limits().cwnd);
         }
@@ -487,13 +487,13 @@ mod tests {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         flow.pass(Duration::from_millis(1));
-        cubic.on_ack(&flow.ack(100));
+        deliver(&mut cubic, &flow.ack(100));
         let evaluated = cubic.algorithm().curve().last_time;
         cubic.set_cwnd_for_test(800);
-        cubic.on_ack(&flow.ack(1));
+        deliver(&mut cubic, &flow.ack(1));
         assert_eq!(cubic.algorithm().curve().last_cwnd, 700);
         flow.pass(Duration::from_millis(1));
-        cubic.on_ack(&flow.ack(1));
+        deliver(&mut cubic, &flow.ack(1));
         assert_eq!(cubic.algorithm().curve().last_time, evaluated + 1);
     }
 
@@ -510,7 +510,7 @@ mod tests {
             .map(|_| {
                 flow.pass(Duration::from_millis(40));
                 let cwnd = cubic.limits().cwnd;
-                cubic.on_ack(&flow.ack(cwnd));
+                deliver(&mut cubic, &flow.ack(cwnd));
                 cubic.limits().cwnd
             })
             .collect();
@@ -522,7 +522,7 @@ mod tests {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         flow.pass(Duration::from_millis(10));
-        cubic.on_ack(&flow.ack(1));
+        deliver(&mut cubic, &flow.ack(1));
         let epoch = cubic.algorithm().curve().epoch_start;
         let last_sent = flow.connection.now;
         flow.pass(Duration::from_millis(5_000));

@@ -1,11 +1,11 @@
 //! The delivery-rate sampler of Linux (`net/ipv4/tcp_rate.c`) and draft-ietf-ccwg-bbr section 4.5.2.
 //!
-//! The transport keeps one [`TxState`] a transmitted segment and shows it again when that segment is delivered.
+//! The transport keeps one [`TxState`] for each transmitted segment and passes it again when that segment is delivered.
 
 use crate::controller::RateSample;
 use fullpipe_units::{Duration, Time};
 
-/// What a sender notes when a segment leaves. Times are wrapping microseconds and counters wrap too: differences are
+/// The values that a sender notes when a segment leaves. Times are wrapping microseconds and counters wrap too: differences are
 /// taken modulo 2^32, which is exact while a segment is outstanding for less than 35 minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxState {
@@ -80,7 +80,7 @@ impl Sampler {
         Sampler::resume(now, 0)
     }
 
-    /// A connection that has delivered `delivered` segments. Linux counts the SYN, so there data starts at one.
+    /// A connection that has delivered `delivered` segments. Linux counts the SYN, so its data starts at one.
     pub const fn resume(now: Time, delivered: u64) -> Sampler {
         let now_us = now.as_micros() as u32;
         Sampler {
@@ -149,7 +149,7 @@ impl Sampler {
     }
 
     /// Offers a newly delivered segment as the basis of the sample (Linux: `tcp_rate_skb_delivered`): the one sent last
-    /// wins, and of those sent at one instant the one that ends highest. `end_seq` may count anything that orders them.
+    /// wins, and of those sent at the same instant the one that ends highest. `end_seq` may count anything that orders them.
     #[inline]
     pub fn on_delivered(&mut self, tx: &TxState, end_seq: u64, retransmitted: bool) {
         let later = tx.sent_us.wrapping_sub(self.first_sent_us) as i32;

@@ -1,21 +1,21 @@
-//! Fixed: a window and a rate that nothing changes. Not a congestion control: an instrument.
+//! Fixed: a window and a rate that never change. It is not a congestion control but an instrument.
 //!
-//! For the figure that all others rest on, delivery rate and round-trip time against what is in flight (`queue16`, figure
-//! 1), and for holding a path, a host or a recorder to a sender whose behaviour is known before a controller is blamed.
+//! It is for the figure on which all others rest, delivery rate and round-trip time against data in flight (`queue16`,
+//! figure 1), and for testing a path, a host or a recorder with a sender of known behaviour.
 //!
-//! It answers neither loss nor marks nor timeouts, and says so by its phase ([`Phase::Fixed`]): what was lost is sent
-//! again as soon as it is known, within the same window. Its pacing rate is the one it was given; without one it is
-//! unpaced and names the rate by which Linux sizes the bursts of a window that does not grow, so that they are those that
-//! a controller at this window would send.
+//! It does not react to loss, marks or timeouts, as its phase says ([`Phase::Fixed`]): lost segments are sent again as
+//! soon as the loss is known, within the same window. Its pacing rate is the given one. Without one it is unpaced, and
+//! reports the rate by which Linux sizes the bursts of a window that does not grow, so that its bursts are those that a
+//! controller at this window would send.
 
 use crate::controller::*;
 use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
 use fullpipe_units::Rate;
 
-/// The window where neither window nor rate was given (Linux: `TCP_INIT_CWND`; RFC 6928).
+/// The window if neither window nor rate was given (Linux: `TCP_INIT_CWND`; RFC 6928).
 const DEFAULT_CWND: u32 = 10;
 
-/// What Linux calls the rate of a window that does not grow, percent of a window an RTT (`tcp_pacing_ca_ratio`).
+/// Linux's rate for a window that does not grow, in percent of a window per RTT (`tcp_pacing_ca_ratio`).
 const SIZING_PERCENT: u64 = 120;
 
 /// The window and the rate.
@@ -46,14 +46,14 @@ const SOURCE: &str = "Fullpipe's own";
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
     name: "fixed",
-    summary: "keeps its window, or its rate, whatever happens: an instrument, no congestion control",
+    summary: "keeps its window or rate constant: an instrument, not a congestion control",
     source: SOURCE,
     linux_name: None,
     answers_delay: false,
     parameters: &[
         ParameterInfo {
             name: "cwnd",
-            summary: "segments in flight; 0 leaves it to the rate, and is 10 if there is none",
+            summary: "segments in flight; 0 means limited by the rate alone, or 10 without a rate",
             default: Decimal::ZERO,
             min: Decimal::ZERO,
             max: Decimal::from_integer(100_000_000),
@@ -80,7 +80,7 @@ pub struct Fixed {
     cwnd: u32,
     /// The rate that was given.
     rate: Option<Rate>,
-    /// The one that bursts are sized by, without it.
+    /// Without it, the rate that determines the size of bursts.
     sizing: Rate,
     mss: u32,
     most: Rate,
@@ -112,7 +112,7 @@ impl Fixed {
         if rtt_us > 0 {
             let bytes = self.cwnd as u64 * self.mss as u64;
             let a_second = bytes as u128 * (SIZING_PERCENT as u128 * 10_000) / rtt_us as u128;
-            // A rate of nothing would never send; one above 64 bits is no limit.
+            // A rate of zero would never send; one above 64 bits is no limit.
             self.sizing = Rate::from_bytes_per_sec(u64::try_from(a_second).unwrap_or(u64::MAX).max(1));
         }
     }
@@ -122,6 +122,7 @@ impl Controller for Fixed {
     fn on_transmit_start(&mut self, _: &TransmitStart) {}
     fn on_window_unused(&mut self, _: &WindowUnused) {}
     fn on_sent(&mut self, _: &Sent) {}
+    fn on_rtt(&mut self, _: &RttSample) {}
     fn on_lost(&mut self, _: &Lost) {}
     fn on_ce(&mut self, _: &CeMarks) {}
     fn on_state(&mut self, _: &StateChange) {}

@@ -1,7 +1,7 @@
-//! HyStart: end slow start when the round's ACKs, or its RTTs, say that the pipe is full.
+//! HyStart: ends slow start when the round's ACKs, or its RTTs, show that the pipe is full.
 //!
-//! Specification: Linux 6.12 `net/ipv4/tcp_cubic.c` (`hystart_update`), which differs from RFC 9406 (HyStart++): there is
-//! no return to slow start. Deviations: docs/deviations.md#cubic.
+//! Specification: Linux 6.12 `net/ipv4/tcp_cubic.c` (`hystart_update`), which differs from RFC 9406 (HyStart++): it never
+//! returns to slow start. Deviations: docs/deviations.md#cubic.
 
 use crate::controller::Config;
 use crate::loss_based::{Pacing, Sampled};
@@ -17,13 +17,13 @@ const CUSHION_MAX_US: u32 = 1_000;
 /// HyStart's parameters, Linux's module parameters of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Whether there is HyStart at all.
+    /// Whether HyStart is enabled.
     pub enabled: bool,
     /// Watch the ACK train (Linux: bit 0 of `hystart_detect`).
     pub ack_train: bool,
     /// Watch the delay (Linux: bit 1 of `hystart_detect`).
     pub delay: bool,
-    /// Keep still below this window, in segments.
+    /// Do nothing below this window, in segments.
     pub low_window: u32,
     /// ACKs of a train are at most this far apart.
     pub ack_delta_us: u32,
@@ -35,7 +35,7 @@ impl Default for Params {
     }
 }
 
-/// What HyStart knows of the present round; the kernel's fields under their names.
+/// What HyStart knows about the present round; the fields have the kernel's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// RTT samples so far.
@@ -175,16 +175,16 @@ impl HyStart {
 mod tests {
     use crate::controller::{Ack, Config, Controller, Limits};
     use crate::cubic::{self, Cubic};
-    use crate::testing::{CONFIG, Flow};
+    use crate::testing::{CONFIG, Flow, deliver};
     use fullpipe_units::Duration;
 
     /// A flow in slow start at a window of 40, at the beginning of a round; its RTT is 100 ms.
     fn in_slow_start(flow: &mut Flow, config: &Config) -> Cubic {
         let mut cubic = Cubic::new(&cubic::Params::default(), config, &flow.connection);
         flow.snd_nxt = 30;
-        cubic.on_ack(&flow.ack(30));
+        deliver(&mut cubic, &flow.ack(30));
         flow.snd_nxt = 1_000_000;
-        cubic.on_ack(&flow.ack(1));
+        deliver(&mut cubic, &flow.ack(1));
         cubic
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let mut cubic = in_slow_start(&mut flow, config);
         let end = (1..200).map(|ack| ack * gap_ms).find(|&ms| {
             flow.pass(Duration::from_millis(gap_ms));
-            cubic.on_ack(&Ack { rtt: Some(rtt(ms)), cwnd_limited: false, ..flow.ack(1) });
+            deliver(&mut cubic, &Ack { rtt: Some(rtt(ms)), cwnd_limited: false, ..flow.ack(1) });
             cubic.limits().ssthresh != Limits::INFINITE
         });
         assert!(end.is_none() || cubic.limits().ssthresh == cubic.limits().cwnd);
@@ -227,7 +227,7 @@ mod tests {
             (1..20).find(|_| {
                 flow.pass(Duration::from_millis(3));
                 let rtt = Some(Duration::from_micros(100_000 + by_us));
-                cubic.on_ack(&Ack { rtt, cwnd_limited: false, snd_nxt: 2_000_000, ..flow.ack(1) });
+                deliver(&mut cubic, &Ack { rtt, cwnd_limited: false, snd_nxt: 2_000_000, ..flow.ack(1) });
                 cubic.limits().ssthresh != Limits::INFINITE
             })
         };
@@ -241,7 +241,7 @@ mod tests {
         let mut cubic = Cubic::new(&cubic::Params::default(), &CONFIG, &flow.connection);
         for _ in 0..200 {
             flow.pass(Duration::from_millis(1));
-            cubic.on_ack(&Ack { cwnd_limited: false, snd_nxt: 1_000, ..flow.ack(1) });
+            deliver(&mut cubic, &Ack { cwnd_limited: false, snd_nxt: 1_000, ..flow.ack(1) });
         }
         assert_eq!(cubic.limits().ssthresh, Limits::INFINITE);
     }

@@ -1,16 +1,16 @@
-//! Congestion controllers as state machines: events in, limits out. Exact to Linux, and fit for any transport.
+//! Congestion controllers as state machines: events in, limits out. They are exact to Linux, and usable by any transport.
 //!
 //! In reading order:
 //!
-//! 1. [`controller`]: what a transport tells a controller and what it asks of it; start here.
+//! 1. [`controller`]: the interface between a transport and a controller; start here.
 //! 2. [`params`]: controllers and their parameters by name. [`any`]: all of them behind one type.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`bbr1`]: BBR version 1, one file for each noun of its specification. [`fixed`]: no control at all.
-//! 6. [`conformance`]: the laws that every controller obeys, for yours as well.
-//! 7. [`replay`]: recorded calls of a real kernel, and whether the controllers here decide the same.
+//! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`fixed`]: no control at all.
+//! 6. [`conformance`]: the laws that every controller obeys, including yours.
+//! 7. [`replay`]: recorded calls of a real kernel, and whether these controllers make the same decisions.
 //!
-//! What is not here: no clock, no timer, no allocation, no random numbers, no floating point in a decision, no packet.
+//! The crate has no clock, no timer, no allocation, no random numbers, no floating point in a decision, and no packets.
 //! The crate needs neither `std` nor `alloc`; `tests/no_std` proves it.
 //!
 //! ```
@@ -22,7 +22,8 @@
 //!     initial_cwnd: 10,
 //!     cwnd_clamp: u32::MAX,
 //!     max_pacing_rate: Rate::MAX,
-//!     gso_max: 65_215,
+//!     gso_max: Config::GSO_MAX,
+//!     max_tcp_header: Config::MAX_TCP_HEADER,
 //!     paced: true,
 //!     hz: 1000,
 //! };

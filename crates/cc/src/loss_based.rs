@@ -1,15 +1,12 @@
-//! The window of Linux's algorithms without a rate of their own: what the core does for them, with the increase algorithm
-//! as a parameter.
+//! The window of Linux's algorithms that have no rate of their own: the core's part, with the increase algorithm as a
+//! parameter.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_input.c`, `tcp_cong.c`, `tcp_output.c`, `include/net/tcp.h`; PRR is RFC 6937
 //! as there. Deviations: docs/deviations.md#loss-based.
 //!
 //! [`LossBased`] turns the events into the calls that Linux makes to an algorithm ([`Algorithm`]), and keeps the window
-//! ([`Window`]) through recovery, timeouts, undo, idleness and marks.
-//!
-//! One order differs from Linux, which shows an ACK's RTT to the algorithm (`pkts_acked`) before recovery reacts to it. Here
-//! [`Controller::on_state`] came first, so an ACK that begins a recovery no longer ends slow start by HyStart; recovery has
-//! just done so. [`Algorithm::on_state`] waits for the RTT, so that what it resets does not count that RTT again.
+//! ([`Window`]) through recovery, timeouts, undo, idleness and marks. [`LossBased::with_algorithm`] takes
+//! your own algorithm.
 
 use crate::controller::*;
 use crate::params::{Decimal, Kind, ParameterInfo, Slot};
@@ -99,16 +96,16 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether it was the limit, so that it may grow: it was filled, or in slow start half filled (Linux:
+    /// Whether it was the limit, so that it may grow: it was filled, or half filled in slow start (Linux:
     /// `tcp_is_cwnd_limited`). `filled` is whether the sender ran into it in the last round, `max_packets_out` the most
     /// segments that were out.
     #[inline]
-    pub(crate) const fn is_limit(&self, filled: bool, max_packets_out: u32) -> bool {
+    pub const fn is_limit(&self, filled: bool, max_packets_out: u32) -> bool {
         filled || (self.in_slow_start() && self.cwnd < 2 * max_packets_out)
     }
 
     /// The window if the last reduction proved spurious (Linux: `tcp_reno_undo_cwnd`).
-    pub(crate) const fn undone(&self) -> u32 {
+    pub const fn undone(&self) -> u32 {
         if self.cwnd > self.prior_cwnd { self.cwnd } else { self.prior_cwnd }
     }
 
@@ -143,7 +140,7 @@ impl Window {
     /// Grows by one segment for each `per_segment` acknowledged (Linux: `tcp_cong_avoid_ai`).
     #[inline]
     pub fn additive_increase(&mut self, per_segment: u32, acked: u32) {
-        // Credit from when an increase was dearer is worth one segment at most.
+        // Credit from when an increase needed more is worth one segment at most.
         if self.cwnd_cnt >= per_segment {
             self.cwnd_cnt = 0;
             self.cwnd += 1;
@@ -191,8 +188,8 @@ pub struct Acked {
     pub snd_nxt: u64,
 }
 
-/// What a loss-based algorithm decides: Linux's `struct tcp_congestion_ops`, as far as these algorithms use it. Public
-/// only so that recorded kernel calls can be replayed one by one.
+/// What a loss-based algorithm decides: Linux's `struct tcp_congestion_ops`, as far as these algorithms use it.
+/// [`LossBased`] makes the calls in Linux's order; a replay of recorded kernel calls makes them one by one.
 pub trait Algorithm {
     /// `pkts_acked`: an RTT was measured.
     fn pkts_acked(&mut self, window: &mut Window, clocks: Clocks, sampled: &Sampled);
@@ -208,7 +205,7 @@ pub trait Algorithm {
     fn min_rtt_us(&self) -> Option<u32>;
 }
 
-/// The rate at which the core paces (Linux: `tcp_update_pacing_rate`), worked out only where it is needed.
+/// The rate at which the core paces (Linux: `tcp_update_pacing_rate`), computed only when it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
     /// Bytes times 10,000 % of a second, before the division by the RTT.
@@ -250,10 +247,8 @@ pub struct LossBased<A> {
     algorithm: A,
     params: CoreParams,
     state: CaState,
-    /// The state that the algorithm was last told.
-    told: CaState,
     prior_ssthresh: PriorThreshold,
-    /// A recovery runs that was not undone (Linux: `undo_marker != 0`).
+    /// A recovery is in progress that was not undone (Linux: `undo_marker != 0`).
     undo_marker: bool,
     prr_delivered: u32,
     prr_out: u32,
@@ -266,7 +261,9 @@ pub struct LossBased<A> {
 }
 
 impl<A: Algorithm> LossBased<A> {
-    pub(crate) fn with(
+    /// A connection whose handshake is done, with this algorithm and this slow-start threshold
+    /// ([`Limits::INFINITE`] for none).
+    pub fn with_algorithm(
         algorithm: A,
         ssthresh: u32,
         params: &CoreParams,
@@ -284,7 +281,6 @@ impl<A: Algorithm> LossBased<A> {
             algorithm,
             params: *params,
             state: connection.state,
-            told: connection.state,
             prior_ssthresh: PriorThreshold::default(),
             undo_marker: false,
             prr_delivered: 0,
@@ -308,6 +304,17 @@ impl<A: Algorithm> LossBased<A> {
     /// The increase algorithm.
     pub const fn algorithm(&self) -> &A {
         &self.algorithm
+    }
+
+    /// The threshold to return to if the last reduction proves spurious; `None` if it cannot be undone (Linux:
+    /// `tp->prior_ssthresh`, where that is zero).
+    pub const fn prior_ssthresh(&self) -> Option<u32> {
+        self.prior_ssthresh.get()
+    }
+
+    /// Segments delivered and sent since the last reduction began (Linux: `prr_delivered`, `prr_out`).
+    pub const fn reduction(&self) -> (u32, u32) {
+        (self.prr_delivered, self.prr_out)
     }
 
     #[cfg(test)]
@@ -344,7 +351,7 @@ impl<A: Algorithm> LossBased<A> {
             let conserved = (self.prr_delivered as i32 - self.prr_out as i32).max(newly_delivered as i32);
             room.min(conserved + may_slow_start as i32)
         };
-        // The first retransmission leaves whatever the sums say.
+        // The first retransmission leaves whatever the sums are.
         send = send.max((self.prr_out == 0) as i32);
         self.window.cwnd = (in_flight as i32 + send) as u32;
     }
@@ -360,15 +367,11 @@ impl<A: Algorithm> LossBased<A> {
         self.window.cwnd_cnt = 0;
     }
 
-    /// Linux: `tcp_enter_recovery`, and `tcp_rack_reo_timeout` in case a timer brought it here.
+    /// Linux: `tcp_enter_recovery`.
     fn enter_recovery(&mut self, change: &StateChange) {
         self.undo_marker = true;
         if change.reduce {
             self.begin_reduction();
-            if change.trigger == Trigger::Timer {
-                // No ACK follows to make room for the retransmission, so Linux counts one segment as delivered.
-                self.reduce(change.connection.in_flight, 1, false);
-            }
         }
     }
 
@@ -377,12 +380,6 @@ impl<A: Algorithm> LossBased<A> {
         if self.window.ssthresh < Limits::INFINITE && (from == CaState::Cwr || self.undo_marker) {
             self.window.cwnd = self.window.ssthresh;
         }
-    }
-
-    /// Linux: `tcp_set_ca_state`.
-    fn tell_state(&mut self, to: CaState, connection: &Connection) {
-        self.told = to;
-        self.algorithm.on_state(to, clocks(connection), self.snd_nxt);
     }
 
     /// Linux: `tcp_update_pacing_rate`.
@@ -460,10 +457,22 @@ impl<A: Algorithm> Controller for LossBased<A> {
         }
     }
 
+    #[inline]
+    fn on_rtt(&mut self, sample: &RttSample) {
+        let sampled = Sampled {
+            rtt_us: sample.rtt.as_micros() as u32,
+            snd_una: sample.snd_una,
+            snd_nxt: sample.snd_nxt,
+            pacing: self.pacing,
+        };
+        let clocks = Clocks { jiffies: sample.jiffies, now_us: sample.now.as_micros() as u32 };
+        self.algorithm.pkts_acked(&mut self.window, clocks, &sampled);
+    }
+
     /// Losses matter through the recovery state, and to PRR through [`Ack::newly_lost`].
     fn on_lost(&mut self, _: &Lost) {}
 
-    /// The transport answers marks with [`CaState::Cwr`]; what is left is that the reduction cannot be undone.
+    /// The transport answers marks with [`CaState::Cwr`]; here the reduction only becomes final.
     fn on_ce(&mut self, marks: &CeMarks) {
         if marks.segments > 0 {
             self.prior_ssthresh.forbid();
@@ -477,7 +486,8 @@ impl<A: Algorithm> Controller for LossBased<A> {
             CaState::Loss => self.enter_loss(change),
             CaState::Recovery => self.enter_recovery(change),
             CaState::Cwr => {
-                self.undo_marker = false;
+                // A tail probe's reduction leaves it alone (tcp_process_tlp_ack).
+                self.undo_marker &= !change.proven;
                 if change.reduce {
                     self.begin_reduction();
                 }
@@ -486,9 +496,12 @@ impl<A: Algorithm> Controller for LossBased<A> {
             CaState::Open | CaState::Disorder => {}
         }
         self.state = change.to;
-        // After an ACK, `on_ack` does: first comes the RTT.
-        if change.trigger == Trigger::Timer {
-            self.tell_state(change.to, &change.connection);
+        // Linux: tcp_set_ca_state.
+        self.algorithm.on_state(change.to, clocks(&change.connection), self.snd_nxt);
+        if change.to == CaState::Recovery && change.trigger == Trigger::Timer {
+            // No ACK follows to make room for the retransmission, so Linux counts one segment as delivered, even if the
+            // window was being reduced before (tcp_rack_reo_timeout).
+            self.reduce(change.connection.in_flight, 1, false);
         }
     }
 
@@ -504,25 +517,12 @@ impl<A: Algorithm> Controller for LossBased<A> {
     fn on_ack(&mut self, ack: &Ack) {
         let connection = &ack.connection;
         self.snd_nxt = ack.snd_nxt;
-        self.state = connection.state;
-        let clocks = clocks(connection);
-        if let Some(rtt) = ack.rtt {
-            let sampled = Sampled {
-                rtt_us: rtt.as_micros() as u32,
-                snd_una: ack.snd_una,
-                snd_nxt: ack.snd_nxt,
-                pacing: self.pacing,
-            };
-            self.algorithm.pkts_acked(&mut self.window, clocks, &sampled);
-        }
-        if self.told != connection.state {
-            self.tell_state(connection.state, connection);
-        }
         if in_reduction(connection.state) {
             self.reduce(connection.in_flight, ack.newly_delivered, ack.una_advanced && ack.newly_lost == 0);
         } else if ack.may_raise_cwnd && self.window.is_limit(ack.cwnd_limited, ack.max_packets_out) {
             let Ack { newly_delivered: segments, snd_una, snd_nxt, .. } = *ack;
-            self.algorithm.cong_avoid(&mut self.window, clocks, Acked { segments, snd_una, snd_nxt });
+            let acked = Acked { segments, snd_una, snd_nxt };
+            self.algorithm.cong_avoid(&mut self.window, clocks(connection), acked);
         }
         self.update_pacing(connection);
     }
@@ -680,10 +680,92 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_begins_recovery_in_cwr_makes_that_room_too() {
+        let mut flow = Flow::new();
+        let mut reno = grown(&mut flow, 20);
+        flow.connection.in_flight = 19;
+        flow.change(&mut reno, CaState::Cwr, true);
+        reno.on_ack(&Ack { una_advanced: false, ..flow.ack(1) });
+        assert_eq!((reno.limits().cwnd, reno.prr_delivered), (20, 1));
+        // The timer marks eleven lost: eight are in flight, two below the threshold.
+        flow.connection.in_flight = 8;
+        flow.change_by(&mut reno, CaState::Recovery, false, Trigger::Timer);
+        assert_eq!((reno.limits().cwnd, reno.limits().ssthresh, reno.prr_delivered), (10, 10, 2));
+    }
+
+    /// Cubic in slow start with a window of 40, and the RTT of an ACK by which HyStart would end it.
+    fn at_the_end_of_slow_start(flow: &mut Flow) -> (crate::cubic::Cubic, Ack) {
+        let mut cubic = crate::cubic::Cubic::new(&crate::cubic::Params::default(), &CONFIG, &flow.connection);
+        flow.snd_nxt = 1_000;
+        crate::testing::deliver(&mut cubic, &flow.ack(30));
+        for _ in 0..9 {
+            flow.pass(Duration::from_millis(3));
+            let ack = Ack { cwnd_limited: false, ..flow.ack(1) };
+            crate::testing::deliver(&mut cubic, &ack);
+        }
+        assert_eq!((cubic.limits().cwnd, cubic.limits().ssthresh), (40, Limits::INFINITE));
+        flow.pass(Duration::from_millis(3));
+        flow.connection.srtt = Duration::from_millis(200);
+        // A round begins, whose first eight RTTs do not count yet.
+        flow.snd_una = 2_000;
+        flow.snd_nxt = 3_000;
+        for _ in 0..8 {
+            flow.pass(Duration::from_millis(3));
+            let ack = Ack { cwnd_limited: false, ..flow.ack(1) };
+            crate::testing::deliver(&mut cubic, &ack);
+        }
+        flow.pass(Duration::from_millis(3));
+        (cubic, flow.ack(1))
+    }
+
+    #[test]
+    fn an_rtt_ends_slow_start_before_the_same_ack_begins_a_recovery() {
+        let mut flow = Flow::new();
+        let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
+        cubic.on_rtt(&ack.rtt_sample().unwrap());
+        assert_eq!(cubic.limits().ssthresh, 40, "HyStart ends slow start");
+        flow.change(&mut cubic, CaState::Recovery, true);
+        assert_eq!(cubic.prior_ssthresh(), Some(40), "to which an undo returns");
+    }
+
+    #[test]
+    fn an_undo_stays_in_slow_start_whatever_the_rtt_of_its_ack() {
+        let mut flow = Flow::new();
+        let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
+        flow.change(&mut cubic, CaState::Recovery, true);
+        // In recovery the window is at the threshold or above, where HyStart has nothing to end.
+        cubic.window.cwnd = cubic.window.ssthresh;
+        cubic.on_rtt(&ack.rtt_sample().unwrap());
+        cubic.on_undo(&Undo { connection: flow.connection });
+        flow.change(&mut cubic, CaState::Open, false);
+        cubic.on_ack(&Ack { connection: flow.connection, ..ack });
+        assert_eq!(cubic.limits().ssthresh, Limits::INFINITE);
+        assert!(cubic.limits().cwnd >= 40);
+    }
+
+    #[test]
+    fn an_ack_with_marks_that_begins_a_recovery_forbids_its_undo() {
+        let mut flow = Flow::new();
+        let mut reno = grown(&mut flow, 20);
+        let connection = flow.connection;
+        let change = StateChange {
+            connection,
+            to: CaState::Recovery,
+            reduce: true,
+            proven: true,
+            trigger: Trigger::Ack,
+        };
+        reno.on_ce(&CeMarks { segments: 1 });
+        reno.on_state(&change);
+        assert_eq!((reno.limits().ssthresh, reno.prior_ssthresh()), (10, None));
+    }
+
+    #[test]
     fn a_second_loss_in_the_same_recovery_or_after_a_mark_does_not_reduce_again() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         flow.connection.in_flight = 90;
+        reno.on_ce(&CeMarks { segments: 1 });
         flow.change(&mut reno, CaState::Cwr, true);
         assert_eq!(reno.limits().ssthresh, 50);
         flow.change(&mut reno, CaState::Recovery, false);
@@ -693,23 +775,15 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_recovery_gives_window_and_threshold_back_in_either_order_of_events() {
-        for leave_first in [false, true] {
-            let mut flow = Flow::new();
-            let mut reno = grown(&mut flow, 100);
-            flow.connection.in_flight = 90;
-            flow.change(&mut reno, CaState::Recovery, true);
-            reno.on_ack(&Ack { newly_lost: 1, ..flow.ack(1) });
-            if leave_first {
-                flow.change(&mut reno, CaState::Open, false);
-            }
-            reno.on_undo(&Undo { connection: flow.connection });
-            if !leave_first {
-                flow.change(&mut reno, CaState::Open, false);
-            }
-            assert_eq!(reno.limits().cwnd, 100);
-            assert_eq!(reno.limits().ssthresh, Limits::INFINITE);
-        }
+    fn a_spurious_recovery_gives_window_and_threshold_back() {
+        let mut flow = Flow::new();
+        let mut reno = grown(&mut flow, 100);
+        flow.connection.in_flight = 90;
+        flow.change(&mut reno, CaState::Recovery, true);
+        reno.on_ack(&Ack { newly_lost: 1, ..flow.ack(1) });
+        reno.on_undo(&Undo { connection: flow.connection });
+        flow.change(&mut reno, CaState::Open, false);
+        assert_eq!((reno.limits().cwnd, reno.limits().ssthresh), (100, Limits::INFINITE));
     }
 
     #[test]

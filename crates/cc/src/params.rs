@@ -1,8 +1,8 @@
-//! Controllers by name, and their parameters by name: what a scenario may say.
+//! Controllers and their parameters by name, for scenarios.
 //!
 //! [`CATALOGUE`] lists them all, [`Params::by_name`] gives the defaults, which are Linux's, and [`Params::set`]
 //! overrides one parameter after checking its range. Every value is turned into the controller's integer unit here,
-//! once; [`Params::get`] returns what it became.
+//! once; [`Params::get`] returns the stored value.
 
 use core::fmt;
 
@@ -46,7 +46,7 @@ impl Kind {
     pub const Q8: Kind = Kind::Fraction { numerator: 256, denominator: 1 };
 }
 
-/// What there is to know about a parameter.
+/// The description of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParameterInfo {
     /// Its name in scenarios.
@@ -67,7 +67,7 @@ pub struct ParameterInfo {
     pub kind: Kind,
 }
 
-/// What there is to know about a controller.
+/// The description of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerInfo {
     /// Its name in scenarios.
@@ -87,7 +87,7 @@ pub struct ControllerInfo {
 /// Every controller, in the order in which they should be listed.
 pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO, fixed::INFO];
 
-/// Why a parameter was refused.
+/// Why a parameter was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamError {
     /// The controller has no such parameter.
@@ -163,7 +163,7 @@ impl Params {
         }
     }
 
-    /// What there is to know about the controller.
+    /// The description of the controller.
     pub const fn info(&self) -> &'static ControllerInfo {
         match self {
             Params::Reno(_) => &reno::INFO,
@@ -179,7 +179,7 @@ impl Params {
         self.info().name
     }
 
-    /// Whether the controller works only where the host paces ([`Config::paced`](crate::Config::paced)).
+    /// Whether the controller works only if the host paces ([`Config::paced`](crate::Config::paced)).
     pub const fn needs_pacing(&self) -> bool {
         match self {
             Params::Bbr1(_) => true,
@@ -188,7 +188,7 @@ impl Params {
         }
     }
 
-    /// Sets one parameter. Nothing changes if it is refused.
+    /// Sets one parameter. Nothing changes if it is rejected.
     pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
         let parameter = self.parameter(name)?;
         let &ParameterInfo { name: field, min, max, kind, .. } = parameter;

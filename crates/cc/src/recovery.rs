@@ -1,4 +1,4 @@
-//! What Linux's core keeps of a window reduction so that it can be undone (`net/ipv4/tcp_input.c`), for every controller.
+//! The state that Linux's core keeps to undo a window reduction (`net/ipv4/tcp_input.c`), for every controller.
 
 use crate::controller::{CaState, StateChange};
 
@@ -20,7 +20,7 @@ pub(crate) const fn current_ssthresh(cwnd: u32, ssthresh: u32, state: CaState) -
 pub(crate) struct PriorThreshold(u32);
 
 impl PriorThreshold {
-    /// One that was recorded.
+    /// A recorded threshold.
     pub(crate) const fn restored(prior_ssthresh: u32) -> PriorThreshold {
         PriorThreshold(prior_ssthresh)
     }
@@ -32,10 +32,11 @@ impl PriorThreshold {
         match change.to {
             // tcp_enter_loss
             CaState::Loss if change.reduce => self.0 = current,
-            // tcp_enter_recovery: from CWR, whose cause is proven, there is no way back.
-            CaState::Recovery => self.0 = if change.reduce { current } else { 0 },
-            // Of a mark the controller hears by itself; a loss that a tail probe repaired leaves the way back open
-            // (tcp_process_tlp_ack).
+            // tcp_enter_recovery: from CWR, whose cause is proven, an undo is impossible.
+            CaState::Recovery => self.0 = if change.reduce && !change.proven { current } else { 0 },
+            // tcp_enter_cwr.
+            CaState::Cwr if change.proven => self.0 = 0,
+            // After a loss that a tail probe repaired, an undo stays possible (tcp_process_tlp_ack).
             CaState::Loss | CaState::Cwr | CaState::Open | CaState::Disorder => {}
         }
     }

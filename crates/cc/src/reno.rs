@@ -1,4 +1,4 @@
-//! Reno: double each round until loss; then one segment a round, halving on loss.
+//! Reno: doubles each round until loss; then grows one segment a round, and halves on loss.
 //!
 //! Specification: RFC 5681 section 3.1-3.2, as Linux 6.12 `net/ipv4/tcp_cong.c` implements it. Deviations:
 //! docs/deviations.md#loss-based.
@@ -7,7 +7,7 @@ use crate::controller::{CaState, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, Slot};
 
-/// Reno's parameters: those of the core, for it has none of its own.
+/// Reno's parameters: those of the core, because it has none of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Params {
     /// The core's.
@@ -22,7 +22,7 @@ impl Params {
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
     name: "reno",
-    summary: "one segment more a round, half the window on loss",
+    summary: "grows by one segment a round, halves its window on loss",
     source: "RFC 5681; Linux 6.12 net/ipv4/tcp_cong.c",
     linux_name: Some("reno"),
     answers_delay: false,
@@ -63,6 +63,6 @@ pub type Reno = LossBased<RenoIncrease>;
 impl Reno {
     /// A connection whose handshake is done.
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Reno {
-        LossBased::with(RenoIncrease, Limits::INFINITE, &params.core, config, connection)
+        LossBased::with_algorithm(RenoIncrease, Limits::INFINITE, &params.core, config, connection)
     }
 }

@@ -1,28 +1,28 @@
-//! Recorded decisions of a real kernel, and whether the controllers here decide the same.
+//! Recorded decisions of a real kernel, and whether the controllers of this crate make the same ones.
 //!
-//! A trace holds each call that a Linux kernel made to a flow's congestion control, with what the call could read and
-//! what it left behind ([`Call`]). A [`Replay`] feeds one flow's calls to the controller of this crate and compares, after
-//! every call, each field of the private state and each output. The controller starts at the recorded `init` and is never
-//! set to what the kernel has: what it holds after a million calls is its own.
+//! A recording holds each call that a Linux kernel made to a flow's congestion control, with its inputs and the state
+//! after it ([`Call`]). A [`Replay`] feeds one flow's calls to the controller of this crate and compares, after every
+//! call, each field of the private state and each output. The controller starts at the recorded `init` and is never set
+//! to the kernel's state: after a million calls, its state is still its own.
 //!
 //! In reading order:
 //!
 //! 1. [`Call`], the record; [`Ops`], the two controls that can be replayed and the layout of their private state.
-//! 2. [`Replay`], one flow step by step; [`replay_flow`], a flow as a whole. A [`Difference`] says where the two part.
-//! 3. [`Coverage`]: which branches of the controller the calls reached. Agreement says nothing about the others.
-//! 4. [`filter_step`], [`sampler_step`]: the windowed maximum and the delivery-rate sample, each call for itself.
+//! 2. [`Replay`], one flow step by step; [`replay_flow`], a flow as a whole. A [`Difference`] is where the two diverge.
+//! 3. [`Coverage`]: which branches of the controller the calls reached. Agreement proves nothing about the others.
+//! 4. [`filter_step`], [`sampler_step`]: the windowed maximum and the delivery-rate sample, for each call alone.
 //!
 //! | what | how |
 //! |---|---|
 //! | BBRv1 | [`crate::bbr1::Bbr1`] through the [`crate::Controller`] trait; private state, window, threshold, pacing rate and the threshold to undo to, all continuous. What the core does between calls (the window after a timeout, the threshold after an undo) is compared at the next call's entry |
 //! | CUBIC with HyStart | [`crate::cubic::CubicIncrease`] as [`crate::loss_based::Algorithm`]; the private state is continuous, window and threshold are taken from the record before each call, for the core (PRR, undo, idle restarts) changes them too |
 //!
-//! Three inputs are not in a record and are read off its result: the random phase in which BBR's ProbeBW starts (from
+//! Three inputs are not in a record and are inferred from its result: the random phase in which BBR's ProbeBW starts (from
 //! `cycle_idx`), how long a CUBIC flow was idle (from `epoch_start`), and that a congestion mark forbade an undo (from
 //! `prior_ssthresh`). The result then cannot contradict them; each must still be one that the controller can reach.
 //!
-//! A recorder may note the jiffies just before they tick, and the kernel look at them just after: a call that differs is made
-//! again a jiffy later ([`Replay::late`]). Calls that are missing from a record are told from differences
+//! A recorder may note the jiffies just before they tick, and the kernel read them just after: a call that differs is
+//! repeated a jiffy later ([`Replay::late`]). Calls that are missing from a record are distinguished from differences
 //! ([`Moment::Gap`]), as far as the record shows it.
 //!
 //! The kernel's constants and module parameters are taken to be the defaults of [`crate::bbr1::Params`] and

@@ -8,10 +8,19 @@ pub(crate) const CONFIG: Config = Config {
     initial_cwnd: 10,
     cwnd_clamp: u32::MAX,
     max_pacing_rate: Rate::MAX,
-    gso_max: 65_215,
+    gso_max: Config::GSO_MAX,
+    max_tcp_header: Config::MAX_TCP_HEADER,
     paced: false,
     hz: 1000,
 };
+
+/// Reports an ACK that changes nothing but its RTT.
+pub(crate) fn deliver(controller: &mut impl Controller, ack: &Ack) {
+    if let Some(sample) = ack.rtt_sample() {
+        controller.on_rtt(&sample);
+    }
+    controller.on_ack(ack);
+}
 
 /// A connection and the ACKs that it brings.
 #[derive(Clone, Copy)]
@@ -85,7 +94,7 @@ impl Flow {
         reduce: bool,
         trigger: Trigger,
     ) {
-        controller.on_state(&StateChange { connection: self.connection, to, reduce, trigger });
+        controller.on_state(&StateChange { connection: self.connection, to, reduce, proven: false, trigger });
         self.connection.state = to;
     }
 

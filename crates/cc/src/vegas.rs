@@ -1,12 +1,12 @@
-//! Vegas: keep two to four segments in the queue, as the round's RTT above the smallest ever tells.
+//! Vegas: keeps two to four segments in the queue, estimated by how far the round's RTT is above the smallest ever.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_vegas.c`, after Brakmo and Peterson, "TCP Vegas: End to End Congestion
 //! Avoidance on a Global Internet", IEEE JSAC 13(8), 1995. Deviations: docs/deviations.md#vegas.
 //!
-//! Once a round trip, with the least RTT of the round and the least of all (`baseRTT`): the window less what the path
+//! Once a round trip, with the least RTT of the round and the least of all (`baseRTT`): the window minus what the path
 //! alone would hold at this rate, `cwnd (rtt - baseRTT) / baseRTT`, is what waits in the queue. Below `alpha` the window
 //! grows by one, above `beta` it shrinks by one; in slow start, which doubles every round, `gamma` ends it. A round with
-//! fewer than three RTTs says too little, and recovery nothing: Reno takes their place.
+//! fewer than three RTTs is too little evidence, and recovery is none: there, Vegas behaves like Reno.
 
 use crate::controller::{CaState, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
@@ -66,7 +66,7 @@ const fn segments(name: &'static str, default: i32, summary: &'static str) -> Pa
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
     name: "vegas",
-    summary: "keeps a few segments in the queue, by the RTT above the smallest seen",
+    summary: "keeps a few segments in the queue, by how far the RTT is above the smallest seen",
     source: "Linux 6.12 net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995",
     linux_name: Some("vegas"),
     answers_delay: true,
@@ -112,7 +112,7 @@ impl VegasIncrease {
         }
     }
 
-    /// What was measured is stale; a round of fresh data begins (Linux: `vegas_enable`).
+    /// The measurements are stale; a round of fresh data begins (Linux: `vegas_enable`).
     fn enable(&mut self, snd_nxt: u64) {
         self.enabled = true;
         self.begin_round(snd_nxt);
@@ -191,7 +191,7 @@ impl Algorithm for VegasIncrease {
         }
     }
 
-    /// Nothing in flight carries what was known, the path's own RTT included (Linux: `tcp_vegas_cwnd_event`).
+    /// With nothing in flight, all measurements are stale, including the path's RTT (Linux: `tcp_vegas_cwnd_event`).
     fn on_transmit_start(&mut self, _: Clocks, _: u32, snd_nxt: u64) {
         self.base_rtt_us = UNKNOWN_US;
         self.enable(snd_nxt);
@@ -209,7 +209,7 @@ impl Vegas {
     /// A connection whose handshake is done.
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Vegas {
         let algorithm = VegasIncrease::new(params, connection.packets_out as u64);
-        LossBased::with(algorithm, Limits::INFINITE, &params.core, config, connection)
+        LossBased::with_algorithm(algorithm, Limits::INFINITE, &params.core, config, connection)
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::controller::{Ack, Controller, TransmitStart};
-    use crate::testing::{CONFIG, Flow};
+    use crate::testing::{CONFIG, Flow, deliver};
     use fullpipe_units::{Duration, Time};
 
     fn vegas(flow: &Flow) -> Vegas {
@@ -229,7 +229,7 @@ mod tests {
     fn round(flow: &mut Flow, vegas: &mut Vegas, rtt_us: [u64; 4]) -> u32 {
         flow.snd_nxt = flow.snd_una + 3;
         for rtt_us in rtt_us {
-            vegas.on_ack(&acked(flow, rtt_us));
+            deliver(vegas, &acked(flow, rtt_us));
         }
         vegas.limits().cwnd
     }
@@ -248,7 +248,7 @@ mod tests {
         vegas.set_ssthresh_for_test(15);
         // The first ACK is past the round that the connection began with, and alone: Reno, which counts one of twenty.
         flow.snd_nxt = 1;
-        vegas.on_ack(&acked(flow, 99_999));
+        deliver(&mut vegas, &acked(flow, 99_999));
         assert_eq!((vegas.window().cwnd, vegas.window().cwnd_cnt), (20, 1));
         vegas
     }
@@ -318,7 +318,7 @@ mod tests {
         for expected in [(20, 11), (20, 11), (21, 1)] {
             flow.snd_nxt = flow.snd_una + 20;
             let rtt = Some(Duration::from_millis(300));
-            vegas.on_ack(&Ack { rtt, ..flow.ack(10) });
+            deliver(&mut vegas, &Ack { rtt, ..flow.ack(10) });
             assert_eq!((vegas.window().cwnd, vegas.window().cwnd_cnt), expected);
         }
     }
@@ -329,11 +329,11 @@ mod tests {
         let mut vegas = steady(&mut flow);
         flow.connection.in_flight = 18;
         flow.change(&mut vegas, CaState::Recovery, true);
-        vegas.on_ack(&acked(&mut flow, 300_000));
+        deliver(&mut vegas, &acked(&mut flow, 300_000));
         assert_eq!((vegas.limits().ssthresh, vegas.algorithm().enabled), (10, false));
         flow.snd_nxt = flow.snd_una + 10;
         flow.change(&mut vegas, CaState::Open, false);
-        vegas.on_ack(&Ack { snd_nxt: flow.snd_nxt, ..acked(&mut flow, 300_000) });
+        deliver(&mut vegas, &Ack { snd_nxt: flow.snd_nxt, ..acked(&mut flow, 300_000) });
         // The RTT of the ACK that ended it is not of the new round.
         let algorithm = vegas.algorithm();
         assert_eq!((algorithm.enabled, algorithm.rtts, algorithm.round_end), (true, 0, flow.snd_nxt));
@@ -346,7 +346,7 @@ mod tests {
         let mut flow = Flow::new();
         let mut vegas = steady(&mut flow);
         flow.change(&mut vegas, CaState::Disorder, false);
-        vegas.on_ack(&flow.ack(20));
+        deliver(&mut vegas, &flow.ack(20));
         assert_eq!((vegas.window().cwnd, vegas.window().cwnd_cnt), (21, 1));
     }
 

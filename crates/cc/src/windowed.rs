@@ -4,7 +4,7 @@
 //! approximation: a sample that an exact sliding maximum would return may have been forgotten, so an exact filter gives
 //! other results than the kernel. Time is whatever counter the caller advances (BBR: rounds); it may wrap.
 
-/// A candidate: what was measured, and when.
+/// A candidate: a measured value, and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// When it was measured.

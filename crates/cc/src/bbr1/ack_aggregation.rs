@@ -1,4 +1,4 @@
-//! How much more than expected ACKs deliver at once, so that the window can bridge the silences between them.
+//! How much more than expected ACKs deliver at once, so that the window can bridge the gaps between them.
 
 use super::Params;
 use super::cycle::stamp_delta;

@@ -1,4 +1,4 @@
-//! The window: a multiple of the bandwidth-delay product, what loss recovery does to it, and its caps.
+//! The window: a multiple of the bandwidth-delay product, the effect of loss recovery, and the caps.
 
 use super::Params;
 use super::pacing::BW_SCALE;
@@ -26,14 +26,14 @@ pub(crate) const fn quantise(cwnd: u32, burst_goal: u32, probing: bool) -> u32 {
     if probing { even.wrapping_add(2) } else { even }
 }
 
-/// What loss recovery remembers.
+/// The state of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
     /// The window to return to.
     pub(crate) prior_cwnd: u32,
     /// The recovery state at the last ACK that delivered something, or at a timeout.
     pub(crate) prev_ca_state: CaState,
-    /// The first round of recovery: send what is delivered.
+    /// The first round of recovery: send as much as is delivered.
     pub(crate) packet_conservation: bool,
 }
 
@@ -45,13 +45,13 @@ pub(crate) struct Acked {
     pub(crate) in_flight: u32,
 }
 
-/// What recovery makes of the window.
+/// The effect of recovery on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recovered {
     pub(crate) cwnd: u32,
-    /// The window is what conservation says, whatever the target.
+    /// Conservation sets the window, whatever the target.
     pub(crate) conserved: bool,
-    /// Recovery began, and with it a round.
+    /// Recovery began, and a round with it.
     pub(crate) round_begins: bool,
 }
 

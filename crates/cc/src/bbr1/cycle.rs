@@ -6,7 +6,7 @@ use super::params::UNIT;
 /// Phases in a cycle (Linux: `CYCLE_LEN`).
 pub(crate) const CYCLE_LEN: u32 = 8;
 
-/// Where in the cycle the flow is.
+/// The flow's position in the cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cycle {
     /// The phase.
@@ -26,7 +26,7 @@ impl Cycle {
         }
     }
 
-    /// Begins a cycle at a random phase, but for the draining one: there is nothing to drain yet. Linux draws uniformly
+    /// Begins a cycle at a random phase except the draining one, because there is no queue to drain yet. Linux draws uniformly
     /// below seven; here `random` is reduced modulo seven, so a replay passes the recorded draw itself.
     pub(crate) fn restart(&mut self, params: &Params, random: u32, delivered_us: u64) {
         self.cycle_idx = CYCLE_LEN - 1 - random % params.cycle_rand;

@@ -1,4 +1,4 @@
-//! Is the pipe full? Three rounds without much growth say so.
+//! Detects a full pipe: three rounds without much growth.
 
 use super::Params;
 use super::params::UNIT;
@@ -10,7 +10,7 @@ pub(crate) struct FullPipe {
     pub(crate) full_bw: u32,
     /// Rounds in which it did not.
     pub(crate) full_bw_cnt: u32,
-    /// The verdict, which stays.
+    /// The verdict, which is final.
     pub(crate) full_bw_reached: bool,
 }
 

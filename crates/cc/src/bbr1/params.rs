@@ -42,7 +42,8 @@ pub struct Params {
     pub min_tso_rate_bps: u32,
     /// A burst holds the data of 1/2^shift seconds (Linux: `sk_pacing_shift`).
     pub pacing_shift: u32,
-    /// The most bytes in a burst, as BBR plans (Linux: `GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).
+    /// The most bytes in a burst, as BBR plans; zero leaves it to the host (Linux: `GSO_LEGACY_MAX_SIZE - 1 -
+    /// MAX_TCP_HEADER`).
     pub tso_goal_max_bytes: u32,
     /// Detect policers and hold their rate (Linux: the `lt_bw` code; it has no switch there).
     pub lt_bw: bool,
@@ -83,8 +84,7 @@ impl Default for Params {
             unpaced_header_bytes: 0,
             min_tso_rate_bps: 1_200_000,
             pacing_shift: 10,
-            // 65,536 - 1 - 320: MAX_TCP_HEADER is 320 where wireless meshes and tunnels are configured, as distributions do.
-            tso_goal_max_bytes: 65_215,
+            tso_goal_max_bytes: 0,
             lt_bw: true,
             lt_intvl_min_rtts: 4,
             lt_loss_thresh: 50,
@@ -198,16 +198,22 @@ const PARAMETERS: &[ParameterInfo] = &[
     count("pacing_shift", "", "a burst holds the data of 1/2^shift seconds", 10, (0, 31)),
     ParameterInfo {
         source: "Linux 6.12 include/net/tcp.h, include/linux/netdevice.h",
-        ..count("tso_goal_max_bytes", "bytes", "the largest burst, as BBR plans", 65_215, (1, i32::MAX))
+        ..count(
+            "tso_goal_max_bytes",
+            "bytes",
+            "the largest burst, as BBR plans; 0 for the host's largest packet",
+            0,
+            (0, i32::MAX),
+        )
     },
     ParameterInfo {
         kind: Kind::Switch,
         ..count("lt_bw", "", "detect policers and hold their rate", 1, (0, 1))
     },
     count("lt_intvl_min_rtts", "rounds", "least length of a policer sampling interval", 4, (1, 31)),
-    gain("lt_loss_thresh", "lost per delivered that makes an interval lossy", 50, (0, UNIT)),
-    gain("lt_bw_ratio", "two intervals agree if their rates differ by no more than this part", 32, (0, UNIT)),
-    count("lt_bw_diff", "byte/s", "or by no more than this", 500, (0, i32::MAX)),
+    gain("lt_loss_thresh", "ratio of lost to delivered from which an interval is lossy", 50, (0, UNIT)),
+    gain("lt_bw_ratio", "two intervals agree if their rates differ by at most this share", 32, (0, UNIT)),
+    count("lt_bw_diff", "byte/s", "or by at most this", 500, (0, i32::MAX)),
     count("lt_bw_max_rtts", "rounds", "how long the policed rate is held", 48, (1, 127)),
     gain("extra_acked_gain", "share of the measured ACK aggregation added to the window", 256, (0, MAX_GAIN)),
     count("extra_acked_win_rtts", "rounds", "half the window of the aggregation filter", 5, (1, 31)),

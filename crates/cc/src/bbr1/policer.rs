@@ -44,13 +44,13 @@ impl Observation {
     }
 }
 
-/// What the parent has to do.
+/// What the caller has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Nothing,
     /// A policer was found: pace at its rate.
     Found,
-    /// Its time is over: probe again.
+    /// The policer's rate has expired: probe again.
     Released,
 }
 

@@ -1,4 +1,4 @@
-//! The minimum RTT, and when to empty the queue to see it again.
+//! The minimum RTT, and when to empty the queue to measure it again.
 
 use super::Params;
 

@@ -1,4 +1,4 @@
-//! Every field of the kernel's `struct bbr`, and of its socket what BBR writes, under the kernel's names and in its units.
+//! Every field of the kernel's `struct bbr`, and the fields of its socket that BBR writes, with the kernel's names and units.
 
 use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, cwnd, pacing};
 use crate::controller::CaState;

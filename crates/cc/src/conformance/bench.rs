@@ -1,7 +1,7 @@
-//! The bench of the checks: a sender, a bottleneck and the judge of the laws that hold at every moment.
+//! The test bench: a sender, a bottleneck and the checks of the laws that hold at every moment.
 
 use super::ledger::{self, Ledger};
-use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
+use super::{Broken, Law, Ordered, Outcome, Path, at_start, broken_unless, jiffies};
 use crate::controller::*;
 use crate::delivery::{Sampler, TxState};
 use fullpipe_units::{Bytes, Duration, Time};
@@ -28,7 +28,7 @@ struct Segment {
     retransmitted: bool,
     /// Order of its last transmission.
     order: u64,
-    /// Marked lost, and the controller does not know yet.
+    /// Marked lost, and not yet reported to the controller.
     unreported: bool,
     noted: ledger::Noted,
 }
@@ -41,10 +41,18 @@ struct Delivery {
     order: u64,
 }
 
-/// The sender, the path and the judge.
+/// A reduction that may prove spurious.
+#[derive(Clone, Copy, Debug)]
+struct Reduction {
+    before: Limits,
+    /// Retransmissions since, less those that proved spurious.
+    retransmissions: u32,
+}
+
+/// The sender, the path and the checks.
 pub(super) struct Bench<'a, C> {
     path: &'a Path,
-    controller: C,
+    controller: Ordered<C>,
     sampler: Sampler,
     ledger: Ledger,
     connection: Connection,
@@ -58,7 +66,7 @@ pub(super) struct Bench<'a, C> {
     deliveries: [Delivery; WINDOW],
     first_delivery: usize,
     deliveries_len: usize,
-    /// When the link has served what it holds.
+    /// When the link has served everything it holds.
     link_free: Time,
     random: u64,
     sent: u64,
@@ -68,6 +76,8 @@ pub(super) struct Bench<'a, C> {
     last_sent: Time,
     last_progress: Time,
     backoff: u32,
+    /// The reduction that may still be undone.
+    reduction: Option<Reduction>,
     probe_rtt_since: Option<Time>,
     fingerprint: u64,
 }
@@ -77,7 +87,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         let connection = at_start(path);
         Bench {
             path,
-            controller: new(&path.config, &connection),
+            controller: Ordered::new(new(&path.config, &connection), connection.state),
             sampler: Sampler::resume(path.start, connection.delivered),
             ledger: Ledger::new(path.start, connection.delivered),
             connection,
@@ -98,6 +108,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             last_sent: path.start,
             last_progress: path.start,
             backoff: 0,
+            reduction: None,
             probe_rtt_since: None,
             fingerprint: 0,
         }
@@ -230,6 +241,9 @@ impl<'a, C: Controller> Bench<'a, C> {
         self.sent += 1;
         self.last_sent = now;
         self.connection.delivered_time = self.sampler.delivered_time();
+        if let Some(reduction) = &mut self.reduction {
+            reduction.retransmissions += retransmission as u32;
+        }
         self.controller.on_sent(&Sent {
             departure: now,
             segments: 1,
@@ -290,9 +304,6 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         self.last_progress = now;
         self.backoff = 0;
-        let newly_lost = self.mark_lost(sequence, order);
-        self.change_state(newly_lost);
-        self.report_lost(newly_lost);
         let rtt = (!segment.retransmitted).then(|| {
             let sent = (now.as_micros() as u32).wrapping_sub(segment.tx.sent_us);
             Duration::from_micros(sent as u64)
@@ -301,7 +312,17 @@ impl<'a, C: Controller> Bench<'a, C> {
             let eighth = Duration::from_nanos((self.connection.srtt.as_nanos() * 7 + rtt.as_nanos()) / 8);
             self.connection.srtt = eighth;
             self.connection.min_rtt = self.connection.min_rtt.min(rtt);
+            let (jiffies, snd_una, snd_nxt) = (self.connection.jiffies, self.una, self.nxt);
+            self.controller.on_rtt(&RttSample { now, jiffies, rtt, snd_una, snd_nxt });
         }
+        // Linux: tcp_fastretrans_alert. A retransmitted segment whose original arrives was not lost.
+        if let Some(reduction) = &mut self.reduction {
+            reduction.retransmissions -= (order < segment.order) as u32;
+        }
+        self.undo_if_spurious()?;
+        let newly_lost = self.mark_lost(sequence, order);
+        self.report_lost(newly_lost);
+        self.change_state(newly_lost);
         let sample = self.sampler.end_ack(now, 1, self.connection.min_rtt, self.connection.lost);
         let due = self.ledger.on_ack(&segment.noted, segment.retransmitted, &self.connection);
         let mark = (self.sampler.app_limited(), self.ledger.is_app_limited());
@@ -331,6 +352,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             max_packets_out: self.max_packets_out,
             may_raise_cwnd: self.una > prior_una,
         });
+        self.controller.verdict()?;
         let (limits, phase) = (self.controller.limits(), self.controller.snapshot().phase);
         let marks = limits.mark_app_limited || phase != Phase::ProbeRtt;
         broken_unless(marks, Law::ProbeRttMarksItsSamples, now, 0, 1)?;
@@ -342,7 +364,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         Ok(())
     }
 
-    /// Marks what was sent three transmissions before a delivered one, and is still out.
+    /// Marks segments that were sent three transmissions before a delivered one, and are still out.
     fn mark_lost(&mut self, delivered: u64, order: u64) -> u32 {
         let mut marked = 0;
         for sequence in self.una..self.nxt {
@@ -363,7 +385,28 @@ impl<'a, C: Controller> Bench<'a, C> {
         self.connection.lost += 1;
     }
 
-    /// Tells the controller what was marked, after it learnt of the recovery state.
+    /// Undoes the reduction if nothing is lost any more and every retransmission was spurious (Linux: `tcp_may_undo`).
+    fn undo_if_spurious(&mut self) -> Result<(), Broken> {
+        let lost =
+            (self.una..self.nxt).any(|sequence| self.segments[sequence as usize % WINDOW].fate == Fate::Lost);
+        let Some(reduction) = self.reduction.filter(|reduction| reduction.retransmissions == 0 && !lost)
+        else {
+            return Ok(());
+        };
+        self.reduction = None;
+        self.controller.on_undo(&Undo { connection: self.connection });
+        if self.connection.state != CaState::Open {
+            self.change(CaState::Open, false);
+        }
+        let (limits, now) = (self.controller.limits(), self.connection.now);
+        let estimates = self.controller.snapshot().bandwidth.is_some();
+        let (threshold, cwnd) = (reduction.before.ssthresh, reduction.before.cwnd);
+        let law = Law::UndoRestores;
+        broken_unless(limits.ssthresh >= threshold, law, now, limits.ssthresh as u64, threshold as u64)?;
+        broken_unless(limits.cwnd >= cwnd || estimates, law, now, limits.cwnd as u64, cwnd as u64)
+    }
+
+    /// Reports the marked segments.
     fn report_lost(&mut self, newly_lost: u32) {
         let mut lost = self.connection.lost - newly_lost as u64;
         let mut previous = None;
@@ -389,7 +432,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
     }
 
-    /// Enters recovery on loss and leaves it when what was out then is acknowledged.
+    /// Enters recovery on loss and leaves it when the segments that were out then are acknowledged.
     fn change_state(&mut self, newly_lost: u32) {
         let from = self.connection.state;
         if from >= CaState::Recovery && self.una >= self.high_seq {
@@ -402,8 +445,14 @@ impl<'a, C: Controller> Bench<'a, C> {
     }
 
     fn change(&mut self, to: CaState, reduce: bool) {
+        if reduce {
+            let before = self.controller.limits();
+            // A timeout is not undone here: the head's retransmission is the first news after it.
+            self.reduction = (to == CaState::Recovery).then_some(Reduction { before, retransmissions: 0 });
+        }
         let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
-        self.controller.on_state(&StateChange { connection: self.connection, to, reduce, trigger });
+        let connection = self.connection;
+        self.controller.on_state(&StateChange { connection, to, reduce, proven: false, trigger });
         self.connection.state = to;
     }
 
@@ -416,8 +465,8 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         self.high_seq = self.nxt;
         let reduce = self.connection.state != CaState::Loss || self.backoff == 0;
-        self.change(CaState::Loss, reduce);
         self.report_lost((self.connection.lost - lost_before) as u32);
+        self.change(CaState::Loss, reduce);
         self.backoff += 1;
         self.last_progress = self.connection.now;
         self.connection.departure = self.connection.now;
@@ -444,7 +493,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         law(limits.min_burst >= 1, Law::BurstIsPositive, limits.min_burst as u64, 1)?;
         let (rate, most) = (limits.pacing_rate.as_bits_per_sec(), config.max_pacing_rate.as_bits_per_sec());
         law(rate > 0 && rate <= most, Law::RateIsPositiveAndCapped, rate, most)?;
-        // What was held back arrives beside what was not, so that for once the path is faster than its rate.
+        // Segments held back arrive together with others, so that the path is briefly faster than its rate.
         if let Some(bandwidth) = snapshot.bandwidth.filter(|_| self.path.late_per_mille == 0) {
             // A sample's interval may be short by a microsecond at both ends, of an RTT at least.
             let rtt_us = self.path.rtt.as_micros().max(3);
@@ -486,7 +535,7 @@ impl<'a, C: Controller> Bench<'a, C> {
     }
 }
 
-/// What comes next on the bench.
+/// The next event on the bench.
 enum Event {
     Send(Time),
     Delivery,

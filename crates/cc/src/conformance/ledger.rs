@@ -1,12 +1,12 @@
-//! The delivery-rate sample by its definition, to hold [`crate::delivery::Sampler`] to: in full width, and written down from
-//! the specification rather than from that code.
+//! The delivery-rate sample by its definition, to test [`crate::delivery::Sampler`]: in full width, and written from the
+//! specification rather than from that code.
 //!
 //! Specification: draft-ietf-ccwg-bbr, "Delivery Rate Samples", for ACKs of one segment each.
 
 use crate::controller::{Connection, RateSample};
 use fullpipe_units::{Duration, Time};
 
-/// What is written down when a segment leaves.
+/// The values noted when a segment leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noted {
     sent: Time,
@@ -37,7 +37,7 @@ impl Ledger {
     }
 
     pub(super) fn on_sent(&mut self, now: Time, packets_out: u32, in_flight: u32, lost: u64) -> Noted {
-        // Only what is truly idle restarts the clocks: a flight that seems empty because all of it is marked lost may
+        // Only a truly idle connection restarts the clocks: a flight that seems empty because all of it is marked lost may
         // still be delivering.
         if packets_out == 0 {
             (self.first_sent, self.delivered_time) = (now, now);

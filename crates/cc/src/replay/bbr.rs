@@ -78,6 +78,7 @@ impl BbrMachine {
             cwnd_clamp: socket.snd_cwnd_clamp,
             max_pacing_rate: Rate::from_bytes_per_sec(socket.sk_max_pacing_rate),
             gso_max: socket.sk_gso_max_size,
+            max_tcp_header: socket.max_tcp_header(),
             paced: true,
             hz: self.hz,
         };
@@ -124,10 +125,10 @@ impl BbrMachine {
         let reduce = core::mem::take(&mut self.reducing);
         let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
         let connection = self.counters.connection(call, draw(call));
-        self.bbr().on_state(&StateChange { connection, to, reduce, trigger });
+        self.bbr().on_state(&StateChange { connection, to, reduce, proven: false, trigger });
     }
 
-    /// A mark shows in that there is nothing to undo to any more.
+    /// A mark shows in the record because an undo is no longer possible.
     fn take_marks(&mut self, call: &Call) -> bool {
         let marked = call.socket.prior_ssthresh == 0 && self.state().prior_ssthresh != 0;
         if marked {
@@ -146,7 +147,7 @@ impl BbrMachine {
         changed
     }
 
-    /// The sampler must be marked as our controller said, unless what was marked has been delivered since.
+    /// The sampler must be marked as our controller requested, unless the marked segments have been delivered since.
     fn check_mark(&self, call: &Call) -> Result<(), Unequal> {
         let Some((delivered, mark)) = self.marked else { return Ok(()) };
         let found = call.socket.app_limited;
@@ -189,7 +190,7 @@ impl Machine for BbrMachine {
         unequal(&[
             ("snd_ssthresh", state.snd_ssthresh as u64, socket.snd_ssthresh as u64),
             ("sk_pacing_rate", state.pacing_rate, socket.sk_pacing_rate),
-            // Our controllers take it as given once and for all.
+            // Our controllers take it as constant.
             ("sk_max_pacing_rate", self.max_pacing_rate, socket.sk_max_pacing_rate),
         ])?;
         // A timeout's window is set before set_state is called; ours follows in the call.
@@ -262,7 +263,7 @@ impl Machine for BbrMachine {
 
     fn outcome(&self, call: &Call) -> [(&'static str, u64, u64); 4] {
         let (state, after) = (self.state(), &call.after);
-        // The core raises the threshold after undo_cwnd has returned, ours within: the next call's entry tells.
+        // The core raises the threshold after undo_cwnd has returned, ours within: the next call's entry shows it.
         let undo = call.hook == Hook::Undo;
         let snd_ssthresh = if undo { call.socket.snd_ssthresh } else { state.snd_ssthresh };
         [
@@ -340,7 +341,7 @@ fn fields(state: &State) -> Fields {
     fields
 }
 
-/// The kernel's state, if our types can hold it; what is not in the private state is zero.
+/// The kernel's state, if our types can hold it; values outside the private state are zero.
 pub(super) fn state(private: &Private) -> Option<State> {
     let mut fields = BBR.iter().map(|field| field.get(private));
     let mut next = || fields.next().expect("as many as BBR has");

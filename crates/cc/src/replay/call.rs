@@ -1,7 +1,9 @@
-//! What a real kernel's congestion control was told and decided, call by call.
+//! The inputs and decisions of a real kernel's congestion control, call by call.
 //!
-//! Every number is as the kernel has it, under its name and in its unit (Linux 6.18, `include/linux/tcp.h`,
+//! Every number has the kernel's value, name and unit (Linux 6.18, `include/linux/tcp.h`,
 //! `include/net/tcp.h`, `net/ipv4/tcp_bbr.c`, `tcp_cubic.c`).
+
+use crate::controller::Config;
 
 /// A function of `struct tcp_congestion_ops`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,7 +41,7 @@ impl Hook {
         Hook::PktsAcked,
     ];
 
-    /// The name that traces use: that of the member of `struct tcp_congestion_ops`.
+    /// The name that recordings use: that of the member of `struct tcp_congestion_ops`.
     pub const fn name(self) -> &'static str {
         match self {
             Hook::Init => "init",
@@ -57,13 +59,13 @@ impl Hook {
 /// One call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Number of the socket in the trace, from zero in order of first call.
+    /// Number of the socket in the recording, from zero in order of first call.
     pub flow: u32,
-    /// When: `CLOCK_MONOTONIC`, nanoseconds.
+    /// The time: `CLOCK_MONOTONIC`, nanoseconds.
     pub ktime_ns: u64,
-    /// Which.
+    /// The function.
     pub hook: Hook,
-    /// With what. [`Hook::Main`]: ack, flag. [`Hook::CwndEvent`]: the event. [`Hook::SetState`]: the new state.
+    /// The arguments. [`Hook::Main`]: ack, flag. [`Hook::CwndEvent`]: the event. [`Hook::SetState`]: the new state.
     /// [`Hook::CongAvoid`]: ack, acked. [`Hook::PktsAcked`]: pkts_acked, in_flight, rtt_us.
     pub arguments: [i64; 3],
     /// What it returned ([`Hook::Ssthresh`], [`Hook::Undo`]); zero elsewhere.
@@ -72,7 +74,7 @@ pub struct Call {
     pub rate_sample: KernelSample,
     /// The socket before the call.
     pub socket: Socket,
-    /// What it left of the socket.
+    /// The socket after the call.
     pub after: Outcome,
     /// `icsk_ca_priv` before the call.
     pub private_before: [u64; 13],
@@ -80,7 +82,7 @@ pub struct Call {
     pub private_after: [u64; 13],
 }
 
-/// `struct rate_sample`, as far as it decides anything.
+/// `struct rate_sample`, as far as it affects decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names and meanings are those of struct rate_sample")]
 pub struct KernelSample {
@@ -100,7 +102,7 @@ pub struct KernelSample {
     pub is_ack_delayed: bool,
 }
 
-/// What congestion controls read of `struct tcp_sock` and what it is built on.
+/// What congestion controls read of `struct tcp_sock` and the structures below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names and meanings are those of struct tcp_sock and struct sock")]
 pub struct Socket {
@@ -141,6 +143,14 @@ pub struct Socket {
     /// 0 none, 1 needed, 2 by fq.
     pub sk_pacing_status: u32,
     pub sk_gso_max_size: u32,
+}
+
+impl Socket {
+    /// The recording host's `MAX_TCP_HEADER`. A device that takes an uncommon number of bytes hides it; then it is taken to
+    /// be [`Config::MAX_TCP_HEADER`].
+    pub fn max_tcp_header(&self) -> u32 {
+        Config::max_tcp_header_of(self.sk_gso_max_size).unwrap_or(Config::MAX_TCP_HEADER)
+    }
 }
 
 /// What a call may change outside the private state.

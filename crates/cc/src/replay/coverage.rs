@@ -1,4 +1,4 @@
-//! Which branches of a controller a trace reached.
+//! Which branches of a controller a recording reached.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ const MOST: usize = 96;
 pub struct Branch {
     /// Its name in tables.
     pub name: &'static str,
-    /// When a call counts for it.
+    /// When a call reaches it.
     pub summary: &'static str,
 }
 

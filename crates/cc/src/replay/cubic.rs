@@ -63,6 +63,7 @@ impl CubicMachine {
             cwnd_clamp: socket.snd_cwnd_clamp,
             max_pacing_rate: Rate::MAX,
             gso_max: socket.sk_gso_max_size,
+            max_tcp_header: socket.max_tcp_header(),
             paced: is_paced(call),
             hz: self.hz,
         };
@@ -87,8 +88,8 @@ fn window(call: &Call) -> Window {
     }
 }
 
-/// How long the flow was idle, in jiffies: `lsndtime` is not recorded, but the epoch was shifted by it, up to now. No
-/// record can say more of a shift than that it leads forwards.
+/// How long the flow was idle, in jiffies: `lsndtime` is not recorded, but the epoch was shifted by it, up to now. All
+/// that a record shows about a shift is that it is forwards.
 fn idle(call: &Call) -> u32 {
     let epoch_start = |private: &Private| CUBIC[EPOCH_START].get(private) as u32;
     let shift = epoch_start(&call.private_after).wrapping_sub(epoch_start(&call.private_before));
@@ -251,7 +252,7 @@ fn state(private: &Private, end_seq: impl Fn(u32) -> u64) -> Option<(Curve, Roun
         last_ack: next(),
         curr_rtt: next(),
     };
-    // An increase needs at least two segments, but for a state that was reset; and credit is counted down one by one.
+    // An increase needs at least two segments, except in a state that was reset; and credit is counted down one by one.
     let possible = (curve.cnt >= 2 || curve.last_cwnd == 0) && curve.ack_cnt <= MAX_SEGMENTS;
     possible.then_some((curve, round))
 }

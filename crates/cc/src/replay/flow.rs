@@ -1,4 +1,4 @@
-//! One flow of a trace, from its `init` to its end or to the first difference.
+//! One flow of a recording, from its `init` to its end or to the first difference.
 
 use core::fmt;
 
@@ -11,10 +11,10 @@ use super::tiers::{filter_step, sampler_step};
 use super::{Call, Hook};
 use crate::controller::CaState;
 
-/// Where ours and the kernel's part.
+/// Where our controller and the kernel's diverge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Position of the call in the trace.
+    /// Position of the call in the recording.
     pub call: u64,
     /// The flow.
     pub flow: u32,
@@ -24,9 +24,9 @@ pub struct Difference {
     pub moment: Moment,
     /// A field of the private state, or of the socket, under the kernel's name.
     pub field: &'static str,
-    /// What our controller has; if the record itself is wrong, what it should say.
+    /// Our controller's value; if the record itself is wrong, the value that it should have.
     pub ours: u64,
-    /// What the kernel has.
+    /// The kernel's value.
     pub kernel: u64,
 }
 
@@ -37,7 +37,7 @@ pub enum Moment {
     Gap,
     /// At the call's entry: what the core did since the call before differs.
     Before,
-    /// After the call: the call did something else here.
+    /// After the call: our controller did something else.
     After,
     /// No kernel makes such a call.
     Record,
@@ -81,7 +81,7 @@ pub struct Row {
 /// Linux: `CA_EVENT_LOSS`.
 const LOSS: i64 = 3;
 
-/// Fields of the largest private state, and of the socket what a control writes.
+/// Fields of the largest private state, and the fields of the socket that a control writes.
 pub(super) const MOST_FIELDS: usize = 39;
 pub(super) type Fields = [u64; MOST_FIELDS];
 
@@ -91,9 +91,9 @@ pub(super) trait Machine: Copy {
     fn clear(&mut self, call: &Call);
     /// `init`: keeps of the state before it what the kernel keeps.
     fn init(&mut self, call: &Call);
-    /// What ours and the kernel's socket must agree on before the call.
+    /// The values in which our socket and the kernel's must agree before the call.
     fn before(&self, call: &Call) -> Result<(), Unequal>;
-    /// The connection is not established: the core does as it likes with the window.
+    /// The connection is not established: the core may set the window freely.
     fn follow_socket(&mut self, call: &Call);
     /// Makes the call.
     fn make(&mut self, call: &Call, coverage: &mut Coverage);
@@ -111,10 +111,10 @@ pub(super) trait Machine: Copy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was seen of the flow.
+    /// No call of the flow was seen.
     New,
-    /// The handshake is not done. Linux calls a control already then, with its memory cleared: an active opener shows it
-    /// the SYN's ACK, and the SYN's timeouts.
+    /// The handshake is not done. Linux already calls a control then, with its memory cleared: an active opener calls it
+    /// for the SYN's ACK, and for the SYN's timeouts.
     Handshake,
     /// After `init`.
     Running,
@@ -188,8 +188,8 @@ impl<M: Machine> Flow<M> {
         }
     }
 
-    /// A recorder notes the jiffies before the call, and the kernel looks at them in it: they may tick in between. Makes
-    /// the call as if they had, and returns whether that is what the kernel did.
+    /// A recorder notes the jiffies before the call, and the kernel reads them in it: they may tick in between. Makes
+    /// the call as if they had, and returns whether the kernel did the same.
     fn is_made_a_jiffy_later(&mut self, ops: Ops, call: &Call, coverage: &mut Coverage) -> bool {
         let mut later = *call;
         later.socket.jiffies32 = call.socket.jiffies32.wrapping_add(1);
@@ -207,9 +207,9 @@ impl<M: Machine> Flow<M> {
         if self.stage != Stage::Running || call.hook == Hook::Init {
             return Ok(());
         }
-        // Nobody else writes it (tcp_set_ca_state).
+        // Nothing else writes it (tcp_set_ca_state).
         unequal(&[("ca_state", self.ca_state as u64, call.socket.ca_state as u64)])?;
-        // After a timeout only another one does so between two calls (tcp_enter_loss), and says so by set_state.
+        // After a timeout only another one does so between two calls (tcp_enter_loss), and it calls set_state.
         let timeout = call.hook == Hook::SetState || self.reducing;
         if let (Some(cwnd), false) = (self.cwnd, timeout)
             && self.ca_state == CaState::Loss as i64
@@ -222,7 +222,7 @@ impl<M: Machine> Flow<M> {
         let expected = match call.hook {
             // Each reduction begins with ssthresh (tcp_init_cwnd_reduction, tcp_enter_loss) ...
             Hook::SetState if !self.reducing && (to == cwr || to == recovery && !reduced) => Hook::Ssthresh,
-            // ... goes on with set_state, and nothing but the event of a timeout comes between.
+            // ... continues with set_state, and only the event of a timeout comes between.
             Hook::SetState => Hook::SetState,
             Hook::CwndEvent if to == LOSS => Hook::CwndEvent,
             _ if self.reducing => Hook::SetState,
@@ -257,7 +257,7 @@ impl<M: Machine> Flow<M> {
     }
 }
 
-/// One flow of a trace, replayed call by call.
+/// One flow of a recording, replayed call by call.
 #[derive(Clone, Copy, Debug)]
 pub struct Replay {
     ops: Ops,
@@ -275,7 +275,7 @@ enum Either {
     Cubic(Flow<CubicMachine>),
 }
 
-/// Calls a method of whichever it is.
+/// Calls a method of the variant.
 macro_rules! each {
     ($either:expr, $flow:ident => $call:expr) => {
         match $either {
@@ -300,9 +300,9 @@ impl Replay {
         Replay { ops, flow, coverage, replayed: 0, late: 0, skipped: 0 }
     }
 
-    /// Replays one call; `index` is its position in the trace. All calls must be of one flow, in order.
+    /// Replays one call; `index` is its position in the recording. All calls must be of one flow, in order.
     ///
-    /// After a difference the two have parted: calls are then counted as [`Replay::skipped`], up to the next `init` or
+    /// After a difference, calls are counted as [`Replay::skipped`], up to the next `init` or
     /// [`Replay::adopt`].
     pub fn step(&mut self, index: u64, call: &Call) -> Result<(), Difference> {
         let lost = each!(&self.flow, flow => flow.stage == Stage::Lost);
@@ -318,9 +318,8 @@ impl Replay {
         })
     }
 
-    /// Takes over what the kernel had after `call`, to go on behind a difference and look for others. What is replayed
-    /// from here on is no longer ours from the start. Returns false, and changes nothing, if no controller can be in that
-    /// state.
+    /// Adopts the kernel's state after `call`, to continue after a difference and look for others. From here on, the
+    /// state is no longer ours from the start. Returns false, and changes nothing, if no controller can be in that state.
     pub fn adopt(&mut self, call: &Call) -> bool {
         let ops = self.ops;
         each!(&mut self.flow, flow => flow.adopt(ops, call))
@@ -336,12 +335,12 @@ impl Replay {
         self.replayed
     }
 
-    /// Those of them in which the jiffies ticked: they agree if the kernel looked at the clock after the recorder did.
+    /// Those of them in which the jiffies ticked: they agree if the kernel read the clock after the recorder did.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Calls passed over after a difference.
+    /// Calls skipped after a difference.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -366,7 +365,7 @@ impl Replay {
     }
 }
 
-/// One of the tiers in which each call is checked for itself.
+/// One of the tiers in which each call is checked alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tier {
     /// Calls that had what the check needs.
@@ -391,7 +390,7 @@ impl Tier {
     }
 }
 
-/// What a flow's calls showed.
+/// The result of replaying a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowReport {
     /// The flow.
@@ -400,7 +399,7 @@ pub struct FlowReport {
     pub replayed: u64,
     /// Calls in which the jiffies ticked ([`Replay::late`]).
     pub late: u64,
-    /// Calls behind the first difference.
+    /// Calls after the first difference.
     pub skipped: u64,
     /// The first difference.
     pub difference: Option<Difference>,
@@ -412,12 +411,17 @@ pub struct FlowReport {
     pub coverage: Coverage,
 }
 
-/// Replays the calls of one flow in a trace of `ops`, up to its first difference. `hz` is the kernel's `CONFIG_HZ`.
-pub fn replay_flow(ops: Ops, hz: u32, calls: &[Call], flow: u32) -> FlowReport {
+/// Replays the calls of one flow in a recording of `ops`, up to its first difference. `calls` are those of the flow alone,
+/// in order, each with its position in the recording. `hz` is the kernel's `CONFIG_HZ`.
+pub fn replay_flow<'a>(
+    ops: Ops,
+    hz: u32,
+    flow: u32,
+    calls: impl IntoIterator<Item = (u64, &'a Call)>,
+) -> FlowReport {
     let mut replay = Replay::new(ops, hz);
     let (mut difference, mut filter, mut sampler) = (None, Tier::default(), Tier::default());
-    for (index, call) in calls.iter().enumerate().filter(|(_, call)| call.flow == flow) {
-        let index = index as u64;
+    for (index, call) in calls {
         if let Err(found) = replay.step(index, call) {
             difference.get_or_insert(found);
         }

@@ -38,7 +38,7 @@ impl Ops {
         }
     }
 
-    /// The one of this name.
+    /// The control with this name.
     pub fn by_name(name: &str) -> Option<Ops> {
         Ops::ALL.into_iter().find(|ops| ops.name() == name)
     }
@@ -51,7 +51,7 @@ impl Ops {
         }
     }
 
-    /// Whether the kernel calls this function of it.
+    /// Whether the kernel calls this function of the control.
     pub const fn has(self, hook: Hook) -> bool {
         match hook {
             Hook::Main => matches!(self, Ops::Bbr),

@@ -1,4 +1,4 @@
-//! What no kernel records. Controllers may rely on it, so that nothing they add or multiply overflows.
+//! Rejects values that no kernel records. Controllers may rely on it, so that none of their arithmetic overflows.
 
 use super::unwrapped::ca_state;
 use super::{Call, Hook, Ops, Socket};
@@ -10,7 +10,7 @@ const MAX_CREDIT: u32 = 1 << 31;
 /// Microseconds in 285 years.
 const MAX_STAMP: u64 = 1 << 53;
 
-/// A number that is not what it must be. `expected` is what the kernel's invariant or our controller says.
+/// A wrong number. `expected` is the value by the kernel's invariant or our controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unequal {
     pub(super) field: &'static str,
@@ -34,7 +34,7 @@ pub(super) const fn in_flight(socket: &Socket) -> u32 {
         .wrapping_add(socket.retrans_out)
 }
 
-/// Whether a kernel can have recorded this call of `ops`. The bound that is broken is named as ours.
+/// Whether a kernel can have recorded this call of `ops`. A violated bound is reported as our value.
 pub(super) fn check(ops: Ops, call: &Call) -> Result<(), Unequal> {
     let (socket, sample) = (&call.socket, &call.rate_sample);
     if !ops.has(call.hook) {

@@ -1,4 +1,4 @@
-//! For tests: a kernel that runs our own controllers, and records itself.
+//! For tests: a simulated kernel that runs our own controllers, and records its calls.
 
 use super::bbr::BbrMachine;
 use super::call::{Call, Hook, Outcome, Socket};
@@ -64,8 +64,8 @@ enum Either {
     Cubic(CubicMachine),
 }
 
-/// A kernel with one flow. It keeps the socket between calls as the core does; what happens to the connection is up to the
-/// test.
+/// A kernel with one flow. It keeps the socket between calls as the core does; the test decides what happens to the
+/// connection.
 pub(super) struct FakeKernel {
     pub(super) ops: Ops,
     pub(super) socket: Socket,

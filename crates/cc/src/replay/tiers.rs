@@ -51,7 +51,7 @@ pub fn filter_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
 
 /// Makes the delivery-rate sample of one ACK from the segment that the kernel chose as its basis, and compares it with
 /// the kernel's (Linux: `tcp_rate_gen` in `net/ipv4/tcp_rate.c`). Returns whether the ACK could be checked; one that
-/// came while the receiver reneged on its SACKs cannot, for [`Sampler`] knows no such receiver.
+/// came while the receiver reneged on its SACKs cannot, because [`Sampler`] knows no such receiver.
 ///
 /// A record has the basis of each sample, but not the state that each segment took along when it was sent. So this checks
 /// the arithmetic of a sample and that the application-limited mark stays while it has to. It does not check which

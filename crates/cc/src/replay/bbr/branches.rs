@@ -25,11 +25,11 @@ branches!(BbrBranch {
     ProbeRttToProbeBw "probe_rtt_to_probe_bw" "ProbeRTT ends";
     ProbeRttEndsAtRestart "probe_rtt_ends_at_restart" "ProbeRTT ends as sending restarts from idle";
     // Phases of ProbeBW.
-    UpEndsByLoss "up_ends_by_loss" "the probing phase ends, the ACK having seen loss";
-    UpEndsByFlight "up_ends_by_flight" "the probing phase ends, enough being in flight";
+    UpEndsByLoss "up_ends_by_loss" "the probing phase ends, because the ACK saw loss";
+    UpEndsByFlight "up_ends_by_flight" "the probing phase ends, because enough is in flight";
     UpWaits "up_waits" "the probing phase lasts longer than the minimum RTT";
     DownEndsByTime "down_ends_by_time" "the draining phase ends after the minimum RTT";
-    DownEndsByFlight "down_ends_by_flight" "the draining phase ends early, the queue being gone";
+    DownEndsByFlight "down_ends_by_flight" "the draining phase ends early, because the queue is gone";
     CruiseEnds "cruise_ends" "a cruising phase ends";
     // Samples and rounds.
     SampleNone "sample_none" "an ACK delivers nothing that was sampled";
@@ -39,7 +39,7 @@ branches!(BbrBranch {
     SampleTaken "sample_taken" "any other sample";
     Round "round" "a round begins";
     MaximumRises "maximum_rises" "the bandwidth rises";
-    MaximumAges "maximum_ages" "the bandwidth falls, the maximum having expired";
+    MaximumAges "maximum_ages" "the bandwidth falls, because the maximum expired";
     // Full pipe.
     PipeGrows "pipe_grows" "a round with enough growth";
     PipePlateau "pipe_plateau" "a round without it";
@@ -56,18 +56,18 @@ branches!(BbrBranch {
     PolicerInForce "policer_in_force" "an ACK under a policer's rate";
     PolicerReleased "policer_released" "its 48 rounds are over";
     // ACK aggregation.
-    EpochRestarts "epoch_restarts" "the epoch restarts, no more than expected having been delivered";
+    EpochRestarts "epoch_restarts" "the epoch restarts, because no more than expected was delivered";
     EpochFull "epoch_full" "the epoch restarts at 2^20 segments";
-    ExtraRises "extra_rises" "more than ever in the window was delivered beyond the expected";
-    ExtraRotates "extra_rotates" "the window's halves change places";
+    ExtraRises "extra_rises" "the excess over the expected delivery is the largest in the window";
+    ExtraRotates "extra_rotates" "the halves of the filter's window rotate";
     ExtraInWindow "extra_in_window" "a window includes an allowance for aggregation";
     ExtraCapped "extra_capped" "the allowance is capped at 100 ms";
     // Minimum RTT.
     FirstRtt "first_rtt" "the pacing rate starts over from the first RTT";
     MinRttFalls "min_rtt_falls" "a new minimum";
     MinRttExpires "min_rtt_expires" "the minimum is older than ten seconds";
-    MinRttRenewed "min_rtt_renewed" "an expired minimum is replaced by what is not less";
-    MinRttDelayedRefused "min_rtt_delayed_refused" "the same, refused because the ACK may be delayed";
+    MinRttRenewed "min_rtt_renewed" "an expired minimum is replaced by an RTT that is not smaller";
+    MinRttDelayedRefused "min_rtt_delayed_refused" "the same, rejected because the ACK may be delayed";
     MinRttExpiresIdle "min_rtt_expires_idle" "an expired minimum starts no ProbeRTT after idleness";
     // Recovery.
     ToOpen "to_open" "set_state Open";
@@ -78,13 +78,13 @@ branches!(BbrBranch {
     Timeout "timeout" "a timeout, with a reduction";
     TimeoutAgain "timeout_again" "a timeout without one";
     SaveLarger "save_larger" "a reduction keeps the larger window that was saved before";
-    LossesTaken "losses_taken" "losses come off the window";
+    LossesTaken "losses_taken" "losses are subtracted from the window";
     ConservationBegins "conservation_begins" "packet conservation begins";
     ConservationEndsByRound "conservation_ends_by_round" "the round's end ends it";
     ConservationEndsByExit "conservation_ends_by_exit" "recovery's end ends it";
-    WindowRestored "window_restored" "recovery's end brings back the saved window";
+    WindowRestored "window_restored" "recovery's end restores the saved window";
     Undo "undo" "a reduction is undone";
-    MarkForbidsUndo "mark_forbids_undo" "a congestion mark forbids to undo one";
+    MarkForbidsUndo "mark_forbids_undo" "a congestion mark forbids undoing one";
     // Idleness.
     TransmitStart "transmit_start" "sending restarts, not application-limited";
     IdleRestart "idle_restart" "sending restarts from idle, in Startup or Drain";
@@ -95,13 +95,13 @@ branches!(BbrBranch {
     NothingDelivered "nothing_delivered" "an ACK delivers nothing: only caps apply";
     FirstTenSegments "first_ten_segments" "an ACK among the first ten segments";
     WindowGrows "window_grows" "the window grows";
-    WindowHeld "window_held" "an ACK leaves it as it is";
-    WindowCut "window_cut" "it is cut without loss, ProbeRTT apart";
-    WindowAtFloor "window_at_floor" "four segments, ProbeRTT apart";
+    WindowHeld "window_held" "an ACK leaves it unchanged";
+    WindowCut "window_cut" "it is cut without loss, except in ProbeRTT";
+    WindowAtFloor "window_at_floor" "four segments, except in ProbeRTT";
     WindowBelowFloor "window_below_floor" "fewer than four segments";
     WindowClamped "window_clamped" "it is at snd_cwnd_clamp";
     PacingCapped "pacing_capped" "the pacing rate is at sk_max_pacing_rate";
-    PacingHeld "pacing_held" "an ACK in Startup leaves the pacing rate as it is";
+    PacingHeld "pacing_held" "an ACK in Startup leaves the pacing rate unchanged";
     SmallBursts "small_bursts" "below 1.2 Mbit/s, where a burst is one segment";
     DepartureAhead "departure_ahead" "the next departure is later than the ACK";
     SegmentSize "segment_size" "mss_cache changed";
@@ -123,7 +123,7 @@ pub(super) struct Seen {
 pub(super) fn note(call: &Call, before: &State, after: &State, seen: &Seen, coverage: &mut Coverage) {
     let mut note = |branch: BbrBranch, reached: bool| coverage.note(branch as usize, reached);
     if !seen.established && call.hook != Hook::Init {
-        // The branches of a state that nobody has set up say nothing.
+        // Before the state is initialised, its branches are meaningless.
         return note(BbrBranch::BeforeInit, true);
     }
     note(BbrBranch::SegmentSize, seen.mss_changed);

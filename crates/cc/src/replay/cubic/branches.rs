@@ -15,7 +15,7 @@ branches!(CubicBranch {
     DelayMinFalls "delay_min_falls" "a new minimum RTT";
     // HyStart.
     HystartRound "hystart_round" "a round begins";
-    HystartSmall "hystart_small" "it keeps still, the window being below 16";
+    HystartSmall "hystart_small" "it does nothing, because the window is below 16";
     HystartTrain "hystart_train" "an ACK continues the train";
     HystartGap "hystart_gap" "an ACK too late for the train";
     HystartSamples "hystart_samples" "a sample beyond the eighth of a round";
@@ -24,7 +24,7 @@ branches!(CubicBranch {
     HystartBothEnd "hystart_both_end" "both at once";
     HystartPaced "hystart_paced" "it looks at a paced flow";
     HystartUnpaced "hystart_unpaced" "it looks at an unpaced flow";
-    HystartFound "hystart_found" "slow start goes on, but its end was found before";
+    HystartFound "hystart_found" "slow start continues, but its end was found before";
     // Growth.
     NotLimited "not_limited" "the window was not the limit";
     SlowStart "slow_start" "slow start takes all that was acknowledged";
@@ -35,13 +35,13 @@ branches!(CubicBranch {
     EpochBelowOrigin "epoch_below_origin" "an epoch begins below the last maximum";
     EpochAtOrigin "epoch_at_origin" "an epoch begins at the last maximum or above";
     CurveBelow "curve_below" "before the curve's flat part";
-    CurveAbove "curve_above" "behind it";
+    CurveAbove "curve_above" "after it";
     TargetNotAbove "target_not_above" "the target is not above the window: one segment in 100 windows";
     NoMaximum "no_maximum" "no loss yet: 5 % a round";
     RenoGrows "reno_grows" "Reno's window grows";
     RenoFaster "reno_faster" "Reno would be faster, so its increase counts";
-    HalfAtMost "half_at_most" "the increase is limited to a segment for two";
-    CreditSpent "credit_spent" "credit from when an increase was dearer";
+    HalfAtMost "half_at_most" "the increase is limited to one segment for two";
+    CreditSpent "credit_spent" "credit from when an increase needed more";
     Increased "increased" "the window grows above the threshold";
     Clamped "clamped" "it is at snd_cwnd_clamp";
     // Reductions.
@@ -53,7 +53,7 @@ branches!(CubicBranch {
     ToCwr "to_cwr" "set_state CWR";
     ToRecovery "to_recovery" "set_state Recovery";
     Timeout "timeout" "set_state Loss";
-    UndoRaises "undo_raises" "an undo brings back the larger window";
+    UndoRaises "undo_raises" "an undo restores the larger window";
     UndoKeeps "undo_keeps" "an undo keeps the window";
     // Idleness.
     TransmitStart "transmit_start" "sending restarts outside an epoch, or within a jiffy";
@@ -78,7 +78,7 @@ type State = (CubicIncrease, Window);
 pub(super) fn note(call: &Call, before: State, after: State, seen: &Seen, coverage: &mut Coverage) {
     let mut note = |branch: CubicBranch, reached: bool| coverage.note(branch as usize, reached);
     if !seen.established && call.hook != Hook::Init {
-        // The branches of a state that nobody has set up say nothing.
+        // Before the state is initialised, its branches are meaningless.
         return note(CubicBranch::BeforeInit, true);
     }
     match call.hook {
@@ -138,7 +138,7 @@ fn rtt(call: &Call, before: State, after: State, seen: &Seen, note: &mut impl Fn
     note(CubicBranch::HystartGap, is.last_ack != now_us);
     let judged = !began && was.sample_cnt == is.sample_cnt;
     note(CubicBranch::HystartSamples, judged);
-    // Asking the same again changes nothing.
+    // A second call with the same arguments changes nothing.
     let pacing = Pacing::from_bytes_per_sec(call.socket.sk_pacing_rate);
     let mut again = *after.0.hystart();
     let long = is.last_ack == now_us && again.is_train_long(new.delay_min, now_us, &pacing);

@@ -1,0 +1,206 @@
+//! Checks whether a transport reports events in the order of [`controller`](crate::controller).
+
+use super::{Broken, Law};
+use crate::controller::*;
+use fullpipe_units::Time;
+
+/// A controller, and a check of the transport that drives it: of the order of an ACK's events, and of the recovery state,
+/// which has to be the one that the last change led to.
+///
+/// Two ACKs at one instant, the first without [`Controller::on_ack`], look like one here.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered<C> {
+    controller: C,
+    state: CaState,
+    /// When an ACK last undid or changed something, if its `on_ack` has not come yet.
+    changed: Option<Time>,
+    /// When an ACK last left a recovery, likewise.
+    left: Option<Time>,
+    /// The RTT of the ACK whose `on_ack` has not come yet.
+    rtt: Option<RttSample>,
+    broken: Option<Broken>,
+}
+
+/// The events that [`Broken::seen`] names, and what [`Broken::bound`] expects instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum Event {
+    Rtt = 1,
+    Ce = 2,
+    Undo = 3,
+    State = 4,
+    Ack = 5,
+}
+
+impl<C> Ordered<C> {
+    /// Drives `controller`, whose connection is in `state`.
+    pub const fn new(controller: C, state: CaState) -> Ordered<C> {
+        Ordered { controller, state, changed: None, left: None, rtt: None, broken: None }
+    }
+
+    /// The controller.
+    pub const fn controller(&self) -> &C {
+        &self.controller
+    }
+
+    /// The first event that came out of order. [`Broken::seen`] is its number and [`Broken::bound`] that of the event that
+    /// had to come before: 1 RTT, 2 marks, 3 undo, 4 change of state, 5 ACK.
+    pub const fn verdict(&self) -> Result<(), Broken> {
+        match self.broken {
+            Some(broken) => Err(broken),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn expect(&mut self, holds: bool, at: Time, seen: Event, before: Event) {
+        if !holds && self.broken.is_none() {
+            let law = Law::EventsComeInOrder;
+            self.broken = Some(Broken { law, at, seen: seen as u64, bound: before as u64 });
+        }
+    }
+
+    fn expect_state(&mut self, connection: &Connection, seen: Event) {
+        self.expect(connection.state == self.state, connection.now, seen, Event::State);
+    }
+}
+
+impl<C: Controller> Controller for Ordered<C> {
+    fn on_transmit_start(&mut self, start: &TransmitStart) {
+        self.controller.on_transmit_start(start);
+    }
+
+    fn on_window_unused(&mut self, unused: &WindowUnused) {
+        self.controller.on_window_unused(unused);
+    }
+
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent) {
+        self.controller.on_sent(sent);
+    }
+
+    fn on_rtt(&mut self, sample: &RttSample) {
+        let now = sample.now;
+        self.expect(self.changed != Some(now), now, Event::State, Event::Rtt);
+        self.expect(self.rtt.is_none(), now, Event::Rtt, Event::Ack);
+        (self.rtt, self.changed, self.left) = (Some(*sample), None, None);
+        self.controller.on_rtt(sample);
+    }
+
+    /// Without a time, so that nothing but an RTT of the same ACK orders it.
+    fn on_ce(&mut self, marks: &CeMarks) {
+        if let (Some(sample), Some(changed)) = (self.rtt, self.changed) {
+            self.expect(sample.now != changed, changed, Event::State, Event::Ce);
+        }
+        self.controller.on_ce(marks);
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        let now = undo.connection.now;
+        self.expect(self.left != Some(now), now, Event::State, Event::Undo);
+        self.expect_state(&undo.connection, Event::Undo);
+        self.changed = Some(now);
+        self.controller.on_undo(undo);
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        self.controller.on_lost(lost);
+    }
+
+    fn on_state(&mut self, change: &StateChange) {
+        let now = change.connection.now;
+        self.expect_state(&change.connection, Event::State);
+        if change.trigger == Trigger::Ack {
+            self.changed = Some(now);
+            // A tail probe's answer leaves CWR before an undo of what came before it (Linux: tcp_process_tlp_ack).
+            if self.state >= CaState::Recovery && change.to <= CaState::Disorder {
+                self.left = Some(now);
+            }
+        }
+        self.state = change.to;
+        self.controller.on_state(change);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let now = ack.connection.now;
+        self.expect(self.rtt == ack.rtt_sample(), now, Event::Ack, Event::Rtt);
+        self.expect_state(&ack.connection, Event::Ack);
+        (self.rtt, self.changed, self.left) = (None, None, None);
+        self.controller.on_ack(ack);
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        self.controller.on_mss(mss);
+    }
+
+    #[inline]
+    fn limits(&self) -> Limits {
+        self.controller.limits()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.controller.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reno::{Params, Reno};
+    use crate::testing::{CONFIG, Flow, deliver};
+
+    fn verdict(drive: impl Fn(&mut Flow, &mut Ordered<Reno>)) -> Option<(u64, u64)> {
+        let mut flow = Flow::new();
+        let reno = Reno::new(&Params::default(), &CONFIG, &flow.connection);
+        let mut ordered = Ordered::new(reno, CaState::Open);
+        flow.change(&mut ordered, CaState::Recovery, true);
+        ordered.on_ack(&Ack { rtt: None, newly_lost: 1, ..flow.ack(1) });
+        flow.pass(fullpipe_units::Duration::from_millis(1));
+        drive(&mut flow, &mut ordered);
+        ordered.verdict().err().map(|broken| (broken.seen, broken.bound))
+    }
+
+    fn undo(flow: &Flow, controller: &mut impl Controller) {
+        controller.on_undo(&Undo { connection: flow.connection });
+    }
+
+    #[test]
+    fn the_documented_order_is_accepted() {
+        let right = verdict(|flow, ordered| {
+            let ack = flow.ack(1);
+            ordered.on_rtt(&ack.rtt_sample().unwrap());
+            ordered.on_ce(&CeMarks { segments: 1 });
+            undo(flow, ordered);
+            flow.change(ordered, CaState::Open, false);
+            ordered.on_ack(&Ack { connection: flow.connection, ..ack });
+            flow.change(ordered, CaState::Loss, true);
+            deliver(ordered, &flow.ack(1));
+        });
+        assert_eq!(right, None);
+    }
+
+    #[test]
+    fn an_undo_after_the_change_of_state_is_not() {
+        let late = verdict(|flow, ordered| {
+            flow.change(ordered, CaState::Open, false);
+            undo(flow, ordered);
+        });
+        assert_eq!(late, Some((Event::State as u64, Event::Undo as u64)));
+    }
+
+    #[test]
+    fn nor_are_an_rtt_after_the_change_of_state_a_missing_rtt_and_a_state_that_nothing_led_to() {
+        let late = verdict(|flow, ordered| {
+            flow.change(ordered, CaState::Open, false);
+            deliver(ordered, &flow.ack(1));
+        });
+        assert_eq!(late, Some((Event::State as u64, Event::Rtt as u64)));
+        let missing = verdict(|flow, ordered| ordered.on_ack(&flow.ack(1)));
+        assert_eq!(missing, Some((Event::Ack as u64, Event::Rtt as u64)));
+        let unknown = verdict(|flow, ordered| {
+            flow.connection.state = CaState::Open;
+            deliver(ordered, &flow.ack(1));
+        });
+        assert_eq!(unknown, Some((Event::Ack as u64, Event::State as u64)));
+    }
+}

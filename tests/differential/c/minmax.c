@@ -1,0 +1,2 @@
+/* Linux's lib/win_minmax.c as it is. */
+#include "lib/win_minmax.c"
