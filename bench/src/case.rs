@@ -57,10 +57,15 @@ impl<'a> Case<'a> {
         if let Some(interval) = &self.interval {
             document["record"] = json!({ "interval": interval });
         }
-        resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| {
+        let mut spec = resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| {
             eprintln!("{error}");
             std::process::exit(2);
-        })
+        });
+        if self.interval.is_none() {
+            // Documents always sample, because the summary needs it; here the simulator alone is measured.
+            spec.sample_interval_ns = None;
+        }
+        spec
     }
 
     /// The spec of a run just long enough to send at least `packets` (runs are repeatable, so a trial tells).

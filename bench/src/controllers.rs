@@ -155,7 +155,8 @@ fn config() -> Config {
         initial_cwnd: 10,
         cwnd_clamp: u32::MAX,
         max_pacing_rate: Rate::MAX,
-        gso_max: 65_215,
+        gso_max: Config::GSO_MAX,
+        max_tcp_header: Config::MAX_TCP_HEADER,
         paced: true,
         hz: 1000,
     }
@@ -300,6 +301,9 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
             if SAMPLES {
                 ack.sample = sample(&mut self.sampler, &mut self.states, tick, flight);
             }
+            if let Some(sample) = ack.rtt_sample() {
+                self.controller.on_rtt(&sample);
+            }
             self.controller.on_ack(ack);
             window = black_box(self.controller.limits()).cwnd;
             sent.prior_in_flight = flight;
@@ -314,7 +318,13 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
             return;
         };
         let trigger = Trigger::Ack;
-        let open = StateChange { connection: *connection, to: CaState::Recovery, reduce: true, trigger };
+        let open = StateChange {
+            connection: *connection,
+            to: CaState::Recovery,
+            reduce: true,
+            proven: false,
+            trigger,
+        };
         self.controller.on_state(&open);
         let flight = connection.in_flight;
         self.controller.on_lost(&Lost {
@@ -326,7 +336,13 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
             app_limited: false,
         });
         let connection = Connection { state: CaState::Recovery, ..*connection };
-        self.controller.on_state(&StateChange { connection, to: CaState::Open, reduce: false, trigger });
+        self.controller.on_state(&StateChange {
+            connection,
+            to: CaState::Open,
+            reduce: false,
+            proven: false,
+            trigger,
+        });
     }
 }
 

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let run = match fullpipe_emu::run(&spec, seed) {
         Ok(run) => run,
         Err(error) => {
-            eprintln!("error: {error}\n  {}", error.mend());
+            eprintln!("error: {error}\n  {}", error.fix());
             return ExitCode::from(match error {
                 EmuError::NotPermitted { .. } | EmuError::NoTun(_) | EmuError::NoAlgorithm { .. } => {
                     NOT_PERMITTED

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     if arguments == ["doctor"] {
         for check in fullpipe_emu::doctor() {
             let mark = if check.ok { "ok" } else { "MISSING" };
-            println!("{mark:8} {}: {}  {}", check.name, check.found, check.mend);
+            println!("{mark:8} {}: {}  {}", check.name, check.found, check.fix);
         }
         return ExitCode::SUCCESS;
     }
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match fullpipe_emu::shell(&spec, command, server.as_deref()) {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {
-            eprintln!("error: {error}\n  {}", error.mend());
+            eprintln!("error: {error}\n  {}", error.fix());
             ExitCode::from(2)
         }
     }

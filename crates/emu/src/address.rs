@@ -1,4 +1,4 @@
-//! Addresses of emulated paths: blocks of 100.64.0.0/10 (RFC 6598), chosen free, nested like the shells that use them.
+//! Addresses of emulated paths: free blocks of 100.64.0.0/10 (RFC 6598), nested like the shells that use them.
 //!
 //! The outermost shell takes a /16, a shell inside it a /20 of that, and so on by four bits to a /28. So the outer ends
 //! can route to everything inside them without translating addresses.
@@ -41,6 +41,11 @@ impl Block {
         self.prefix as u8
     }
 
+    /// How many shells are around the one that this block belongs to.
+    pub(crate) fn level(self) -> u32 {
+        (self.prefix - OUTERMOST_PREFIX) / BITS_A_LEVEL
+    }
+
     fn contains(self, address: Ipv4Addr) -> bool {
         u32::from(address) & mask(self.prefix) == self.base
     }
@@ -61,7 +66,7 @@ pub(crate) fn free_block() -> Result<Block, EmuError> {
     choose(&interfaces).ok_or_else(|| EmuError::Unsupported {
         field: "shell".to_owned(),
         reason: "every block of 100.64.0.0/10 is in use, or shells are nested more than four deep".to_owned(),
-        mend: "close other shells".to_owned(),
+        fix: "close other shells".to_owned(),
     })
 }
 
@@ -104,6 +109,7 @@ mod tests {
         let lan = interface("eth0", [192, 168, 1, 5], 24);
         let first = choose(std::slice::from_ref(&lan)).unwrap();
         assert_eq!((first.outer(), first.inner()), ([100, 64, 0, 1].into(), [100, 64, 0, 2].into()));
+        assert_eq!(first.level(), 0);
         let outer_end = interface("fullpipe0", [100, 64, 0, 1], 16);
         assert_eq!(choose(&[lan, outer_end]).unwrap().outer(), Ipv4Addr::from([100, 65, 0, 1]));
     }
@@ -112,7 +118,7 @@ mod tests {
     fn a_nested_shell_takes_a_part_of_the_block_around_it() {
         let inner_end = interface("fullpipe0", [100, 64, 0, 2], 16);
         let nested = choose(std::slice::from_ref(&inner_end)).unwrap();
-        assert_eq!((nested.outer(), nested.prefix()), ([100, 64, 16, 1].into(), 20));
+        assert_eq!((nested.outer(), nested.prefix(), nested.level()), ([100, 64, 16, 1].into(), 20, 1));
         let sibling = interface("fullpipe1", [100, 64, 16, 1], 20);
         assert_eq!(choose(&[inner_end, sibling]).unwrap().outer(), Ipv4Addr::from([100, 64, 32, 1]));
         assert_eq!(choose(&[interface("fullpipe0", [100, 64, 17, 18], 28)]), None);

@@ -37,7 +37,7 @@ impl Clock {
     }
 }
 
-/// Turns the kernel's stamps, which are of CLOCK_REALTIME, into times of a run.
+/// Converts the kernel's stamps, which use CLOCK_REALTIME, into times of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampClock {
     offset_ns: i64,
@@ -45,7 +45,7 @@ pub(crate) struct StampClock {
 }
 
 impl StampClock {
-    /// Looks how far the two clocks are apart now.
+    /// Measures the offset between the two clocks.
     pub(crate) fn now() -> StampClock {
         let (offset_ns, within_ns) = realtime_offset_ns();
         StampClock { offset_ns, within_ns }
@@ -57,7 +57,7 @@ impl StampClock {
         Time::from_nanos(monotonic.saturating_sub(clock.origin_ns))
     }
 
-    /// By how much times may be off: what reading the clocks left open, and what they moved apart since.
+    /// The error of the times: the time to read the clocks, and how far they have moved apart since.
     pub(crate) fn error_ns(self) -> u64 {
         let (offset_ns, within_ns) = realtime_offset_ns();
         self.within_ns + within_ns + offset_ns.abs_diff(self.offset_ns)

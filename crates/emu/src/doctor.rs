@@ -1,4 +1,4 @@
-//! What this machine can do for the kernel world, and how to mend what is missing.
+//! What this machine can do for the kernel world, and how to fix what is missing.
 
 use std::thread;
 
@@ -21,10 +21,11 @@ pub struct Check {
     pub ok: bool,
     /// What was found.
     pub found: String,
-    /// What to do if it is not well; empty if it is.
-    pub mend: String,
+    /// What to do if it is not ok; empty if it is.
+    pub fix: String,
 }
 
+const NETWORK: &str = "network namespace";
 /// Wakes of the lateness measurement, and the time between two.
 const WAKES: u64 = 400;
 const WAKE_INTERVAL: Duration = Duration::from_micros(500);
@@ -38,24 +39,33 @@ const GOOD_RESOLUTION_NS: u64 = 1_000;
 pub fn doctor() -> Vec<Check> {
     // Before a user namespace is entered, in which the process looks as if it might do anything.
     let recorder = recorder();
-    let mut checks = vec![kernel(), cores(), tun_device(), rights(), network(), realtime_and_lateness()];
+    let rights = rights();
+    let network =
+        if rights.ok { network() } else { ill(NETWORK, "not tried: rights are missing", &*rights.fix) };
+    let mut checks = vec![kernel(), cores(), tun_device(), rights, network, realtime_and_lateness()];
     checks.extend(["bbr", "cubic", "reno"].map(algorithm));
     checks.extend([default_algorithm(), clock_resolution(), timer_frequency(), recorder]);
     checks
 }
 
 fn well(name: &str, found: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), ok: true, found: found.into(), mend: String::new() }
+    Check { name: name.to_owned(), ok: true, found: found.into(), fix: String::new() }
 }
 
-fn ill(name: &str, found: impl Into<String>, mend: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), ok: false, found: found.into(), mend: mend.into() }
+fn ill(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), ok: false, found: found.into(), fix: fix.into() }
 }
 
 fn of_result(name: &str, result: Result<String, EmuError>) -> Check {
     match result {
         Ok(found) => well(name, found),
-        Err(error) => ill(name, error.to_string(), error.mend()),
+        // Their own fix is to call the doctor.
+        Err(error @ (EmuError::System { .. } | EmuError::Stopped(_))) => ill(
+            name,
+            error.to_string(),
+            "the kernel refused something that it should allow; report this as a bug",
+        ),
+        Err(error) => ill(name, error.to_string(), error.fix()),
     }
 }
 
@@ -81,7 +91,9 @@ fn rights() -> Check {
     let before = effective_capabilities();
     let privilege = become_capable().map(|privilege| match privilege {
         Privilege::Root => "root".to_owned(),
-        Privilege::UserNamespace => format!("user namespace (own capabilities {before:#x})"),
+        Privilege::UserNamespace => {
+            format!("ordinary user in a user namespace (own capabilities {before:#x})")
+        }
     });
     of_result("rights", privilege)
 }
@@ -94,7 +106,7 @@ fn network() -> Check {
         Ok(format!("a namespace with the device {}", device.name()))
     };
     let result = thread::spawn(attempt).join().unwrap_or(Err(EmuError::Stopped("trial")));
-    of_result("network namespace", result)
+    of_result(NETWORK, result)
 }
 
 /// Tries for real-time priority, and measures how late a thread wakes with what it got.
@@ -124,8 +136,9 @@ fn realtime_and_lateness() -> Check {
         Some(error) => ill(
             name,
             format!("SCHED_FIFO refused ({error}); {late}"),
-            "run as root, or allow it: `ulimit -r 10`, or `LimitRTPRIO=10` in a systemd unit; without it, leave the \
-             machine alone while it measures",
+            "run as root, or allow it: as root, write `USER - rtprio 10` to /etc/security/limits.d/fullpipe.conf and log \
+             in again, or set `LimitRTPRIO=10` in a systemd unit; without it kernel runs work, but each is marked \
+             untrustworthy and left out of means and verdicts",
         ),
         None if lateness.p99_ns > GOOD_LATENESS.as_nanos() => ill(
             name,

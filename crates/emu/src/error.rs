@@ -1,8 +1,8 @@
-//! What can go wrong, in sentences, each with the way to mend it.
+//! Errors as sentences, each with a fix.
 
 use std::io;
 
-/// Why the kernel world cannot run. `Display` is one sentence; [`EmuError::mend`] says what to do about it.
+/// Why the kernel world cannot run. `Display` is one sentence; [`EmuError::fix`] is the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum EmuError {
     /// A right is missing.
@@ -10,7 +10,7 @@ pub enum EmuError {
     NotPermitted {
         /// What was attempted.
         attempted: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// There is no usable `/dev/net/tun`.
@@ -24,7 +24,7 @@ pub enum EmuError {
         /// What the kernel has.
         available: Vec<String>,
     },
-    /// The scenario asks for something that the kernel world cannot do.
+    /// The scenario needs something that the kernel world cannot do.
     #[error("{field}: {reason}")]
     Unsupported {
         /// Which part of the scenario.
@@ -32,7 +32,7 @@ pub enum EmuError {
         /// Why not.
         reason: String,
         /// What to do instead.
-        mend: String,
+        fix: String,
     },
     /// The path cannot be built.
     #[error("the path cannot be built: {0}")]
@@ -42,23 +42,23 @@ pub enum EmuError {
     System {
         /// What was attempted.
         attempted: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Something is missing that recording the kernel's decisions needs.
+    /// Something is missing that is needed to record the kernel's decisions.
     #[error("cannot record the kernel's decisions: {reason}")]
     NoRecorder {
-        /// What.
+        /// What is missing.
         reason: String,
         /// How to get it.
-        mend: String,
+        fix: String,
     },
-    /// A recording with gaps, which nobody can replay.
+    /// A recording with gaps, which cannot be replayed.
     #[error("the recorder lost {lost} calls and kept {kept}")]
     LostCalls {
-        /// How many found no room.
+        /// How many were lost.
         lost: u64,
-        /// How many did.
+        /// How many were kept.
         kept: usize,
     },
     /// A recording that does not fit into memory.
@@ -66,6 +66,14 @@ pub enum EmuError {
     TooManyCalls {
         /// How many it may have.
         most: usize,
+    },
+    /// The server of a shell ended before it could be reached.
+    #[error("the server {command:?} exited with code {code} before it opened a port")]
+    ServerEnded {
+        /// Its command line.
+        command: String,
+        /// Its exit code.
+        code: i32,
     },
     /// Part of the emulator stopped early.
     #[error("the {0} stopped unexpectedly")]
@@ -82,15 +90,10 @@ impl EmuError {
         }
     }
 
-    /// What to do about it, one sentence.
-    pub fn mend(&self) -> String {
+    /// The fix, one sentence.
+    pub fn fix(&self) -> String {
         match self {
-            EmuError::NotPermitted { .. } => {
-                "run as root, or allow unprivileged user namespaces: `sysctl -w kernel.unprivileged_userns_clone=1` \
-                 (Debian), `sysctl -w user.max_user_namespaces=10000`, \
-                 `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu)"
-                    .to_owned()
-            }
+            EmuError::NotPermitted { .. } => crate::namespace::how_to_permit(),
             EmuError::NoTun(source) if source.raw_os_error() == Some(libc::EACCES) => {
                 "run as root, or let everyone open the device: `chmod 666 /dev/net/tun`".to_owned()
             }
@@ -100,15 +103,18 @@ impl EmuError {
                     .to_owned()
             }
             EmuError::NoAlgorithm { name, .. } => format!(
-                "load its module as root (`modprobe tcp_{name}`), choose one that is there, or use the simulator \
+                "load its module as root (`modprobe tcp_{name}`), choose one of these, or use the simulator \
                  (--world sim)"
             ),
-            EmuError::Unsupported { mend, .. } | EmuError::NoRecorder { mend, .. } => mend.clone(),
+            EmuError::Unsupported { fix, .. } | EmuError::NoRecorder { fix, .. } => fix.clone(),
             EmuError::LostCalls { .. } => {
-                "stop what else runs on this machine, or record a slower path or fewer flows".to_owned()
+                "stop other programs on this machine, or record a slower path or fewer flows".to_owned()
             }
             EmuError::TooManyCalls { .. } => "record a shorter time, a slower path or fewer flows".to_owned(),
-            EmuError::Path(_) => "correct the path in the scenario".to_owned(),
+            EmuError::ServerEnded { .. } => {
+                "try the server by itself; it must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)".to_owned()
+            }
+            EmuError::Path(_) => "fix the path in the scenario".to_owned(),
             EmuError::System { .. } | EmuError::Stopped(_) => {
                 "`fullpipe doctor` shows what this machine can do".to_owned()
             }

@@ -3,8 +3,7 @@
 //! Frames are split into the packets that would be on a wire, each packet goes through the path on its own, and packets
 //! that leave together are merged again. Time comes from the monotonic clock; every rate, delay, drop and loss is
 //! the path's decision and depends on arrival times only, so a late wake-up delays packets but never changes a rate.
-//! How late each packet left is recorded. What becomes of the path's time while the ferry stands still is told in
-//! `path_clock.rs`.
+//! How late each packet left is recorded. `path_clock.rs` describes the path's time while the ferry is stalled.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Packet};
+use fullpipe_path::{Chain, Counts, Packet};
 use fullpipe_record::{LinkRecord, LinkSeries, LinkTotals};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
@@ -25,13 +24,13 @@ use crate::path_clock::{PathClock, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
 
-/// Above this rate a wake-up a packet would saturate the thread; the ferry then wakes at fixed intervals.
+/// Above this rate, one wake-up per packet would saturate the thread; the ferry then wakes at fixed intervals.
 const TICK_ABOVE: Rate = Rate::from_bits_per_sec(500_000_000);
 /// That interval.
 const TICK: Duration = Duration::from_micros(50);
 /// Frames read from one device before the path is looked at again.
 const READS_AT_ONCE: usize = 64;
-/// Longest wait without looking around.
+/// The longest wait.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// Which packets belong to which class of the path.
@@ -62,21 +61,23 @@ pub(crate) struct DirectionPlan<'a> {
     pub(crate) gro: Duration,
 }
 
-/// What the ferry found out about itself and its path.
+/// What the ferry recorded of itself and its path.
 #[derive(Debug)]
 pub(crate) struct FerryReport {
     /// Forward direction first.
     pub(crate) links: Vec<LinkRecord>,
+    /// What happened to the packets of the forward and of the reverse direction.
+    pub(crate) counts: [Counts; 2],
     /// How late packets left.
     pub(crate) lateness: Histogram,
-    /// Frames that the kernel did not take.
+    /// Frames that the kernel refused.
     pub(crate) failed_writes: u64,
-    /// Passes, and how often the ferry was away for longer than it meant to by [`crate::path_clock::OVERRUN`].
+    /// Passes, and how many of them began more than [`crate::path_clock::OVERRUN`] later than planned.
     pub(crate) passes: u64,
     pub(crate) overruns: u64,
-    /// How long the path's time stood still.
+    /// How long the path's time stopped.
     pub(crate) stood: Stood,
-    /// How long the ferry carried, this included.
+    /// How long the ferry carried packets, stalls included.
     pub(crate) carried: Duration,
     /// Why the thread has no real-time priority.
     pub(crate) no_realtime: Option<String>,
@@ -92,7 +93,7 @@ pub(crate) struct Ferry {
     buffer: Vec<u8>,
 }
 
-/// When the queues are looked at next.
+/// When the queues are sampled next.
 struct Sampling {
     interval: Duration,
     next: Time,
@@ -106,7 +107,10 @@ impl Ferry {
         classes: Classes,
     ) -> Result<Ferry, EmuError> {
         let (near, far) = ends;
-        let tick = (fullpipe_path::highest_rate(plans.0.elements) > TICK_ABOVE).then_some(TICK);
+        let rates = [plans.0.elements, plans.1.elements].map(fullpipe_path::highest_rate);
+        // A path back without a limit carries ACKs, and has no more packets than the other direction.
+        let fast = rates[0] > TICK_ABOVE || (rates[1] > TICK_ABOVE && rates[1] < Rate::MAX);
+        let tick = fast.then_some(TICK);
         let forward = Direction::new(&near, &far, plans.0, classes)?;
         let reverse = Direction::new(&far, &near, plans.1, classes)?;
         let buffer = vec![0; VNET_BYTES + MAX_FRAME_BYTES];
@@ -149,6 +153,7 @@ impl Ferry {
         lateness.merge(&self.reverse.lateness);
         let now = self.clock.now();
         Ok(FerryReport {
+            counts: [self.forward.chain.counts(), self.reverse.chain.counts()],
             lateness,
             failed_writes: self.forward.failed_writes + self.reverse.failed_writes,
             passes,
@@ -160,10 +165,10 @@ impl Ferry {
         })
     }
 
-    /// Releases what is due and fetches what has come; returns whether more is waiting.
+    /// Releases packets that are due and reads frames that have arrived; returns whether more are waiting.
     fn pass(&mut self) -> io::Result<bool> {
         if self.clock.has_stood() {
-            // Before anything is released: what that is answered with did not gather.
+            // Before anything is released: responses to released packets did not gather during the stall.
             while self.fetch()? {}
             self.clock.gathered(self.forward.settle().max(self.reverse.settle()));
         }
@@ -176,7 +181,7 @@ impl Ferry {
         Ok(more)
     }
 
-    /// Fetches what has come both ways; returns whether more is waiting.
+    /// Reads frames that have arrived at both ends; returns whether more are waiting.
     fn fetch(&mut self) -> io::Result<bool> {
         let more_forward = self.forward.fetch(&self.clock, &mut self.buffer)?;
         let more_reverse = self.reverse.fetch(&self.clock, &mut self.buffer)?;
@@ -189,7 +194,7 @@ impl Ferry {
         release.min(sample).min(end).min(self.clock.now() + IDLE)
     }
 
-    /// Waits until `planned` or until a packet comes; returns whether to go on.
+    /// Waits until `planned` or until a packet arrives; returns whether to continue.
     fn wait(&mut self, planned: Time, stop: &OwnedFd) -> Result<bool, EmuError> {
         let now = self.clock.now();
         // poll ignores negative descriptors: packets do not end the wait for a tick.
@@ -218,7 +223,7 @@ impl Ferry {
         if now < sampling.next {
             return;
         }
-        // Missed samples are left out, not made up.
+        // Missed samples are left out.
         while sampling.next <= now {
             sampling.next += sampling.interval;
         }
@@ -235,15 +240,15 @@ struct Direction {
     chain: Chain<Unit>,
     classes: Classes,
     gro: Duration,
-    /// Frames in the making, one a class.
+    /// Frames that are being merged, one per class.
     batches: Vec<Batch>,
-    /// Classes with something in their batch.
+    /// Classes whose batch is not empty.
     open: Vec<u32>,
     links: Vec<LinkRecord>,
     lateness: Histogram,
     failed_writes: u64,
     slowest: Rate,
-    /// Bytes fetched since [`Direction::settle`].
+    /// Bytes read since the last [`Direction::settle`].
     fetched: Bytes,
 }
 
@@ -367,7 +372,7 @@ impl Direction {
         Ok(true)
     }
 
-    /// How long what was fetched since the last call keeps the slowest link busy.
+    /// How long the packets read since the last call keep the slowest link busy.
     fn settle(&mut self) -> Duration {
         self.slowest.time_for(std::mem::replace(&mut self.fetched, Bytes::ZERO))
     }
@@ -390,7 +395,7 @@ fn lowest_rate(elements: &[ElementConfig]) -> Rate {
             rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::min)
         }
         ElementConfig::Cellular { rates_bps, .. } => rates_bps.first().copied().unwrap_or(Rate::MAX),
-        // The mean of a trace, as its moments are too short for a burst to fall into the slowest.
+        // The mean of a trace: its slow periods are too short to contain a burst.
         other => fullpipe_path::highest_rate(std::slice::from_ref(other)),
     };
     elements.iter().map(lowest).min().unwrap_or(Rate::MAX)

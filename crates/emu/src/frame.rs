@@ -61,7 +61,7 @@ pub(crate) struct TcpFrame {
 }
 
 impl Frame {
-    /// Reads a frame. `None` if it is too short to be anything.
+    /// Reads a frame. `None` if it is too short.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Frame> {
         let ip = bytes.get(VNET_BYTES..).filter(|ip| !ip.is_empty())?;
         let (tcp, ports) = match Ipv4::parse(ip) {
@@ -201,7 +201,7 @@ impl Unit {
         flags
     }
 
-    /// Whether the headers of both say the same, but for sequence number, flags, lengths, checksums and the
+    /// Whether the headers of both are equal, except for sequence number, flags, lengths, checksums and the
     /// identification (which means nothing on a packet that must not be fragmented).
     pub(crate) fn same_headers(&self, other: &Unit) -> bool {
         if Rc::ptr_eq(&self.frame, &other.frame) {

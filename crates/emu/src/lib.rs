@@ -2,7 +2,7 @@
 //!
 //! [`run()`] takes a resolved scenario and gives the record of one run. Two network namespaces are the end hosts; the
 //! packets between them pass a TUN device on either side, and a ferry carries each through the very path elements that
-//! the simulator uses, driven by the monotonic clock. [`shell()`] puts any command behind such a path, [`doctor()`] says
+//! the simulator uses, driven by the monotonic clock. [`shell()`] runs any command behind such a path, [`doctor()`] reports
 //! what this machine can do.
 //!
 //! In reading order:
@@ -13,15 +13,15 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again.
 //! * `ferry`: carries packets from one device through the path to the other and records how late it was.
 //! * [`host`]: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
-//! * [`tcp_info`]: what a kernel socket tells about itself.
-//! * [`probe`](mod@probe): holds the emulator to what was asked of it, by numbered and stamped datagrams.
-//! * [`tap`]: records what the kernel's congestion control is told and decides, call by call.
+//! * [`tcp_info`]: what a kernel socket reports about itself.
+//! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
+//! * [`tap`]: records the inputs and decisions of the kernel's congestion control, call by call.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * `histogram` and `rates`: arithmetic.
 //! * [`clock`]: the only clock of the workspace. `sys`: thin wrappers around system calls.
 //!
 //! Nothing is left behind, however the process ends: namespaces have no names and belong to threads, devices belong to
-//! descriptors, and nothing is written to disk but the compiled recorder, in the user's cache.
+//! descriptors, and nothing is written to disk except the compiled recorder, in the user's cache.
 #![cfg(target_os = "linux")]
 
 mod address;

@@ -1,6 +1,6 @@
 //! Puts packets that leave together back into one frame, as a network card with receive offload (GRO) would.
 //!
-//! The rules are those of `tcp_gro_receive()` in Linux: same headers, sequence without a gap, full segments but for the
+//! The rules are those of `tcp_gro_receive()` in Linux: same headers, sequence without a gap, full segments except for the
 //! last, nothing after FIN or PSH; a bare ACK, SYN, RST or URG is never merged.
 
 use std::io::IoSlice;
@@ -12,7 +12,7 @@ use crate::frame::{Header, MAX_FRAME_BYTES, Unit, flag};
 /// Packets in at most this many pieces, so that one `writev` suffices.
 const MAX_UNITS: usize = 256;
 
-/// A frame in the making.
+/// A frame that is being merged.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     units: Vec<Unit>,

@@ -1,12 +1,12 @@
 //! The time of the path.
 //!
-//! A machine can stand still: the host of a virtual one runs something else for some milliseconds. The TCP of the end hosts
-//! stands still with it. Would the path's time go on, its queue would drain with nobody there to fill it, and all that was
-//! due meanwhile would leave at once. So the path's time stops for as long as the ferry was away, and what is on the path
-//! arrives later by that: to TCP it looks like a round trip that took a little longer.
+//! A virtual machine can stall: its host runs something else for some milliseconds. The TCP of the end hosts stalls with
+//! it. If the path's time continued, its queue would drain while nobody fills it, and all packets that became due would
+//! leave at once. So the path's time stops for as long as the ferry was away. Packets on the path arrive later by that time.
+//! To TCP, the round trip took a little longer.
 //!
-//! Where the end hosts went on while the ferry alone was away, what they sent meanwhile waits for it, and reaches the path
-//! in one burst. The ferry measures that burst.
+//! If only the ferry was away and the end hosts kept running, the packets that they sent wait for the ferry and reach the
+//! path in one burst. The ferry measures that burst.
 
 use std::cell::Cell;
 
@@ -14,28 +14,28 @@ use fullpipe_units::{Duration, Time};
 
 use crate::clock::Clock;
 
-/// Being away for so long, or less, is lateness and nothing else.
+/// A shorter absence of the ferry counts as lateness; the path's time does not stop.
 pub(crate) const OVERRUN: Duration = Duration::from_millis(1);
 
-/// What the path's time does while the ferry stands still.
+/// What the path's time does while the ferry is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standstill {
-    /// It stops: for end hosts that stand still as well.
+    /// It stops: for end hosts that stall as well.
     Stops,
-    /// It goes on: for those who compare the path with a clock.
+    /// It continues: for a comparison of the path with a clock.
     GoesOn,
 }
 
-/// How long the path's time stood still.
+/// How long the path's time stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stood {
     pub(crate) total: Duration,
     pub(crate) longest: Duration,
-    /// The longest burst that had gathered meanwhile, in time on the slowest link; at most as long as the standstill.
+    /// The longest burst that gathered during a stall, as its time on the slowest link; at most as long as the stall.
     pub(crate) burst: Duration,
 }
 
-/// The path's clock, of the ferry's thread alone.
+/// The path's clock, used by the ferry's thread only.
 #[derive(Debug)]
 pub(crate) struct PathClock {
     clock: Clock,
@@ -44,7 +44,7 @@ pub(crate) struct PathClock {
     back_by: Cell<Time>,
     stood: Cell<Stood>,
     overruns: Cell<u64>,
-    /// Standing still since [`PathClock::gathered`] was last called.
+    /// Duration of stalls since [`PathClock::gathered`] was last called.
     unsettled: Cell<Duration>,
 }
 
@@ -81,7 +81,7 @@ impl PathClock {
         Time::from_nanos(now.as_nanos().saturating_sub(stood.total.as_nanos()))
     }
 
-    /// The ferry means to look again at `time` of the path, or earlier.
+    /// The ferry plans to look again at `time` of the path, or earlier.
     pub(crate) fn back_by(&self, time: Time) {
         self.back_by.set(time.saturating_add(self.stood.get().total));
     }
@@ -91,12 +91,12 @@ impl PathClock {
         self.clock.sleep_until(time.saturating_add(self.stood.get().total));
     }
 
-    /// Whether there was a standstill since [`PathClock::gathered`] was last called.
+    /// Whether there was a stall since [`PathClock::gathered`] was last called.
     pub(crate) fn has_stood(&self) -> bool {
         self.unsettled.get() > Duration::ZERO
     }
 
-    /// Everything that waited has been fetched; `fetched` is how long the slowest link is busy with it.
+    /// Everything that waited has been read; `fetched` is how long it keeps the slowest link busy.
     pub(crate) fn gathered(&self, fetched: Duration) {
         let away = self.unsettled.take();
         let mut stood = self.stood.get();
@@ -108,7 +108,7 @@ impl PathClock {
         self.stood.get()
     }
 
-    /// How often the ferry was away for longer than [`OVERRUN`].
+    /// How often the ferry was away for longer than planned by more than [`OVERRUN`].
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns.get()
     }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(clock.look(at(35)), at(10));
         assert_eq!(clock.stood(), Stood { total: ms(25), longest: ms(20), burst: Duration::ZERO });
         assert_eq!(clock.overruns(), 2);
-        // Sleeping as long as was meant is not standing still.
+        // Sleeping as long as planned is not a stall.
         clock.back_by(at(60));
         assert_eq!(clock.look(at(85)), at(60));
         assert_eq!(clock.overruns(), 2);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_early_is_not_away() {
+    fn an_early_wake_up_is_not_a_stall() {
         let clock = clock(Standstill::Stops);
         clock.back_by(at(100));
         assert_eq!(clock.look(at(3)), at(3));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_what_was_fetched_after_standing_still_and_no_more_than_that() {
+    fn a_burst_is_no_longer_than_the_stall_before_it() {
         let clock = clock(Standstill::Stops);
         clock.gathered(ms(50));
         assert_eq!(clock.stood().burst, Duration::ZERO);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn against_a_clock_it_goes_on() {
+    fn in_a_comparison_with_a_clock_time_continues() {
         let clock = clock(Standstill::GoesOn);
         assert_eq!(clock.look(at(20)), at(20));
         clock.gathered(ms(50));

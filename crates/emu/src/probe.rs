@@ -1,12 +1,12 @@
-//! Holds the emulator to what was asked of it, measured from outside.
+//! Checks the accuracy of the emulator by measurements from outside.
 //!
 //! [`probe`] puts a sender without congestion control and a receiver at the ends of the very path that runs use, with the
 //! same threads, namespaces, devices and ferry. Every datagram is numbered, and stamped at both ends: by the sender with
-//! CLOCK_MONOTONIC right before its system call, by the receiving kernel where it enters the network stack. What should have
-//! happened follows from the sender's stamps and the numbers that were asked for. Of the ferry's own record nothing is used;
-//! it is handed on for comparison.
+//! CLOCK_MONOTONIC right before its system call, by the receiving kernel where it enters the network stack. The expected
+//! result is computed from the sender's stamps and the requested numbers. The ferry's own record is not used, only returned
+//! for comparison.
 //!
-//! Reading order: `sender`, `receiver`, `expected`, `statistics`. Whether what was measured is good enough is not said here.
+//! Reading order: `sender`, `receiver`, `expected`, `statistics`. The caller decides which deviations it tolerates.
 
 mod expected;
 mod receiver;
@@ -31,26 +31,26 @@ use receiver::{Arrival, Received};
 use sender::Sent;
 pub use statistics::{Decisions, Share, Spread};
 
-/// A rate over time has a value about this often.
+/// The interval between values of a rate over time, about.
 const PIECE: Duration = Duration::from_millis(100);
-/// The sending host looks this often whether the ferry is still there.
+/// How often the sending host checks that the ferry is still running.
 const LOOK_AROUND: Duration = Duration::from_millis(50);
-/// The most datagrams: what is noted of each stays in memory.
+/// The maximum number of datagrams; a record of each stays in memory.
 const MAX_DATAGRAMS: u64 = 20_000_000;
 
-/// What is sent, and what was asked of the path: said again, apart from the path's own description, so that a path that is
-/// not as asked is found out.
+/// What is sent, and the requested path. The request is repeated here, apart from the path's own description, so that a
+/// path that differs from the request is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// Length of each IP packet.
     pub datagram_bytes: u32,
-    /// What is sent, in bits a second of IP packets.
+    /// The rate of sending, in bits per second of IP packets.
     pub offered_bps: u64,
-    /// For how long.
+    /// The duration of sending.
     pub sending_ns: Duration,
-    /// The rate that the path should have.
+    /// The requested rate of the path.
     pub rate_bps: u64,
-    /// The one-way delay that it should have.
+    /// The requested one-way delay.
     pub delay_ns: Duration,
 }
 
@@ -59,72 +59,72 @@ pub struct Probe {
 pub struct Measured {
     /// Datagrams that were sent.
     pub sent: u64,
-    /// Bits a second that were sent in fact.
+    /// Bits per second that were actually sent.
     pub sent_bps: Option<f64>,
     /// Datagrams that arrived, each counted once.
     pub received: u64,
-    /// Datagrams that arrived once more.
+    /// Datagrams that arrived again.
     pub duplicated: u64,
-    /// Datagrams that arrived behind one that was sent later.
+    /// Datagrams that arrived after one that was sent later.
     pub reordered: u64,
-    /// Datagrams whose length, number or stamp is not what was sent.
+    /// Datagrams whose length, number or stamp differs from the one sent.
     pub damaged: u64,
-    /// How much later datagrams arrived than a link of the rate and delay asked for would have them, given when they were
-    /// sent.
+    /// How much later datagrams arrived than over a link of the requested rate and delay, computed from the times at which
+    /// they were sent.
     pub late: Option<Spread>,
-    /// By how much that may be off, nanoseconds.
+    /// The error of that, nanoseconds.
     pub stamp_error_ns: u64,
-    /// Which datagrams did not arrive, against what the path model says of the sender's stamps.
+    /// Which datagrams did not arrive, compared with the decisions of the path model for the sender's stamps.
     pub decisions: Decisions,
-    /// Random losses out of what the queue let in.
+    /// Random losses among the datagrams that the queue accepted.
     pub lost: Option<Share>,
-    /// Bits a second that arrived, from the first to the last datagram.
+    /// Bits per second that arrived, from the first to the last datagram.
     pub received_bps: Option<f64>,
-    /// Bits a second that should have: less than the rate asked for where the sender left the link idle.
+    /// Bits per second expected: less than the requested rate if the sender left the link idle.
     pub expected_bps: Option<f64>,
-    /// (nanoseconds since the start, bits a second until then).
+    /// (nanoseconds since the start, bits per second until then).
     pub received_over_time: Vec<(u64, f64)>,
-    /// From the first datagram on that the queue dropped.
+    /// From the first datagram that the queue dropped.
     pub full: Option<WhenFull>,
-    /// What was lost outside of the path.
+    /// Losses outside the path.
     pub outside: Outside,
-    /// A run is untrustworthy by its own record if 1 % of packets are later than this at least, nanoseconds.
+    /// A run is untrustworthy by its own record if 1 % of packets are later than this, nanoseconds.
     pub lateness_limit_ns: u64,
-    /// What the ferry says of itself: 99 % of packets left no later than this, nanoseconds.
+    /// The ferry's own record: 99 % of packets left no later than this, nanoseconds.
     pub own_p99_ns: u64,
-    /// The most that it says, nanoseconds.
+    /// The maximum in the ferry's own record, nanoseconds.
     pub own_max_ns: u64,
     /// Why a run like this would be marked untrustworthy.
     pub own_doubts: Vec<String>,
 }
 
-/// What holds while the queue is full.
+/// Measures while the queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WhenFull {
     /// Number of the first datagram that was dropped.
     pub first: u64,
-    /// Bits a second that were sent from then on.
+    /// Bits per second that were sent from then on.
     pub sent_bps: Option<f64>,
-    /// Datagrams dropped of those sent from then on.
+    /// Datagrams dropped among those sent from then on.
     pub dropped: u64,
-    /// Datagrams that should have been dropped of them.
+    /// Drops expected among them.
     pub expected: u64,
     /// Datagrams sent from then on.
     pub sent: u64,
-    /// Time in the queue and on the wire of those that arrived: measured delay less the delay asked for.
+    /// Time in the queue and on the wire of those that arrived: the measured delay minus the requested delay.
     pub queueing: Option<Spread>,
-    /// The same of those that should have arrived: shorter than the buffer where the sender paused and the queue shrank.
+    /// The same for those that were expected to arrive: shorter than the buffer if the sender paused and the queue shrank.
     pub expected_queueing: Option<Spread>,
 }
 
-/// Datagrams that the path never had, or never gave back to the receiver: the machine's limits, not the emulator's errors.
+/// Datagrams that were lost before or after the path: limits of the machine, not errors of the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outside {
-    /// The sending kernel did not take them.
+    /// The sending kernel refused them.
     pub refused: u64,
-    /// The kernel dropped them before the ferry fetched them.
+    /// The kernel dropped them before the ferry read them.
     pub before: u64,
-    /// The kernel did not take them from the ferry.
+    /// The kernel refused them from the ferry.
     pub after: u64,
     /// The receiver's socket had no room for them.
     pub receiver: u64,
@@ -139,14 +139,14 @@ pub struct Trip {
     pub sent_ns: u64,
     /// When it arrived.
     pub received_ns: Option<u64>,
-    /// When it should have; `None` if the queue dropped it.
+    /// When it was expected; `None` if the queue dropped it.
     pub due_ns: Option<u64>,
-    /// Whether it should have arrived at all.
+    /// Whether it was expected to arrive at all.
     pub expected: bool,
 }
 
-/// Sends over the forward path of `spec` and measures; also every datagram by itself. `seed` drives the path's random
-/// elements. Takes the scenario's duration, which must leave what is sent the time to arrive.
+/// Sends over the forward path of `spec` and returns the measures, and a record of every datagram. `seed` drives the path's
+/// random elements. Takes the scenario's duration, which must be long enough for all datagrams to arrive.
 ///
 /// Call it in a process of its own that has only one thread, as [`crate::run()`].
 pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Trip>), EmuError> {
@@ -175,8 +175,8 @@ pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Tri
 
 fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
     let unsupported = |field: &str, reason: String| {
-        let mend = "choose another".to_owned();
-        Err(EmuError::Unsupported { field: format!("probe.{field}"), reason, mend })
+        let fix = "choose another".to_owned();
+        Err(EmuError::Unsupported { field: format!("probe.{field}"), reason, fix })
     };
     let least = sender::HEADER_BYTES + HEAD_BYTES as u32;
     if !(least..=spec.mtu_bytes).contains(&probe.datagram_bytes) {
@@ -193,7 +193,7 @@ fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
     Ok(())
 }
 
-/// What is under way arrives only while the sending host is there.
+/// Packets on the path arrive only while the sending host exists.
 fn stay_until(end: Time, clock: Clock, abort: &AtomicBool) {
     while clock.now() < end && !abort.load(Ordering::Relaxed) {
         clock.sleep_until(end.min(clock.now() + LOOK_AROUND));
@@ -251,7 +251,7 @@ fn evaluate(
     Ok((measured, trips))
 }
 
-/// How datagrams came, apart from when.
+/// How datagrams arrived, apart from when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Order {
     duplicated: u64,
@@ -259,7 +259,7 @@ struct Order {
     damaged: u64,
 }
 
-/// Puts both ends together.
+/// Matches the records of both ends.
 fn compare(probe: &Probe, sent_ns: &[u64], received: &Received, fates: &[Fate]) -> (Order, Vec<Trip>) {
     let mut order = Order::default();
     let mut received_ns: Vec<Option<u64>> = vec![None; sent_ns.len()];
@@ -278,8 +278,8 @@ fn compare(probe: &Probe, sent_ns: &[u64], received: &Received, fates: &[Fate]) 
             received_ns[number] = Some(arrival.at_ns);
         }
     }
-    // On the link were those that arrived, and those that were lost behind it. Which ones a queue dropped is taken from what
-    // arrived, so that one different decision does not move all times behind it.
+    // The link carried the datagrams that arrived and those that were lost behind it. Drops of the queue are taken from the
+    // arrivals, so that one different decision does not move all later times.
     let on_link: Vec<bool> = received_ns
         .iter()
         .zip(fates)
@@ -297,7 +297,7 @@ fn compare(probe: &Probe, sent_ns: &[u64], received: &Received, fates: &[Fate]) 
     (order, trips.collect())
 }
 
-/// The trips of a perfect emulator: decisions of the path model, and every datagram on time.
+/// The trips through a perfect emulator: decisions of the path model, and every datagram on time.
 fn expected_trips(probe: &Probe, sent_ns: &[u64], fates: &[Fate]) -> Vec<Trip> {
     let perfect = |(number, fate): (usize, &Fate)| {
         (*fate == Fate::Arrives).then_some(Arrival {
@@ -384,6 +384,7 @@ mod tests {
             hosts: [host(), host()],
             ferried: FerryReport {
                 links: vec![],
+                counts: Default::default(),
                 lateness: Histogram::default(),
                 failed_writes: 0,
                 passes: 1,
@@ -477,7 +478,7 @@ mod tests {
         // Another seed loses others.
         let other_seed = evaluate(&spec, 4, &PROBE, carried(&spec, 3, sent.clone(), 0)).unwrap().0;
         assert!(other_seed.decisions.differently > 10);
-        // Asked for 21 ms: everything is a millisecond early.
+        // The request is 21 ms: everything is a millisecond early.
         let asked = Probe { delay_ns: Duration::from_millis(21), ..PROBE };
         let early = evaluate(&spec, 3, &asked, carried(&spec, 3, sent, 0)).unwrap().0;
         assert_eq!(early.late.unwrap().p50_ns, -1_000_000);

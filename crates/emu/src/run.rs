@@ -27,20 +27,20 @@ use crate::threads::{self, Carried, Ready};
 /// [`LATENESS_SHARE`] of the base RTT if that is more.
 pub(crate) const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 /// A run is untrustworthy if the ferry fell behind by longer than this, or by longer than it takes to fill half of the
-/// smallest buffer: what the senders sent meanwhile reached the path in one burst, and what the burst lost is not the
-/// path's doing. The same holds for what gathered while it stood still. Below [`LATENESS_LIMIT`] it does not matter, nor
-/// while the slowest link would send a single packet: a sender that is driven by ACKs can then have sent no more than one
-/// in answer.
+/// smallest buffer. The packets that the senders sent meanwhile then reached the path in one burst, and the path would not
+/// have dropped them otherwise. The same holds for packets that gathered during a stall. A delay below [`LATENESS_LIMIT`]
+/// does not matter. Nor does a delay that is shorter than the slowest link takes for a packet: a sender that is driven by
+/// ACKs can then have sent at most one packet in response.
 const STALL_LIMIT: Duration = Duration::from_millis(10);
-/// A run is untrustworthy if the path's time once stood still for longer: half of the least retransmission timeout of
-/// Linux (`TCP_RTO_MIN`), so that with what else a round trip may take no timer runs out because of it.
+/// A run is untrustworthy if the path's time stopped for longer than this at once. It is half of the minimum
+/// retransmission timeout of Linux (`TCP_RTO_MIN`), so that no timer expires because of the stall.
 const STANDSTILL_LIMIT: Duration = Duration::from_millis(100);
-/// A run is untrustworthy if its path stood still for more than one part in so many: goodput is told by the clock of the
-/// machine, which goes on.
+/// A run is untrustworthy if the path's time stopped for more than one part in this many of the run: goodput is measured by
+/// the machine's clock, which keeps running.
 const STANDSTILL_SHARE: u64 = 100;
-/// 5 %: one in so many.
+/// One in this many: 5 %.
 const LATENESS_SHARE: u64 = 20;
-/// A run is untrustworthy if more than one pass of the ferry in so many was overrun.
+/// A run is untrustworthy if more than one pass of the ferry in this many was late.
 const OVERRUN_SHARE: u64 = 100;
 
 /// Runs `spec` over the kernel's TCP. Call it in a process of its own that has only one thread: without root it
@@ -78,15 +78,15 @@ pub(crate) fn run_tapped(spec: &Spec, seed: u64, tapped: Option<&Tapped>) -> Res
     Ok(record(spec, seed, threads::carry(spec, seed, Standstill::Stops, abort, sending, receiving)?))
 }
 
-/// What a flow sets as its congestion control. The scenario has been checked: each has one.
+/// The congestion control that a flow sets. The scenario has been checked, so each flow has one.
 fn algorithm_of(flow: &FlowSpec, tapped: Option<&Tapped>) -> Option<&'static str> {
     tapped.map_or_else(|| flow.controller.linux_name(), |tapped| tapped.name_for(flow))
 }
 
-/// Refuses what the kernel world cannot do, before anything is set up.
+/// Refuses scenarios that the kernel world cannot run, before anything is set up.
 pub(crate) fn check(spec: &Spec) -> Result<(), EmuError> {
-    let unsupported = |field: String, reason: String, mend: &str| {
-        Err(EmuError::Unsupported { field, reason, mend: mend.to_owned() })
+    let unsupported = |field: String, reason: String, fix: &str| {
+        Err(EmuError::Unsupported { field, reason, fix: fix.to_owned() })
     };
     if spec.flows.is_empty() || spec.flows.len() > MAX_FLOWS {
         return unsupported(
@@ -122,7 +122,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), EmuError> {
     Ok(())
 }
 
-/// Whether the kernel has every algorithm, in the calling thread's namespace. As root, asking loads the module.
+/// Checks that the kernel has every algorithm in the calling thread's namespace. As root, the check loads the module.
 fn check_algorithms(names: &[&str]) -> Result<(), EmuError> {
     let socket = sys::socket(libc::SOCK_STREAM).map_err(|error| EmuError::system("open a socket", error))?;
     let mut names = names.to_vec();
@@ -150,7 +150,7 @@ pub(crate) fn no_algorithm(name: &str, error: io::Error) -> EmuError {
 fn record(spec: &Spec, seed: u64, carried: Carried<SenderReport, ()>) -> Run {
     let Carried { sent, hosts, ferried, .. } = carried;
     let mut lateness = ferried.lateness.lateness();
-    // By the machine's clock, what was on the path came later by that.
+    // By the machine's clock, packets on the path arrived later by the longest stall.
     lateness.max_ns = lateness.max_ns.max(ferried.stood.longest.as_nanos());
     let mut untrustworthy = sent.failures;
     let mut sysctls = Vec::new();
@@ -177,14 +177,14 @@ fn record(spec: &Spec, seed: u64, carried: Carried<SenderReport, ()>) -> Run {
     }
 }
 
-/// Why the emulator cannot vouch for a run.
+/// The reasons why a run is untrustworthy, as the ferry recorded them.
 pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
     let mut reasons = Vec::new();
     let lateness = ferried.lateness.lateness();
     let limit = LATENESS_LIMIT.as_nanos().max(base_rtt(spec).as_nanos() / LATENESS_SHARE);
     if lateness.p99_ns > limit {
         reasons.push(format!(
-            "1 % of packets left more than {} late; the limit is {}",
+            "1 % of packets left more than {} late (limit {})",
             Duration::from_nanos(lateness.p99_ns),
             Duration::from_nanos(limit)
         ));
@@ -201,7 +201,7 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
     let stall_limit = stall_limit(spec);
     if lateness.max_ns > stall_limit.as_nanos() {
         reasons.push(format!(
-            "the emulator fell {} behind at least once, so packets reached the path in a burst; the limit is {}",
+            "the emulator fell {} behind at least once, so packets reached the path in a burst (limit {})",
             Duration::from_nanos(lateness.max_ns),
             stall_limit
         ));
@@ -209,19 +209,16 @@ pub(crate) fn judge_ferry(spec: &Spec, ferried: &FerryReport) -> Vec<String> {
     let stood = ferried.stood;
     if stood.burst > stall_limit {
         reasons.push(format!(
-            "packets gathered while the emulator stood still and reached the path in a burst of {}; the limit is {}",
+            "the host stalled; packets left in a burst of {} (limit {})",
             stood.burst, stall_limit
         ));
     }
     if stood.longest > STANDSTILL_LIMIT {
-        reasons.push(format!(
-            "the machine stood still for {} at once; the limit is {}",
-            stood.longest, STANDSTILL_LIMIT
-        ));
+        reasons.push(format!("the host stalled for {} at once (limit {})", stood.longest, STANDSTILL_LIMIT));
     }
     let share = Duration::from_nanos(ferried.carried.as_nanos() / STANDSTILL_SHARE);
     if stood.total > share {
-        reasons.push(format!("the machine stood still for {} in all; the limit is {}", stood.total, share));
+        reasons.push(format!("the host stalled for {} in total (limit {})", stood.total, share));
     }
     if ferried.overruns * OVERRUN_SHARE > ferried.passes {
         reasons.push(format!(
@@ -238,7 +235,7 @@ fn stall_limit(spec: &Spec) -> Duration {
     half.clamp(LATENESS_LIMIT, STALL_LIMIT.max(longest_transmission(spec)))
 }
 
-/// How long the slowest link takes for a full packet at its fastest.
+/// How long the slowest link takes for a full packet at its highest rate.
 fn longest_transmission(spec: &Spec) -> Duration {
     let packet = Bytes::new(spec.mtu_bytes as u64);
     let times = spec.forward.iter().chain(&spec.reverse).filter_map(|element| match element {
@@ -251,7 +248,7 @@ fn longest_transmission(spec: &Spec) -> Duration {
     times.max().unwrap_or(Duration::ZERO)
 }
 
-/// The RTT of an empty path, of the flow that has the least.
+/// The RTT of the empty path for the flow with the lowest RTT.
 fn base_rtt(spec: &Spec) -> Duration {
     let delay = |elements: &[ElementConfig]| {
         let delays = elements.iter().map(|element| match element {
@@ -311,6 +308,7 @@ mod tests {
             flows: vec![flow],
             sample_interval_ns: None,
             sample_flows: true,
+            keep_series: true,
             seed: 1,
         }
     }
@@ -320,6 +318,7 @@ mod tests {
         lateness.record(late);
         FerryReport {
             links: vec![],
+            counts: Default::default(),
             lateness,
             failed_writes: 0,
             passes: 1000,
@@ -337,7 +336,7 @@ mod tests {
         capped.flows[0].max_cwnd = Some(10);
         let error = check(&capped).unwrap_err();
         assert_eq!(error.to_string(), "flows[0].max_cwnd: the kernel world cannot cap cwnd");
-        assert!(error.mend().contains("--world sim"));
+        assert!(error.fix().contains("--world sim"));
         let mut none = spec(100_000);
         none.flows.clear();
         assert!(check(&none).unwrap_err().to_string().starts_with("flows: "));
@@ -362,20 +361,20 @@ mod tests {
     }
 
     #[test]
-    fn a_standstill_is_judged_by_what_it_did() {
+    fn a_stall_is_judged_by_its_effect() {
         let spec = spec(100_000);
         let judge = |stood: Stood| judge_ferry(&spec, &FerryReport { stood, ..report(Duration::ZERO) });
         let ms = Duration::from_millis;
-        // Nothing gathered: the end hosts stood still as well.
+        // Nothing gathered: the end hosts stalled as well.
         assert!(judge(Stood { total: ms(100), longest: ms(100), burst: Duration::ZERO }).is_empty());
         let reasons = judge(Stood { total: ms(5), longest: ms(5), burst: ms(5) });
         assert!(
-            matches!(&reasons[..], [one] if one.contains("a burst of 5 ms; the limit is 4 ms")),
+            matches!(&reasons[..], [one] if one == "the host stalled; packets left in a burst of 5 ms (limit 4 ms)"),
             "{reasons:?}"
         );
         let reasons = judge(Stood { total: ms(101), longest: ms(101), burst: Duration::ZERO });
         assert!(matches!(&reasons[..], [at_once, in_all]
-            if at_once.contains("101 ms at once; the limit is 100 ms") && in_all.contains("101 ms in all; the limit is 100 ms")));
+            if at_once.contains("101 ms at once (limit 100 ms)") && in_all.contains("101 ms in total (limit 100 ms)")));
     }
 
     #[test]

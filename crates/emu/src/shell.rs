@@ -3,61 +3,57 @@
 //! As root, the outer end of the path is a device in the caller's network namespace, so that servers outside are reached
 //! on its address. Without root, the outer end is a second namespace of our own, in which a server command can run.
 //!
-//! The command runs under a small process 1 of its own process namespace. That process dies with us, also by SIGKILL,
-//! and the kernel then ends everything in the namespace.
+//! * [`contained`]: how the command and its server run, so that nothing outlives the shell.
+//! * [`server`]: the server at the outer end.
+//! * [`report`]: what the user reads of the path.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 
 use fullpipe_scenario::spec::{Spec, Stream};
 use fullpipe_units::{Duration, Time};
 
+use self::contained::{Role, start};
+use self::report::Way;
+use self::server::Server;
 use crate::EmuError;
 use crate::address::{Block, free_block};
 use crate::clock::Clock;
-use crate::ferry::{Classes, DirectionPlan, Ferry};
+use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
 use crate::host;
 use crate::namespace::{Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl};
 use crate::path_clock::Standstill;
 use crate::run::judge_ferry;
 use crate::sys;
-use crate::sys::process::{self, Child, Forked};
+use crate::sys::process::{self, Child};
 use crate::tun::{Address, Tun};
 
-/// What a shell says when a command is not found, and when it cannot be run.
-const NOT_FOUND: i32 = 127;
-const NOT_RUNNABLE: i32 = 126;
+mod contained;
+mod report;
+mod server;
+
 /// In the command's environment: the address of the outer end.
 const SERVER_VARIABLE: &str = "FULLPIPE_SERVER";
+/// In the command's environment: the paths of this shell and of those around it, the outermost first, each in brackets.
+const PATH_VARIABLE: &str = "FULLPIPE_PATH";
 
 /// Runs `command` (or `$SHELL`, if it is empty) behind the path of `spec` and returns its exit code. The forward path
 /// leads from the command outwards, the reverse path to it; flows and duration of the spec do not matter.
 ///
-/// `server` runs at the outer end until the command ends. Without root it is the only thing that the command can
-/// reach. The address of the outer end is printed on standard error and is in the command's environment as
-/// `FULLPIPE_SERVER`. Shells nest, up to four deep.
+/// `server` runs at the outer end until the command ends; the command starts when the server has opened a port. Without
+/// root the server is the only thing that the command can reach. The address of the outer end is in the environment
+/// variable `FULLPIPE_SERVER`, the path in `FULLPIPE_PATH`. Shells nest, up to four deep; each level has random streams of
+/// its own. What each direction does, and at the end what it did, is printed on standard error.
 ///
 /// Call it in a process of its own that has only one thread.
 pub fn shell(spec: &Spec, command: &[String], server: Option<&[String]>) -> Result<i32, EmuError> {
     let privilege = become_capable()?;
     ask_to_die_with_parent();
     let ends = Ends::create(spec, privilege)?;
-    let address = ends.block.outer();
-    match (privilege, server) {
-        (Privilege::Root, _) => eprintln!("fullpipe: servers outside are reachable at {address}"),
-        (Privilege::UserNamespace, Some(_)) => eprintln!("fullpipe: the server is reachable at {address}"),
-        (Privilege::UserNamespace, None) => {
-            eprintln!(
-                "fullpipe: without root nothing outside is reachable; --server COMMAND runs at {address}"
-            )
-        }
-    }
-
+    announce(spec, &ends, privilege, server.is_some());
     let foreground = process::own_foreground();
     process::ignore_terminal_signals();
     let finished = run_behind(spec, &ends, command, server, foreground.is_some());
@@ -66,6 +62,24 @@ pub fn shell(spec: &Spec, command: &[String], server: Option<&[String]>) -> Resu
     }
     process::heed_terminal_signals();
     finished
+}
+
+/// Prints what each direction does and what can be reached.
+fn announce(spec: &Spec, ends: &Ends, privilege: Privilege, served: bool) {
+    eprintln!("fullpipe: {}", report::plan(Way::Up, &spec.forward));
+    eprintln!("fullpipe: {}", report::plan(Way::Down, &spec.reverse));
+    let address = ends.block.outer();
+    match privilege {
+        Privilege::Root => {
+            eprintln!("fullpipe: servers outside are reachable at {address} (${SERVER_VARIABLE})");
+        }
+        Privilege::UserNamespace if served => {
+            eprintln!("fullpipe: the server is reachable at {address} (${SERVER_VARIABLE})");
+        }
+        Privilege::UserNamespace => eprintln!(
+            "fullpipe: without root, nothing outside is reachable; --server COMMAND runs a server at {address}"
+        ),
+    }
 }
 
 /// The two ends of the path and where they are.
@@ -126,6 +140,7 @@ fn run_behind(
 ) -> Result<i32, EmuError> {
     let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let command = if command.is_empty() { &shell[..] } else { command };
+    let address = (SERVER_VARIABLE, ends.block.outer().to_string().into());
     let enter = |namespace: &OwnedFd| {
         process::enter_network(namespace)
             .map_err(|error| EmuError::system("enter a network namespace", error))
@@ -133,33 +148,45 @@ fn run_behind(
     let server = match server {
         Some(server) if !server.is_empty() => {
             enter(&ends.outside)?;
-            let server = start(server, ends, Role::Server)?;
+            let server = Server::start(server, std::slice::from_ref(&address))?;
             enter(&ends.inside)?;
             Some(server)
         }
         _ => None,
     };
-    let finished = match start(command, ends, Role::Command { foreground }) {
+    let variables = [address, (PATH_VARIABLE, nested_label(spec))];
+    let finished = match start(command, &variables, Role::Command { foreground }) {
         Ok(command) => carry(spec, ends, command.child),
         Err(error) => Err(error),
     };
     if let Some(server) = server {
-        server.child.kill();
-        let _ = server.child.wait();
+        server.end();
     }
     finished
+}
+
+/// The path of this shell behind those of the shells around it.
+fn nested_label(spec: &Spec) -> OsString {
+    let mut label = std::env::var_os(PATH_VARIABLE).unwrap_or_default();
+    if !label.is_empty() {
+        label.push(" ");
+    }
+    label.push(report::label(spec));
+    label
 }
 
 /// Carries packets until `child` ends; returns its exit code.
 fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
     let stop = sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))?;
+    // Nested paths must not lose the same packets.
+    let run = spec.seed.wrapping_add(u64::from(ends.block.level()) << 32);
     let (code, ferried) = thread::scope(|scope| {
         let ferry = scope.spawn(|| {
             let plan =
                 |elements, seed| DirectionPlan { elements, class_delays: &[], seed, gro: Duration::ZERO };
             let plans = (
-                plan(&spec.forward, Stream::Forward.seed(spec.seed)),
-                plan(&spec.reverse, Stream::Reverse.seed(spec.seed)),
+                plan(&spec.forward, Stream::Forward.seed(run)),
+                plan(&spec.reverse, Stream::Reverse.seed(run)),
             );
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
             let ferry = Ferry::new(ends, plans, Classes { first_port: 0, flows: 0 });
@@ -175,72 +202,16 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
         (code, ferry.join())
     });
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
-    for reason in judge_ferry(spec, &ferried) {
-        eprintln!("fullpipe: {reason}");
-    }
+    summarize(spec, &ferried);
     code.map_err(|error| EmuError::system("wait for the command", error))
 }
 
-/// What a process is for.
-#[derive(Clone, Copy)]
-enum Role {
-    Command {
-        /// It gets the terminal.
-        foreground: bool,
-    },
-    Server,
-}
-
-/// A process 1 of ours.
-struct Contained {
-    child: Child,
-    /// Open as long as we live.
-    _held: io::PipeWriter,
-}
-
-/// Starts a command under a process 1 of its own, in the calling thread's network namespace.
-fn start(command: &[String], ends: &Ends, role: Role) -> Result<Contained, EmuError> {
-    let (alive, held) = io::pipe().map_err(|error| EmuError::system("create a pipe", error))?;
-    // SAFETY: the ferry has not been started, and the caller promised that there is no other thread.
-    let forked = unsafe { process::fork_into() };
-    match forked.map_err(|error| EmuError::system("create a process namespace", error))? {
-        Forked::Parent(child) => Ok(Contained { child, _held: held }),
-        Forked::Child => {
-            drop(held);
-            process::exit_now(be_process_one(command, ends, role, &alive))
-        }
+/// Prints what happened to the packets, and why their times may be wrong.
+fn summarize(spec: &Spec, ferried: &FerryReport) {
+    for (way, counts) in [Way::Up, Way::Down].into_iter().zip(&ferried.counts) {
+        eprintln!("fullpipe: {}", report::outcome(way, counts));
     }
-}
-
-/// The life of process 1: prepare, start the command, reap.
-fn be_process_one(command: &[String], ends: &Ends, role: Role, alive: &io::PipeReader) -> i32 {
-    let _ = sys::die_with_parent_thread();
-    // If the parent was gone before the request, its end of the pipe is closed.
-    if !matches!(sys::poll([alive.as_raw_fd()], libc::POLLIN, Some(Duration::ZERO)), Ok([0])) {
-        return 1;
-    }
-    // Without the right to mount, the command sees the processes of the host; it is no less contained.
-    let _ = process::mount_own_proc();
-    let mut program = Command::new(&command[0]);
-    program.args(&command[1..]).env(SERVER_VARIABLE, ends.block.outer().to_string());
-    let foreground = matches!(role, Role::Command { foreground: true });
-    if let Role::Server = role {
-        program.stdin(Stdio::null());
-    }
-    let prepare = move || {
-        if foreground {
-            process::take_foreground();
-        }
-        process::heed_terminal_signals();
-        Ok(())
-    };
-    // SAFETY: `prepare` makes async-signal-safe calls only and allocates nothing.
-    unsafe { program.pre_exec(prepare) };
-    match program.spawn() {
-        Ok(child) => process::reap_until(child.id()),
-        Err(error) => {
-            eprintln!("fullpipe: cannot run {:?}: {error}", command[0]);
-            if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
-        }
+    for reason in judge_ferry(spec, ferried) {
+        eprintln!("fullpipe: {reason}");
     }
 }

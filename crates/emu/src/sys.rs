@@ -359,7 +359,7 @@ pub(crate) fn signal_event(fd: &OwnedFd) {
     let _ = writev(fd, &[io::IoSlice::new(&1u64.to_ne_bytes())]);
 }
 
-/// Waits until an eventfd is signalled; whether it was, rather than the timeout having passed.
+/// Waits until an eventfd is signalled; returns false if the timeout passed first.
 pub(crate) fn wait_for_event(fd: &OwnedFd, timeout: Duration) -> io::Result<bool> {
     poll([fd.as_raw_fd()], libc::POLLIN, Some(timeout)).map(|[events]| events != 0)
 }
@@ -370,7 +370,7 @@ pub(crate) enum Realtime {
     /// The path: before the end hosts.
     Ferry = 10,
     /// An end host. A thread that loses its processor while it holds the socket's lock keeps TCP from processing what
-    /// arrives, and what should have trickled then leaves in one burst.
+    /// arrives, and packets that should leave one by one then leave in a burst.
     Host = 5,
 }
 
@@ -434,7 +434,7 @@ fn c_text(chars: &[libc::c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a descriptor is a pipe or a socket, whose end-of-file tells that the other side is gone.
+/// Whether a descriptor is a pipe or a socket, whose end-of-file means that the other side is closed.
 pub(crate) fn is_pipe_or_socket(fd: RawFd) -> bool {
     // SAFETY: all-zero is a valid stat, and `status` is valid to write to.
     unsafe {

@@ -1,4 +1,4 @@
-//! What a kernel socket tells about itself: `TCP_INFO` and `TCP_CC_INFO`.
+//! What a kernel socket reports about itself: `TCP_INFO` and `TCP_CC_INFO`.
 //!
 //! Layout: `struct tcp_info` and `union tcp_cc_info` in Linux `include/uapi/linux/tcp.h` and `inet_diag.h`. The kernel
 //! only ever appends to `tcp_info`, so fields are read by offset and a field behind the end of a shorter, older
@@ -54,7 +54,7 @@ pub struct TcpInfo {
 const TCP_INFO_BYTES: usize = 512;
 
 impl TcpInfo {
-    /// Asks the kernel.
+    /// Queries the kernel.
     pub fn of(socket: &OwnedFd) -> io::Result<TcpInfo> {
         let mut buffer = [0; TCP_INFO_BYTES];
         let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer)?;
@@ -115,7 +115,7 @@ fn ca_state(code: u8) -> CaState {
     }
 }
 
-/// `struct tcp_bbr_info`: what BBRv1 believes.
+/// `struct tcp_bbr_info`: the estimates of BBRv1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BbrInfo {
     /// Bandwidth estimate, bytes a second.
@@ -129,7 +129,7 @@ pub struct BbrInfo {
 }
 
 impl BbrInfo {
-    /// Asks the kernel; `None` if the socket's controller reports nothing of this shape.
+    /// Queries the kernel; `None` if the socket's controller reports nothing of this shape.
     pub fn of(socket: &OwnedFd) -> io::Result<Option<BbrInfo>> {
         let mut buffer = [0; 20];
         let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_CC_INFO, &mut buffer)?;
@@ -147,7 +147,7 @@ impl BbrInfo {
         })
     }
 
-    /// The phase, told by the gains, which the first ACK sets. A policer's rate in force reads as cruising.
+    /// The phase, derived from the gains, which the first ACK sets. A policer's rate in force reads as cruising.
     pub fn phase(&self) -> Phase {
         if self.bandwidth == 0 {
             return Phase::Startup;

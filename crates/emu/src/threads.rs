@@ -1,7 +1,7 @@
 //! The three threads of a run: two end hosts, each in a network namespace of its own, and the ferry between them.
 //!
-//! What the hosts do is the caller's; how they are set up, started together and stopped is here, once for all who need
-//! it. The calling thread waits.
+//! The caller defines what the hosts do. This module sets them up, starts them together and stops them. The calling
+//! thread waits.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -22,24 +22,24 @@ use crate::path_clock::Standstill;
 use crate::sys;
 use crate::tun::{Address, Tun, transmit_drops};
 
-/// Between the last preparation and the start of the run, so that every thread stands ready.
+/// Time between the last preparation and the start of the run, so that every thread is ready.
 const GET_READY: Duration = Duration::from_millis(5);
 /// Up to this rate the end hosts have real-time priority, too. Faster ones need so much time that, together with the
 /// ferry, they would run into the kernel's limit for real-time work (95 %), which then stops the ferry for 50 ms.
 const REALTIME_HOSTS_UP_TO: Rate = Rate::from_bits_per_sec(200_000_000);
 
-/// What a run left.
+/// The results of a run.
 pub(crate) struct Carried<S, R> {
-    /// What the sending host made of it.
+    /// The result of the sending host.
     pub(crate) sent: S,
-    /// What the receiving host made of it.
+    /// The result of the receiving host.
     pub(crate) received: R,
     /// The sending host first.
     pub(crate) hosts: [HostReport; 2],
     pub(crate) ferried: FerryReport,
 }
 
-/// What a host says about itself after a run.
+/// What a host reports about itself after a run.
 pub(crate) struct HostReport {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) untrustworthy: Vec<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Ready<'a> {
     tun: Arc<Tun>,
     up: Outbox<Arc<Tun>>,
     go: Inbox<Clock>,
-    /// Set when the sending host is done: the receiving one may go.
+    /// Set when the sending host is done: the receiving host may stop.
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -67,8 +67,9 @@ impl Ready<'_> {
 }
 
 /// Runs `sending` and `receiving` on hosts with the path of `spec` between them, until `sending` returns. `seed` drives
-/// the path's random elements; `standstill` tells what becomes of the path's time. `abort` is set if the ferry fails, for the sending host to look at. The process must have
-/// the rights already ([`crate::namespace::become_capable`]).
+/// the path's random elements; `standstill` decides whether the path's time stops while the ferry is stalled. `abort` is
+/// set if the ferry fails; the sending host must check it. The process must have the rights already
+/// ([`crate::namespace::become_capable`]).
 pub(crate) fn carry<S: Send, R: Send>(
     spec: &Spec,
     seed: u64,
@@ -93,7 +94,7 @@ pub(crate) fn carry<S: Send, R: Send>(
         });
         let receiver = scope
             .spawn(move || stage.host("receiver", host::RECEIVER, (receiver_up, receiver_start), receiving));
-        // A thread that fails to prepare drops its end of the channel; joining it tells why.
+        // A thread that fails to prepare drops its end of the channel; joining it returns the error.
         let (Ok(near), Ok(far)) = (sender_ready.recv(), receiver_ready.recv()) else {
             drop((sender_go, receiver_go));
             return (sender.join(), receiver.join(), Ok(Err(EmuError::Stopped("ferry"))));
@@ -101,7 +102,7 @@ pub(crate) fn carry<S: Send, R: Send>(
         let ferry = scope.spawn(move || stage.ferry((near, far), ferry_up, ferry_start));
         if ferry_ready.recv().is_ok() {
             let clock = Clock::start_in(GET_READY);
-            // A thread that is gone by now has an error to tell.
+            // A thread that has ended by now returns an error.
             let _ = (ferry_go.send(clock), receiver_go.send(clock), sender_go.send(clock));
             wait_for(&stage.done).unwrap_or(());
         }
@@ -126,9 +127,9 @@ struct Stage<'a> {
     spec: &'a Spec,
     seed: u64,
     standstill: Standstill,
-    /// The receiver may go.
+    /// The receiver may stop.
     stop: AtomicBool,
-    /// The ferry failed, so the sender should not go on.
+    /// The ferry failed, so the sender must stop.
     abort: &'a AtomicBool,
     stop_ferry: OwnedFd,
     /// Some thread has ended.
@@ -153,7 +154,7 @@ impl Stage<'_> {
     /// Makes a namespace of the calling thread's own, sets it up, and connects it to the path.
     fn prepare_host(&self, name: &str, address: Ipv4Addr) -> Result<(Arc<Tun>, HostReport), EmuError> {
         enter_new_network()?;
-        // Where a priority is refused, it is refused to the ferry as well, which reports it.
+        // If a priority is refused, it is refused to the ferry as well, which reports it.
         let _ = if fullpipe_path::highest_rate(&self.spec.forward) <= REALTIME_HOSTS_UP_TO {
             sys::become_realtime(sys::Realtime::Host)
         } else {
@@ -212,13 +213,13 @@ impl HostReport {
         self.dropped_frames = drops;
         if drops > 0 {
             self.untrustworthy.push(format!(
-                "the {host}'s kernel dropped {drops} frames because the emulator did not fetch them in time"
+                "the {host}'s kernel dropped {drops} frames because the emulator did not read them in time"
             ));
         }
     }
 }
 
-/// Tells the waiting thread that this one has ended, also by a panic.
+/// Signals the waiting thread that this one has ended, also after a panic.
 struct SignalOnDrop<'a>(&'a OwnedFd);
 
 impl Drop for SignalOnDrop<'_> {

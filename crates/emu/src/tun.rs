@@ -9,12 +9,13 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::EmuError;
 use crate::frame::VNET_BYTES;
+use crate::namespace::set_sysctl;
 use crate::sys;
 
 /// Devices are called this and a number.
 pub(crate) const DEVICE_PREFIX: &str = "fullpipe";
 /// Length of the device's queue towards the ferry, in frames. The kernel drops silently when it is full, so it is
-/// large, and drops are looked for at the end of a run.
+/// large, and the end of a run checks for drops.
 const QUEUE_FRAMES: u32 = 20_000;
 
 /// One end of the emulated path.
@@ -69,6 +70,9 @@ impl Tun {
         };
         let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(address.prefix)).unwrap_or(0));
         self.set_queue_length()?;
+        // Neighbour discovery and multicast reports would be foreign traffic on the path. In a namespace of ours IPv6 is
+        // off already, but the outer end of a shell is in the caller's.
+        let _ = set_sysctl(&format!("net.ipv6.conf.{}.disable_ipv6", self.name), "1");
         set("MTU", libc::SIOCSIFMTU as libc::Ioctl, &|r| r.ifr_ifru.ifru_mtu = address.mtu as i32)?;
         set("address", libc::SIOCSIFADDR as libc::Ioctl, &|r| r.ifr_ifru.ifru_addr = generic(address.own))?;
         set("network mask", libc::SIOCSIFNETMASK as libc::Ioctl, &|r| {
@@ -77,7 +81,7 @@ impl Tun {
         bring_up(&self.name)
     }
 
-    /// By rtnetlink, because the ioctl for this one asks for rights that a user namespace cannot give.
+    /// By rtnetlink, because the ioctl needs rights that a user namespace cannot give.
     fn set_queue_length(&self) -> Result<(), EmuError> {
         let name = CString::new(&*self.name).expect("device names have no NUL");
         let set = sys::interface_index(&name)
@@ -136,7 +140,7 @@ pub(crate) fn bring_up(name: &str) -> Result<(), EmuError> {
         .map_err(|error| EmuError::system(format!("bring {name} up"), error))
 }
 
-/// Frames that the kernel dropped on their way out of `device`, because the ferry did not fetch them in time.
+/// Frames that the kernel dropped on their way out of `device`, because the ferry did not read them in time.
 /// Looks in the calling thread's namespace.
 pub(crate) fn transmit_drops(device: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();

@@ -107,7 +107,7 @@ fn a_run_that_stood_still_says_so_and_goes_on() {
     let longest_us = number(&text, "lateness_us", "max");
     // Two signals are at least as far apart as the sleep between them, give or take a planned sleep of the ferry's.
     assert!(longest_us > 100_000.0 && longest_us < 3e6, "{longest_us}");
-    assert!(text.contains("untrustworthy the machine stood still for"), "{text}");
+    assert!(text.contains("untrustworthy the host stalled for"), "{text}");
     assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 20.0, "{text}");
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn controllers_json() -> String {
     Value::from_iter(CATALOGUE.iter().map(controller)).to_string()
 }
 
-/// What the kernel world needs: name, ok, found and mend of each check.
+/// What the kernel world needs: name, ok, found and fix of each check.
 pub(crate) fn checks_json(checks: &[Check]) -> String {
     Value::from_iter(checks.iter().map(check)).to_string()
 }
@@ -71,5 +71,5 @@ fn parameter(info: &ParameterInfo) -> Value {
 }
 
 fn check(check: &Check) -> Value {
-    json!({"name": check.name, "ok": check.ok, "found": check.found, "mend": check.mend})
+    json!({"name": check.name, "ok": check.ok, "found": check.found, "fix": check.fix})
 }

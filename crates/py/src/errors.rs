@@ -7,6 +7,8 @@ use std::path::Path;
 
 use fullpipe_capture::CaptureError;
 use fullpipe_emu::EmuError;
+use fullpipe_files::Kind;
+use fullpipe_record::frames::FrameError;
 use fullpipe_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -16,71 +18,94 @@ create_exception!(
     fullpipe._native,
     ScenarioError,
     PyValueError,
-    "What a user said cannot be run. `str()` is one sentence: field, what was given, what is expected, how to mend it."
+    "What a user said cannot be run. `str()` is one sentence: field, what was given, what is expected, how to fix it."
 );
 create_exception!(
     fullpipe._native,
     WorldError,
     PyRuntimeError,
-    "A world could not run, e.g. no permission for the kernel world. `str()` says what was attempted and the mend."
+    "A world could not run, e.g. no permission for the kernel world. `str()` says what was attempted and the fix."
 );
 create_exception!(
     fullpipe._native,
-    TraceError,
+    RecordingError,
     PyValueError,
-    "A file is no trace that can be replayed, or no packet capture. `str()` says which, what was found and what is expected."
+    "A file is no recording, packet capture or Parquet file that can be read. `str()` says what is wrong with it."
 );
 create_exception!(fullpipe._native, Cancelled, PyException, "The run was cancelled through its `Cancel`.");
 
 /// Gives the classes their attributes, empty.
 pub(crate) fn give_attributes(py: Python<'_>) -> PyResult<()> {
-    for name in ["field", "given", "expected", "mend"] {
+    for name in ["field", "given", "expected", "fix", "file"] {
         py.get_type::<ScenarioError>().setattr(name, "")?;
     }
-    py.get_type::<WorldError>().setattr("mend", "")
+    py.get_type::<ScenarioError>().setattr("line", py.None())?;
+    py.get_type::<WorldError>().setattr("fix", "")
 }
 
 /// The exception for a scenario that cannot be run.
 pub(crate) fn scenario_error(py: Python<'_>, error: &fullpipe_scenario::ScenarioError) -> PyErr {
+    let place = error.place.as_deref().cloned().unwrap_or_default();
     let parts = [
         ("field", error.field.as_str()),
         ("given", error.given.as_str()),
-        ("expected", error.expected.as_str()),
-        ("mend", error.mend.as_str()),
+        ("expected", &error.expected),
+        ("fix", &error.fix),
+        ("file", place.file.as_deref().unwrap_or_default()),
     ];
-    with_parts(py, ScenarioError::new_err(error.to_string()), &parts)
+    let raised = with_parts(py, ScenarioError::new_err(error.to_string()), &parts);
+    match raised.value(py).setattr("line", place.line) {
+        Ok(()) => raised,
+        Err(unexpected) => unexpected,
+    }
 }
 
 /// The exception for a document in a format that does not exist.
 pub(crate) fn unknown_format(py: Python<'_>, given: &str) -> PyErr {
-    let (field, expected, mend) = ("format", "toml or json", "write format=\"toml\"");
-    let sentence = format!("{field}: {given:?} is not a format; expected {expected}; {mend}");
-    let parts = [("field", field), ("given", given), ("expected", expected), ("mend", mend)];
+    let (field, expected, fix) = ("format", "toml or json", "write format=\"toml\"");
+    let sentence = format!("{field}: {given:?} is not a format; expected {expected}; {fix}");
+    let parts = [("field", field), ("given", given), ("expected", expected), ("fix", fix)];
     with_parts(py, ScenarioError::new_err(sentence), &parts)
 }
 
 /// The exception for an algorithm whose calls cannot be recorded.
 pub(crate) fn unknown_algorithm(py: Python<'_>, given: &str) -> PyErr {
-    let (field, expected, mend) = ("cc", "bbr or cubic", "those two can be recorded");
-    let sentence = format!("{field}: {given:?} cannot be recorded; expected {expected}; {mend}");
-    let parts = [("field", field), ("given", given), ("expected", expected), ("mend", mend)];
+    let (field, expected, fix) = ("cc", "bbr or cubic", "those two can be recorded");
+    let sentence = format!("{field}: {given:?} cannot be recorded; expected {expected}; {fix}");
+    let parts = [("field", field), ("given", given), ("expected", expected), ("fix", fix)];
     with_parts(py, ScenarioError::new_err(sentence), &parts)
 }
 
-/// The exception for a file that is no trace.
-pub(crate) fn trace_error(error: &fullpipe_record::trace::TraceError) -> PyErr {
-    TraceError::new_err(error.to_string())
+/// The exception for a file that is no recording.
+pub(crate) fn recording_error(error: &fullpipe_record::recording::RecordingError) -> PyErr {
+    RecordingError::new_err(error.to_string())
 }
 
 /// The exception for a file that is no packet capture.
 pub(crate) fn capture_error(path: &Path, error: &CaptureError) -> PyErr {
-    TraceError::new_err(format!("{}: {error}", path.display()))
+    RecordingError::new_err(named(path, error, Kind::Capture))
+}
+
+/// The exception for a Parquet file that cannot be read.
+pub(crate) fn frame_error(path: &Path, error: &FrameError) -> PyErr {
+    RecordingError::new_err(format!("{}: {error}", path.display()))
+}
+
+/// What is wrong with a file; if it is of another kind than `expected`, what it is and which command takes it.
+fn named(path: &Path, error: &dyn std::fmt::Display, expected: Kind) -> String {
+    let file = path.display();
+    match Kind::of(path) {
+        Some(kind) if kind != expected => {
+            format!("{file} is {}; expected {}; {}", kind.name(), expected.name(), kind.fix())
+        }
+        _ => format!("{file}: {error}"),
+    }
 }
 
 /// The exception for a world that could not run.
 pub(crate) fn world_error(py: Python<'_>, error: &EmuError) -> PyErr {
-    let mend = error.mend();
-    with_parts(py, WorldError::new_err(format!("{error}; {mend}")), &[("mend", &mend)])
+    let fix = error.fix();
+    with_parts(py, WorldError::new_err(format!("{error}; {fix}")), &[("fix", &fix)])
 }
 
 /// The exception for a simulation that gave no record.
@@ -88,10 +113,10 @@ pub(crate) fn sim_error(py: Python<'_>, error: &SimError) -> PyErr {
     match error {
         SimError::Cancelled => Cancelled::new_err(error.to_string()),
         SimError::Path(path) => {
-            let mend = "resolve the scenario again";
+            let fix = "resolve the scenario again";
             let parts =
-                [("field", path.field), ("given", &path.given), ("expected", path.expected), ("mend", mend)];
-            with_parts(py, ScenarioError::new_err(format!("{path}; {mend}")), &parts)
+                [("field", path.field), ("given", &path.given), ("expected", path.expected), ("fix", fix)];
+            with_parts(py, ScenarioError::new_err(format!("{path}; {fix}")), &parts)
         }
     }
 }

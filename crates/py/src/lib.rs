@@ -5,15 +5,19 @@
 
 mod catalogue;
 mod errors;
-mod traces;
+mod recordings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use std::{panic, thread};
 
 use fullpipe_cc::replay::Ops;
-use fullpipe_record::{Run, parquet, table::Table};
-use fullpipe_scenario::{Format, Spec};
+use fullpipe_files::Kind;
+use fullpipe_record::{Run, frames, parquet, table::Table};
+use fullpipe_scenario::{Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,11 +54,15 @@ struct Answer {
 type PyAnswer<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 impl Answer {
-    fn of(run: &Run) -> Answer {
+    fn of(mut run: Run, spec: &Spec) -> Answer {
+        let summary_json = run.summary_json();
+        if !spec.keep_series {
+            run.drop_series();
+        }
         Answer {
-            summary_json: run.summary_json(),
-            flows_parquet: parquet::to_bytes(run, Table::Flows),
-            links_parquet: parquet::to_bytes(run, Table::Links),
+            summary_json,
+            flows_parquet: parquet::to_bytes(&run, Table::Flows),
+            links_parquet: parquet::to_bytes(&run, Table::Links),
         }
     }
 
@@ -91,22 +99,55 @@ fn controllers() -> String {
     catalogue::controllers_json()
 }
 
-/// The alternatives of a scenario document: label and resolved spec in JSON of each, in order.
+/// The document in JSON, and label and resolved spec in JSON of each of its alternatives, in order.
+type PyResolved = (String, Vec<(String, String)>);
+
+/// Resolves a scenario document: itself in JSON, and label and resolved spec in JSON of each alternative, in order.
 #[pyfunction]
 fn resolve(
     py: Python<'_>,
-    document: &str,
+    document: String,
     format: &str,
-    base_dir: Option<&str>,
-) -> PyResult<Vec<(String, String)>> {
+    base_dir: Option<PathBuf>,
+) -> PyResult<PyResolved> {
     let format = match format {
         "toml" => Format::Toml,
         "json" => Format::Json,
         other => return Err(errors::unknown_format(py, other)),
     };
-    let alternatives = fullpipe_scenario::resolve_all(document, format, base_dir.map(Path::new))
-        .map_err(|error| scenario_error(py, &error))?;
-    Ok(alternatives.into_iter().map(|(label, spec)| (label, spec.to_json())).collect())
+    let resolved =
+        interruptible(py, move |_| Resolved::of_text(&document, format, base_dir.as_deref()).map(in_json))?;
+    resolved.map_err(|error| scenario_error(py, &error))
+}
+
+/// The same of a scenario file; traces are looked for beside it.
+#[pyfunction]
+fn resolve_file(py: Python<'_>, path: PathBuf) -> PyResult<PyResolved> {
+    let resolved = interruptible(py, move |_| Resolved::of_file(&path).map(in_json))?;
+    resolved.map_err(|error| scenario_error(py, &error))
+}
+
+fn in_json(resolved: Resolved) -> PyResolved {
+    let Resolved { document, alternatives } = resolved;
+    (document, alternatives.into_iter().map(|(label, spec)| (label, spec.to_json())).collect())
+}
+
+/// Reads a document of any shape: its text, and itself in JSON. An error names `field` and what is `expected`.
+#[pyfunction]
+fn read_document(
+    py: Python<'_>,
+    path: PathBuf,
+    field: String,
+    expected: String,
+) -> PyResult<(String, String)> {
+    let read = interruptible(py, move |_| fullpipe_scenario::read_any(&field, &path, &expected))?;
+    read.map_err(|error| scenario_error(py, &error))
+}
+
+/// The line of a field in the text of a document that was read from `path`.
+#[pyfunction]
+fn line_of(text: &str, path: PathBuf, field: &str) -> Option<usize> {
+    fullpipe_scenario::line_of(text, Format::of(&path), field)
 }
 
 /// Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet.
@@ -119,8 +160,17 @@ fn simulate<'py>(
     cancel: Option<Bound<'py, Cancel>>,
 ) -> PyResult<PyAnswer<'py>> {
     let spec = read_spec(py, spec_json)?;
-    let flag = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.get().flag));
-    let answer = py.detach(move || fullpipe_sim::run(&spec, seed, &flag).map(|run| Answer::of(&run)));
+    let run = {
+        let spec = spec.clone();
+        move |flag: &AtomicBool| fullpipe_sim::run(&spec, seed, flag).map(|run| Answer::of(run, &spec))
+    };
+    let answer = match cancel {
+        Some(cancel) => {
+            let flag = Arc::clone(&cancel.get().flag);
+            py.detach(move || run(&flag))
+        }
+        None => interruptible(py, run)?,
+    };
     Ok(answer.map_err(|error| sim_error(py, &error))?.into_python(py))
 }
 
@@ -129,11 +179,11 @@ fn simulate<'py>(
 fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
     fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
-    let answer = py.detach(move || fullpipe_emu::run(&spec, seed).map(|run| Answer::of(&run)));
+    let answer = py.detach(move || fullpipe_emu::run(&spec, seed).map(|run| Answer::of(run, &spec)));
     Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
 }
 
-/// Runs a spec over Linux TCP and records the calls of an algorithm: summary JSON and the trace. Only in a fresh
+/// Runs a spec over Linux TCP and records the calls of an algorithm: summary JSON and the recording. Only in a fresh
 /// single-threaded process of its own, as root.
 #[pyfunction]
 fn kernel_record<'py>(
@@ -147,8 +197,8 @@ fn kernel_record<'py>(
     let ops = Ops::by_name(algorithm).ok_or_else(|| errors::unknown_algorithm(py, algorithm))?;
     let recording = py.detach(|| fullpipe_emu::record(&spec, seed, ops));
     let recording = recording.map_err(|error| world_error(py, &error))?;
-    let encoded = py.detach(|| traces::encode(&recording, &spec.name, ops));
-    let (summary, file) = encoded.map_err(|error| errors::trace_error(&error))?;
+    let encoded = py.detach(|| recordings::encode(&recording, &spec.name, ops));
+    let (summary, file) = encoded.map_err(|error| errors::recording_error(&error))?;
     Ok((summary, PyBytes::new(py, &file)))
 }
 
@@ -170,17 +220,19 @@ fn kernel_probe<'py>(
     Ok((catalogue::measured_json(&measured), PyBytes::new(py, &catalogue::trip_columns(&trips))))
 }
 
-/// Replays a trace without the GIL: JSON with calls, the first difference and the branches reached.
+/// Replays a recording without the GIL: JSON with calls, the first difference and the branches reached.
 #[pyfunction]
 fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    py.detach(|| traces::replay_json(&path)).map_err(|error| errors::trace_error(&error))
+    interruptible(py, move |_| recordings::replay_json(&path))?
+        .map_err(|error| errors::recording_error(&error))
 }
 
 /// Reads a packet capture without the GIL: what it holds as JSON, and of each transfer flow, start, pause (nanoseconds) and
 /// bytes as four 64-bit integers in this machine's order.
 #[pyfunction]
 fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
-    let read = py.detach(|| fullpipe_capture::read_file(&path));
+    let file = path.clone();
+    let read = interruptible(py, move |stop| fullpipe_capture::read_file(&file, stop))?;
     let capture = read.map_err(|error| errors::capture_error(&path, &error))?;
     Ok((
         catalogue::capture_json(&capture),
@@ -188,7 +240,26 @@ fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, Py
     ))
 }
 
-/// JSON list of what the kernel world needs: name, ok, found, mend.
+/// Which kind of file a file is, by its content, and which command takes it; `None` if the kind is not known.
+#[pyfunction]
+fn file_kind(path: PathBuf) -> Option<(String, String, String)> {
+    Kind::of(&path).map(|kind| (format!("{kind:?}"), kind.name().to_owned(), kind.fix().to_owned()))
+}
+
+/// Reads a Parquet file without the GIL, as an Arrow IPC stream. Damage is an error here, where it crashes other readers.
+#[pyfunction]
+fn read_parquet(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyBytes>> {
+    let read = py.detach(|| frames::read(&path));
+    Ok(PyBytes::new(py, &read.map_err(|error| errors::frame_error(&path, &error))?))
+}
+
+/// What the path of a spec allows, as JSON: see `PathFacts` in the crate fullpipe-scenario.
+#[pyfunction]
+fn path_facts(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    Ok(read_spec(py, spec_json)?.path_facts().to_json())
+}
+
+/// JSON list of what the kernel world needs: name, ok, found, fix.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
     catalogue::checks_json(&py.detach(fullpipe_emu::doctor))
@@ -207,6 +278,38 @@ fn shell(
     code.map_err(|error| world_error(py, &error))
 }
 
+/// How often a call that takes long looks whether the user wants it to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Does the work without the GIL, on a thread of its own, while this one handles signals. Ctrl-C raises KeyboardInterrupt
+/// here at once and sets the flag that the work has; work that does not look at it ends unheard.
+fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> PyResult<T> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stop);
+    let (sender, mut receiver) = mpsc::sync_channel(1);
+    let worker = thread::Builder::new().name("fullpipe-native".to_string()).spawn(move || {
+        // Nobody listens any more after Ctrl-C.
+        let _ = sender.send(work(&seen));
+    })?;
+    loop {
+        let received;
+        (received, receiver) = py.detach(move || (receiver.recv_timeout(LOOK_EVERY), receiver));
+        match received {
+            Ok(answer) => return Ok(answer),
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            }
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => panic::resume_unwind(panic),
+                Ok(()) => unreachable!("the worker sends before it ends"),
+            },
+        }
+    }
+}
+
 fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
     Spec::from_json(spec_json).map_err(|error| scenario_error(py, &error))
 }
@@ -216,16 +319,19 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, build, controllers, kernel_doctor, kernel_probe, kernel_record, kernel_run, read_capture,
-        replay, resolve, schema, shell, simulate, version,
+        Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
+        line_of, path_facts, read_capture, read_document, read_parquet, replay, resolve, resolve_file,
+        schema, shell, simulate, version,
     };
     #[pymodule_export]
-    use crate::errors::{Cancelled, ScenarioError, TraceError, WorldError};
+    use crate::errors::{Cancelled, RecordingError, ScenarioError, WorldError};
 
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The former name of the class.
+        module.add("TraceError", module.py().get_type::<RecordingError>())?;
         crate::errors::give_attributes(module.py())
     }
 }

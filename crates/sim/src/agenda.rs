@@ -1,11 +1,11 @@
-//! What happens next: one entry a flow or clock, not one a packet.
+//! What happens next: one entry for each flow or clock, not one for each packet.
 //!
-//! Every source of events keeps exactly one time here. Most changes put a time off (a retransmission timer moves with
-//! every ACK), and those cost nothing: the time is noted, and filed only when the old one comes up. Up to [`SCAN`]
-//! sources a linear scan finds the earliest; beyond, a winner tree, in which filing costs at most one path from leaf to
-//! root. Equal times go to the lower source.
+//! Every source of events has exactly one time here. Most changes postpone a time (a retransmission timer moves with
+//! every ACK), and those are cheap: the time is noted, and filed only when the old one is reached. Up to [`SCAN`]
+//! sources, a linear scan finds the earliest; beyond, a winner tree, in which filing costs at most one path from leaf to
+//! root. Of equal times, the lower source is first.
 //!
-//! [`Plain`] keeps a heap instead, for the run that others are held to.
+//! [`Plain`] has a heap instead, for the run that others are compared with.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use fullpipe_units::Time;
 /// Most sources for which a scan beats the tree.
 const SCAN: usize = 12;
 
-/// Keeps one time a source, and finds the earliest.
+/// Keeps one time for each source, and finds the earliest.
 pub(crate) trait Agenda {
     /// An agenda of `sources` sources with nothing to do. Sources are numbered from zero.
     fn new(sources: usize) -> Self;
@@ -35,16 +35,16 @@ pub(crate) trait Agenda {
 struct Entry {
     /// When it has something to do.
     due: Time,
-    /// Under which time it is filed; at or before `due`.
+    /// The time under which it is filed; at or before `due`.
     filed: Time,
 }
 
-/// The agenda of every run but an oracle's.
+/// The agenda of every run except an oracle's.
 #[derive(Debug)]
 pub(crate) struct Winners {
     entries: Vec<Entry>,
     /// Winner tree over what is filed: `tree[1]` is the earliest source, `tree[i]` the earlier of its two children. Empty
-    /// where a scan does.
+    /// if a scan is enough.
     tree: Vec<u32>,
     /// The source that is filed first, and under which time.
     first: (Time, usize),
@@ -134,11 +134,11 @@ impl Agenda for Winners {
     }
 }
 
-/// The agenda of an oracle: every change goes into a heap, and what no longer holds is skipped.
+/// The agenda of an oracle: every change goes into a heap, and outdated entries are skipped.
 #[derive(Debug)]
 pub(crate) struct Plain {
     due: Vec<Time>,
-    /// Times and their sources. Of each source that has something to do, one is when; all others are out of date.
+    /// Times and their sources. One entry of each source that has something to do is current; all others are outdated.
     heap: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Holds an agenda to a look at all times. A change: (source, time or zero for never, whether to ask now).
+    /// Compares an agenda with a scan of all times. A change: (source, time or zero for never, whether to ask now).
     fn the_first_is_right<A: Agenda>(
         sources: usize,
         changes: &[(usize, u64, bool)],

@@ -1,7 +1,8 @@
 //! The applications at both ends of a flow that sends one transfer after another.
 //!
-//! A request is data of the receiver's: it leaves with an ACK, and is repeated until it is answered. The ACK says that all
-//! before it has arrived, so its number is where the answer begins, and tells a repeated request from a new one.
+//! A request is data sent by the receiver: it leaves with an ACK, and is repeated until it is answered. The ACK confirms
+//! that everything before it has arrived, so its number is where the answer begins, and distinguishes a repeated request
+//! from a new one.
 
 use fullpipe_scenario::spec::Workload;
 use fullpipe_scenario::transfers::{Client, Server};
@@ -17,7 +18,7 @@ const RTO_MAX: Duration = Duration::from_secs(120);
 pub(crate) struct Application {
     pub(crate) server: Server,
     client: Client,
-    /// Bytes that the client has got.
+    /// Bytes that the client has received.
     delivered: u64,
     /// When the client asks next, or again.
     ask_due: Time,
@@ -59,7 +60,7 @@ impl Application {
         }
     }
 
-    /// The client asks, for the first time or again.
+    /// The client requests, for the first time or again.
     pub(crate) fn ask(&mut self, now: Time, rtt: Duration) {
         if self.client.due() <= now {
             self.client.ask(now);
@@ -70,7 +71,7 @@ impl Application {
         self.ask_due = now + self.timeout;
     }
 
-    /// How long the client's playback stood still.
+    /// How long the client's playback stalled.
     pub(crate) fn rebuffered(&self, now: Time) -> Option<Duration> {
         self.client.rebuffered(now)
     }

@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Duration, Time};
 
-/// Ticks a second of a Debian or Ubuntu kernel (`CONFIG_HZ`).
+/// Ticks per second of a Debian or Ubuntu kernel (`CONFIG_HZ`).
 pub(crate) const HZ: u32 = 250;
 const NANOS_PER_JIFFY: u64 = 1_000_000_000 / HZ as u64;
 

@@ -20,7 +20,7 @@ const GRO_MAX_BYTES: u64 = 65_160;
 
 /// Where acknowledgements go.
 pub(crate) trait ReturnWire {
-    /// Hands an acknowledgement to the path back at `now`.
+    /// Hands an acknowledgement to the reverse path at `now`.
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement);
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct FlowConfig {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
-    /// All that it will ever send.
+    /// The whole stream that it will ever send.
     pub(crate) stream: Stream,
     pub(crate) start: Time,
     pub(crate) stop: Time,
@@ -71,7 +71,7 @@ pub(crate) struct Flow {
     pub(crate) config: FlowConfig,
     pub(crate) sender: Option<Sender>,
     pub(crate) receiver: Option<Receiver>,
-    /// When something of its own is due that is neither the sender's nor the receiver's: see [`Flow::next`].
+    /// When the flow itself, not its sender or receiver, has something to do: see [`Flow::next`].
     own_due: Time,
     syn_due: Time,
     syn_timeout: Duration,
@@ -86,7 +86,7 @@ pub(crate) struct Flow {
     /// Data that GRO holds back, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
-    /// Of a flow that sends one transfer after another.
+    /// For a flow that sends one transfer after another.
     application: Option<Box<Application>>,
     /// When its client asks next, or again.
     ask_due: Time,
@@ -231,13 +231,13 @@ impl Flow {
         self.merge(now, arrival, back)
     }
 
-    /// GRO: holds data back until what it cannot be merged with arrives, or the time is up.
+    /// GRO: holds data back until data arrives that it cannot be merged with, or the time is up.
     fn merge(&mut self, now: Time, arrival: Arrival, back: &mut impl ReturnWire) -> bool {
         let mut ended = false;
         match &mut self.merging {
             Some(held)
                 if held.seq + held.segments as u64 == arrival.seq
-                    // What ends in a short segment is complete.
+                    // Data that ends in a short segment is complete.
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
             {
@@ -301,9 +301,9 @@ impl Flow {
         completed && self.end(now, true)
     }
 
-    /// The client reads what has arrived, after TCP has answered it, and may ask at once. If not, the ACK of a whole answer
-    /// does not wait for more: its last segment is marked as the end of a write (PSH), and acknowledged when it is read
-    /// (Linux: `tcp_measure_rcv_mss` and `tcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
+    /// The client reads the data that has arrived, after TCP has answered it, and may request at once. If not, the ACK of a
+    /// whole answer does not wait for more: its last segment is marked as the end of a write (PSH), and acknowledged when it
+    /// is read (Linux: `tcp_measure_rcv_mss` and `tcp_cleanup_rbuf`, `ICSK_ACK_PUSHED`).
     #[inline(never)]
     fn on_delivered(&mut self, now: Time, back: &mut impl ReturnWire) {
         let (Some(application), Some(receiver)) = (&mut self.application, &mut self.receiver) else { return };
@@ -362,7 +362,7 @@ impl Flow {
         self.application.as_ref().map_or(Vec::new(), |application| application.transfers_ns.clone())
     }
 
-    /// How long playback stood still by `at`, nanoseconds; `None` unless the flow is a video.
+    /// How long playback had stalled by `at`, nanoseconds; `None` unless the flow is a video.
     pub(crate) fn rebuffered_ns(&self, at: Time) -> Option<u64> {
         Some(self.application.as_ref()?.rebuffered(at)?.as_nanos())
     }
@@ -414,7 +414,7 @@ impl Flow {
         };
         let mut config = self.config.sender;
         if self.syns_sent == 1 {
-            // What the receiver measures from its answer to the first data, by the same path.
+            // The receiver measures this from its answer to the first data, over the same path.
             self.receiver.as_mut().expect("it has answered").on_established(rtt);
         }
         if self.syns_sent > 2 {

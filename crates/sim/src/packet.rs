@@ -1,6 +1,6 @@
-//! What travels: data segments one way, acknowledgements the other.
+//! Packets: data segments in one direction, acknowledgements in the other.
 //!
-//! Sequence numbers count segments, not bytes: every segment of a flow is full-sized but its last.
+//! Sequence numbers count segments, not bytes: every segment of a flow is full-sized except its last.
 
 use fullpipe_units::Time;
 
@@ -31,7 +31,7 @@ pub(crate) fn stamp_ms(now: Time) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// Blocks that an acknowledgement can carry beside timestamps (RFC 2018: 40 bytes of options).
+/// Blocks that an acknowledgement can carry together with timestamps (RFC 2018: 40 bytes of options).
 pub(crate) const SACK_BLOCKS: usize = 3;
 
 /// An acknowledgement, or the answer to a SYN. The packet that carries it names the flow.
@@ -51,7 +51,7 @@ pub(crate) struct Acknowledgement {
     pub(crate) kind: AckKind,
 }
 
-/// What an acknowledgement is beside its numbers.
+/// The flags of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
     Plain,
@@ -64,7 +64,7 @@ pub(crate) enum AckKind {
 }
 
 impl Acknowledgement {
-    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, 4 + 8 a block, and the one byte of a request.
+    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, 4 + 8 for each block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
         let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };

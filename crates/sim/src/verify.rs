@@ -1,20 +1,20 @@
 //! Conservation: what was sent was delivered, dropped, or is in flight. Checked at the end of every run, in every build.
 //!
-//! Two books are held against each other that share no counter: what the path counted on its way, packets and bytes, with
-//! what it still holds; and what senders and receivers say they sent and got ([`Books`]).
+//! It compares two accounts that share no counter: the packets and bytes that the path counted, with those still inside,
+//! and the numbers that senders and receivers report as sent and received ([`Books`]).
 
 use fullpipe_path::Counts;
 
 use crate::flow::Flow;
 
-/// Packets that the ends of a direction say they handed to the path and got from it.
+/// Packets that the ends of a direction report as handed to the path and received from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) sent: u64,
     pub(crate) arrived: u64,
 }
 
-/// What all flows say.
+/// The accounts of all flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Books {
     pub(crate) forward: Ends,
@@ -33,7 +33,7 @@ impl Books {
             books.reverse.arrived += flow.acks_arrived;
             let Some(receiver) = &flow.receiver else { continue };
             books.forward.arrived += receiver.arrived_segments + flow.merging_segments();
-            // Every segment that arrived is delivered, waits for a hole, or was there before.
+            // Every segment that arrived is delivered, waits for a hole, or had arrived before.
             let kept =
                 receiver.delivered_segments() + receiver.waiting_segments() + receiver.duplicate_segments;
             assert_eq!(receiver.arrived_segments, kept, "segments vanished in the receiver: {receiver:?}");

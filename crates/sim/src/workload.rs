@@ -1,4 +1,4 @@
-//! What an application gives its socket to send.
+//! The data that an application gives its socket to send.
 
 use fullpipe_scenario::spec::Workload;
 use fullpipe_units::Bytes;
@@ -15,7 +15,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// All that an application ever writes.
+    /// The whole stream that an application ever writes.
     pub(crate) fn new(workload: &Workload, mss: u32) -> Stream {
         let mut stream = Stream::empty(mss);
         match workload {
@@ -30,7 +30,7 @@ impl Stream {
         stream
     }
 
-    /// Nothing yet.
+    /// An empty stream.
     pub(crate) fn empty(mss: u32) -> Stream {
         Stream { mss, segments: 0, tail_bytes: mss, missing: 0 }
     }

@@ -1,4 +1,4 @@
-//! The loop: whoever is next on the agenda acts.
+//! The main loop: the next source on the agenda acts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,12 +23,10 @@ use crate::verify;
 
 /// Linux `TCP_INIT_CWND` (RFC 6928).
 const INITIAL_CWND: u32 = 10;
-/// Linux `sk_gso_max_size`: 64 KB less the headers that a driver may add (`MAX_TCP_HEADER`, 320 in Debian's kernels).
-const GSO_MAX: u32 = 65_536 - 1 - 320;
-/// Events between two looks at the cancel flag.
+/// Events between two checks of the cancel flag.
 const CANCEL_EVERY: u32 = 1 << 14;
 
-/// Sources of the agenda: the sampler, then the flows. The two directions are asked themselves; at equal times they come
+/// Sources of the agenda: the sampler, then the flows. The two directions are queried directly; at equal times they come
 /// first, forward before reverse.
 const SAMPLER: usize = 0;
 const FLOWS: usize = 1;
@@ -64,8 +62,8 @@ pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError>
     World::<Winners, Chain<Segment>, Chain<Acknowledgement>>::record(spec, seed, cancel)
 }
 
-/// The oracle of [`run`]: the same record by the plainest means, one event a packet and hop, from a heap a direction and
-/// one for all timers. Tests hold [`run`] to it; it is slower, and good for nothing else.
+/// The oracle of [`run`]: the same record by the simplest means, one event for each packet and hop, from one heap for each
+/// direction and one for all timers. Tests compare [`run`] with it; it is slower, and has no other use.
 ///
 /// # Errors
 /// As [`run`].
@@ -111,7 +109,7 @@ impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
     }
 }
 
-/// Everything in a run: `A` knows who is next; `F` carries what senders send, `R` what receivers answer.
+/// Everything in a run: `A` knows what is next; `F` carries the senders' packets, `R` the receivers'.
 struct World<A, F, R> {
     end: Time,
     agenda: A,
@@ -156,7 +154,8 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                     initial_cwnd: INITIAL_CWND,
                     cwnd_clamp: flow.max_cwnd.unwrap_or(u32::MAX),
                     max_pacing_rate: Rate::MAX,
-                    gso_max: GSO_MAX,
+                    gso_max: Config::GSO_MAX,
+                    max_tcp_header: Config::MAX_TCP_HEADER,
                     paced: flow.is_paced(&spec.hosts),
                     hz: HZ,
                 };
@@ -230,7 +229,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         true
     }
 
-    /// Hands the receivers all that arrives now.
+    /// Hands the receivers all packets that arrive now.
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
         while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
@@ -245,7 +244,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         }
     }
 
-    /// Hands the senders all that arrives now.
+    /// Hands the senders all packets that arrive now.
     fn deliver_reverse(&mut self, now: Time) {
         while self.reverse.chain.next() <= now {
             self.reverse.chain.pop_with(now, |packet, ack| {
@@ -256,7 +255,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         }
     }
 
-    /// A flow's own time has come.
+    /// A flow has something to do by itself.
     #[inline]
     fn wake(&mut self, index: usize, now: Time) {
         let flow = &mut self.flows[index];
@@ -284,7 +283,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         let books = verify::Books::of(&self.flows);
         verify::path("forward", self.forward.chain.counts(), books.forward);
         verify::path("reverse", self.reverse.chain.counts(), books.reverse);
-        // The last flow may have ended before all that happened at that instant.
+        // The last flow may have ended before all events of that instant.
         self.forward.chain.settle(self.end);
         self.reverse.chain.settle(self.end);
         let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.end);

@@ -48,6 +48,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
         flows: controllers.split('+').enumerate().map(flow).collect::<Option<_>>()?,
         sample_interval_ns: Some(Duration::from_millis(10)),
         sample_flows: true,
+        keep_series: true,
         seed,
     };
     Some((spec, seed))

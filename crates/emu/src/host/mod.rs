@@ -1,7 +1,7 @@
 //! The two end hosts: the machine's own TCP in two network namespaces, driven by our own traffic generator.
 //!
-//! `sender` opens the connections, writes zeros and samples `TCP_INFO`; `receiver` discards and counts, and asks for more
-//! with a byte of its own.
+//! `sender` opens the connections, writes zeros and samples `TCP_INFO`. `receiver` discards and counts what arrives, and
+//! requests more by sending a byte.
 
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ pub(crate) mod sender;
 
 /// Port of flow 0, on both ends; flow `i` uses `FIRST_PORT + i`.
 pub(crate) const FIRST_PORT: u16 = 10_000;
-/// The most flows a run can have.
+/// The maximum number of flows of a run.
 pub(crate) const MAX_FLOWS: usize = 50_000;
 /// Address of the senders' host.
 pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
@@ -31,7 +31,7 @@ pub(crate) fn port(flow: usize) -> u16 {
     FIRST_PORT + flow as u16
 }
 
-/// What a receiver has got so far; written by it, read by the sampler.
+/// What a receiver has received so far; written by it, read by the sampler.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bytes: AtomicU64,
@@ -42,7 +42,7 @@ pub(crate) struct Progress {
 /// Transfers that have arrived.
 #[derive(Debug, Default)]
 struct Transfers {
-    /// Who waits for them; `None` unless the flow sends one after another.
+    /// The client that waits for them; `None` unless the flow sends one after another.
     client: Option<Client>,
     took_ns: Vec<u64>,
 }
@@ -77,7 +77,7 @@ impl Progress {
         self.completed_ns.store(at.as_nanos(), Ordering::Release);
     }
 
-    /// `total` bytes have arrived; when the client asks for more.
+    /// Notes that `total` bytes have arrived; returns when the client requests more.
     fn on_delivered(&self, total: u64, now: Time) -> Time {
         let mut transfers = self.transfers.lock().expect("nobody panics while holding it");
         let Transfers { client: Some(client), took_ns } = &mut *transfers else { return Time::NEVER };
@@ -85,7 +85,7 @@ impl Progress {
         client.due()
     }
 
-    /// The client asks for the next transfer.
+    /// The client requests the next transfer.
     fn ask(&self, now: Time) {
         let mut transfers = self.transfers.lock().expect("nobody panics while holding it");
         if let Some(client) = &mut transfers.client {
@@ -98,7 +98,7 @@ impl Progress {
         self.transfers.lock().expect("nobody panics while holding it").took_ns.clone()
     }
 
-    /// How long playback had stood still by `at`; `None` unless the flow is a video.
+    /// How long playback had stalled by `at`; `None` unless the flow is a video.
     fn rebuffered_ns(&self, at: Time) -> Option<u64> {
         let transfers = self.transfers.lock().expect("nobody panics while holding it");
         Some(transfers.client.as_ref()?.rebuffered(at)?.as_nanos())
@@ -116,7 +116,7 @@ impl Progress {
     }
 }
 
-/// Settings that decide results; read back and recorded.
+/// Settings that affect results; read back and recorded.
 const RECORDED: [&str; 24] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
@@ -144,7 +144,7 @@ const RECORDED: [&str; 24] = [
     "net.core.netdev_max_backlog",
 ];
 
-/// Sets the calling thread's namespace as the scenario asks. Returns a reason for every setting that is not as asked.
+/// Applies the scenario's settings to the calling thread's namespace. Returns a reason for every setting that differs.
 pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
     let triple = |sizes: &[Bytes; 3]| {
         // The kernel's limit is a signed 32-bit integer.
@@ -154,7 +154,7 @@ pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
         ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
         ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
-        // A socket that was ever bbr stays paced, so nothing begins as bbr.
+        // A socket stays paced once it has used bbr, so no socket begins with bbr.
         ("net.ipv4.tcp_congestion_control", "reno".to_owned()),
     ];
     let mut reasons = Vec::new();
@@ -163,7 +163,7 @@ pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
         let found = sysctl(name);
         if found.as_deref() != Some(&value) {
             let why = outcome.err().map_or(String::new(), |error| format!(" ({error})"));
-            reasons.push(format!("{name} is {found:?} instead of {value:?}{why}"));
+            reasons.push(format!("{name} is {found:?} (expected {value:?}){why}"));
         }
     }
     reasons

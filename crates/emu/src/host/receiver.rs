@@ -1,5 +1,5 @@
-//! The receiving host: one listening port a flow; what arrives is counted and thrown away without being copied. Each request
-//! for more is a byte on the same connection.
+//! The receiving host: one listening port per flow. Data that arrives is counted and discarded without being copied. Each
+//! request for more is a byte on the same connection.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -14,16 +14,16 @@ use crate::EmuError;
 use crate::clock::Clock;
 use crate::sys::{self, Epoll};
 
-/// At most this much is taken off a socket at once.
+/// The maximum number of bytes taken off a socket at once.
 const DISCARD_BYTES: usize = 1 << 20;
-/// How often it looks whether the run is over.
+/// How often it checks whether the run is over.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 
 /// The sockets of the receiving host.
 pub(crate) struct Receiver {
     epoll: Epoll,
     flows: Vec<Socket>,
-    /// Who asks for the next transfer, and when.
+    /// Which flow requests the next transfer, and when.
     requests: BTreeSet<(Time, usize)>,
 }
 
@@ -94,7 +94,7 @@ impl Receiver {
             Socket::Connected(socket) => match sys::discard(socket, buffer) {
                 Ok(None) => {}
                 Ok(Some(0)) | Err(_) => {
-                    // End of the stream, or a reset. The socket stays open so that the sender's can still be asked.
+                    // End of the stream, or a reset. The socket stays open so that the sender's can still be queried.
                     self.epoll.remove(socket).map_err(failed("stop watching a connection"))?;
                 }
                 Ok(Some(bytes)) => {
@@ -115,7 +115,7 @@ impl Receiver {
         }
         Ok(())
     }
-    /// Asks for all transfers that are to be asked for by `now`.
+    /// Sends all requests that are due by `now`.
     fn ask(&mut self, now: Time, progress: &[Progress]) {
         while let Some(&(due, number)) = self.requests.first()
             && due <= now

@@ -1,5 +1,5 @@
-//! The sending host: opens each flow at its time, writes zeros, at once or when asked for, and samples what the kernel tells of
-//! its sockets.
+//! The sending host: opens each flow at its time, writes zeros, at once or on request, and samples what the kernel reports
+//! about its sockets.
 
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
@@ -17,9 +17,9 @@ use crate::clock::Clock;
 use crate::sys::{self, Epoll};
 use crate::tcp_info::{BbrInfo, TcpInfo};
 
-/// At most this much is written at once; what iperf3 writes.
+/// The maximum number of bytes written at once; the same as iperf3's.
 const WRITE_BYTES: usize = 128 * 1024;
-/// How often completion of finite flows is looked for, at least.
+/// How often completion of finite flows is checked, at least.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 /// Linux reports an unlimited delivery rate or minimum RTT as all ones.
 const UNKNOWN_US: u32 = u32::MAX;
@@ -34,10 +34,10 @@ pub(crate) struct Sender<'a> {
     end: Time,
 }
 
-/// What became of the flows.
+/// The results of the flows.
 pub(crate) struct SenderReport {
     pub(crate) flows: Vec<FlowRecord>,
-    /// What went wrong with single flows.
+    /// Errors of single flows.
     pub(crate) failures: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Has the flows use these algorithms of the kernel, in their order.
+    /// Makes the flows use these algorithms of the kernel, in their order.
     pub(crate) fn with_algorithms(mut self, names: &[&str]) -> Sender<'a> {
         for (flow, name) in self.flows.iter_mut().zip(names) {
             flow.name = (*name).to_owned();
@@ -159,14 +159,14 @@ impl<'a> Sender<'a> {
             self.write_until(wake, &mut ready)?;
         }
         if let [flow] = &mut self.flows[..] {
-            // Linux counts these a host, not a socket.
+            // Linux counts these per host, not per socket.
             flow.totals.undos = super::undone_reductions();
         }
         let failures = self.flows.iter_mut().filter_map(|flow| flow.failure.take()).collect();
         Ok(SenderReport { flows: self.flows.into_iter().map(Flow::into_record).collect(), failures })
     }
 
-    /// Writes to whoever can take it until `wake`.
+    /// Writes to every socket that has room, until `wake`.
     fn write_until(&mut self, wake: Time, ready: &mut Vec<(u64, u32)>) -> Result<(), EmuError> {
         loop {
             let now = self.clock.now();
@@ -184,7 +184,7 @@ impl<'a> Sender<'a> {
 }
 
 impl Flow<'_> {
-    /// When it wants to be looked at next, beyond the regular times.
+    /// When it must be checked next, apart from the regular times.
     fn next_event(&self) -> Option<Time> {
         match self.state {
             State::Waiting => Some(self.start),
@@ -196,7 +196,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Starts, stops or completes it, if it is time.
+    /// Starts, stops or completes it if the time has come.
     fn advance(&mut self, now: Time, end: Time, epoll: &Epoll) -> Result<(), EmuError> {
         let stop = self.spec.stop_ns.map_or(end, |stop| stop.min(end));
         match self.state {
@@ -217,7 +217,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Begins to connect. The algorithm is set first: a socket that was bbr stays paced.
+    /// Begins to connect. The algorithm is set first: a socket stays paced once it has used bbr.
     fn start(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
         let label = &self.spec.label;
         let from = SocketAddrV4::new(SENDER, port(self.number));
@@ -238,7 +238,7 @@ impl Flow<'_> {
         self.take_due(now, epoll)
     }
 
-    /// The application has more to write, if it is time.
+    /// Gives the application more to write if the time has come.
     fn take_due(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
         match self.server.as_mut().filter(|server| server.due() <= now) {
             Some(server) => {
@@ -249,10 +249,10 @@ impl Flow<'_> {
         }
     }
 
-    /// The application has more to write, if it is asked to.
+    /// Gives the application more to write if there is a request.
     fn take_requests(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
         while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
-            // A request is a byte, and only one is ever under way.
+            // A request is a byte, and there is at most one at a time.
             match (sys::discard(socket, &mut [0]), &mut self.server) {
                 (Ok(None), _) => return Ok(()),
                 (Ok(Some(1..)), Some(server)) => {
@@ -266,7 +266,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Has `more` to write.
+    /// Adds `more` bytes to write.
     fn take(&mut self, more: Bytes, epoll: &Epoll) -> Result<(), EmuError> {
         self.unwritten = self.unwritten.map(|left| left + more.as_u64());
         if self.state == State::Pausing {
@@ -310,7 +310,7 @@ impl Flow<'_> {
         self.watch_for(libc::EPOLLIN, epoll)
     }
 
-    /// Has the socket, which is watched, watched for `events` from now on.
+    /// Changes the events for which the socket is watched.
     fn watch_for(&self, events: libc::c_int, epoll: &Epoll) -> Result<(), EmuError> {
         let Some(socket) = &self.socket else { return Ok(()) };
         epoll.remove(socket).map_err(failed("stop watching a socket"))?;
@@ -381,7 +381,7 @@ impl Flow<'_> {
     }
 }
 
-/// Has a flow looked at when its socket has one of `events`.
+/// Watches a flow's socket for `events`.
 fn watch(
     epoll: &Epoll,
     socket: &OwnedFd,
@@ -397,8 +397,8 @@ pub(crate) fn set_algorithm(socket: &OwnedFd, name: &str) -> std::io::Result<()>
     sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// Has the socket go with its descriptor. TCP would else keep it, and with it the namespace and the congestion control,
-/// for minutes, trying to deliver the rest over a path that is gone.
+/// Makes the socket end with its descriptor. Otherwise TCP would keep it, and with it the namespace and the congestion
+/// control, for minutes, while it tries to deliver the rest over a path that no longer exists.
 fn vanish_when_closed(socket: &OwnedFd) -> std::io::Result<()> {
     let at_once = [1i32, 0].map(i32::to_ne_bytes).concat(); // struct linger: on, no time
     sys::set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &at_once)

@@ -1,7 +1,7 @@
-//! What should have become of the datagrams, computed afterwards from the sender's own stamps.
+//! The expected result for the datagrams, computed afterwards from the sender's own stamps.
 //!
-//! Twice: times by the arithmetic of a single server, which shares no code with the path; and decisions by the path model
-//! itself, because which packets a seed loses is its to say.
+//! Times are computed by the arithmetic of a single server, which shares no code with the path. Decisions are computed by
+//! the path model itself, because it defines which packets a seed loses.
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Admission, Cause, Chain, Packet};
@@ -9,7 +9,7 @@ use fullpipe_units::Time;
 
 use crate::EmuError;
 
-/// What the path decides on a packet.
+/// The path's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It arrives.
@@ -20,7 +20,7 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// What a path with these elements and this seed decides on packets of `bytes` that enter it at these times.
+/// The decisions of a path with these elements and this seed on packets of `bytes` that enter it at these times.
 pub(super) fn fates(
     elements: &[ElementConfig],
     seed: u64,
@@ -52,7 +52,7 @@ impl Pipe {
     /// When packets of `bytes` that enter at these times reach the other end, to a nanosecond, rounded up.
     pub(super) fn arrivals(self, bytes: u32, sent_ns: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let rate = u128::from(self.rate_bps);
-        // In billionths of a bit, of which the server does `rate` a nanosecond.
+        // In billionths of a bit: the server does `rate` of them per nanosecond.
         let work = u128::from(bytes) * 8_000_000_000;
         let mut free = 0;
         let arrival = |sent: u64| {

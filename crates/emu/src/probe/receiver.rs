@@ -1,4 +1,4 @@
-//! A receiver that notes when the kernel saw each datagram, and nothing else.
+//! A receiver that only records when the kernel saw each datagram.
 //!
 //! The time is the kernel's own stamp (SO_TIMESTAMPNS), taken where the packet enters the receiving host's network stack:
 //! how late this thread wakes does not matter.
@@ -15,12 +15,12 @@ use crate::clock::{Clock, StampClock};
 use crate::host::{FIRST_PORT, RECEIVER};
 use crate::sys::{self, datagram};
 
-/// What the socket may hold, so that a late thread loses nothing.
+/// The receive buffer, large enough that a late thread loses nothing.
 const BUFFER_BYTES: i32 = 64 << 20;
-/// How often it looks whether the run is over.
+/// How often it checks whether the run is over.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 
-/// A datagram that came.
+/// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// Its number.
@@ -33,16 +33,16 @@ pub(super) struct Arrival {
     pub(super) bytes: u32,
 }
 
-/// What came.
+/// The datagrams that arrived.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// In the order in which it came.
+    /// In order of arrival.
     pub(super) arrivals: Vec<Arrival>,
     /// Datagrams without a stamp.
     pub(super) unstamped: u64,
     /// Datagrams that the socket had no room for.
     pub(super) dropped: u64,
-    /// By how much the stamps may be off: what reading two clocks takes, and how far they moved apart.
+    /// The error of the stamps: the time to read two clocks, and how far they moved apart.
     pub(super) stamp_error_ns: u64,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn receive(
     let mut received = Received::default();
     let (mut inbox, mut datagrams) = (datagram::Inbox::new(), Vec::new());
     loop {
-        // Read before the socket is emptied: what came before it was set is then taken.
+        // Read before the socket is emptied, so that datagrams that arrived before it was set are received.
         let last = stop.load(Ordering::Acquire);
         sys::poll([socket.as_raw_fd()], libc::POLLIN, Some(if last { Duration::ZERO } else { LOOK_AROUND }))
             .map_err(failed)?;

@@ -14,18 +14,18 @@ use crate::sys::{self, datagram::HEAD_BYTES};
 
 /// IPv4 and UDP headers, bytes.
 pub(super) const HEADER_BYTES: u32 = 28;
-/// Between the start of the clock and the first datagram: a late thread would begin with a burst.
+/// Time between the start of the clock and the first datagram, so that a late thread does not begin with a burst.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// Who cannot keep the rate stops this much after it should be done, so that what was sent has its time to arrive.
+/// A sender that cannot keep the rate stops this long after the planned end, so that its datagrams have time to arrive.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What left.
+/// The datagrams that were sent.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// When each datagram left, by its number: the clock right before the system call.
     pub(super) at_ns: Vec<u64>,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel refused.
     pub(super) refused: u64,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn read_head(head: &[u8; HEAD_BYTES]) -> (u64, u64) {
     (word(0), word(8))
 }
 
-/// Sends everything, each datagram with a call of its own so that its stamp is its own. Who is late sends what is due at
+/// Sends everything, with one call per datagram so that each has its own stamp. A late sender sends all that is due at
 /// once. Call it in the sending host's namespace with a connected socket.
 pub(super) fn send(
     socket: &OwnedFd,

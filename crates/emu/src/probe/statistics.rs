@@ -5,13 +5,13 @@ use serde::Serialize;
 /// A distribution in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub min_ns: i64,
     /// The median.
     pub p50_ns: i64,
     /// 99 % are not above it.
     pub p99_ns: i64,
-    /// The most.
+    /// The maximum.
     pub max_ns: i64,
 }
 
@@ -32,18 +32,18 @@ fn quantile(sorted: &[i64], percent: usize) -> i64 {
 /// How a share of packets was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// Packets that it happened to.
+    /// Packets that were affected.
     pub packets: u64,
-    /// Out of so many.
+    /// Packets in total.
     pub of: u64,
-    /// The interval of [`Share::CONFIDENCE`] for the probability behind it (Wilson's).
+    /// Lower end of Wilson's interval for the probability, with [`Share::CONFIDENCE`].
     pub low: f64,
-    /// Its other end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Share {
-    /// Two-sided. At 95 % one machine in twenty would be found untrue for nothing.
+    /// Two-sided. At 95 %, one machine in twenty would be found inaccurate by chance.
     pub const CONFIDENCE: f64 = 0.999;
     /// The standard normal quantile of (1 + [`Share::CONFIDENCE`]) / 2.
     const Z: f64 = 3.290_527;
@@ -61,23 +61,23 @@ impl Share {
     }
 }
 
-/// Decisions of the path that was measured, against those that were expected of it.
+/// Decisions of the measured path, compared with the expected ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decisions {
     /// Packets that did not arrive.
     pub dropped: u64,
-    /// Packets that should not have.
+    /// Packets that were not expected to arrive.
     pub expected: u64,
-    /// Packets that were decided on differently.
+    /// Packets whose decision differs from the expected one.
     pub differently: u64,
     /// The number of the first of them.
     pub first: Option<u64>,
-    /// The most by which the counts of drops were apart at any time, in packets.
+    /// The maximum difference between the counts of drops at any time, in packets.
     pub furthest_apart: u64,
 }
 
 impl Decisions {
-    /// From (arrived, should have) of each packet in order.
+    /// From (arrived, expected) of each packet in order.
     pub(super) fn of(packets: impl IntoIterator<Item = (bool, bool)>) -> Decisions {
         let mut found = Decisions::default();
         for (number, (arrived, should)) in packets.into_iter().enumerate() {
@@ -93,7 +93,7 @@ impl Decisions {
     }
 }
 
-/// Bits a second of packets of `bytes` that arrived at these times, counted from the first to the last; `None` if they
+/// Bits per second of packets of `bytes` that arrived at these times, counted from the first to the last; `None` if they
 /// arrived at one time.
 pub(super) fn rate_bps(arrived_ns: &[u64], bytes: u32) -> Option<f64> {
     let (first, last) = (arrived_ns.first()?, arrived_ns.last()?);

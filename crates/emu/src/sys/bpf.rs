@@ -35,6 +35,29 @@ pub(crate) fn link_struct_ops(map: RawFd) -> io::Result<OwnedFd> {
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_LINK_CREATE, &mut attributes)?)) }
 }
 
+/// How often the kernel skipped a program because it was running already, as far as the kernel counts that (since 5.12).
+pub(crate) fn recursion_misses(program: RawFd) -> io::Result<u64> {
+    const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+    /// `struct bpf_prog_info` up to `recursion_misses`, in words of eight bytes.
+    const WORDS: usize = 27;
+    #[repr(C)]
+    struct Attributes {
+        program: u32,
+        bytes: u32,
+        info: u64,
+    }
+    // Zeros everywhere: no lists are asked for.
+    let mut info = [0u64; WORDS];
+    let mut attributes = Attributes {
+        program: program as u32,
+        bytes: mem::size_of_val(&info) as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    // SAFETY: these are the members of `info`; the kernel writes no more bytes than it is told, none through pointers.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes)? };
+    Ok(info[WORDS - 1])
+}
+
 /// An element of an array map whose values are 64-bit numbers.
 pub(crate) fn array_element(map: RawFd, index: u32) -> io::Result<u64> {
     #[repr(C)]

@@ -8,12 +8,12 @@ use super::{check, get_option, monotonic_ns, set_option};
 
 /// Datagrams taken with one call.
 const AT_ONCE: usize = 64;
-/// The head of a datagram that is looked at; the rest is thrown away.
+/// The number of bytes of a datagram that are kept; the rest is discarded.
 pub(crate) const HEAD_BYTES: usize = 16;
-/// Room for one time stamp: a header of 16 bytes and two 64-bit numbers, and as much again for what we did not ask for.
+/// Room for one time stamp: a header of 16 bytes and two 64-bit numbers, and as much again for other control data.
 const CONTROL_BYTES: usize = 64;
 
-/// A datagram as it came.
+/// A datagram as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
     /// Its first bytes; zeros behind its end.
@@ -96,15 +96,15 @@ fn stamp_of(header: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Has the kernel stamp what a socket receives, at the moment it enters the network stack.
+/// Makes the kernel stamp each packet that a socket receives when it enters the network stack.
 pub(crate) fn stamp_arrivals(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32.to_ne_bytes())
 }
 
-/// Gives a socket this much receive buffer, or as much as it may have.
+/// Sets the receive buffer of a socket, or the largest that is allowed.
 pub(crate) fn want_receive_buffer(fd: &OwnedFd, bytes: i32) -> io::Result<()> {
     let bytes = bytes.to_ne_bytes();
-    // Beyond the system's limit needs a right that a user namespace does not give.
+    // More than the system's limit needs a right that a user namespace does not give.
     set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
 }
@@ -118,7 +118,7 @@ pub(crate) fn receive_drops(fd: &OwnedFd) -> io::Result<u32> {
     Ok(u32::from_ne_bytes([drops[0], drops[1], drops[2], drops[3]]))
 }
 
-/// CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds, and by how much that may be off.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC in nanoseconds, and the error of that.
 pub(crate) fn realtime_offset_ns() -> (i64, u64) {
     const TRIES: usize = 50;
     let once = || {

@@ -31,6 +31,8 @@ pub(crate) struct Library {
     set_map_flags: unsafe extern "C" fn(Pointer, u32) -> c_int,
     attach_struct_ops: unsafe extern "C" fn(Pointer) -> Pointer,
     link_fd: unsafe extern "C" fn(Pointer) -> c_int,
+    next_program: unsafe extern "C" fn(Pointer, Pointer) -> Pointer,
+    program_fd: unsafe extern "C" fn(Pointer) -> c_int,
 }
 
 /// `libbpf_print_fn_t`. A `va_list` as an argument is a pointer, or of its size, on every architecture of Linux.
@@ -56,6 +58,8 @@ impl Library {
                 set_map_flags: find(library, c"bpf_map__set_map_flags")?,
                 attach_struct_ops: find(library, c"bpf_map__attach_struct_ops")?,
                 link_fd: find(library, c"bpf_link__fd")?,
+                next_program: find(library, c"bpf_object__next_program")?,
+                program_fd: find(library, c"bpf_program__fd")?,
             })
         }
     }
@@ -84,7 +88,7 @@ fn linker_error() -> String {
     }
 }
 
-/// What the library had to say, for the sentence that a user reads.
+/// Messages of the library, for the error that a user reads.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 /// A message may contain the verifier's log; its beginning is enough.
 const MESSAGE_BYTES: usize = 4096;
@@ -109,9 +113,9 @@ unsafe extern "C" fn keep_warnings(level: c_int, format: *const c_char, argument
 /// Why an object could not be loaded or attached.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) error: io::Error,
-    /// What the library said, in lines.
+    /// The library's messages, in lines.
     pub(crate) messages: String,
 }
 
@@ -180,6 +184,21 @@ impl Object {
         let map = self.map(name)?;
         // SAFETY: the map belongs to the object.
         Ok(unsafe { (self.library.map_fd)(map) })
+    }
+
+    /// The descriptors of all programs. They are the object's.
+    pub(crate) fn program_fds(&self) -> Vec<RawFd> {
+        let mut programs = Vec::new();
+        let mut program = ptr::null_mut();
+        loop {
+            // SAFETY: the object is open, and the program, if there is one, belongs to it.
+            program = unsafe { (self.library.next_program)(self.object, program) };
+            if program.is_null() {
+                return programs;
+            }
+            // SAFETY: as above.
+            programs.push(unsafe { (self.library.program_fd)(program) });
+        }
     }
 
     fn map(&self, name: &CStr) -> Result<Pointer, Refused> {

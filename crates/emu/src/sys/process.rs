@@ -33,7 +33,7 @@ pub(crate) unsafe fn fork_into() -> io::Result<Forked> {
     }
 }
 
-/// How a process ended, as a shell would put it: its exit code, or 128 and the signal.
+/// How a process ended, as shells report it: its exit code, or 128 plus the signal.
 fn exit_code(status: libc::c_int) -> i32 {
     if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) }
 }
@@ -52,6 +52,20 @@ impl Child {
         }
     }
 
+    /// Its exit code if it has ended, without waiting. It is then reaped: no [`Child::wait`] or [`Child::kill`] after
+    /// that.
+    pub(crate) fn ended(self) -> io::Result<Option<i32>> {
+        let mut status = 0;
+        // SAFETY: `status` is valid to write to.
+        let reaped = check(unsafe { libc::waitpid(self.0, &mut status, libc::WNOHANG) })?;
+        Ok((reaped != 0).then(|| exit_code(status)))
+    }
+
+    /// Its number in our process namespace.
+    pub(crate) fn id(self) -> u32 {
+        self.0.unsigned_abs()
+    }
+
     /// Kills it, and with it everything in its process namespace. Not after [`Child::wait`].
     pub(crate) fn kill(self) {
         // SAFETY: no pointers; the child has not been waited for, so the number is still its own.
@@ -59,8 +73,8 @@ impl Child {
     }
 }
 
-/// As process 1: reaps whatever ends until `main` does, and returns its exit code. Stopped processes are continued:
-/// nobody could wake them again.
+/// As process 1: reaps all children until `main` ends, and returns its exit code. Stopped processes are continued,
+/// because nothing else could continue them.
 pub(crate) fn reap_until(main: u32) -> i32 {
     let main = main as libc::pid_t;
     let mut status = 0;
@@ -90,7 +104,7 @@ pub(crate) fn exit_now(code: i32) -> ! {
 
 const TERMINAL_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Ignores what a terminal sends, so that it concerns the command only.
+/// Ignores the signals of a terminal, so that they reach the command only.
 pub(crate) fn ignore_terminal_signals() {
     for signal in TERMINAL_SIGNALS {
         // SAFETY: SIG_IGN installs no handler.

@@ -1,4 +1,4 @@
-//! Empties the ring buffer while a run goes on, on a thread of its own.
+//! Empties the ring buffer during a run, on a thread of its own.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -12,12 +12,12 @@ use crate::EmuError;
 use crate::host::FIRST_PORT;
 use crate::sys::{self, bpf::Ring};
 
-/// How often it comes by. The ring has room for a hundred times as long on a fast path.
+/// Time between two rounds. On a fast path the ring has room for a hundred times as long.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// The most calls a recording can have: they are kept in memory, half a kilobyte each.
 pub(crate) const MOST_CALLS: usize = 2_000_000;
 
-/// What was in the ring.
+/// The calls that were in the ring.
 #[derive(Debug)]
 pub(super) struct Drained {
     most: usize,
@@ -28,7 +28,7 @@ pub(super) struct Drained {
     pub(super) overfull: bool,
 }
 
-/// Does `work` and drains the ring meanwhile, and once more when it is done.
+/// Does `work` and drains the ring meanwhile, and once more afterwards.
 pub(super) fn during<T>(
     mut ring: Ring,
     tapped: &Tapped,
@@ -60,7 +60,7 @@ impl Drained {
 
     fn take(&mut self, bytes: &[u8], tapped: &Tapped) {
         let Some(record) = Record::read(bytes) else { return };
-        // Whoever else asked for the congestion control by its name is not ours to record.
+        // Other sockets may use the congestion control by its name. They are not recorded.
         if record.network != tapped.network.load(Ordering::Acquire) {
             return;
         }
@@ -113,6 +113,6 @@ mod tests {
         assert!(!drained.overfull && !tapped.abort.load(Ordering::Acquire));
         drained.take(&record(FIRST_PORT, 7), &tapped);
         assert_eq!(drained.calls.len(), 3);
-        assert!(drained.overfull && tapped.abort.load(Ordering::Acquire), "the run is told to end");
+        assert!(drained.overfull && tapped.abort.load(Ordering::Acquire), "the run must end");
     }
 }

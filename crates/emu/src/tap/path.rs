@@ -1,4 +1,4 @@
-//! A path in a line, for whoever finds a trace and wonders where it comes from.
+//! A path in a line, so that a trace states on what path it was recorded.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
 use fullpipe_scenario::spec::Spec;
@@ -71,7 +71,7 @@ mod tests {
     use fullpipe_units::{Bytes, Duration, Rate, Time};
 
     #[test]
-    fn an_element_is_said_in_the_words_of_a_scenario() {
+    fn elements_are_described_in_the_words_of_a_scenario() {
         let queue = QueueLimit { bytes: Bytes::new(50_000), packets: Some(30) };
         let slower = (Time::ZERO.saturating_add(Duration::from_secs(2)), Rate::from_bits_per_sec(10_000_000));
         let rate_bps = Schedule { initial: Rate::from_bits_per_sec(20_000_000), changes: vec![slower] };

@@ -85,7 +85,7 @@ impl Record {
         Some(unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() })
     }
 
-    /// The call it tells of; `None` if there is no such hook.
+    /// The call; `None` if there is no such hook.
     pub(crate) fn call(&self, flow: u32) -> Option<Call> {
         Some(Call {
             flow,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// The kernel's own BBR and CUBIC under other names, with a record of every call: what the function was told, the
-// state it found, and the state it left. The functions themselves are the kernel's, called as kfuncs; nothing is
-// decided here.
+// The kernel's own BBR and CUBIC under other names, with a record of every call: the function's arguments, and the
+// state before and after it. The functions are the kernel's, called as kfuncs.
 //
 // Compiled with -DBBR or -DCUBIC into one algorithm each, so that a kernel without one can still record the other.
-// The types below name only what is read. Where it lies is settled when the program is loaded, from the kernel's own
-// description of its types (CO-RE).
+// The types below name only the members that are read. Their offsets are set when the program is loaded, from the
+// kernel's own description of its types (CO-RE).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -28,6 +27,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define TCP_CLOSE 7
 
 enum tcp_ca_event { CA_EVENT_TX_START };
+
+// Congestion states: from this one on, the threshold is what `ssthresh` returned.
+#define TCP_CA_CWR 2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -162,6 +164,7 @@ struct tcp_congestion_ops {
 
 static void *(*map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*ktime_get_ns)(void) = (void *)5;
+static void *(*sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static u64 (*jiffies64)(void) = (void *)118;
 static void *(*ringbuf_reserve)(void *ringbuf, u64 size, u64 flags) = (void *)131;
 static void (*ringbuf_submit)(void *data, u64 flags) = (void *)132;
@@ -177,6 +180,8 @@ KFUNC void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event);
 KFUNC u32 bbr_ssthresh(struct sock *sk);
 KFUNC u32 bbr_min_tso_segs(struct sock *sk);
 KFUNC void bbr_set_state(struct sock *sk, u8 new_state);
+#define KERNEL_SSTHRESH bbr_ssthresh
+#define KERNEL_SET_STATE bbr_set_state
 #endif
 
 #ifdef CUBIC
@@ -187,6 +192,8 @@ KFUNC void cubictcp_state(struct sock *sk, u8 new_state);
 KFUNC void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event);
 KFUNC void cubictcp_acked(struct sock *sk, const struct ack_sample *sample);
 KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
+#define KERNEL_SSTHRESH cubictcp_recalc_ssthresh
+#define KERNEL_SET_STATE cubictcp_state
 #endif
 
 // ---- Records -------------------------------------------------------------------------------------------------------
@@ -261,6 +268,7 @@ struct record {
 _Static_assert(sizeof(struct record) == 488, "record.rs says the same");
 
 #define MAP_TYPE_ARRAY 2
+#define MAP_TYPE_SK_STORAGE 24
 #define MAP_TYPE_RINGBUF 27
 // 33,000 calls, which is over two seconds of a path of 1 Gbit/s. User space comes by every 10 ms, unless the machine
 // is busy.
@@ -279,23 +287,60 @@ struct {
 	u64 *value;
 } lost SEC(".maps");
 
-// The record of a call, with the state before it; null if there is no room, or nothing to record.
-ALWAYS_INLINE struct record *before(struct sock *sk, enum hook hook)
+// How many calls the kernel is known to have made without running the program.
+struct {
+	int (*type)[MAP_TYPE_ARRAY];
+	int (*max_entries)[1];
+	u32 *key;
+	u64 *value;
+} missed SEC(".maps");
+
+// What the last call of a socket left behind. The next one must find it.
+struct seen {
+	u32 ca_state;
+	u32 ssthresh;
+	u8 known;          // The rest is set.
+	u8 ssthresh_known; // The kernel itself changes the threshold after `undo_cwnd`.
+	u8 idle;           // Nothing in flight, and CA_EVENT_TX_START must come before the next segment.
+#ifdef SKIP_EPISODES
+	u8 episodes;
+	u8 skipping;
+#endif
+};
+
+struct {
+	int (*type)[MAP_TYPE_SK_STORAGE];
+	int (*map_flags)[1]; // BPF_F_NO_PREALLOC, without which there is no such map.
+	u32 *key;
+	struct seen *value;
+} sockets SEC(".maps");
+
+#define CREATE 1
+
+ALWAYS_INLINE void count_one(void *map)
+{
+	u32 first = 0;
+	u64 *count = map_lookup_elem(map, &first);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+ALWAYS_INLINE u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+// The record of a call, with the state before it; null if there is no room.
+ALWAYS_INLINE struct record *new_record(struct sock *sk, enum hook hook)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct record *record;
 
-	// A socket that is thrown away is cleared and then set to its first state. That is no decision about a connection.
-	if (sk->__sk_common.skc_state == TCP_CLOSE)
-		return 0;
 	record = ringbuf_reserve(&calls, sizeof *record, 0);
 	if (!record) {
-		u32 first = 0;
-		u64 *count = map_lookup_elem(&lost, &first);
-
-		if (count)
-			__sync_fetch_and_add(count, 1);
+		count_one(&lost);
 		return 0;
 	}
 	__builtin_memset(record, 0, sizeof *record);
@@ -348,7 +393,7 @@ ALWAYS_INLINE void note_time(struct record *record)
 }
 
 // Completes the record with the state after the call. User space polls, so nobody is woken.
-ALWAYS_INLINE void after(struct sock *sk, struct record *record, u32 returned)
+ALWAYS_INLINE void submit(struct sock *sk, struct record *record, u32 returned)
 {
 	const u64 no_wakeup = 1;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -377,6 +422,109 @@ ALWAYS_INLINE void note_arguments(struct record *record, s64 first, s64 second, 
 	record->argument[2] = third;
 }
 
+// ---- Calls that the kernel made without running the program (tap.rs says when) -------------------------------------
+
+// Makes up for calls that were skipped, and counts them. A skipped `ssthresh` has left garbage in the threshold, from
+// which the kernel would set the window at the end of the recovery. Both functions run late here, on the window of
+// before the loss. They are recorded like any call.
+static __attribute__((noinline)) int catch_up(struct sock *sk, u32 hook)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct seen *seen = sk_storage_get(&sockets, sk, 0, CREATE);
+	u32 ca_state = BITS(icsk, icsk_ca_state);
+
+	if (!seen)
+		return 0;
+	if (!seen->known) {
+		seen->known = 1;
+		seen->ca_state = ca_state;
+		return 0;
+	}
+	// An undo puts lost segments back into flight.
+	if (seen->idle && in_flight(tp) && hook != UNDO)
+		count_one(&missed);
+	if (ca_state >= TCP_CA_CWR && seen->ssthresh_known && tp->snd_ssthresh != seen->ssthresh) {
+		u32 cwnd = tp->snd_cwnd, ssthresh;
+		struct record *record;
+
+		count_one(&missed);
+		tp->snd_ssthresh = seen->ssthresh;
+		if (tp->prior_cwnd)
+			tp->snd_cwnd = tp->prior_cwnd;
+		record = new_record(sk, SSTHRESH);
+		note_time(record);
+		ssthresh = KERNEL_SSTHRESH(sk);
+		submit(sk, record, ssthresh);
+		tp->snd_cwnd = cwnd;
+		tp->snd_ssthresh = ssthresh;
+	}
+	if (ca_state != seen->ca_state) {
+		struct record *record = new_record(sk, SET_STATE);
+
+		count_one(&missed);
+		seen->ca_state = ca_state;
+		note_arguments(record, ca_state, 0, 0);
+		note_time(record);
+		KERNEL_SET_STATE(sk, ca_state);
+		submit(sk, record, 0);
+	}
+	return 0;
+}
+
+ALWAYS_INLINE struct record *before(struct sock *sk, enum hook hook)
+{
+	// A socket that is thrown away is cleared and then set to its first state. That is no decision about a connection.
+	if (sk->__sk_common.skc_state == TCP_CLOSE)
+		return 0;
+	catch_up(sk, hook);
+	return new_record(sk, hook);
+}
+
+// Submits the record and remembers what the next call must find. `value` is the argument of CWND_EVENT and SET_STATE.
+ALWAYS_INLINE void after(struct sock *sk, struct record *record, enum hook hook, u32 value, u32 returned)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct seen *seen;
+
+	submit(sk, record, returned);
+	if (sk->__sk_common.skc_state == TCP_CLOSE)
+		return;
+	seen = sk_storage_get(&sockets, sk, 0, 0);
+	if (!seen)
+		return;
+	seen->ssthresh = hook == SSTHRESH ? returned : tp->snd_ssthresh;
+	seen->ssthresh_known = hook != UNDO;
+	seen->idle = !in_flight(tp) && !(hook == CWND_EVENT && value == CA_EVENT_TX_START);
+	if (hook == SET_STATE)
+		seen->ca_state = value;
+}
+
+#ifdef SKIP_EPISODES
+// For a test: whether to behave as a program that was skipped. So it is in every other episode, from `ssthresh` to the
+// change of state, as when one timer makes all of these calls.
+ALWAYS_INLINE int skipped(struct sock *sk, enum hook hook)
+{
+	struct seen *seen = sk_storage_get(&sockets, sk, 0, CREATE);
+
+	if (!seen)
+		return 0;
+	if (hook == SSTHRESH)
+		return seen->skipping = ++seen->episodes & 1;
+	if (hook == SET_STATE && seen->skipping) {
+		seen->skipping = 0;
+		return 1;
+	}
+	return hook == CWND_EVENT && seen->skipping;
+}
+#define GARBAGE 668121856
+#define MAY_BE_SKIPPED(hook, returned)                                                                                 \
+	if (skipped(sk, hook))                                                                                         \
+		return returned;
+#else
+#define MAY_BE_SKIPPED(hook, returned)
+#endif
+
 // ---- The algorithms: a function receives its arguments as an array of 64-bit words ---------------------------------
 
 #define OPERATION SEC("struct_ops")
@@ -391,7 +539,7 @@ ALWAYS_INLINE void note_arguments(struct record *record, s64 first, s64 second, 
                                                                                                                        \
 		note_time(record);                                                                                     \
 		function(sk);                                                                                          \
-		after(sk, record, 0);                                                                                  \
+		after(sk, record, hook, 0, 0);                                                                         \
 	}
 
 // One that takes a value of `type`, too.
@@ -400,25 +548,29 @@ ALWAYS_INLINE void note_arguments(struct record *record, s64 first, s64 second, 
 	{                                                                                                              \
 		struct sock *sk = SOCKET;                                                                              \
 		type value = arguments[1];                                                                             \
-		struct record *record = before(sk, hook);                                                              \
+		struct record *record;                                                                                 \
                                                                                                                        \
+		MAY_BE_SKIPPED(hook, )                                                                                 \
+		record = before(sk, hook);                                                                             \
 		note_arguments(record, value, 0, 0);                                                                   \
 		note_time(record);                                                                                     \
 		function(sk, value);                                                                                   \
-		after(sk, record, 0);                                                                                  \
+		after(sk, record, hook, value, 0);                                                                     \
 	}
 
-// One that takes a socket and answers with a number.
+// One that takes a socket and returns a number.
 #define ANSWERING(name, hook, function)                                                                                \
 	OPERATION u32 name(u64 *arguments)                                                                             \
 	{                                                                                                              \
 		struct sock *sk = SOCKET;                                                                              \
-		struct record *record = before(sk, hook);                                                              \
+		struct record *record;                                                                                 \
 		u32 returned;                                                                                          \
                                                                                                                        \
+		MAY_BE_SKIPPED(hook, GARBAGE)                                                                          \
+		record = before(sk, hook);                                                                             \
 		note_time(record);                                                                                     \
 		returned = function(sk);                                                                               \
-		after(sk, record, returned);                                                                           \
+		after(sk, record, hook, 0, returned);                                                                  \
 		return returned;                                                                                       \
 	}
 
@@ -462,10 +614,10 @@ OPERATION void fp_bbr_main(u64 *arguments)
 	note_sample(record, rs);
 	note_time(record);
 	bbr_main(sk, ack, flag, rs);
-	after(sk, record, 0);
+	after(sk, record, MAIN, 0, 0);
 }
 
-// These two answer from state that the others leave, and change none.
+// These two read what the others left, and change nothing.
 OPERATION u32 fp_bbr_min_tso_segs(u64 *arguments)
 {
 	return bbr_min_tso_segs(SOCKET);
@@ -508,7 +660,7 @@ OPERATION void fp_cubic_cong_avoid(u64 *arguments)
 	note_arguments(record, ack, acked, 0);
 	note_time(record);
 	cubictcp_cong_avoid(sk, ack, acked);
-	after(sk, record, 0);
+	after(sk, record, CONG_AVOID, 0, 0);
 }
 
 OPERATION void fp_cubic_pkts_acked(u64 *arguments)
@@ -520,7 +672,7 @@ OPERATION void fp_cubic_pkts_acked(u64 *arguments)
 	note_arguments(record, sample->pkts_acked, sample->in_flight, sample->rtt_us);
 	note_time(record);
 	cubictcp_acked(sk, sample);
-	after(sk, record, 0);
+	after(sk, record, PKTS_ACKED, 0, 0);
 }
 
 SEC(".struct_ops")

@@ -2,8 +2,8 @@
 //!
 //! - In order: the first 16 segments are acknowledged one by one (quick ACKs), and any while the window is still growing;
 //!   then one ACK for more than one segment, or after the delayed-ACK timer of 40 ms.
-//! - Out of order: three duplicate ACKs at once, then one for all that arrives within min(1 ms, 5 % of the RTT) (SACK
-//!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block pushes out one that was not
+//! - Out of order: three duplicate ACKs at once, then one for all data that arrives within min(1 ms, 5 % of the RTT) (SACK
+//!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block displaces one that was not
 //!   reported yet.
 
 mod round_trip;
@@ -130,7 +130,7 @@ impl Receiver {
         self.delayed_ack != Time::NEVER
     }
 
-    /// What it knows of the round trip; zero if nothing.
+    /// Its estimate of the round trip; zero if it has none.
     pub(crate) fn rtt(&self) -> Duration {
         self.round_trip.handshake().max(self.round_trip.smoothed())
     }
@@ -145,7 +145,7 @@ impl Receiver {
         self.next
     }
 
-    /// Segments waiting out of order, counted anew from the ranges so that whoever checks the sum checks something.
+    /// Segments waiting out of order, counted again from the ranges so that a check of the sum is meaningful.
     pub(crate) fn waiting_segments(&self) -> u64 {
         self.waiting.iter().map(|(start, end)| end - start).sum()
     }
@@ -164,8 +164,8 @@ impl Receiver {
             self.echo_ms = arrival.stamp_ms;
         }
         self.round_trip.on_echo(now, arrival.echo_ms, arrival.bytes >= self.mss as u64);
-        // Most data: the next in order, nothing waiting, quick ACKs over, the delayed-ACK time where steady arrivals
-        // leave it, and no room in the window to grow into. What follows for it is then short.
+        // The most common case: the next data in order, none waiting, no quick ACKs left, the delayed-ACK time at its
+        // value for steady arrivals, and a window that cannot grow. It needs little work.
         let steady = arrival.seq == self.next
             && self.waiting.is_empty()
             && self.quick == 0
@@ -182,7 +182,7 @@ impl Receiver {
         self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now)
     }
 
-    /// The rest of [`Receiver::on_arrival`] where there is more to do.
+    /// The rest of [`Receiver::on_arrival`], for the less common cases.
     #[inline(never)]
     fn on_any_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
         let end = arrival.seq + arrival.segments as u64;
@@ -248,7 +248,7 @@ impl Receiver {
             sack: [(0, 0); SACK_BLOCKS],
             blocks: 0,
             kind: AckKind::Plain,
-            // Whoever sends it knows the time.
+            // The sender of the ACK sets the time.
             stamp_ms: 0,
         };
         if let Some(range) = self.duplicate.take() {
@@ -374,7 +374,7 @@ impl Receiver {
         self.window.edge()
     }
 
-    /// Moves what is in order now from the out-of-order ranges to the stream.
+    /// Moves data that is now in order from the out-of-order ranges to the stream.
     fn take_waiting(&mut self) {
         while let Some(&(start, end)) = self.waiting.front() {
             if start > self.next {

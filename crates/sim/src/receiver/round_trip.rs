@@ -1,7 +1,7 @@
-//! The receiver's own idea of the round trip, which paces its window autotuning (Linux 6.18: `tcp_rcv_rtt_update`).
+//! The receiver's own estimate of the round trip, which paces its window autotuning (Linux 6.18: `tcp_rcv_rtt_update`).
 //!
-//! A receiver of bulk data sends nothing that is acknowledged. It learns the round trip from the timestamps that come
-//! back, in whole milliseconds, and from how long the sender takes to fill a window.
+//! A receiver of bulk data sends nothing that is acknowledged. It learns the round trip from the echoed
+//! timestamps, in whole milliseconds, and from how long the sender takes to fill a window.
 
 use fullpipe_units::{Duration, Time};
 
@@ -10,13 +10,13 @@ use crate::packet::stamp_ms;
 /// Estimates of one receiver.
 #[derive(Debug)]
 pub(crate) struct RoundTrip {
-    /// Of the handshake; zero where it was ambiguous (Linux: `srtt_us`, which nothing updates afterwards).
+    /// The RTT of the handshake; zero if it was ambiguous (Linux: `srtt_us`, which is not updated afterwards).
     handshake: Duration,
     /// Eight times the smoothed estimate, microseconds; zero before the first sample (Linux: `rcv_rtt_est.rtt_us`).
     smoothed_x8_us: u32,
     /// The timestamp that gave the last sample (Linux: `rcv_rtt_last_tsecr`).
     last_echo: Option<u16>,
-    /// The byte that ends the window being timed, and since when it is (Linux: `rcv_rtt_est.seq` and `time`).
+    /// The byte that ends the window being timed, and when timing began (Linux: `rcv_rtt_est.seq` and `time`).
     window_end: u64,
     window_start: Time,
 }
@@ -84,7 +84,7 @@ impl RoundTrip {
         Duration::from_nanos(self.smoothed_x8_us as u64 * 125)
     }
 
-    /// Of the handshake; zero where unknown.
+    /// The RTT of the handshake; zero if unknown.
     #[inline]
     pub(crate) fn handshake(&self) -> Duration {
         self.handshake

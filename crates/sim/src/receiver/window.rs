@@ -1,7 +1,7 @@
 //! The receive window and its autotuning (Linux 6.18: `tcp_grow_window`, `tcp_rcv_space_adjust`,
 //! `tcp_rcvbuf_grow`, `tcp_select_window`).
 //!
-//! The application reads at once, so that all of the buffer is free but for what waits out of order.
+//! The application reads at once, so the whole buffer is free except for data that waits out of order.
 
 use fullpipe_units::{Duration, Time};
 
@@ -18,11 +18,11 @@ pub(crate) struct ReceiveWindow {
     mss: u64,
     buffer: u64,
     buffer_max: u64,
-    /// What the buffer holds, the most that it could ever offer (Linux: `window_clamp`).
+    /// The capacity of the buffer, the most that it could ever offer (Linux: `window_clamp`).
     clamp: u64,
     /// Most that is offered now; slow-starts towards `clamp` (Linux: `rcv_ssthresh`).
     offered: u64,
-    /// First byte past what was ever offered; never moves back (RFC 9293 section 3.8.6: no shrinking).
+    /// First byte past the largest window ever offered; never moves back (RFC 9293 section 3.8.6: no shrinking).
     edge: u64,
     measure_start: Time,
     measure_from: u64,
@@ -49,7 +49,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether [`ReceiveWindow::on_data`] would change nothing with nothing waiting.
+    /// Whether [`ReceiveWindow::on_data`] would change nothing if no data waits.
     #[inline]
     pub(crate) fn is_fully_offered(&self) -> bool {
         self.offered >= self.clamp
@@ -76,8 +76,8 @@ impl ReceiveWindow {
         }
         let copied = read - self.measure_from;
         if copied > self.per_rtt {
-            // Twice, because what is measured is a round old, and again by what the sender may grow meanwhile. Before 6.16
-            // 16 segments came on top.
+            // Doubled, because the measured value is a round old, and increased by what the sender may grow meanwhile.
+            // Before 6.16, another 16 segments were added.
             let window = 2 * copied;
             let growth = (window as u128 * (copied - self.per_rtt) as u128 / self.per_rtt as u128) as u64;
             let window = window + 2 * growth + beyond;

@@ -1,12 +1,13 @@
 //! An ACK, step by step (Linux 6.12 `tcp_ack` in `net/ipv4/tcp_input.c`): what it SACKs, what it acknowledges, the RTT and the
-//! delivery rate it measures, what it says of losses, what the controller makes of it, and what may be sent then.
+//! delivery rate it measures, the losses it reveals, the controller's reaction, and what may then be sent.
 
-use fullpipe_cc::{Ack, CaState, Controller, RateSample};
+use fullpipe_cc::{Ack, CaState, Controller, RateSample, RttSample};
 use fullpipe_units::{Duration, Time};
 
 use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
+use crate::clock::Jiffies;
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms};
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
@@ -47,7 +48,7 @@ impl Sender {
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
-        // Not from an ACK that others overtook: its stamp is older than what is known.
+        // Not from an ACK that others overtook: its timestamp is older than the known one.
         if ack.ack >= self.board.una {
             self.peer_stamp_ms = ack.stamp_ms;
         }
@@ -70,8 +71,8 @@ impl Sender {
     }
 
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
-    /// with nothing SACKed, lost or retransmitted: most of all. The timer is left to the caller, because sending sets it
-    /// anew.
+    /// with nothing SACKed, lost or retransmitted, as for most ACKs. The caller sets the timer, because sending sets it
+    /// again.
     #[inline]
     fn on_plain_ack(&mut self, now: Time, ack: &Acknowledgement) {
         self.timers.retransmits = 0;
@@ -110,6 +111,9 @@ impl Sender {
             max_packets_out: self.output.usage.max_packets_out,
             may_raise_cwnd: true,
         };
+        if let Some(sample) = event.rtt_sample() {
+            self.controller.on_rtt(&sample);
+        }
         self.controller.on_ack(&event);
         self.update_limits();
         if self.limits.mark_app_limited {
@@ -157,6 +161,11 @@ impl Sender {
             let lone = self.board.una - prior_una == 1 && prior_sacked == 0 && !flags.data_sacked;
             flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.config.mss;
             rtt = self.take_rtt(now, ack, &mut flags, &stamps);
+            if let Some(rtt) = rtt {
+                let jiffies = Jiffies::at(now).as_u32();
+                let (snd_una, snd_nxt) = (self.board.una, self.board.next);
+                self.controller.on_rtt(&RttSample { now, jiffies, rtt, snd_una, snd_nxt });
+            }
             self.rack.update_window(basis, self.sampler.delivered() as u32);
             self.on_probe_acknowledged(now, ack.ack, &flags);
         }
@@ -225,7 +234,7 @@ impl Sender {
         self.write_rarely(now, Push::Normal, wire);
     }
 
-    /// Tags what the blocks report (Linux: `tcp_sacktag_write_queue`).
+    /// Tags the segments that the blocks report (Linux: `tcp_sacktag_write_queue`).
     fn take_sack_blocks(
         &mut self,
         now: Time,
@@ -241,7 +250,7 @@ impl Sender {
         }
         let mut reordered = u64::MAX;
         let mut newly = 0;
-        // In order of sequence, so that only what is really below something delivered before counts as reordered.
+        // In order of sequence, so that only segments really below one delivered earlier count as reordered.
         let mut blocks = ack.sack;
         let blocks = &mut blocks[..ack.blocks as usize];
         let (duplicate, blocks) = blocks.split_at_mut((ack.kind == AckKind::Duplicate) as usize);
@@ -354,7 +363,7 @@ impl Sender {
         let mut newly = 0;
         while self.board.una < ack.ack {
             let seq = self.board.una;
-            // What was SACKed before has nothing more to tell.
+            // Segments that were SACKed before give no new information.
             let sacked = self.board.end_of_sacked(seq, ack.ack) - seq;
             if sacked > 0 {
                 self.board.pop(sacked);
@@ -434,7 +443,7 @@ impl Sender {
             && self.board.packets_out() > 0
             && sacked > since(self.board.tx(self.board.una).sent_us)
         {
-            // What was SACKed left before the head last did: else the timeout would move on for ever in recovery.
+            // The SACKed segment left before the head last did; otherwise the timeout would keep moving in recovery.
             flags.set_timer = true;
         }
         control.map(|micros| Duration::from_micros(micros as u64))
@@ -442,7 +451,7 @@ impl Sender {
 
     #[inline]
     fn note_rate(&mut self, sample: &RateSample) {
-        // Linux keeps the last sample that was not application-limited or was higher; the flag matters only to people.
+        // Linux keeps the last sample that was not application-limited or was higher; the flag is only for display.
         if let (Some(delivered), Some(interval)) = (sample.delivered, sample.interval)
             && interval > Duration::ZERO
         {

@@ -1,7 +1,7 @@
-//! The sending half of a TCP connection, as Linux 6.12 does it (`net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`).
+//! The sending half of a TCP connection, as in Linux 6.12 (`net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`).
 //!
-//! - here: the connection's state, and what the controller is told of it; [`acknowledge`]: an ACK, step by step;
-//! - [`scoreboard`]: what is out, with SACK tags; [`rack`]: which of it is lost; [`rtt`]: RTT and timeout;
+//! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
+//! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
 //! - [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
 //!
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
@@ -37,7 +37,7 @@ pub(crate) trait Wire {
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32);
 }
 
-/// What a sender is set to.
+/// The settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderConfig {
     pub(crate) flow: u32,
@@ -58,13 +58,29 @@ pub(crate) struct Counters {
     pub(crate) undos: u64,
 }
 
+/// The controller; where assertions are on, the order of its events is checked.
+#[cfg(debug_assertions)]
+type Held = fullpipe_cc::conformance::Ordered<Any>;
+#[cfg(not(debug_assertions))]
+type Held = Any;
+
+#[cfg(debug_assertions)]
+fn hold(controller: Any) -> Held {
+    Held::new(controller, CaState::Open)
+}
+
+#[cfg(not(debug_assertions))]
+fn hold(controller: Any) -> Held {
+    controller
+}
+
 /// A sender with an established connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
     flow: u32,
     config: Config,
-    controller: Any,
-    /// The controller's word after the last event.
+    controller: Held,
+    /// The controller's limits after the last event.
     limits: Limits,
     board: Scoreboard,
     sampler: Sampler,
@@ -75,16 +91,16 @@ pub(crate) struct Sender {
     output: Output,
     timers: Timers,
     stream: Stream,
-    /// First byte past the receiver's window, and the first segment that is not whole within it.
+    /// First byte past the receiver's window, and the first segment that is not completely within it.
     window_edge: u64,
     /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
     peer_stamp_ms: u16,
     window_end: u64,
-    /// Segments marked lost so far, each time anew (Linux: `tp->lost`).
+    /// Segments marked lost so far, counted each time (Linux: `tp->lost`).
     lost: u64,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
     highest_sacked: u64,
-    /// The blocks that the last SACK reported: all in them is SACKed, and need not be looked at again (Linux:
+    /// The blocks that the last SACK reported: everything in them is SACKed, and need not be examined again (Linux:
     /// `recv_sack_cache`).
     known_blocks: [(u64, u64); SACK_BLOCKS],
     /// An ACK is being processed, not a timer.
@@ -124,7 +140,7 @@ impl Sender {
             app_limited: true,
             ..Connection::default()
         };
-        let controller = Any::new(&config.params, &config.controller, &connection);
+        let controller = hold(Any::new(&config.params, &config.controller, &connection));
         let limits = controller.limits();
         let mut sender = Sender {
             flow: config.flow,
@@ -203,7 +219,7 @@ impl Sender {
         self.output.paced
     }
 
-    /// The stream ends with what was already sent.
+    /// The stream ends with the data already sent.
     pub(crate) fn stop(&mut self) {
         self.stream.end_at(self.board.next);
     }
@@ -225,7 +241,7 @@ impl Sender {
         }
     }
 
-    /// What the application has written, and will write unless it writes more.
+    /// The stream that the application has written, as far as known.
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -234,7 +250,7 @@ impl Sender {
     pub(crate) fn on_written(&mut self, now: Time, bytes: Bytes, wire: &mut impl Wire) {
         let before = self.stream.segments().min(self.output.written());
         if self.stream.segments() <= self.output.written() {
-            // It was not waiting for room: what has been acknowledged meanwhile is free.
+            // It was not waiting for room: the space of data acknowledged meanwhile is free.
             self.output.fill(self.board.una);
         }
         self.stream.extend(bytes);
@@ -242,7 +258,7 @@ impl Sender {
         self.send_written(now, before, wire);
     }
 
-    /// Sends what may be sent.
+    /// Sends all data that may be sent.
     pub(crate) fn push(&mut self, now: Time, wire: &mut impl Wire) {
         self.write_rarely(now, transmit::Push::Normal, wire);
     }
@@ -291,6 +307,8 @@ impl Sender {
 
     #[inline]
     fn update_limits(&mut self) {
+        #[cfg(debug_assertions)]
+        self.controller.verdict().expect("the sender reports events in the documented order");
         self.limits = self.controller.limits();
         self.output.rate = self.limits.pacing_rate;
     }
@@ -298,7 +316,7 @@ impl Sender {
 
 /// Groups newly lost segments that left together into runs for the controller.
 struct LossRuns<'a> {
-    controller: &'a mut Any,
+    controller: &'a mut Held,
     lost: u64,
     run: Option<(Lost, u32)>,
     previous: u64,
@@ -306,7 +324,7 @@ struct LossRuns<'a> {
 }
 
 impl LossRuns<'_> {
-    fn new(controller: &mut Any, lost: u64) -> LossRuns<'_> {
+    fn new(controller: &mut Held, lost: u64) -> LossRuns<'_> {
         LossRuns { controller, lost, run: None, previous: u64::MAX, lowest: u64::MAX }
     }
 

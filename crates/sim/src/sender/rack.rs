@@ -1,8 +1,8 @@
 //! RACK loss detection (RFC 8985; Linux 6.12 `net/ipv4/tcp_recovery.c`): a segment is lost when one sent later was
 //! delivered and the reordering window has passed.
 //!
-//! Nothing is scanned twice but after an undo. Segments sent once left in order of sequence, so a pointer that only moves
-//! up finds the lost ones among them; retransmissions wait in a queue in the order they left.
+//! Nothing is scanned twice except after an undo. Segments sent once left in order of sequence, so a pointer that only
+//! moves up finds the lost ones among them; retransmissions wait in a queue in the order in which they left.
 
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ pub(crate) struct Rack {
     retransmissions: VecDeque<(u64, u32)>,
 }
 
-/// What a detection pass found besides the marks on the scoreboard.
+/// The result of a detection pass, besides the marks on the scoreboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detection {
     /// Some segments may still be lost: look again after this many microseconds.
@@ -153,7 +153,7 @@ impl Rack {
         (min_rtt_us >> 2).saturating_mul(self.reo_wnd_steps).min(srtt_us)
     }
 
-    /// Marks what is lost by now and tells `on_lost` of each segment, in the order found (Linux: `tcp_rack_detect_loss`).
+    /// Marks lost segments and calls `on_lost` for each, in the order found (Linux: `tcp_rack_detect_loss`).
     pub(crate) fn detect(
         &mut self,
         board: &mut Scoreboard,
@@ -207,8 +207,8 @@ impl Rack {
         Detection { again_after_us }
     }
 
-    /// When the last of the segments sent once left that should have been delivered and were not. The first of them is
-    /// `first_original`.
+    /// When the last of those segments left that were sent once and should have been delivered but were not. The first of
+    /// them is `first_original`.
     fn latest_original(&mut self, board: &Scoreboard) -> u32 {
         let may_be_lost = |seq| !board.is_sacked(seq) && !board.was_retransmitted(seq) && !board.is_lost(seq);
         self.searched = self.searched.max(self.first_original);
@@ -228,7 +228,7 @@ impl Rack {
         board.tx(self.latest).sent_us
     }
 
-    /// The same of retransmissions; the first of them is at the front of the queue.
+    /// The same for retransmissions; the first of them is at the front of the queue.
     fn latest_retransmission(&self, board: &Scoreboard) -> u32 {
         let before =
             self.retransmissions.partition_point(|&(seq, sent_us)| self.left_before_newest(seq, sent_us));
@@ -251,8 +251,8 @@ impl Rack {
     }
 }
 
-/// Whether an entry of the queue of retransmissions says nothing any more. A tail loss probe repeats a segment without
-/// counting it as retransmitted, so that bit does not decide.
+/// Whether an entry of the queue of retransmissions is stale. A tail loss probe repeats a segment without counting it as
+/// retransmitted, so that bit does not decide.
 fn is_stale(board: &Scoreboard, seq: u64, sent_us: u32) -> bool {
     seq < board.una
         || board.is_sacked(seq)
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(detect(&mut rack, &mut board, 43_000, CaState::Open), (vec![0], None));
     }
 
-    /// Held to a search of everything, as Linux's.
+    /// Compared with a full search like Linux's.
     #[test]
     fn the_last_hole_decides_when_to_look_again() {
         let (mut board, mut rack) = (sent_each_millisecond(30), Rack::new(0));

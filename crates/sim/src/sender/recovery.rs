@@ -163,10 +163,10 @@ impl Sender {
         }
     }
 
-    /// Tells the controller and moves to `to`.
+    /// Reports the change to the controller and moves to `to`.
     pub(super) fn change_state(&mut self, now: Time, to: CaState, reduce: bool) {
         let trigger = if self.in_ack { Trigger::Ack } else { Trigger::Timer };
-        let change = StateChange { connection: self.connection(now), to, reduce, trigger };
+        let change = StateChange { connection: self.connection(now), to, reduce, proven: false, trigger };
         self.controller.on_state(&change);
         if to == CaState::Loss || self.recovery.in_reduction() {
             self.output.usage.stamp = now;

@@ -1,12 +1,12 @@
-//! The retransmission queue: what is sent and not yet cumulatively acknowledged.
+//! The retransmission queue: segments that are sent and not yet cumulatively acknowledged.
 //!
 //! One ring, indexed by sequence number, in struct-of-arrays form: the transmit state of each segment and four bits that
-//! mirror Linux's `TCPCB_*` tags. Tags of segments outside `una..next` are always clear. What concerns many segments (a
-//! SACK block, a cumulative ACK) is done 64 at a time.
+//! mirror Linux's `TCPCB_*` tags. Tags of segments outside `una..next` are always clear. Operations on many segments (a
+//! SACK block, a cumulative ACK) handle 64 at a time.
 
 use fullpipe_cc::delivery::TxState;
 
-/// The tags of 64 segments, one bit a segment.
+/// The tags of 64 segments, one bit for each segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tags {
     /// SACKed (`TCPCB_SACKED_ACKED`).
@@ -37,11 +37,11 @@ pub(crate) struct Scoreboard {
     pub(crate) lost_out: u32,
     /// Segments with the bit `retransmitted`.
     pub(crate) retrans_out: u32,
-    /// Segments in `una..next` that were ever retransmitted; while zero an ACK needs no look at single segments.
+    /// Segments in `una..next` that were ever retransmitted; while zero, an ACK need not examine single segments.
     pub(crate) ever_out: u32,
     tags: Vec<Tags>,
     /// The transmit states, one after the other and around; that of `una` is at `head`. Not a power of two of them, because
-    /// this is what a window's memory is.
+    /// they are most of a window's memory.
     tx: Vec<TxState>,
     head: usize,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     /// Segments that the rings hold at first, and at least.
     const INITIAL: usize = 16;
-    /// They shrink when they are this many times larger than needed: what is small stays in the caches.
+    /// They shrink when they are this many times larger than needed, to stay in the CPU caches.
     const SHRINK_AT: usize = 8;
 
     pub(crate) fn new() -> Scoreboard {
@@ -84,7 +84,7 @@ impl Scoreboard {
         self.sacked_out | self.lost_out | self.retrans_out | self.ever_out == 0
     }
 
-    /// Where the transmit state of `seq`, one of `una..=next`, is.
+    /// The place of the transmit state of `seq`, one of `una..=next`.
     #[inline]
     fn place(&self, seq: u64) -> usize {
         let place = self.head + (seq - self.una) as usize;
@@ -175,7 +175,7 @@ impl Scoreboard {
         }
     }
 
-    /// A retransmission of `seq`, if one is out, is not any more.
+    /// Notes that a retransmission of `seq`, if one is out, no longer is.
     pub(crate) fn expire_retransmission(&mut self, seq: u64) {
         self.retrans_out -= self.is_retransmitted(seq) as u32;
         self.tags_mut(seq).retransmitted &= !bit(seq);
@@ -235,7 +235,7 @@ impl Scoreboard {
         self.una += count;
     }
 
-    /// Shows `change` each word of tags that holds some of the `count` segments from `seq` on, and which bits those are.
+    /// Calls `change` for each word of tags that holds some of the `count` segments from `seq` on, with a mask of their bits.
     #[inline]
     fn each_word(&mut self, seq: u64, count: u64, mut change: impl FnMut(&mut Tags, u64)) {
         let (mut seq, end) = (seq, seq + count);

@@ -150,8 +150,8 @@ impl Sender {
 
     /// Sends what the application has written beyond segment `before` (Linux: `tcp_sendmsg_locked`).
     pub(super) fn send_written(&mut self, now: Time, before: u64, wire: &mut impl Wire) {
-        // Nothing waited to be sent though the window had room, and no loss to be repaired: the application is what
-        // limits the rate (Linux: `tcp_rate_check_app_limited`).
+        // No data waited although the window had room, and no loss had to be repaired: the application limits the
+        // rate (Linux: `tcp_rate_check_app_limited`).
         if self.board.next >= before
             && self.board.in_flight() < self.limits.cwnd
             && self.board.lost_out <= self.board.retrans_out
@@ -224,7 +224,7 @@ impl Sender {
         sent
     }
 
-    /// [`Sender::write`] where it is not hot.
+    /// [`Sender::write`] for callers that are not hot.
     #[inline(never)]
     pub(super) fn write_rarely(&mut self, now: Time, push: Push, wire: &mut impl Wire) {
         self.write(now, push, wire);
@@ -278,7 +278,7 @@ impl Sender {
             prior_packets_out: packets_out,
             retransmission: false,
         });
-        // Where a probe will be scheduled after the last burst, the timer is set then.
+        // If a probe will be scheduled after the last burst, the timer is set then.
         let probe_follows =
             push == Push::Normal && matches!(self.recovery.state, CaState::Open | CaState::Cwr);
         if !probe_follows && (packets_out == 0 || self.timers.is_probe()) {
@@ -307,7 +307,7 @@ impl Sender {
         (segments - 1) as u64 * self.config.mss as u64 + tail.payload as u64
     }
 
-    /// Retransmits what is marked lost, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
+    /// Retransmits lost segments, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
     pub(super) fn retransmit_lost(&mut self, now: Time, wire: &mut impl Wire) {
         if self.board.packets_out() == 0 {
             return;
@@ -404,7 +404,7 @@ impl Sender {
         self.output.last_sent = now;
     }
 
-    /// Tells the controller that data leaves an idle connection (Linux: `tcp_event_data_sent`).
+    /// Reports to the controller that data leaves an idle connection (Linux: `tcp_event_data_sent`).
     #[cold]
     fn start_from_idle(&mut self, now: Time) {
         let start = TransmitStart {
@@ -453,7 +453,7 @@ impl Sender {
         usage.used = usage.used.max(packets_out);
         if now.saturating_since(usage.stamp) >= Duration::from_micros(self.rtt.rto_us as u64) {
             usage.stamp = now;
-            // An application that waits for room in the send buffer is not what starves the window (`SOCK_NOSPACE`).
+            // An application that waits for room in the send buffer does not limit the window (`SOCK_NOSPACE`).
             if self.output.written < self.stream.segments() {
                 return;
             }
