@@ -3,37 +3,39 @@
     import fullpipe as fp
 
     r = fp.compare(["bbr1", "cubic"], rate="100 Mbit/s", rtt="40 ms", buffer="1 bdp")
-    r.summary     # one row a world and controller: means over seeds with 95 % confidence intervals
-    r.plot()      # throughput over time, the controller's phases shaded
+    r.summary     # one row for each world and controller: means over seeds with 95 % confidence intervals
+    r.plot()      # throughput over time, with the controller's phases shaded
     r.report("report.html")
 
-Every name is loaded when it is first used, so that `import fullpipe` costs nothing: the command line starts
-at once, and the kernel world's child processes stay small and single-threaded.
+Every name is loaded on first use, so that `import fullpipe` is cheap: the command line starts at once, and
+the kernel world's child processes stay small and single-threaded.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullpipe._native import Cancelled, ScenarioError, TraceError, WorldError
+    from fullpipe._native import Cancelled, RecordingError, ScenarioError, WorldError
     from fullpipe.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, run, schema
+    from fullpipe.errors import OutputError
+    from fullpipe.recordings import read_recording
     from fullpipe.results import Results, Run
-    from fullpipe.traces import read_trace
 
 __all__ = [
     "Agreement",
     "Cancelled",
+    "OutputError",
+    "RecordingError",
     "Results",
     "Run",
     "ScenarioError",
-    "TraceError",
     "WorldError",
     "__version__",
     "agree",
     "compare",
     "controllers",
-    "read_trace",
+    "read_recording",
     "run",
     "schema",
 ]
@@ -45,12 +47,16 @@ _HOME = {
     "run": "fullpipe.api",
     "schema": "fullpipe.api",
     "Agreement": "fullpipe.agreement",
-    "read_trace": "fullpipe.traces",
+    "OutputError": "fullpipe.errors",
+    "read_recording": "fullpipe.recordings",
+    # Former names, which still work.
+    "read_trace": "fullpipe.recordings",
     "Results": "fullpipe.results",
     "Run": "fullpipe.results",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
     "TraceError": "fullpipe._native",
+    "RecordingError": "fullpipe._native",
     "WorldError": "fullpipe._native",
 }
 

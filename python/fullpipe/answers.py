@@ -1,27 +1,39 @@
 """The answer in a sentence for each world: who had more goodput, and who had less queue.
 
-Contestants are the alternatives of a scenario; of a scenario without alternatives, the flows that share the
-path.
+Where flows complete transfers, their completion times come first.
+
+It compares the alternatives of a scenario; without alternatives, the flows that share the path. Only trusted
+runs count.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from fullpipe.measures import BY_NAME, SHARE, Measure, flow_alone, goodput_bps, known, shares
+from fullpipe.measures import (
+    BY_NAME,
+    SHARE,
+    Measure,
+    flow_alone,
+    goodput_bps,
+    known,
+    shares,
+    unlike_lifetimes,
+)
 from fullpipe.stats import Estimate, estimate
 
 if TYPE_CHECKING:
     from fullpipe.results import Group, Results
 
-# Goodputs closer than this part of the larger are alike, whatever their intervals; so are queueing delays
-# closer than this part of the round-trip time, in which nobody would notice them.
+# Goodputs that differ by less than this share of the larger count as equal, whatever their intervals. So do
+# queueing delays that differ by less than this share of the round-trip time.
 ALIKE = 0.01
 
 _Field: TypeAlias = Mapping[str, Estimate]
 
 
 def answers(results: "Results") -> dict[str, str]:
-    """One sentence a world."""
+    """One sentence for each world."""
     return {
         world: _of_world([group for group in results.groups if group.world == world])
         for world in results.worlds
@@ -29,49 +41,93 @@ def answers(results: "Results") -> dict[str, str]:
 
 
 def _of_world(groups: "list[Group]") -> str:
-    if len(groups) > 1:
-        goodputs = {group.label: value for group in groups if (value := group.measures["goodput_bps"])}
-        said = [_ranked(goodputs, BY_NAME["goodput_bps"], "goodput", most=True)]
-        delays = {group.label: value for group in groups if (value := group.measures["queue_delay_mean_ms"])}
-        if len(delays) == len(groups):
-            rtt_ms = max(
-                (rtt.mean for group in groups if (rtt := group.measures["rtt_mean_ms"])), default=0.0
-            )
-            measure = BY_NAME["queue_delay_mean_ms"]
-            said.append(_ranked(delays, measure, "queueing delay", most=False, alike=ALIKE * rtt_ms))
-        return f"{'; '.join(said)}."
-    return f"{_shared(groups[0])}{_queue(groups[0])}."
+    doubted = [group.label for group in groups if not group.trusted]
+    groups = [group for group in groups if group.trusted]
+    if not groups:
+        return "No run can be trusted."
+    said = _compared(groups) if len(groups) > 1 else [_alone(groups[0])]
+    if doubted:
+        said.append(f"{together(doubted)} {'has' if len(doubted) == 1 else 'have'} no trusted run")
+    return f"{'; '.join(said)}."
 
 
-def _ranked(field: _Field, measure: Measure, noun: str, *, most: bool, alike: float | None = None) -> str:
-    """Who had the most (or the least), and how much everybody had. Means within `alike` are alike."""
+def _compared(groups: "list[Group]") -> list[str]:
+    """What alternatives are compared by: completion times first where flows complete transfers."""
+    said = []
+    times = _known(groups, "fct_mean_ms")
+    if len(times) == len(groups):
+        said.append(_ranked(times, BY_NAME["fct_mean_ms"], "mean completion time", _SHORTER))
+    said.append(_ranked(_known(groups, "goodput_bps"), BY_NAME["goodput_bps"], "goodput", _MORE))
+    delays = _known(groups, "queue_delay_mean_ms")
+    if len(delays) == len(groups):
+        rtt_ms = max((rtt.mean for rtt in _known(groups, "rtt_mean_ms").values()), default=0.0)
+        measure = BY_NAME["queue_delay_mean_ms"]
+        said.append(_ranked(delays, measure, "queueing delay", _LESS, alike=ALIKE * rtt_ms))
+    return said
+
+
+def _alone(group: "Group") -> str:
+    time, measure = group.measures["fct_mean_ms"], BY_NAME["fct_mean_ms"]
+    took = f"transfers took {measure.show(time.mean)} {measure.unit} on average; " if time else ""
+    return f"{took}{_shared(group)}{_queue(group)}"
+
+
+def _known(groups: "list[Group]", name: str) -> dict[str, Estimate]:
+    return {group.label: value for group in groups if (value := group.measures[name])}
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How the best of two, and of several, is said to differ."""
+
+    of_two: str
+    of_several: str
+    largest: bool
+
+
+_MORE = _Words("more", "the most", largest=True)
+_LESS = _Words("less", "the least", largest=False)
+_SHORTER = _Words("a shorter", "the shortest", largest=False)
+
+
+def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike: float | None = None) -> str:
+    """Which is best, and all values. Means that differ by up to `alike` are equal."""
     if alike is None:
         alike = ALIKE * max(value.mean for value in field.values())
-    order = sorted(field, key=lambda one: field[one].mean, reverse=most)
-    leaders = [one for one in field if _alike(field[one], field[order[0]], alike)]
-    rest = [one for one in order if one not in leaders]
+    order = sorted(field, key=lambda one: field[one].mean, reverse=words.largest)
+    best = field[order[0]]
+    leaders = [one for one in field if abs(field[one].mean - best.mean) <= alike]
+    unsure = [one for one in order if one not in leaders and _overlap(field[one], best)]
+    rest = [one for one in order if one not in leaders and one not in unsure]
     shown = {one: measure.show(value.mean) for one, value in field.items()}
     numbers = f"{together([shown[one] for one in leaders])} {measure.unit}"
-    if not rest:
+    if len(leaders) == len(order):
         return f"{together(leaders)} had about the same {noun} ({numbers})"
     if len(order) == 2:
-        return f"{leaders[0]} had {'more' if most else 'less'} {noun} ({numbers} against {shown[rest[0]]})"
-    others = ", ".join(f"{one} {shown[one]}" for one in rest)
-    return f"{together(leaders)} had the {'most' if most else 'least'} {noun} ({numbers}; {others})"
+        first, second = order
+        if unsure:
+            both = f"{shown[first]} and {shown[second]} {measure.unit}"
+            return f"{first} and {second} cannot be told apart in {noun} with this many runs ({both})"
+        against = f"{shown[first]} against {shown[second]} {measure.unit}"
+        return f"{first} had {words.of_two} {noun} than {second} ({against})"
+    others = "".join(f"{', ' if number else '; '}{one} {shown[one]}" for number, one in enumerate(rest))
+    said = f"{together(leaders)} had {words.of_several} {noun} ({numbers}{others})"
+    if unsure:
+        doubt = together([f"{one} ({shown[one]})" for one in unsure])
+        said += f", from which {doubt} cannot be told apart with this many runs"
+    return said
 
 
-def _alike(one: Estimate, other: Estimate, alike: float) -> bool:
-    """Whether the difference is too small to matter, or may be chance."""
-    if abs(one.mean - other.mean) <= alike:
-        return True
+def _overlap(one: Estimate, other: Estimate) -> bool:
+    """Whether the difference may be chance."""
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return False
     return one.low <= other.high and other.low <= one.high
 
 
 def _shared(group: "Group") -> str:
-    """What each flow had of the path that they shared."""
-    summaries = [run.summary for run in group.runs]
+    """What each flow got of the shared path."""
+    summaries = [run.summary for run in group.trusted]
     measure = BY_NAME["goodput_bps"]
     controllers = {flow["label"]: flow["controller"] for flow in summaries[0]["flows"]}
     labels = list(controllers)
@@ -86,8 +142,10 @@ def _shared(group: "Group") -> str:
     }
     first = max(field, key=lambda label: field[label].mean)
     share = known([shares(summary)[first] for summary in summaries])
-    ranked = _ranked(field, measure, "goodput", most=True)
-    return f"{ranked}, a share of {SHARE.show(share.mean)} % for {first}" if share else ranked
+    # Each goodput is over the flow's own lifetime.
+    noun = "goodput while it ran" if any(map(unlike_lifetimes, summaries)) else "goodput"
+    ranked = _ranked(field, measure, noun, _MORE)
+    return f"{ranked}, {SHARE.show(share.mean)} % of all bytes for {first}" if share else ranked
 
 
 def _queue(group: "Group") -> str:

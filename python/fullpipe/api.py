@@ -1,4 +1,4 @@
-"""The verbs of the Python interface: compare controllers on a path, run a scenario, ask what there is."""
+"""The Python interface: compare controllers on a path, run a scenario, list controllers."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,17 +7,27 @@ from typing import Any, TypeAlias
 
 from fullpipe import _native, scenario
 from fullpipe.agreement import Agreement
+from fullpipe.engines.single import Single
 from fullpipe.errors import mistake
+from fullpipe.limits import check_runs
 from fullpipe.results import Results, Run
 from fullpipe.scenario import Amount, Scenario
+from fullpipe.sweeps import sweep
+from fullpipe.sweeps.memory import Memory
+from fullpipe.sweeps.task import Task
 from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import jobs
+from fullpipe.worlds.job import Job, Progress, jobs
 
 WORLDS = ("sim", "kernel", "all")
 SEEDS = 5
 REPETITIONS = 3
+# How often an untrustworthy kernel run is tried in all.
+ATTEMPTS = sweep.ATTEMPTS
 
-# What to run: a file, a dict of the same shape, or what `load` made of either.
+# Where the document of `compare` has a controller. Nobody wrote that document, and its errors quote the name.
+_CONTROLLER = "flows[0].controller: "
+
+# What to run: a file, a dict of the same shape, or the `Scenario` that `load` returned.
 Runnable: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 # Called with the world's name, runs done (fractional) and runs in all.
 Watcher: TypeAlias = Callable[[str, float, int], None]
@@ -34,24 +44,34 @@ def compare(
     flows: int = 1,
     seeds: int | Sequence[int] = SEEDS,
     repetitions: int = REPETITIONS,
+    attempts: int = ATTEMPTS,
     world: str = "sim",
     watch: Watcher | None = None,
 ) -> Results:
     """Puts each controller alone on one path and measures it.
 
-    Sizes are words with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`, `loss="0.1
-    %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. `flows` of the same
-    controller share the path. `seeds` is how many (from 1) or which the simulator runs; the kernel world runs
-    `repetitions`, in wall time. `world` is `"sim"`, `"kernel"` or `"all"`; with `"all"`, a kernel world that
-    cannot run is a note in the result.
+    Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
+    `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. `flows` of
+    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for the
+    simulator. The kernel world runs `repetitions`, in wall time, and tries an untrustworthy one up to
+    `attempts` times. `world` is `"sim"`, `"kernel"` or `"all"`; with `"all"`, a kernel world that cannot run
+    is a note in the result. So is a controller that the kernel does not have, as long as others can run
+    there.
 
-    Raises `ScenarioError` for what cannot be run and `WorldError` for a world that cannot run it.
+    Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
     what = scenario.comparison(
         controllers, rate=rate, rtt=rtt, buffer=buffer, loss=loss, duration=duration, flows=flows
     )
-    runs, notes = execute(what, world=world, seeds=seeds, repetitions=repetitions, watch=watch)
-    return Results(what, runs, notes)
+    try:
+        runs, notes = execute(
+            what, world=world, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch
+        )
+    except _native.WorldError as error:
+        refused = _native.WorldError(str(error).removeprefix(_CONTROLLER))
+        refused.fix = error.fix
+        raise refused from None
+    return Results(what, runs, [note.replace(f" {_CONTROLLER}", " ") for note in notes])
 
 
 def run(
@@ -59,15 +79,26 @@ def run(
     *,
     world: str = "sim",
     seed: int | None = None,
+    seeds: int | Sequence[int] = 1,
+    repetitions: int | Sequence[int] = 1,
+    attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> Results:
-    """Runs a scenario, from a file or a dict of the same shape, once for each world and alternative.
+    """Runs a scenario, from a file or a dict of the same shape, in one world or both.
 
-    Without `seed` it is the scenario's own.
+    By default it runs once for each world and alternative. `seeds` and `repetitions` count upwards from
+    `seed`, by default the scenario's own. The other arguments are those of `compare`.
     """
     loaded = load(what)
-    seeds = [loaded.seed if seed is None else seed]
-    runs, notes = execute(loaded, world=world, seeds=seeds, repetitions=seeds, watch=watch)
+    first = loaded.seed if seed is None else seed
+    runs, notes = execute(
+        loaded,
+        world=world,
+        seeds=_numbers("seeds", seeds, first, len(loaded.alternatives)),
+        repetitions=_numbers("repetitions", repetitions, first, len(loaded.alternatives)),
+        attempts=attempts,
+        watch=watch,
+    )
     return Results(loaded, runs, notes)
 
 
@@ -76,19 +107,21 @@ def agree(
     *,
     seeds: int | Sequence[int] = SEEDS,
     repetitions: int | Sequence[int] = REPETITIONS,
+    attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> Agreement:
     """Runs a scenario in the simulator and over the kernel, and judges how far they are apart.
 
-    A number of seeds counts upwards from the scenario's own. `fullpipe.agreement` states the tolerances.
+    A number of seeds counts upwards from the scenario's own. Untrustworthy kernel runs are tried up to
+    `attempts` times, and then left out. `fullpipe.agreement` states the tolerances.
     """
     loaded = load(what)
-    kernel_runs, sim_runs = (
-        execute(loaded, world=world, seeds=seeds, repetitions=repetitions, watch=watch)[0]
-        # The kernel first: where it cannot run, there is nothing to compare.
+    (kernel_runs, notes), (sim_runs, _) = (
+        execute(loaded, world=world, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch)
+        # The kernel first: if it cannot run, there is nothing to compare.
         for world in (kernel.NAME, sim.NAME)
     )
-    return Agreement.of(Results(loaded, sim_runs + kernel_runs))
+    return Agreement.of(Results(loaded, sim_runs + kernel_runs, notes))
 
 
 def load(what: Runnable) -> Scenario:
@@ -106,20 +139,25 @@ def execute(
     world: str,
     seeds: int | Sequence[int],
     repetitions: int | Sequence[int] = REPETITIONS,
+    attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> tuple[list[Run], list[str]]:
     """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run."""
     if world not in WORLDS:
         raise mistake("world", world, "sim, kernel or all", "name one of the three")
-    sim_jobs = jobs(what.alternatives, _numbers("seeds", seeds, what.seed))
-    kernel_jobs = jobs(what.alternatives, _numbers("repetitions", repetitions, what.seed))
+    if isinstance(attempts, bool) or attempts < 1:
+        raise mistake("attempts", attempts, "a whole number from 1", "e.g. 3")
+    alternatives = len(what.alternatives)
+    sim_jobs = jobs(what.alternatives, _numbers("seeds", seeds, what.seed, alternatives))
+    kernel_jobs = jobs(what.alternatives, _numbers("repetitions", repetitions, what.seed, alternatives))
     runs: list[Run] = []
     notes: list[str] = []
     if world in ("sim", "all"):
         runs += sim.run(sim_jobs, _progress(watch, sim.NAME, len(sim_jobs)))
     if world in ("kernel", "all"):
         try:
-            runs += kernel.run(kernel_jobs, _progress(watch, kernel.NAME, len(kernel_jobs)))
+            more, left_out = _over_kernel(kernel_jobs, attempts, watch)
+            runs, notes = runs + more, notes + left_out
         except _native.WorldError as error:
             if world == "kernel":
                 raise
@@ -127,8 +165,38 @@ def execute(
     return runs, notes
 
 
+def _over_kernel(wanted: list[Job], attempts: int, watch: Watcher | None) -> tuple[list[Run], list[str]]:
+    """The kernel's runs, alternative by alternative, and notes on those that it cannot run.
+
+    Raises the first alternative's error when the kernel world can run none.
+    """
+    by_label: dict[str, list[Job]] = {}
+    for job in wanted:
+        by_label.setdefault(job.alternative.label, []).append(job)
+    runs: list[Run] = []
+    refused: dict[str, _native.WorldError] = {}
+    tell = _progress(watch, kernel.NAME, len(wanted))
+    done = 0
+    for label, own in by_label.items():
+        try:
+            runs += _trusted(own, attempts, lambda part, before=done: tell(before + part))  # type: ignore[misc]
+        except _native.WorldError as error:
+            refused[label] = error
+        done += len(own)
+    if refused and not runs:
+        raise next(iter(refused.values()))
+    return runs, [f"{label} did not run in the kernel world. {error}" for label, error in refused.items()]
+
+
+def _trusted(wanted: list[Job], attempts: int, progress: Progress) -> list[Run]:
+    """One run for each job; an untrustworthy one is repeated, as in a grid."""
+    tasks = [Task(kernel.NAME, job, alone=True) for job in wanted]
+    outcome = sweep.carry_out(tasks, Memory(), Single(len(tasks), progress), attempts=attempts)
+    return [stored.run() for stored in outcome.of(tasks)]
+
+
 def controllers() -> list[dict[str, Any]]:
-    """The congestion controllers there are: name, summary, source, the name in Linux, parameters."""
+    """The available congestion controllers: name, summary, source, the name in Linux, parameters."""
     found: list[dict[str, Any]] = json.loads(_native.controllers())
     return found
 
@@ -139,15 +207,17 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _numbers(name: str, given: int | Sequence[int], first: int) -> list[int]:
-    """A number means that many from `first` upwards; a sequence is taken as it is."""
+def _numbers(name: str, given: int | Sequence[int], first: int, alternatives: int) -> list[int]:
+    """A number means that many from `first` upwards; a sequence is used as it is."""
+    check_runs(name, given if isinstance(given, int) else len(given), alternatives)
     numbers = range(first, first + given) if isinstance(given, int) else given
     try:
         chosen = [int(number) for number in numbers]
     except (TypeError, ValueError):
         chosen = []
     if not chosen or any(not 0 <= number < 2**64 for number in chosen) or len(set(chosen)) != len(chosen):
-        raise mistake(name, given, "how many (from 1) or a list of different whole numbers", "e.g. 5")
+        expected = "a whole number from 1" if isinstance(given, int) else "a list of different whole numbers"
+        raise mistake(name, given, expected, "e.g. 5" if isinstance(given, int) else "e.g. [1, 2, 3]")
     return chosen
 
 

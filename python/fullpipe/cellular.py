@@ -1,13 +1,13 @@
-"""Delivery traces of a plausible cellular link, made and not recorded, in Mahimahi's form.
+"""Delivery traces of a plausible cellular link, generated and not recorded, in Mahimahi's format.
 
-The rate changes every 100 ms. Its logarithm walks at random and is drawn back to where it began, so that the
+The rate changes every 100 ms. Its logarithm is a random walk that is pulled back to its start, so that the
 rate varies by a factor of about two within seconds; it is bounded to a quarter and four times its middle.
-Every 20 s on average there is an outage, which ends at a rate of once a second. Within the rates so drawn,
-deliveries are a Poisson process. That shape, a Poisson process of wandering rate with outages that last, is
-the one by which Sprout forecasts cellular links (Winstein, Sivaraman, Balakrishnan, NSDI 2013); the numbers
-here are Fullpipe's own, and fitted to no operator. Where it matters how a certain network behaves, record it.
+Every 20 s on average there is an outage, which ends at a rate of once a second. At the resulting rates,
+deliveries are a Poisson process. This model, a Poisson process of varying rate with lasting outages, is the
+one by which Sprout forecasts cellular links (Winstein, Sivaraman, Balakrishnan, NSDI 2013); the numbers here
+are Fullpipe's own, and not fitted to any operator. To study a particular network, record it.
 
-The number of deliveries is not left to chance: the mean rate is what was asked for, to an opportunity.
+The number of deliveries is not random: the mean rate is exact to one opportunity.
 """
 
 import math
@@ -17,29 +17,28 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
-from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake
 from fullpipe.scenario import Amount, from_document
 
-# What one opportunity carries, in bits.
+# Bits that one opportunity carries.
 OPPORTUNITY_BITS = 1500 * 8
-# The most that one trace may hold: eight minutes at 100 Mbit/s, some 25 MB.
+# The most that one delivery trace may hold: eight minutes at 100 Mbit/s, some 25 MB.
 MAX_OPPORTUNITIES = 4_000_000
 
 # The rate changes this often, in milliseconds.
 _STEP_MS = 100
-# The share of its way back that the logarithm of the rate goes in a step: 5 s.
+# How much of its distance to the middle the logarithm of the rate returns in a step: 5 s.
 _REVERSION = 0.02
 # Standard deviation of the logarithm in the long run, and where it is cut off.
 _SPREAD = 0.6
 _BOUND = math.log(4)
-# How likely an outage begins in a step, and ends in one.
+# The probability that an outage begins in a step, and that it ends in one.
 _OUTAGE_BEGINS = _STEP_MS / 20_000
 _OUTAGE_ENDS = _STEP_MS / 1_000
 
 
 def generate(*, mean: Amount, duration: Amount, seed: int = 1) -> list[int]:
-    """The milliseconds of all opportunities of a trace. Same arguments, same trace.
+    """The milliseconds of all opportunities of a trace. The same arguments give the same trace.
 
     Args:
         mean: The mean rate over the whole trace, e.g. "10 Mbit/s".
@@ -54,13 +53,13 @@ def generate(*, mean: Amount, duration: Amount, seed: int = 1) -> list[int]:
     # Only `random()` gives the same numbers in every version of Python.
     draw = random.Random(seed).random
     ends = list(accumulate(_weights(steps, draw)))
-    # Arrivals of a Poisson process whose number is known fall independently of each other. The last ends it.
+    # Given their number, arrivals of a Poisson process are independent of each other. The last ends it.
     times = sorted(_time_ms((1 - draw()) * ends[-1], ends) for _ in range(count - 1))
     return [*times, steps * _STEP_MS]
 
 
 def text(opportunities_ms: list[int]) -> str:
-    """A trace in the form that Mahimahi reads: a line an opportunity."""
+    """A trace in Mahimahi's format: one line for each opportunity."""
     return "".join(f"{time}\n" for time in opportunities_ms)
 
 
@@ -78,7 +77,7 @@ def _weights(steps: int, draw: Callable[[], float]) -> Iterator[float]:
 
 
 def _time_ms(part: float, ends: list[float]) -> int:
-    """The whole millisecond by which this much of the sum of all steps has gone by."""
+    """The whole millisecond at which the sum of the steps has reached this value."""
     step = bisect_left(ends, part)
     begin = ends[step - 1] if step else 0.0
     within = (part - begin) / (ends[step] - begin)
@@ -86,12 +85,7 @@ def _time_ms(part: float, ends: list[float]) -> int:
 
 
 def _rate_bps(mean: Amount, duration: Amount) -> int:
-    try:
-        return int(_spec(mean, duration)["forward"][0]["rate_bps"]["initial"])
-    except ScenarioError as error:
-        if error.field != "path.rate":
-            raise
-        raise mistake("mean", mean, error.expected or "a rate", 'write for example "10 Mbit/s"') from None
+    return int(_spec(mean, duration)["forward"][0]["rate_bps"]["initial"])
 
 
 def _steps(mean: Amount, duration: Amount) -> int:
@@ -102,6 +96,7 @@ def _steps(mean: Amount, duration: Amount) -> int:
 
 
 def _spec(mean: Amount, duration: Amount) -> dict[str, Any]:
-    """Amounts are read where those of scenarios are."""
+    """A spec with these amounts, so that they are parsed like those of scenarios."""
     path = {"rate": mean, "rtt": "1 ms", "buffer": "1 MB"}
-    return from_document({"duration": duration, "path": path, "compare": ["reno"]}).alternatives[0].spec
+    document = {"duration": duration, "path": path, "compare": ["reno"]}
+    return from_document(document, parameters={"path.rate": "mean"}).alternatives[0].spec

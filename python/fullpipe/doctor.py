@@ -1,30 +1,29 @@
-"""What this machine can do, what is missing, and how to mend it."""
+"""What this machine can do, what is missing, and how to fix it."""
 
-import json
 import platform
 import sys
 from dataclasses import dataclass
 from importlib import metadata
 
 from fullpipe import _native, kernel_check, trust
-from fullpipe.worlds import sim
+from fullpipe.worlds import kernel, sim
 
 _PACKAGES = ("typer", "rich", "polars", "altair", "vl-convert-python")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is there or not."""
+    """One requirement, and whether it is met."""
 
     group: str
     name: str
     ok: bool
     found: str
-    mend: str
+    fix: str
 
 
 def checks() -> list[Check]:
-    """Everything, the Python side first."""
+    """All checks, the Python side first."""
     return [*_python_checks(), *_kernel_checks(), _emulator_check()]
 
 
@@ -43,14 +42,15 @@ def _python_checks() -> list[Check]:
 
 
 def _kernel_checks() -> list[Check]:
-    return [
-        Check("Kernel world", one["name"], one["ok"], one["found"], one["mend"])
-        for one in json.loads(_native.kernel_doctor())
-    ]
+    try:
+        found = kernel.doctor()
+    except _native.WorldError as error:
+        return [Check("Kernel world", "doctor", False, str(error), "report this as a bug")]
+    return [Check("Kernel world", one["name"], one["ok"], one["found"], one["fix"]) for one in found]
 
 
 def _emulator_check() -> Check:
-    """What `fullpipe kernel check` found here, if it ever ran."""
+    """The result of `fullpipe kernel check` on this machine, if it ever ran."""
     found, here = trust.kept(), trust.Machine.here()
     again = f"run `fullpipe kernel check` (takes about {kernel_check.seconds(quick=False)} s)"
     if found is None:
@@ -60,5 +60,5 @@ def _emulator_check() -> Check:
         return Check("Kernel world", "emulator", True, said, "")
     how = "quick check" if found.quick else "check"
     said = f"{found.statement} ({how} of {found.when}; load average {found.load})"
-    mend = f"leave the machine alone, then {again}; the marks on each run say what to make of it"
-    return Check("Kernel world", "emulator", bool(found.true_bps), said, mend)
+    fix = f"leave the machine idle, then {again}; meanwhile, untrustworthy runs are marked one by one"
+    return Check("Kernel world", "emulator", bool(found.true_bps), said, fix)

@@ -1,8 +1,8 @@
-"""Is the emulator true? Delay, rate, losses and drops measured from both ends, against what was asked.
+"""Is the emulator accurate? Delay, rate, losses and drops, measured from both ends against the request.
 
 At every rate two probes cross a path of 40 ms: a light one, a fifth of the rate, with 1 % random loss; and a
-heavy one, one and a half times the rate, into a buffer of 50 ms. Rust sends, receives and computes what
-should have come (`crates/emu/src/probe.rs`); what is tolerable is said here.
+heavy one, one and a half times the rate, into a buffer of 50 ms. Rust sends, receives and computes the
+expected result (`crates/emu/src/probe.rs`); this module defines the tolerances.
 """
 
 import json
@@ -14,29 +14,29 @@ from fullpipe.scenario import from_document, path_document
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job
 
-# Medians of delays and of the time in a full queue, one way. A scheduler's wake-up takes half of it.
+# For medians of delays and of the time in a full queue, one way. A scheduler's wake-up takes half of it.
 MEDIAN_TOLERANCE_NS = 200_000
-# Of a rate, and of a share of packets.
+# For a rate, and for a share of packets.
 RATE_TOLERANCE = 0.005
-# A sender that reaches less than this share of the rate does not fill the link; nothing is known of it then.
+# A sender that reaches less than this share of the rate does not fill the link, so the check says nothing.
 LEAST_OFFER = 1.05
-# A queue that never falls below this share of its limit drops all that comes above its rate.
+# A queue that never falls below this share of its limit drops everything above its rate.
 ALWAYS_FULL = 0.95
-# Drops of a queue depend on when packets reach it, which is later than they were sent by less than this many.
+# Drops of a queue depend on when packets reach it, which is later by less than this many packets.
 DROPS_THAT_COUNT = 3
-# No clock is read at once: a packet that is early by this much is not early.
+# Reading a clock takes time, so a packet that seems early by this much need not be early.
 EARLY_TOLERANCE_NS = 5_000
 
 LIGHT_LOAD, HEAVY_LOAD = 0.2, 1.5
 RTT_MS = 40
 LOSS = 0.01
 _BUFFER_S = 0.05
-# What is under way when the sender is done, and a sender that is late.
+# For packets that are on the path when the sender stops, and for a sender that is late.
 _REST_S = 0.5
-# A process and its namespaces.
+# To start a process and create its namespaces.
 _START_S = 0.4
 
-# Mbit/s, bytes of each packet: those of a full segment, but where they would be too few to count.
+# Mbit/s, bytes of each packet: those of a full segment, except where that would give too few packets.
 RATES = ((1, 100), (10, 500), (100, 1500), (500, 1500), (1000, 1500), (2000, 1500))
 QUICK_RATES = RATES[:4]
 _SENDING_S = 5.0
@@ -75,8 +75,9 @@ class Probe:
     def buffer_bytes(self) -> int:
         """Room in the queue.
 
-        A sixth of a packet more than whole ones: at one and a half times the rate each packet then misses the
-        limit by a sixth of a packet, instead of hitting it and being decided on by the last nanosecond.
+        A sixth of a packet more than a whole number. At one and a half times the rate, each packet then
+        misses the limit by a sixth of a packet; otherwise it would hit the limit, and one nanosecond would
+        decide.
         """
         packets = round(self.rate_bps * _BUFFER_S / (8 * self.packet_bytes))
         return packets * self.packet_bytes + self.packet_bytes // 6
@@ -97,7 +98,7 @@ class Probe:
         return self.sending_s + _REST_S
 
     def job(self) -> Job:
-        """The scenario, resolved as any user's would be."""
+        """The scenario, resolved like a user's."""
         path = path_document(
             rate=f"{self.rate_bps} bit/s",
             rtt=f"{RTT_MS} ms",
@@ -117,7 +118,7 @@ class Probe:
         return Job(scenario.alternatives[0], seed=self.rate_bps // 1_000_000)
 
     def request(self) -> dict[str, int]:
-        """What is sent, and what was asked of the path, in the native half's names."""
+        """What to send, and the requested path, in the native half's names."""
         return {
             "datagram_bytes": self.packet_bytes,
             "offered_bps": self.offered_bps,
@@ -136,28 +137,29 @@ class Measured:
     trips: bytes = field(repr=False, default=b"")
 
 
-# Something is not as asked, whatever the machine.
-UNTRUE = "UNTRUE"
-# What happens is as asked, but later.
+ACCURATE = "accurate"
+# The emulator did something other than requested, which a slow machine does not excuse.
+INACCURATE = "INACCURATE"
+# Packets are only late.
 LATE = "late"
-# The machine could not send or carry enough for the emulator to be seen at this rate.
+# The machine could not send or carry enough packets to judge the emulator at this rate.
 OUT_OF_REACH = "out of reach"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was held against what was asked."""
+    """One property of the emulator, compared with the requested path."""
 
     name: str
     ok: bool
     said: str  # What is wrong; empty if nothing is.
     # The verdict if nothing worse is found: `LATE` or `OUT_OF_REACH`.
-    verdict: str = UNTRUE
+    verdict: str = INACCURATE
 
 
 @dataclass(frozen=True)
 class RateVerdict:
-    """Both probes at one rate, and what they say."""
+    """Both probes at one rate, and the verdict on them."""
 
     light: Measured
     heavy: Measured
@@ -170,30 +172,30 @@ class RateVerdict:
 
     @property
     def rate_bps(self) -> int:
-        """The rate asked for."""
+        """The requested rate."""
         return self.light.probe.rate_bps
 
     @property
-    def true(self) -> bool:
-        """Whether the emulator did what was asked."""
+    def accurate(self) -> bool:
+        """Whether the emulator was as accurate as the tolerances require."""
         return all(one.ok for one in self.findings)
 
     @property
     def word(self) -> str:
         """The verdict."""
         found = {one.verdict for one in self.findings if not one.ok}
-        return next((word for word in (UNTRUE, LATE, OUT_OF_REACH) if word in found), "true")
+        return next((word for word in (INACCURATE, LATE, OUT_OF_REACH) if word in found), ACCURATE)
 
     @property
     def wrong(self) -> list[str]:
-        """What it did not do."""
+        """A sentence about each property that is wrong."""
         return [one.said for one in self.findings if not one.ok]
 
     @property
     def unnoticed(self) -> bool:
-        """Whether the emulator's own record would have let such runs pass."""
+        """Whether the emulator's own record would not mark such a run."""
         doubts = [*self.light.measures["own_doubts"], *self.heavy.measures["own_doubts"]]
-        return self.word in (UNTRUE, LATE) and not doubts
+        return self.word in (INACCURATE, LATE) and not doubts
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the packets."""
@@ -250,7 +252,7 @@ def _findings(light: Measured, heavy: Measured) -> Iterator[Finding]:
     yield _all("offered", [_offered(heavy)], verdict=OUT_OF_REACH)
     yield _all("early", map(_early, both))
     yield _all("delay", [_late(light), *map(_tail, both)], verdict=LATE)
-    # Where packets were lost outside of the path, its own decisions cannot be seen.
+    # If packets were lost outside of the path, the path's own decisions cannot be seen.
     if not _offered(heavy) and not _carried(heavy):
         yield _all("rate", [_rate(heavy)])
         yield _all("queue", [_queue(heavy)])
@@ -261,17 +263,17 @@ def _findings(light: Measured, heavy: Measured) -> Iterator[Finding]:
     yield _all("order", map(_order, both))
 
 
-def _all(name: str, said: Iterable[str], *, verdict: str = UNTRUE) -> Finding:
+def _all(name: str, said: Iterable[str], *, verdict: str = INACCURATE) -> Finding:
     wrong = [one for one in said if one]
     return Finding(name, not wrong, "; ".join(wrong), verdict)
 
 
 def _carried(of: Measured) -> str:
     words = {
-        "refused": "were not taken by the sending kernel",
-        "before": "were dropped before the emulator fetched them",
-        "after": "were not taken back by the kernel",
-        "receiver": "found the receiver's socket full",
+        "refused": "were refused by the sending kernel",
+        "before": "were dropped before the emulator read them",
+        "after": "were refused by the receiving kernel",
+        "receiver": "were dropped because the receiver's socket was full",
         "unstamped": "had no time stamp",
     }
     outside = of.measures["outside"]
@@ -316,10 +318,10 @@ def _under(of: Measured) -> str:
 
 def _rate(of: Measured) -> str:
     came = of.measures["received_bps"] or 0.0
-    # The first is less than the second by what the sender's pauses cost, which is tolerable (see `_offered`).
+    # The first is below the second because of the sender's pauses, which are tolerable (see `_offered`).
     for asked in (of.measures["expected_bps"], of.probe.rate_bps):
         if abs(came / asked - 1) > RATE_TOLERANCE:
-            return f"{mbit(came)} are delivered instead of {mbit(asked)}"
+            return f"the link delivers {mbit(came)} (expected {mbit(asked)})"
     return ""
 
 
@@ -331,7 +333,7 @@ def _queue(of: Measured) -> str:
     found, expected = full["queueing"]["p50_ns"], (full["expected_queueing"] or {}).get("p50_ns", most)
     # Which packets get in depends on when they reach the queue: it may be shorter or longer by one.
     if abs(found - expected) > MEDIAN_TOLERANCE_NS + probe.packet_ns:
-        return f"the full queue takes {ms(found)} ms instead of {ms(expected)}"
+        return f"the full queue delays packets by {ms(found)} ms (expected {ms(expected)})"
     return ""
 
 
@@ -341,11 +343,11 @@ def _queue_tail(of: Measured) -> str:
         return ""
     if full["queueing"]["p99_ns"] <= most + of.measures["lateness_limit_ns"]:
         return ""
-    return f"the full queue takes up to {ms(full['queueing']['p99_ns'])} ms instead of {ms(most)}"
+    return f"the full queue delays packets by up to {ms(full['queueing']['p99_ns'])} ms (expected {ms(most)})"
 
 
 def drop_shares(of: Measured) -> tuple[float, float] | None:
-    """Which share of the packets a full queue dropped, and which it should have."""
+    """The share of packets that a full queue dropped, and the share that the model drops."""
     full = of.measures["full"]
     return None if full is None else (full["dropped"] / full["sent"], full["expected"] / full["sent"])
 
@@ -357,17 +359,17 @@ def _drop_share(of: Measured) -> str:
     found, *expected = shares
     waiting = full["expected_queueing"]
     if full["sent_bps"] and waiting and waiting["min_ns"] >= ALWAYS_FULL * of.probe.buffer_ns:
-        # All that comes above the rate: the model itself is held to it.
+        # Everything above the rate, which checks the model as well.
         expected.append(1 - of.probe.rate_bps / full["sent_bps"])
     wrong = [one for one in expected if abs(found - one) > RATE_TOLERANCE]
-    return f"the full queue drops {found:.2%} instead of {wrong[0]:.2%}" if wrong else ""
+    return f"the full queue drops {found:.2%} (expected {wrong[0]:.2%})" if wrong else ""
 
 
 def _drop_count(of: Measured) -> str:
     dropped, expected = of.measures["decisions"]["dropped"], of.measures["decisions"]["expected"]
     if abs(dropped - expected) <= max(DROPS_THAT_COUNT, RATE_TOLERANCE * expected):
         return ""
-    return f"{dropped} packets are dropped instead of {expected}"
+    return f"{dropped} packets are dropped (expected {expected})"
 
 
 def _losses(of: Measured) -> str:
@@ -375,8 +377,8 @@ def _losses(of: Measured) -> str:
     if decisions["differently"] == 0:
         return ""
     return (
-        f"{decisions['differently']} packets are lost that should not be, or the other way round, the first "
-        f"of them packet {decisions['first']}"
+        f"{decisions['differently']} random losses differ from the model, first at packet "
+        f"{decisions['first']}"
     )
 
 
@@ -384,7 +386,7 @@ def _loss_ratio(of: Measured) -> str:
     lost = of.measures["lost"]
     if lost is None or lost["low"] <= LOSS <= lost["high"]:
         return ""
-    return f"{lost['packets']} of {lost['of']} lost packets are not {LOSS:.0%}"
+    return f"{lost['packets']} of {lost['of']} packets are lost (expected {LOSS:.0%})"
 
 
 def _order(of: Measured) -> str:

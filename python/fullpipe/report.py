@@ -1,14 +1,17 @@
-"""The report: one HTML file that needs no network. `fullpipe.page` is its shell."""
+"""The report: one HTML file that needs no network. `fullpipe.page` provides its frame."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import _native, provenance
+from fullpipe.agreement import RANGE_COUNTS, TOLERANCES
 from fullpipe.answers import answers, together
 from fullpipe.figures import theme
-from fullpipe.measures import COLUMNS, FLOW_COLUMNS, SHARE, Column, flow_alone, known, shares
-from fullpipe.page import figure, page
+from fullpipe.measures import SHARE, Column, columns, flow_alone, flow_columns, known, shares
+from fullpipe.page import Heading, figure, page, table
+from fullpipe.page import provenance as listed_provenance
 from fullpipe.page import text as _text
 from fullpipe.page import variable as _variable
 from fullpipe.results import Group, Results, Run
@@ -33,10 +36,11 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
         summary_table(results),
         _interval_note(results),
         *_untrustworthy(results),
+        *_agreement(results),
         *_flows(results),
         _FIGURES_HEAD if drawn else "",
         *(
-            figure(number, drawing.figure.name, drawing.svg, drawing.figure.look_at)
+            figure(number, drawing.figure.name, drawing.svg, drawing.caption)
             for number, drawing in enumerate(drawn)
         ),
         _provenance(results),
@@ -45,65 +49,68 @@ def html(results: Results, drawn: "Sequence[Drawing] | None" = None) -> str:
 
 
 def summary_table(results: Results) -> str:
-    """The table of means with intervals, as HTML; also what a notebook shows for results."""
-    groups = results.groups
-    heads = "".join(_number_head(column.heading, column.measure.unit) for column in COLUMNS)
+    """The table of means with intervals, as HTML; a notebook shows it for results, too."""
+    shown = columns(run.summary for run in results.runs)
     what = "Scenario" if results.labels == [results.scenario.name] else "Controller"
+    headings = [Heading(what), Heading("World"), Heading("Runs", number=True), *map(_heading, shown)]
     colours = _colours(results)
     rows = []
-    for group in groups:
-        cells = "".join(f"<td>{_cell(group, column)}</td>" for column in COLUMNS)
+    for group in results.groups:
         mark = ' <abbr class="untrustworthy" title="{}">untrustworthy</abbr>'
         doubt = mark.format(_text("; ".join(group.untrustworthy))) if group.untrustworthy else ""
         mixed = len({flow["controller"] for flow in group.runs[0].summary["flows"]}) > 1
         dot = "" if mixed else f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
         rows.append(
-            f'<tr><th scope="row">{dot}{_text(group.label)}</th>'
-            f"<td class=world>{_text(theme.world_title(group.world))}{doubt}</td>"
-            f"<td>{len(group.runs)}</td>{cells}</tr>"
+            [
+                f"{dot}{_text(group.label)}",
+                f"{_text(theme.world_title(group.world))}{doubt}",
+                group.count,
+                *(_cell(group, column) for column in shown),
+            ]
         )
-    return (
-        '<div class="wide"><table class="summary"><thead><tr>'
-        f"<th>{what}</th><th class=world>World</th>"
-        f"<th>Runs</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    return table(headings, rows)
+
+
+def _heading(column: Column) -> Heading:
+    return Heading(column.heading, column.measure.unit, number=True)
 
 
 def _flows(results: Results) -> list[str]:
-    """Flow by flow, where several share the path."""
+    """The table of flows, if several share the path."""
+    shown = flow_columns(run.summary for run in results.runs)
     rows = [
-        _flow_row(results, group, number)
+        _flow_row(results, group, number, shown)
         for group in results.groups
         if len(group.runs[0].summary["flows"]) > 1
         for number in range(len(group.runs[0].summary["flows"]))
     ]
     if not rows:
         return []
-    heads = "<th>Flow</th><th class=world>Controller</th><th class=world>World</th>"
-    heads += _number_head(SHARE.title, SHARE.unit)
-    heads += "".join(_number_head(column.heading, column.measure.unit) for column in FLOW_COLUMNS)
-    table = f'<table class="summary"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return ["<h2>Flows</h2>", f'<div class="wide">{table}</div>', '<p class="quiet">Means over runs.</p>']
+    share = Heading(SHARE.title, SHARE.unit, number=True)
+    headings = [Heading("Flow"), Heading("Controller"), Heading("World"), share, *map(_heading, shown)]
+    return ["<h2>Flows</h2>", table(headings, rows), f'<p class="quiet">{_text(FLOWS_NOTE)}</p>']
 
 
-def _flow_row(results: Results, group: Group, number: int) -> str:
+FLOWS_NOTE = (
+    "Means over trusted runs. Each flow’s goodput is over its own lifetime; its share is its part of the "
+    "bytes of all flows."
+)
+
+
+def _flow_row(results: Results, group: Group, number: int, shown: Sequence[Column]) -> list[str]:
     flow = group.runs[0].summary["flows"][number]
     label = flow["label"]
-    share = known([shares(run.summary)[label] for run in group.runs])
+    share = known([shares(run.summary)[label] for run in group.trusted])
     cells = [SHARE.show(share.mean if share else None)]
-    for column in FLOW_COLUMNS:
-        value = known([column.measure.take(flow_alone(run.summary, label)) for run in group.runs])
+    for column in shown:
+        value = known([column.measure.take(flow_alone(run.summary, label)) for run in group.trusted])
         cells.append(column.measure.show(value.mean if value else None))
-    return (
-        f'<tr><th scope="row">{_text(results.name_of(group.label, label))}</th>'
-        f"<td class=world>{_text(flow['controller'])}</td>"
-        f"<td class=world>{_text(theme.world_title(group.world))}</td>"
-        f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    )
-
-
-def _number_head(heading: str, unit: str) -> str:
-    return f"<th>{_text(heading)}<small>{_text(unit)}</small></th>"
+    return [
+        _text(results.name_of(group.label, label)),
+        _text(flow["controller"]),
+        _text(theme.world_title(group.world)),
+        *cells,
+    ]
 
 
 def _cell(group: Group, column: Column) -> str:
@@ -127,14 +134,20 @@ def _title(results: Results) -> str:
 
 
 def _path(path: dict[str, Any]) -> str:
-    """The path in the user's own words."""
-    words = {"rate": "{}", "trace": "the trace {}", "rtt": "RTT {}", "buffer": "buffer {}", "loss": "loss {}"}
+    """The path as the user wrote it."""
+    words = {
+        "rate": "{}",
+        "deliveries": "the deliveries {}",
+        "rtt": "RTT {}",
+        "buffer": "buffer {}",
+        "loss": "loss {}",
+    }
     plain = {key: value for key, value in path.items() if not isinstance(value, (dict, list))}
-    if "trace" in plain:
-        plain["trace"] = Path(str(plain["trace"])).name
+    if (file := plain.pop("deliveries", plain.pop("trace", None))) is not None:
+        plain["deliveries"] = Path(str(file)).name
     said = [word.format(_plain(plain.pop(key))) for key, word in words.items() if key in plain]
     said += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in plain.items()]
-    return ", ".join(said + (["with changes on the way"] if path.get("changes") else []))
+    return ", ".join(said + (["with changes during the run"] if path.get("changes") else []))
 
 
 def _header(results: Results) -> str:
@@ -150,7 +163,7 @@ def _header(results: Results) -> str:
 
 
 def _interval_note(results: Results) -> str:
-    single = sorted({theme.world_title(group.world) for group in results.groups if len(group.runs) == 1})
+    single = sorted({theme.world_title(group.world) for group in results.groups if len(group.trusted) <= 1})
     note = "± is a 95 % confidence interval of the mean over seeds or repetitions (Student’s t)."
     if len(single) == len(results.worlds):
         note = "Means of one run have no confidence interval."
@@ -160,7 +173,7 @@ def _interval_note(results: Results) -> str:
 
 
 def _untrustworthy(results: Results) -> list[str]:
-    said = []
+    said = [f"<li>{_text(group.left_out)}</li>" for group in results.groups if group.left_out]
     for group in results.groups:
         for run in group.runs:
             for reason in run.untrustworthy:
@@ -168,29 +181,65 @@ def _untrustworthy(results: Results) -> list[str]:
                 said.append(f"<li>{_text(which)}: {_text(reason)}</li>")
     if not said:
         return []
-    return [f'<div class="note"><p>Not to be trusted:</p><ul>{"".join(said)}</ul></div>']
+    return [f'<div class="note"><p>Untrustworthy runs:</p><ul>{"".join(said)}</ul></div>']
+
+
+def _agreement(results: Results) -> list[str]:
+    """How far apart the worlds are, if both ran."""
+    found = results.agreement
+    if found is None:
+        return []
+    headings = [Heading("Alternative"), Heading("Measure")]
+    headings += [Heading(name, number=True) for name in ("Simulation", "Linux kernel (range)")]
+    headings += [Heading(name, number=True) for name in ("Difference", "Tolerance")]
+    rows = [
+        [
+            _text(cell)
+            for cell in (
+                one.alternative,
+                one.measure,
+                one.sim,
+                one.kernel,
+                one.difference,
+                one.tolerance,
+                one.verdict,
+            )
+        ]
+        for one in found.checks
+    ]
+    return [
+        "<h2>How far apart simulation and kernel are</h2>",
+        f"<p>{_text(found.verdict)}</p>",
+        table([*headings, Heading("Verdict")], rows) if rows else "",
+        f'<p class="quiet">{_text(f"Tolerances: {TOLERANCES}. {RANGE_COUNTS}")}</p>',
+    ]
 
 
 _FIGURES_HEAD = (
-    '<h2>Figures</h2><p class="quiet live">Drag a figure over time to move, shift and wheel to zoom, '
-    "double-click to go back.</p>"
+    '<h2>Figures</h2><p class="quiet live">Zoom with the buttons below a figure; or drag it to move, turn '
+    "the wheel with shift to zoom, and double-click to see the whole run.</p>"
 )
 
 
 def _provenance(results: Results) -> str:
     document = json.dumps(results.scenario.document, indent=2, ensure_ascii=False)
-    entries = [("Scenario", f"<pre>{_text(document)}</pre>")]
+    command = provenance.command()
+    entries = [
+        ("Command", f"<code>{_text(command)}</code>" if command else "called from Python"),
+        ("Written", f"{provenance.now()}, by Fullpipe {_text(_native.version())}"),
+        ("Scenario", f"<pre>{_text(document)}</pre>"),
+    ]
     for world in results.worlds:
         runs = [run for run in results.runs if run.world == world]
         entries.append((theme.world_title(world).capitalize(), _world_provenance(runs)))
-    listed = "".join(f"<dt>{_text(name)}</dt><dd>{value}</dd>" for name, value in entries)
-    return f'<h2>Where this comes from</h2><dl class="provenance">{listed}</dl>'
+    return listed_provenance(entries)
 
 
 def _world_provenance(runs: list[Run]) -> str:
     first = runs[0].summary["provenance"]
-    seeds = ", ".join(str(seed) for seed in dict.fromkeys(run.seed for run in runs))
-    facts = [f"Fullpipe {first['version']}", f"seeds {seeds}"]
+    numbers = list(dict.fromkeys(run.seed for run in runs))
+    seeds = ", ".join(map(str, numbers))
+    facts = [f"Fullpipe {first['version']}", f"seed{'s' if len(numbers) > 1 else ''} {seeds}"]
     facts += [f"Linux {first['kernel']}"] if first.get("kernel") else []
     facts += [f"host {first['host']}"] if first.get("host") else []
     parts = [f"<p>{_text(', '.join(facts))}</p>"]
@@ -209,17 +258,11 @@ def _lateness_table(runs: list[Run]) -> str:
     rows = []
     for run in runs:
         late: dict[str, Any] = run.summary["provenance"]["lateness"]
-        times = "".join(
-            f"<td>{late[key] / 1e3:,.0f}</td>" for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns")
-        )
-        rows.append(
-            f"<tr><td>{_text(run.label)}</td><td>{run.seed}</td><td>{late['packets']:,}</td>{times}</tr>"
-        )
-    heads = "".join(f"<th>{head}</th>" for head in ("Run", "Seed", "Packets", "p50", "p99", "p99.9", "max"))
-    return (
-        "<p>How late the emulator released packets, µs:</p>"
-        f"<div class=wide><table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        times = (f"{late[key] / 1e3:,.0f}" for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns"))
+        rows.append([_text(run.label), str(run.seed), f"{late['packets']:,}", *times])
+    numbers = ("Seed", "Packets", "p50", "p99", "p99.9", "max")
+    headings = [Heading("Run"), *(Heading(name, number=True) for name in numbers)]
+    return f"<p>How late the emulator released packets, µs:</p>{table(headings, rows)}"
 
 
 def _plain(value: object) -> str:

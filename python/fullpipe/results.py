@@ -1,4 +1,4 @@
-"""What runs gave: a `Run` an alternative, world and seed, and the `Results` that they make together.
+"""Results: a `Run` for each alternative, world and seed, and the `Results` of all of them.
 
 Tables are polars data frames. Time series keep the columns that every world writes (see `Run.flow_series`).
 """
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fullpipe import files
 from fullpipe.measures import MEASURES, estimates
 from fullpipe.scenario import Alternative, Scenario
 from fullpipe.stats import Estimate
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from fullpipe.agreement import Agreement
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,12 @@ class Run:
     def of(
         alternative: Alternative, world: str, seed: int, summary: str, flows: bytes, links: bytes
     ) -> "Run":
-        """Takes what the native half returned."""
+        """Builds a run from the native half's result."""
         return Run(alternative, world, seed, json.loads(summary), flows, links)
 
     @property
     def label(self) -> str:
-        """What the scenario calls this alternative; in a comparison, the controller."""
+        """The alternative's name in the scenario; in a comparison, the controller."""
         return self.alternative.label
 
     @property
@@ -50,40 +53,77 @@ class Run:
         return list(self.summary["provenance"].get("untrustworthy") or [])
 
     def flow_series(self) -> pl.DataFrame:
-        """Samples of every flow, one row a time and flow: cwnd_segments, srtt_ms, phase and more."""
+        """Samples of every flow, one row for each time and flow: cwnd_segments, srtt_ms, phase and more."""
         return pl.read_parquet(io.BytesIO(self.flow_parquet))
 
     def link_series(self) -> pl.DataFrame:
-        """Samples of every queue, one row a time and link: queue_bytes, queue_delay_ms and more."""
+        """Samples of every queue, one row for each time and link: queue_bytes, queue_delay_ms and more."""
         return pl.read_parquet(io.BytesIO(self.link_parquet))
 
-    @property
-    def stem(self) -> str:
-        """A file name for this run, without a suffix."""
-        plain = "".join(letter if letter.isalnum() or letter in "._=-" else "-" for letter in self.label)
-        return f"{self.world}-{plain}-seed{self.seed}"
+    def to_files(self, name: str) -> dict[str, bytes]:
+        """Both series as Parquet and the summary as JSON, by file name. `name` stands for the alternative."""
+        stem = f"{self.world}-{name}-seed{self.seed}"
+        return {
+            f"{stem}.flows.parquet": self.flow_parquet,
+            f"{stem}.links.parquet": self.link_parquet,
+            f"{stem}.json": (json.dumps(self.summary, indent=1) + "\n").encode(),
+        }
 
-    def write(self, folder: Path) -> None:
-        """Writes the summary as JSON and both series as Parquet."""
-        (folder / f"{self.stem}.json").write_text(json.dumps(self.summary, indent=1) + "\n", encoding="utf-8")
-        (folder / f"{self.stem}.flows.parquet").write_bytes(self.flow_parquet)
-        (folder / f"{self.stem}.links.parquet").write_bytes(self.link_parquet)
+    @property
+    def size(self) -> int:
+        """The approximate size of its files, in bytes."""
+        return len(self.flow_parquet) + len(self.link_parquet)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one alternative in one world, and every measure over their seeds."""
+    """The runs of one alternative in one world, and every measure over the trusted ones.
+
+    Without a trusted run every measure is None.
+    """
 
     world: str
     label: str
     runs: list[Run]
-    measures: dict[str, Estimate | None]
+
+    @cached_property
+    def trusted(self) -> list[Run]:
+        """The trusted runs. The others are shown and marked, but no mean or verdict uses them."""
+        return [run for run in self.runs if not run.untrustworthy]
+
+    @cached_property
+    def measures(self) -> dict[str, Estimate | None]:
+        """Every measure over the trusted runs, by name."""
+        return estimates([run.summary for run in self.trusted])
+
+    @property
+    def count(self) -> str:
+        """The number of trusted runs, and of all if there are more: "3", "2 of 3"."""
+        trusted, ran = len(self.trusted), len(self.runs)
+        return str(ran) if trusted == ran else f"{trusted} of {ran}"
 
     @property
     def times(self) -> str:
-        """How often it ran, in words."""
+        """How often it ran, as text: "5 seeds", "3 repetitions, 2 of them trusted"."""
         noun = "repetition" if self.world == "kernel" else "seed"
-        return f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
+        ran = f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
+        if len(self.trusted) == len(self.runs):
+            return ran
+        if not self.trusted:
+            return f"{ran}, not trusted" if len(self.runs) == 1 else f"{ran}, none of them trusted"
+        return f"{ran}, {len(self.trusted)} of them trusted"
+
+    @property
+    def left_out(self) -> str:
+        """A sentence about the runs that are not trusted; empty when all are."""
+        if len(self.trusted) == len(self.runs):
+            return ""
+        noun = "repetitions" if self.world == "kernel" else "seeds"
+        used = "the others are" if self.trusted else "they are"
+        return (
+            f"{self.label}, {self.world}: {len(self.trusted)} of {len(self.runs)} {noun} are trusted; "
+            f"{used} left out of means and verdicts."
+        )
 
     @property
     def untrustworthy(self) -> list[str]:
@@ -93,7 +133,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of one scenario, its alternatives side by side. `notes` says what could not be run, and why."""
+    """Runs of one scenario, with its alternatives side by side. `notes` lists what could not run, and why."""
 
     scenario: Scenario
     runs: list[Run]
@@ -111,31 +151,35 @@ class Results:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """Runs that differ only in their seed, together; an alternative's worlds one after the other."""
+        """Runs grouped so that members differ only in seed; an alternative's worlds follow each other."""
         together: dict[tuple[str, str], list[Run]] = {}
         for label in self.labels:
             for run in self.runs:
                 if run.label == label:
                     together.setdefault((run.world, label), []).append(run)
-        return [
-            Group(world, label, runs, estimates([run.summary for run in runs]))
-            for (world, label), runs in together.items()
-        ]
+        return [Group(world, label, runs) for (world, label), runs in together.items()]
+
+    @cached_property
+    def agreement(self) -> "Agreement | None":
+        """How far the worlds are apart; None unless both ran."""
+        from fullpipe.agreement import Agreement
+
+        return Agreement.of(self) if {"sim", "kernel"} <= set(self.worlds) else None
 
     def name_of(self, label: str, part: str) -> str:
-        """What to call a flow or a queue of an alternative, where several alternatives may have it."""
+        """The name of a flow or a queue, with its alternative if several alternatives have it."""
         return part if part == label or len(self.labels) == 1 else f"{label}: {part}"
 
     @property
     def summary(self) -> pl.DataFrame:
-        """One row a world and alternative: mean and 95 % confidence interval of each measure over seeds."""
+        """One row for each world and alternative: mean and 95 % confidence interval of each measure."""
         return pl.DataFrame(
             [_summary_row(group) for group in self.groups], schema=_SUMMARY_SCHEMA, orient="row"
         )
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One row a run and flow, with the totals of its summary."""
+        """One row for each run and flow, with the totals of its summary."""
         rows = [
             {"world": run.world, "alternative": run.label, "seed": run.seed, **_flat(flow)}
             for run in self.runs
@@ -145,7 +189,7 @@ class Results:
 
     @property
     def links(self) -> pl.DataFrame:
-        """One row a run and queue, with the totals of its summary."""
+        """One row for each run and queue, with the totals of its summary."""
         rows = [
             {"world": run.world, "alternative": run.label, "seed": run.seed, **_flat(link)}
             for run in self.runs
@@ -184,34 +228,57 @@ class Results:
         from fullpipe.report import html
 
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(html(self), encoding="utf-8")
+        files.make_folder(path.parent)
+        files.write_named(path, html(self).encode(errors="replace"))
         return path
 
     def write(self, folder: str | Path) -> Path:
-        """Writes report.html, figures/ (SVG and PNG) and runs/ (summary JSON and Parquet) into a folder."""
+        """Writes report.html, figures/ (SVG and PNG) and runs/ (summary JSON and Parquet) into a folder.
+
+        Raises:
+            OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
+        """
         from fullpipe.figures import drawings, save
         from fullpipe.report import html
 
         folder = Path(folder)
-        for part in ("figures", "runs"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
-        for run in self.runs:
-            run.write(folder / "runs")
-        drawn = drawings(self)
-        save(drawn, folder / "figures")
-        (folder / "report.html").write_text(html(self, drawn), encoding="utf-8")
+        files.make_folder(folder)
+        self._write_runs(folder)
+        with files.adding(self._kept(len(self.runs), folder)):
+            drawn = drawings(self)
+            save(drawn, folder, "figures")
+            files.write(folder, "report.html", html(self, drawn).encode(errors="replace"))
         return folder
 
+    def _write_runs(self, folder: Path) -> None:
+        names = files.file_names(self.labels)
+        needed = sum(run.size for run in self.runs)
+        for number, run in enumerate(self.runs):
+            with files.adding(self._kept(number, folder)):
+                for name, data in run.to_files(names[run.label]).items():
+                    files.write(folder, f"runs/{name}", data, needed=needed)
+            needed -= run.size
+
+    def _kept(self, number: int, folder: Path) -> str:
+        return f"{number} of {len(self.runs)} runs are in {folder / 'runs'}; report.html is not written"
+
     def to_dict(self) -> dict[str, Any]:
-        """The scenario and one result a world and alternative, in plain values."""
-        return {
+        """The scenario, and one result for each world and alternative, in plain values.
+
+        With `agreement` if both worlds ran, and `notes` if something did not run.
+        """
+        told: dict[str, Any] = {
             "scenario": {**self.scenario.document, "name": self.scenario.name},
             "results": [_result(group) for group in self.groups],
         }
+        if self.agreement is not None:
+            told["agreement"] = self.agreement.to_dict()
+        if self.notes:
+            told["notes"] = self.notes
+        return told
 
     def to_json(self) -> str:
-        """`to_dict` as text: what `fullpipe compare --json` prints."""
+        """`to_dict` as text: what compare, run and agree print with `--json`."""
         return json.dumps(self.to_dict(), indent=2)
 
     def _repr_html_(self) -> str:
@@ -220,7 +287,7 @@ class Results:
         return summary_table(self)
 
 
-# Measures in which to look for an interval, under the names that `fullpipe compare --json` prints.
+# Measures that have an interval, by their names in `fullpipe compare --json`.
 _NESTED = {
     "rtt_ms": {"mean": "rtt_mean_ms", "p50": "rtt_p50_ms", "p95": "rtt_p95_ms"},
     "queue_delay_ms": {
@@ -228,12 +295,14 @@ _NESTED = {
         "p50": "queue_delay_p50_ms",
         "p95": "queue_delay_p95_ms",
     },
+    "fct_ms": {"mean": "fct_mean_ms", "p50": "fct_p50_ms", "p95": "fct_p95_ms"},
 }
 
 _SUMMARY_SCHEMA: dict[str, Any] = {
     "world": pl.String,
     "controller": pl.String,
     "seeds": pl.Int64,
+    "trusted": pl.Int64,
     **{
         name: pl.Float64
         for measure in MEASURES
@@ -244,7 +313,12 @@ _SUMMARY_SCHEMA: dict[str, Any] = {
 
 
 def _summary_row(group: Group) -> dict[str, Any]:
-    row: dict[str, Any] = {"world": group.world, "controller": group.label, "seeds": len(group.runs)}
+    row: dict[str, Any] = {
+        "world": group.world,
+        "controller": group.label,
+        "seeds": len(group.runs),
+        "trusted": len(group.trusted),
+    }
     for name, value in group.measures.items():
         row[name] = value.mean if value else None
         row[f"{name}_ci95_low"] = value.low if value else None
@@ -265,12 +339,13 @@ def _result(group: Group) -> dict[str, Any]:
         "world": group.world,
         "controller": group.label,
         "seeds": len(group.runs),
+        "trusted": len(group.trusted),
         "goodput_bps": {"mean": mean("goodput_bps"), "ci95": interval("goodput_bps")},
     }
     for name, parts in _NESTED.items():
         result[name] = {key: mean(measure) for key, measure in parts.items()}
         result[name]["ci95"] = interval(parts["mean"])
-    for name in ("retransmits", "loss_ratio"):
+    for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
         result[name] = {"mean": mean(name), "ci95": interval(name)}
     return {**result, "untrustworthy": group.untrustworthy}
 

@@ -1,21 +1,21 @@
-"""What is to be run: a document as the user wrote it, resolved into one numeric spec an alternative.
+"""What to run: a document as the user wrote it, resolved into one numeric spec for each alternative.
 
 A document has one shape, in TOML and as a Python dict: name, duration, path, hosts, flows, compare, record.
-The native half checks and resolves it; nothing here interprets a unit.
+The native half alone reads, checks and resolves it; nothing here parses TOML or interprets a unit.
 """
 
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fullpipe import _native
-from fullpipe.errors import mistake
+from fullpipe import _native, kinds
+from fullpipe._native import ScenarioError
+from fullpipe.errors import mistake, renamed
 
 Document: TypeAlias = Mapping[str, Any]
 Amount: TypeAlias = str | int | float
@@ -23,7 +23,7 @@ Amount: TypeAlias = str | int | float
 
 @dataclass(frozen=True)
 class Alternative:
-    """One of the things a scenario compares, in numbers."""
+    """One of the alternatives that a scenario compares, in numbers."""
 
     label: str
     spec_json: str
@@ -36,9 +36,9 @@ class Alternative:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that its runs depend on: not the name, nor the seed, which whoever runs it replaces.
+        """A hash of everything its runs depend on, except the name, and the seed, which the caller replaces.
 
-        Found once for all seeds, because a spec may have tens of thousands of flows.
+        Computed once for all seeds, because a spec may have tens of thousands of flows.
         """
         decisive = {name: value for name, value in self.spec.items() if name not in ("name", "seed")}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
@@ -51,15 +51,14 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A document as text and what it resolved to: one alternative or more."""
+    """A document as text, and the alternatives (one or more) that it resolved to."""
 
-    text: str
-    form: str  # "toml" or "json".
+    text: str  # The document in JSON.
     alternatives: tuple[Alternative, ...]
 
     @property
     def name(self) -> str:
-        """What the document calls itself."""
+        """The name in the document."""
         return str(self.alternatives[0].spec["name"])
 
     @property
@@ -69,28 +68,39 @@ class Scenario:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The document in the user's own words, to be shown. What it means is in the specs."""
-        loaded: dict[str, Any] = tomllib.loads(self.text) if self.form == "toml" else json.loads(self.text)
+        """The document as the user wrote it, for display. Its meaning is in the specs."""
+        loaded: dict[str, Any] = json.loads(self.text)
         return loaded
 
 
 def from_file(path: str | Path) -> Scenario:
-    """Reads a scenario in TOML (or JSON, by its suffix). Traces are looked up beside it."""
-    path = Path(path)
+    """Reads a scenario in TOML (or JSON, by its suffix). Delivery traces are relative to its folder.
+
+    Raises:
+        ScenarioError: It cannot be read or is invalid; the error has file and line.
+    """
+    kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
+    return _scenario(*_native.resolve_file(str(path)))
+
+
+def from_document(
+    document: Document,
+    base_dir: str | Path | None = None,
+    *,
+    parameters: Mapping[str, str] | None = None,
+) -> Scenario:
+    """Takes a scenario as a dict of the same shape as the TOML.
+
+    Delivery traces are relative to `base_dir`. If a function builds the document from its own
+    parameters, `parameters` maps each field to its parameter, so that errors name what the caller passed.
+    """
+    folder = None if base_dir is None else str(base_dir)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise mistake(
-            "scenario", str(path), "a readable scenario file", f"{reason}: check the path and permissions"
-        ) from None
-    form = "json" if path.suffix.lower() == ".json" else "toml"
-    return _resolve(text, form, path.parent)
-
-
-def from_document(document: Document, base_dir: str | Path | None = None) -> Scenario:
-    """Takes a scenario as a dict of the same shape as the TOML."""
-    return _resolve(_to_json(document), "json", base_dir)
+        return _scenario(*_native.resolve(_to_json(document), "json", folder))
+    except ScenarioError as error:
+        # The text is generated, so its line numbers mean nothing to the user.
+        error.line = None
+        raise renamed(error, parameters or {}) from None
 
 
 def comparison(
@@ -117,8 +127,21 @@ def comparison(
             **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
             "flows": [{"count": flows}] if flows > 1 else [{}],
             "compare": list(controllers),
-        }
+        },
+        parameters={**PATH_PARAMETERS, "flows[0].count": "flows", "compare": "controllers"},
     )
+
+
+# The fields of a document that `path_document` and a duration make.
+PATH_PARAMETERS = {
+    "path.rate": "rate",
+    "path.rtt": "rtt",
+    "path.buffer": "buffer",
+    "path.loss": "loss",
+    "path.reverse.rate": "rate",
+    "path.reverse.buffer": "buffer",
+    "duration": "duration",
+}
 
 
 def path_document(
@@ -129,21 +152,20 @@ def path_document(
     loss: Amount | None = None,
     trace: str | None = None,
 ) -> dict[str, Any]:
-    """The `path` table of a document; what is None is left to its default."""
+    """The `path` table of a document; None leaves a key at its default."""
     said = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "trace": trace}
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 
-def _resolve(text: str, form: str, base_dir: str | Path | None) -> Scenario:
-    pairs = _native.resolve(text, form, None if base_dir is None else str(base_dir))
-    return Scenario(text, form, tuple(Alternative(label, spec) for label, spec in pairs))
+def _scenario(text: str, pairs: Sequence[tuple[str, str]]) -> Scenario:
+    return Scenario(text, tuple(Alternative(label, spec) for label, spec in pairs))
 
 
 def _to_json(document: Document) -> str:
     try:
         return json.dumps(document, allow_nan=False)
     except (TypeError, ValueError):
-        pass  # A mapping that is no dict, or no finite number: more work, and seldom.
+        pass  # A mapping that is not a dict, or a number that is not finite: rare, and slower.
     try:
         return json.dumps(_finite(document), allow_nan=False)
     except TypeError as error:
@@ -151,7 +173,7 @@ def _to_json(document: Document) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """NaN and infinities as words: JSON cannot say them, and the native half knows their field."""
+    """NaN and infinities as strings: JSON has neither, and the native half knows their field."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):

@@ -1,10 +1,10 @@
 """Means over seeds and their 95 % confidence intervals (Student's t).
 
-The quantile is computed here because it is the one number for which Fullpipe would need SciPy. P(|T| <= t)
+The quantile is computed here because Fullpipe would need SciPy for nothing else. P(|T| <= t)
 for n degrees of freedom is 1 - I_x(n/2, 1/2) with x = n / (n + t^2), where I is the regularised incomplete
 beta function: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.5.27 and 26.7.1. I is
 evaluated by its continued fraction, 26.5.8, with Lentz's method (Applied Optics 15, 1976, p. 668). The tests
-hold the quantiles against published tables.
+compare the quantiles with published tables.
 """
 
 import math

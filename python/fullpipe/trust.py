@@ -1,4 +1,4 @@
-"""How far the kernel world can be trusted on this machine: what a check found, kept in the user's cache."""
+"""How far to trust the kernel world on this machine: the result of a check, kept in the user's cache."""
 
 import contextlib
 import itertools
@@ -11,21 +11,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.kernel_check import RateVerdict, mbit
 from fullpipe.worlds import sim
 
-# Linux; its timer is as coarse as the kernel's own ticks (CONFIG_HZ).
+# The number of this clock in Linux. Its resolution is one tick of the kernel (CONFIG_HZ).
 _CLOCK_MONOTONIC_COARSE = 6
 
 
-# A load average a core from which on other work decides what is measured.
+# From this load average per core on, other work dominates the measurement.
 BUSY = 0.5
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a check holds for."""
+    """The machine that a check is valid for."""
 
     kernel: str
     cores: int
@@ -33,7 +33,7 @@ class Machine:
 
     @staticmethod
     def here() -> "Machine":
-        """This one."""
+        """This machine."""
         return Machine(platform.release(), sim.cores(), round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)))
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Machine:
 
 
 class Load:
-    """What else the machine did: the load average at the start, and the time that its host took from it."""
+    """Other load: the load average at the start, and the time that the machine's host took from it."""
 
     def __init__(self) -> None:
         self.average = os.getloadavg()[0]
@@ -65,7 +65,7 @@ def _processor_time() -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Trust:
-    """What a check found."""
+    """The result of a check."""
 
     machine: Machine
     when: str  # Date and time, local.
@@ -74,13 +74,13 @@ class Trust:
     load: float
     stolen: float
     checked_bps: tuple[int, ...]
-    # Rates at which the emulator was true.
+    # Rates at which the emulator was accurate.
     true_bps: tuple[int, ...]
     version: str
 
     @staticmethod
     def of(verdicts: Sequence[RateVerdict], *, quick: bool, took_s: float, load: Load) -> "Trust":
-        """Of a check that has just ended."""
+        """Builds the result of a check that has just ended."""
         return Trust(
             machine=Machine.here(),
             when=time.strftime("%Y-%m-%d %H:%M"),
@@ -89,13 +89,13 @@ class Trust:
             load=round(load.average, 2),
             stolen=round(load.stolen(), 4),
             checked_bps=tuple(one.rate_bps for one in verdicts),
-            true_bps=tuple(one.rate_bps for one in verdicts if one.true),
+            true_bps=tuple(one.rate_bps for one in verdicts if one.accurate),
             version=_native.version(),
         )
 
     @property
     def ranges_bps(self) -> list[tuple[int, int]]:
-        """From which rate to which it was true at all that were checked."""
+        """The ranges of rates, from and to, in which the emulator was accurate at every checked rate."""
         runs = itertools.groupby(self.checked_bps, lambda rate: rate in self.true_bps)
         trusted = [list(rates) for true, rates in runs if true]
         return [(rates[0], rates[-1]) for rates in trusted]
@@ -115,13 +115,13 @@ class Trust:
 
     @property
     def conditions(self) -> str:
-        """What it holds for."""
+        """The conditions that it is valid for."""
         stolen = f", {self.stolen:.1%} of the time taken by its host" if self.stolen >= 0.001 else ""
         busy = "; alone it can do more" if self.load >= BUSY * self.machine.cores else ""
         return f"{self.machine}; load average {self.load} at the start{stolen}{busy}"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, also what follows."""
+        """All values, including derived ones."""
         return {
             "statement": self.statement,
             "conditions": self.conditions,
@@ -132,7 +132,7 @@ class Trust:
     def keep(self) -> "Trust | None":
         """Writes it into the cache, completely or not at all. Without a cache it is not kept.
 
-        A quick check knows less than a full one of the same machine and version: that one then stays, and is
+        A quick check does not replace a full one of the same machine and version: the full one is kept, and
         returned.
         """
         path, before = _path(), kept()
@@ -141,15 +141,9 @@ class Trust:
         same = before is not None and (before.machine, before.version) == (self.machine, self.version)
         if self.quick and same and before is not None and not before.quick:
             return before
-        half = path.with_name(f".{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
-                half.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
-                half.replace(path)
-            finally:
-                with contextlib.suppress(OSError):
-                    half.unlink()
+            files.write(path.parent, path.name, json.dumps(asdict(self), indent=2).encode())
         return None
 
 
@@ -163,7 +157,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def kept() -> Trust | None:
-    """What the last check found; None where there was none, or where its file cannot be read."""
+    """The result of the last check; None if there is none, or if its file cannot be read."""
     path = _path()
     if path is None:
         return None
@@ -186,7 +180,7 @@ def kept() -> Trust | None:
 
 
 def _path() -> Path | None:
-    """Beside the recorder of kernel decisions. None where the user has no home."""
+    """The file, next to the recorder of kernel decisions. None if the user has no home."""
     given = [os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")]
     caches, home = (Path(one) if Path(one).is_absolute() else None for one in given)
     if caches is None and home is not None:

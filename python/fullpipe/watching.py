@@ -1,4 +1,4 @@
-"""Progress bars on stderr, for anything that takes over a second, where stderr is a terminal."""
+"""Progress bars on stderr, for anything that takes over a second, if stderr is a terminal."""
 
 import time
 from types import TracebackType
@@ -6,7 +6,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-# Read when a bar is about to be drawn, so that a test can do without the wait.
+# Read when a bar is about to be drawn, so that a test can avoid the wait.
 PATIENCE_S = 0.7
 _ESTIMATE_S = 300.0
 _TITLE = {"sim": "simulator", "kernel": "kernel"}
@@ -26,11 +26,11 @@ class Watching:
         return self
 
     def __call__(self, world: str, done: float, total: int) -> None:
-        """Shows how far a world is."""
+        """Shows the progress of a world."""
         self.show(world, done, total, f"{int(done)} of {total} runs")
 
     def show(self, title: str, done: float, total: float, count: str) -> None:
-        """The same in any unit, with what the reader counts in words."""
+        """Shows progress in any unit, with a text for the reader."""
         patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
         if not self._console.is_terminal or time.monotonic() - self._began < patience_s:
             return
@@ -43,7 +43,7 @@ class Watching:
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
-                # A kernel run takes as long as half of rich's own period, which would then estimate nothing.
+                # With rich's own period, which is two kernel runs long, there would be no estimate.
                 speed_estimate_period=_ESTIMATE_S,
             )
             self._bars.start()

@@ -1,4 +1,4 @@
-"""A list of flows: one row a transfer, with the pauses between those of a flow.
+"""A list of flows: one row for each transfer, with the pauses between the transfers of a flow.
 
 | column | |
 |---|---|
@@ -7,7 +7,7 @@
 | `pause_ns` | how long the flow had been silent before it; 0 for the first of a flow |
 | `bytes` | payload |
 
-As a Parquet file it is what `fullpipe trace flows` writes.
+`fullpipe flows` writes it as a Parquet file.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fullpipe import _native
+from fullpipe import _native, files, kinds, parquet
 from fullpipe.errors import mistake
 
 SCHEMA: dict[str, type[pl.Int64]] = {
@@ -25,7 +25,7 @@ SCHEMA: dict[str, type[pl.Int64]] = {
     "bytes": pl.Int64,
 }
 
-# A rate over less than that tells of a few packets and not of a link.
+# A rate over less time describes a few packets and not a link.
 _RATED_S = 0.1
 # The longest that a list may last, nanoseconds: a year. Time stamps beyond are damaged, or clocks were set.
 MOST_NS = 366 * 86_400 * 10**9
@@ -37,7 +37,7 @@ def of_capture(path: Path) -> tuple[pl.DataFrame, float]:
     """The flows of a pcap or pcapng file that sent payload, and how many seconds the capture lasts.
 
     Raises:
-        TraceError: It is no capture, or damaged.
+        RecordingError: It is not a capture, or it is damaged.
     """
     about_json, columns = _native.read_capture(str(path))
     about, values = json.loads(about_json), memoryview(columns).cast("Q")
@@ -55,30 +55,31 @@ def of_capture(path: Path) -> tuple[pl.DataFrame, float]:
 def read(path: Path) -> pl.DataFrame:
     """Reads a list that `write` wrote."""
     expected = f"a Parquet file with the columns {', '.join(SCHEMA)}, each flow's rows in order of time"
-    mend = "write one with `fullpipe trace flows`"
+    fix = "write one with `fullpipe flows`"
+    kinds.check("flows", path, ("FlowList", "OtherParquet"), expected)
     try:
-        frame = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
-        raise mistake("flows", str(path), expected, mend) from None
+        frame = parquet.read(path)
+    except _native.RecordingError as error:
+        raise mistake("flows", str(path), f"{expected} ({error})", fix) from None
     if dict(frame.schema) != SCHEMA or not frame.height or sum(frame.null_count().row(0)):
-        raise mistake("flows", str(path), expected, mend)
+        raise mistake("flows", str(path), expected, fix)
     least = frame.select(pl.min("flow", "start_ns", "pause_ns"), pl.col("bytes").min() - 1).row(0)
     ordered = frame.select((pl.col("start_ns").diff().over("flow") >= 0).all()).item()
     if min(least) < 0 or not ordered:
-        raise mistake("flows", str(path), expected, mend)
+        raise mistake("flows", str(path), expected, fix)
     if (wrong := _beyond(frame)) is not None:
         within_reason = "times within a year, and no more payload than 100 Gbit/s carry in one"
-        raise mistake("flows", str(path), f"{within_reason}; {wrong}", mend)
+        raise mistake("flows", str(path), f"{within_reason}; {wrong}", fix)
     return frame
 
 
 def write(frame: pl.DataFrame, path: Path) -> None:
     """Writes a list."""
-    frame.write_parquet(path)
+    files.write_named(path, files.parquet(frame))
 
 
 def summary(frame: pl.DataFrame, seconds: float) -> str:
-    """What a list holds that lasts so long, in a sentence."""
+    """A list of this length, described in a sentence."""
     flows = frame.group_by("flow").agg(pl.col("bytes").sum())
     kilobytes = float(flows.select(pl.col("bytes").quantile(0.9)).item()) / 1e3
     said = f"{flows.height} flows in {frame.height} transfers over {seconds:.3g} s"
@@ -89,7 +90,7 @@ def summary(frame: pl.DataFrame, seconds: float) -> str:
 
 
 def disorder(captured: pl.DataFrame) -> str | None:
-    """Says how many transfers of a capture are earlier than one seen before them: its clock went back."""
+    """Reports transfers of a capture that are earlier than one seen before them: its clock went back."""
     early_ns = pl.col("start_ns").cum_max() - pl.col("start_ns")
     back, most_ns = captured.select((early_ns > 0).sum(), early_ns.max().alias("most")).row(0)
     if not back:
@@ -101,7 +102,7 @@ def disorder(captured: pl.DataFrame) -> str | None:
 
 
 def _beyond(frame: pl.DataFrame) -> str | None:
-    """What of a list no capture has, in words; None where all is within reason."""
+    """What in a list is impossible for a capture, as text; None if all is plausible."""
     for name in ("start_ns", "pause_ns"):
         most = frame.select(pl.max(name)).item()
         if most > MOST_NS:

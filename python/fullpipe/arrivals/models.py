@@ -1,9 +1,9 @@
 """The three ways in which `ccwg25` replays a list of flows.
 
-* `paused`: transfers with their pauses; the next is asked for its pause after the one before has arrived.
-* `collapsed`: no pauses; a flow sends all that it has at once.
-* `synthetic`: collapsed, with inter-arrival times and volumes in an order of their own each, independent of
-  each other and of what was before.
+* `paused`: transfers with their pauses; each is requested its pause after the previous one has arrived.
+* `collapsed`: no pauses; a flow sends all its data at once.
+* `synthetic`: collapsed, with inter-arrival times and volumes each shuffled, independently of each other and
+  of the original order.
 """
 
 import random
@@ -20,7 +20,7 @@ MODELS = (PAUSED, COLLAPSED, SYNTHETIC)
 
 
 def apply(frame: pl.DataFrame, model: str, seed: int = 1) -> pl.DataFrame:
-    """The list as that model replays it."""
+    """The list as the model replays it."""
     if model == PAUSED:
         return frame
     collapsed = (
@@ -31,7 +31,7 @@ def apply(frame: pl.DataFrame, model: str, seed: int = 1) -> pl.DataFrame:
     if model == COLLAPSED:
         return collapsed
     assert model == SYNTHETIC, "one of the three"
-    # Every gap and every volume once, so that the load is that of the list.
+    # Uses every gap and every volume once, so that the load is that of the list.
     uniform = random.Random(seed).random
     starts = collapsed["start_ns"].to_list()
     gaps = [later - before for before, later in pairwise([0, *starts])]
@@ -42,7 +42,7 @@ def apply(frame: pl.DataFrame, model: str, seed: int = 1) -> pl.DataFrame:
 
 
 def flows(frame: pl.DataFrame, *, before_s: float, **more: Any) -> list[dict[str, Any]]:
-    """The flows of a scenario, of those that start before a time; `more` is what each has besides."""
+    """The flows of a scenario that start before a time; `more` has further keys for each."""
     by_flow = (
         frame.group_by("flow", maintain_order=True)
         .agg("start_ns", "pause_ns", "bytes")
@@ -65,7 +65,7 @@ def _sent(pauses_ns: list[int], sizes: list[int]) -> dict[str, Any]:
 
 
 def shuffled(values: list[int], uniform: Callable[[], float]) -> list[int]:
-    """The same in an order drawn at random (Fisher and Yates)."""
+    """The same values in random order (Fisher and Yates)."""
     mixed = list(values)
     for last in range(len(mixed) - 1, 0, -1):
         other = int(uniform() * (last + 1))

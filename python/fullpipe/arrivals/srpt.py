@@ -2,9 +2,8 @@
 
 It knows all sizes and preempts at once, which minimises the mean response time on a single server (Schrage,
 "A proof of the optimality of the shortest remaining processing time discipline", Operations Research 16,
-1968). `ccwg25` takes it as near optimum. Here it is fluid: the link's rate is divided as finely as one
-likes, and there are no losses and no windows; what a transport cannot avoid besides, the delay of the path,
-is added by the caller.
+1968). `ccwg25` takes it as near optimum. Here it is fluid: the link's rate is infinitely divisible, and
+there are no losses and no windows. The caller adds the delay of the path, which no transport can avoid.
 """
 
 import heapq
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a flow sends without a pause: how long the idle link needs for it, and the pause before it."""
+    """Data sent without a pause: how long the idle link needs for it, and the pause before it."""
 
     service_s: float
     pause_s: float = 0.0
@@ -22,18 +21,18 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Flow:
-    """Its first transfer comes to the link at `start_s`, each other a pause after the one before left."""
+    """Its first transfer reaches the link at `start_s`, each other its pause after the previous one left."""
 
     start_s: float
     transfers: Sequence[Transfer]
 
 
 def schedule(flows: Sequence[Flow]) -> list[list[float]]:
-    """When each transfer of each flow has left the link. Of equals, the one that came first goes first."""
+    """When each transfer of each flow has left the link. Of equals, the first to arrive is served first."""
     done: list[list[float]] = [[] for _ in flows]
     coming = [(flow.start_s + flow.transfers[0].pause_s, number) for number, flow in enumerate(flows)]
     heapq.heapify(coming)
-    waiting: list[tuple[float, int, int]] = []  # (left to serve, order of arrival, flow)
+    waiting: list[tuple[float, int, int]] = []  # (remaining service, order of arrival, flow)
     now, arrivals = 0.0, 0
     while coming or waiting:
         if not waiting:
@@ -45,7 +44,7 @@ def schedule(flows: Sequence[Flow]) -> list[list[float]]:
             arrivals += 1
         left_s, order, number = waiting[0]
         if coming and coming[0][0] < now + left_s:
-            # Served until the next comes, which may have less left.
+            # Served until the next arrives, which may have less left.
             heapq.heapreplace(waiting, (left_s - (coming[0][0] - now), order, number))
             now = coming[0][0]
             continue

@@ -1,8 +1,7 @@
-"""Flows made up from what `ccwg25` states of a MAWI trace (2020/06/10, 15 minutes of a 10 Gbit/s link).
+"""Generates flows from what `ccwg25` states about a MAWI capture (2020/06/10, 15 minutes at 10 Gbit/s).
 
-Stated are three numbers: 890 000 TCP flows; 90 % of them smaller than 18.2 KB; a byte chosen at random
-belongs with 90 % probability to a flow over 6.4 MB. They leave the shape open, and with it the mean load.
-Chosen here:
+It states three numbers: 890 000 TCP flows; 90 % of them smaller than 18.2 KB; a byte chosen at random belongs
+with 90 % probability to a flow over 6.4 MB. They leave the shape open, and thus the mean load. Chosen here:
 
 * Arrivals are a Poisson process.
 * Sizes below 18.2 KB are log-uniform from 100 bytes on. The largest tenth is a bounded Pareto distribution
@@ -11,12 +10,12 @@ Chosen here:
 * The mean load is 2 Gbit/s of payload, two thirds of the 3 Gbit/s of the replay: queues form, and the link is
   not overloaded. Exponent and largest size of the Pareto distribution then follow from the stated numbers
   (`fit`): 0.66 and 5.9 GB.
-* Pauses are not stated at all: a flow has one more transfer for each head in a row of tosses of a coin, cut
-  at places that are uniform over its segments, after pauses that are log-uniform from 100 ms to 10 s.
+* Nothing is stated about pauses. A flow has one more transfer for each head in a row of coin tosses, cut at
+  places that are uniform over its segments, after pauses that are log-uniform from 100 ms to 10 s.
 
-Sizes are not left to chance: the distribution is cut into as many equally likely classes as there are
-flows, and each flow has the mean size of one. So a short slice of arrivals has the stated mean load too; in
-a sample of independent draws it would hang on the few largest flows.
+Sizes are not random: the distribution is divided into as many equally likely classes as there are flows, and
+each flow has the mean size of one class. So a short slice of arrivals also has the stated mean load; in a
+sample of independent draws, the load would depend on the few largest flows.
 """
 
 import math
@@ -54,18 +53,18 @@ class Sizes:
         return self.bytes_below(1.0)
 
     def bytes_below(self, part: float) -> float:
-        """What the smallest flows, that part of all, contribute to the mean."""
+        """The contribution to the mean of the smallest flows, which are this share of all."""
         ratio = SMALL_BYTES / _LEAST_BYTES
         small = min(part, SMALL_PART) / SMALL_PART
         mice: float = SMALL_PART * _LEAST_BYTES * (ratio**small - 1) / math.log(ratio)
         return mice if part <= SMALL_PART else mice + self._tail_below(self.quantile(part))
 
     def byte_part_above(self, size: float) -> float:
-        """The part of all bytes that belongs to flows over a size, which is at least 18.2 KB."""
+        """The share of all bytes in flows over a size, which is at least 18.2 KB."""
         return (self._tail_below(self.largest) - self._tail_below(size)) / self.mean
 
     def quantile(self, part: float) -> float:
-        """The size below which that part of the flows is."""
+        """The size below which this share of the flows is."""
         if part < SMALL_PART:
             return float(_LEAST_BYTES * (SMALL_BYTES / _LEAST_BYTES) ** (part / SMALL_PART))
         inner = (part - SMALL_PART) / (1 - SMALL_PART)
@@ -73,11 +72,11 @@ class Sizes:
 
     @property
     def _cut(self) -> float:
-        """The part of an unbounded Pareto distribution that the bound leaves."""
+        """The share of an unbounded Pareto distribution that is within the bound."""
         return float(1 - (SMALL_BYTES / self.largest) ** self.exponent)
 
     def _tail_below(self, size: float) -> float:
-        """What the flows from 18.2 KB up to a size contribute to the mean."""
+        """The contribution to the mean of the flows from 18.2 KB up to a size."""
         rest = 1 - self.exponent
         grown = (size / SMALL_BYTES) ** rest - 1
         return float((1 - SMALL_PART) * self.exponent / rest * SMALL_BYTES * grown / self._cut)
@@ -96,18 +95,18 @@ def fit() -> Sizes:
 
 
 def seconds(flows: float) -> float:
-    """How long the trace took for that many flows."""
+    """How long the capture took for that many flows."""
     return flows * SECONDS / FLOWS
 
 
 def draw(*, flows: int, seconds: float, seed: int = 1) -> pl.DataFrame:
-    """A list of that many flows over that time. Same arguments, same list."""
+    """A list of that many flows over that time. The same arguments give the same list."""
     # Only `random()` gives the same numbers in every version of Python.
     uniform = random.Random(seed).random
     sizes = fit()
     below = [flows * sizes.bytes_below(number / flows) for number in range(flows + 1)]
     drawn = shuffled([max(1, round(after - before)) for before, after in pairwise(below)], uniform)
-    # Arrivals of a Poisson process whose number is known fall independently of each other.
+    # Given their number, arrivals of a Poisson process are independent of each other.
     starts_ns = sorted(round(uniform() * seconds * 1e9) for _ in range(flows))
     rows: list[tuple[int, int, int, int]] = []
     for flow, (start_ns, size) in enumerate(zip(starts_ns, drawn, strict=True)):
@@ -132,7 +131,7 @@ def _parts(size: int, uniform: Callable[[], float]) -> list[int]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function crosses zero, once, between two positive numbers; by bisection of logarithms."""
+    """The only zero of a function between two positive numbers, by bisection of logarithms."""
     rising = function(high) > 0
     assert rising != (function(low) > 0), "the root is within the bounds"
     for _ in range(80):

@@ -1,6 +1,6 @@
-"""Engines carry out the runs of a sweep. Where and in which order is theirs to decide; what comes out is not.
+"""Engines execute the runs of a sweep. An engine decides where and in which order, which changes no result.
 
-An engine knows nothing of stores and resuming: it takes tasks and yields each of them once, as it ends.
+An engine knows nothing about stores and resuming. It takes tasks and yields each of them once, when it ends.
 """
 
 from collections.abc import Generator, Iterable
@@ -13,7 +13,7 @@ from fullpipe.sweeps.task import Task
 
 @dataclass(frozen=True)
 class Done:
-    """A task and what it gave."""
+    """A task and its result."""
 
     task: Task
     run: Run
@@ -22,7 +22,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A task that gave nothing, and why."""
+    """A task that failed, and why."""
 
     task: Task
     reason: str
@@ -32,15 +32,15 @@ Ended: TypeAlias = Done | Failed
 
 
 class Engine(Protocol):
-    """What a sweep asks of an engine."""
+    """The interface of an engine."""
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
-        """Yields every task as it ends, in any order; a failed one does not stop the others.
+        """Yields every task when it ends, in any order. A failed task does not stop the others.
 
-        Closing the iterator, or an exception raised in it, ends the runs that are under way.
+        Closing the generator, or an exception in it, ends the runs in progress.
         """
         ...
 
     def cost(self, task: Task) -> float:
-        """How much of the engine's time a task takes, in any unit: for estimates."""
+        """How much of the engine's time a task takes, in any unit. Only estimates use it."""
         ...

@@ -1,8 +1,8 @@
-"""This machine. Simulations first, one a core; then the kernel runs, few at a time.
+"""Runs tasks on this machine: first the simulations, one on each core, then the kernel runs, a few at a time.
 
-A kernel run lives in wall time. Several share the machine only while the emulator can carry all their packets
-on time, which their rates tell well enough; its record of lateness has the last word. Nothing is simulated
-meanwhile.
+A kernel run takes wall time. Several share the machine as long as the emulator can release all their packets
+on time. The sum of their rates predicts that; the emulator's record of lateness decides. No simulation runs
+at the same time.
 """
 
 import heapq
@@ -17,12 +17,12 @@ from fullpipe.sweeps.task import Task
 from fullpipe.worlds import kernel, sim
 
 _TICK_S = 0.1
-# For each core, what the emulator carried on time next to other runs: on two cores two of 100 Mbit/s, or
-# sixteen slow ones. Of 129 runs, most of them beside another of 100 Mbit/s, 106 could be trusted at once on a
-# machine that stood still now and then.
+# What the emulator released on time on each core: on two cores, two runs of 100 Mbit/s or sixteen slow ones.
+# Of 129 runs, most of them next to another one of 100 Mbit/s, 106 were trustworthy at the first attempt, on a
+# host that stalled now and then.
 RATE_BPS_A_CORE = 100e6
 RUNS_A_CORE = 8
-# What a simulated second takes in wall time, roughly; only estimates use it.
+# Approximate wall time of a simulated second. Only estimates use it.
 _SIMULATED_COST = 0.002
 
 
@@ -33,7 +33,7 @@ class Local:
         self._cores = cores or sim.cores()
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
-        """Yields every task as it ends."""
+        """Yields every task when it ends."""
         waiting = self._in_order(tasks)
         cancel = _native.Cancel()
         stop: list[bool] = []
@@ -54,7 +54,7 @@ class Local:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def cost(self, task: Task) -> float:
-        """Seconds of the machine, were it always as busy as allowed."""
+        """Seconds of the machine, if it were always as busy as allowed."""
         length = task.job.alternative.duration_s
         if task.world == sim.NAME:
             return length * _SIMULATED_COST
@@ -62,13 +62,13 @@ class Local:
         return length * (1.0 if task.alone else min(1.0, part))
 
     def takes_s(self, tasks: Iterable[Task], simulated_s: Callable[[Task], float] | None = None) -> float:
-        """How long all of them take here; `simulated_s` knows better than `cost` what a simulation takes."""
+        """How long the tasks take here, in seconds. `simulated_s` may replace `cost` for simulations."""
         waiting = self._in_order(tasks)
         simulated = [(simulated_s or self.cost)(task) for task in waiting if task.world == sim.NAME]
-        # No sweep is shorter than its longest run.
+        # A sweep takes at least as long as its longest run.
         now_s = max(math.fsum(simulated) / self._cores, max(simulated, default=0.0))
         del waiting[: len(simulated)]
-        # Kernel runs take as long as they are, each from when there is room for it.
+        # A kernel run starts when the machine has capacity for it, and takes its duration.
         running: list[tuple[float, int, Task]] = []
         while waiting or running:
             while (chosen := self._next(waiting, [task for _, _, task in running])) is not None:
@@ -78,11 +78,11 @@ class Local:
         return now_s
 
     def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
-        """The longest first, so that none is left over for the end; simulations before all kernel runs."""
+        """Simulations before kernel runs, and the longest first, so that no long one is left for the end."""
         return sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))
 
     def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
-        """The first that may run beside what is running."""
+        """The first task that may run next to the running ones."""
         return next((task for task in waiting if self._fits(task, running)), None)
 
     def _fits(self, task: Task, running: Sequence[Task]) -> bool:
@@ -99,7 +99,7 @@ class Local:
 
 
 def _carry_out(task: Task, cancel: _native.Cancel, stop: list[bool]) -> Ended:
-    """One task, on a thread of the pool."""
+    """Runs one task on a thread of the pool."""
 
     def look_up(_done: float) -> None:
         if stop:
@@ -113,7 +113,7 @@ def _carry_out(task: Task, cancel: _native.Cancel, stop: list[bool]) -> Ended:
     except Exception as error:
         return Failed(task, str(error) or type(error).__name__)
     except BaseException as error:
-        # A broken invariant of the native half. It fails this run, and is told as one.
+        # A broken invariant of the native half. Only this run fails.
         if type(error).__name__ != "PanicException":
             raise
         return Failed(task, f"a broken invariant, which is a mistake in Fullpipe: {error}")

@@ -1,8 +1,8 @@
-"""A Ray cluster: one simulation a core, on as many machines as there are. Needs the extra `ray`.
+"""Runs simulations on a Ray cluster, one on each core of all its machines. Needs the extra `ray`.
 
-Workers simulate with their own Fullpipe, so that only a spec and a seed travel there and a record back; one
-of another build is refused, because its records might differ. A task whose worker dies is done again
-elsewhere. The kernel world is not for clusters: it measures wall time.
+Workers simulate with their own Fullpipe: they get a spec and a seed and return a record. A worker with
+another build is refused, because its records might differ. A task whose worker dies is repeated on another
+one. The kernel world does not run on clusters, because it measures wall time.
 """
 
 import os
@@ -18,9 +18,9 @@ from fullpipe.results import Run
 from fullpipe.sweeps.task import Task
 from fullpipe.worlds import sim
 
-# How often a task is done again after its worker died, before it counts as failed: it may be what kills them.
+# How often a task is repeated after its worker died. Then it counts as failed, because it may kill workers.
 RETRIES = 3
-# Tasks handed to the cluster at a time, for each of its cores: enough that none waits for this process.
+# Tasks given to the cluster at a time for each core: enough that no core waits for this process.
 _AHEAD_A_CORE = 4
 _TICK_S = 1.0
 _TIMEOUT_S = 10.0
@@ -28,10 +28,10 @@ _INSTALL = "install it with: pip install 'ray>=2.48'"
 
 
 class Ray:
-    """Runs simulations on a cluster: the one at `address`, else one of its own on this machine."""
+    """Runs simulations on the cluster at `address`, or on a new one on this machine."""
 
     def __init__(self, address: str | None = None, cores: int | None = None) -> None:
-        # Usage reports would tell others what runs here.
+        # By default, Ray reports its usage to its makers.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
@@ -43,8 +43,8 @@ class Ray:
         self._cores = cores or sim.cores()
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
-        """Yields every task as it ends."""
-        # The longest first, so that none is left over for the end.
+        """Yields every task when it ends."""
+        # The longest first, so that no long one is left for the end.
         waiting = sorted(tasks, key=lambda task: -self.cost(task))
         if foreign := [task for task in waiting if task.world != sim.NAME]:
             raise SweepError(
@@ -70,7 +70,7 @@ class Ray:
             self._ray.shutdown()
 
     def cost(self, task: Task) -> float:
-        """Simulated time, which is what tasks of a sweep differ in."""
+        """Simulated time."""
         return task.job.alternative.duration_s
 
     def _connect(self) -> None:
@@ -103,7 +103,7 @@ class Ray:
 
 
 def _knock(address: str) -> None:
-    """Raises when nobody listens there, where Ray itself would wait without an end."""
+    """Raises an `OSError` if nothing listens there. Ray itself would wait forever."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S).close()
@@ -120,7 +120,7 @@ def _simulate(spec_json: str, seed: int, build: str) -> tuple[str, bytes, bytes,
     except Exception as error:
         return str(error) or type(error).__name__
     except BaseException as error:
-        # A broken invariant of the native half, which Ray would take for the death of the worker.
+        # A broken invariant of the native half. Ray would treat it as the death of the worker.
         if type(error).__name__ != "PanicException":
             raise
         return f"a broken invariant, which is a mistake in Fullpipe: {error}"

@@ -1,4 +1,4 @@
-"""How true the emulator is: how late packets are at each rate, and what a full link delivers over time."""
+"""How accurate the emulator is: how late packets are at each rate, and what a full link delivers."""
 
 import json
 from array import array
@@ -9,7 +9,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe import files
 from fullpipe.figures import theme
+from fullpipe.figures.svg import picture
 from fullpipe.kernel_check import MEDIAN_TOLERANCE_NS, TOLERANCES, Measured, RateVerdict, mbit
 from fullpipe.trust import Trust
 
@@ -27,18 +29,18 @@ def write(verdicts: Sequence[RateVerdict], found: Trust, folder: Path) -> None:
 
     rates = [one.to_json() for one in verdicts]
     said = {**found.to_json(), "tolerances": TOLERANCES, "rates": rates}
-    (folder / "check.json").write_text(json.dumps(said, indent=2), encoding="utf-8")
-    packets(verdicts).write_parquet(folder / "packets.parquet")
-    svg = vl_convert.vegalite_to_svg(figure(verdicts, found).to_dict())
-    (folder / "emulator.svg").write_text(svg, encoding="utf-8")
-    (folder / "emulator.png").write_bytes(vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+    files.write(folder, "check.json", json.dumps(said, indent=2).encode())
+    files.write(folder, "packets.parquet", files.parquet(packets(verdicts)))
+    svg = picture(figure(verdicts, found).to_dict())
+    files.write(folder, "emulator.svg", svg.encode())
+    files.write(folder, "emulator.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
 
 
 def packets(verdicts: Sequence[RateVerdict]) -> pl.DataFrame:
-    """Every packet: its rate, load and number, when it was sent, came and should have come, in nanoseconds.
+    """Every packet: its rate, load and number, and when it was sent, received and due, in nanoseconds.
 
-    `received_ns` is null where it did not come; `due_ns` where the queue dropped it; `expected` says whether
-    it should have come, by the path model.
+    `received_ns` is null if it did not arrive, `due_ns` if the queue dropped it. `expected` says whether it
+    should have arrived, by the path model.
     """
     return pl.concat(_packets(one) for verdict in verdicts for one in (verdict.light, verdict.heavy))
 
@@ -62,7 +64,7 @@ def figure(verdicts: Sequence[RateVerdict], found: Trust) -> alt.HConcatChart:
         alt.hconcat(_lateness(verdicts, rates), _delivery(verdicts, rates), spacing=48)
         .resolve_scale(color="independent")
         .properties(
-            title=alt.TitleParams("Is the emulator true?", subtitle=[found.statement, found.conditions])
+            title=alt.TitleParams("Is the emulator accurate?", subtitle=[found.statement, found.conditions])
         )
         .configure(**theme.config())
     )
@@ -126,7 +128,7 @@ def _delivery(verdicts: Sequence[RateVerdict], rates: list[str]) -> alt.LayerCha
         if (bps := one.heavy.measures["received_bps"]) is not None
     ]
     x = alt.X("rate:N", sort=rates, title="asked", axis=alt.Axis(labelAngle=0, labelFontSize=10))
-    y = alt.Y("percent:Q", title="delivered, % of what was asked", scale=alt.Scale(zero=False))
+    y = alt.Y("percent:Q", title="delivered, % of the rate", scale=alt.Scale(zero=False))
     pieces = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_circle(size=40, opacity=0.35, color=_COLOURS[0])
@@ -144,7 +146,7 @@ def _delivery(verdicts: Sequence[RateVerdict], rates: list[str]) -> alt.LayerCha
     asked = alt.Chart(alt.InlineData(values=[{"percent": 100}])).mark_rule(
         color=theme.QUIET, strokeDash=[4, 3]
     )
-    title = "Delivered at one and a half times the rate: each tenth of a second, and in all"
+    title = "Delivered at one and a half times the rate: per tenth of a second, and overall"
     chart: alt.LayerChart = alt.LayerChart(
         layer=[asked.encode(y=alt.Y("percent:Q")), pieces, wholes]
     ).properties(width=400, height=280, title=_small(title))

@@ -11,13 +11,14 @@ from fullpipe.figures import theme
 from fullpipe.figures.prepare import Panel, Row, goodput_mbps, line
 from fullpipe.results import Run
 
-# Beyond this many tolerances a colour says no more.
+# Beyond this many tolerances, the colour stays the same.
 CLIP = 2.0
-# Points of one line: a page carries some hundred of them.
+# Points of one line: a page has some hundred lines.
 _POINTS = 240
-_COLOUR = {"sim": "#0072b2", "kernel": "#d55e00"}
-# Not colours of the theme: the map's own colours do not change with the page's scheme, so its text must not.
-_LABEL, _NEUTRAL = "#20242a", "#f4f1ec"
+# Not colours of the theme: the map's own colours do not change with the page's scheme, so text on them must
+# not. Fields without colour have the page's ink.
+# Not colours of controllers either, because this map is about worlds.
+_LABEL, _LESS, _NEUTRAL, _MORE = "#20242a", "#af8dc3", "#f4f1ec", "#7fbf7b"
 
 _LEGEND = alt.Legend(orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2)
 
@@ -29,13 +30,13 @@ class Tile:
     cell: str
     slug: str
     measure: str
-    of_tolerance: float | None  # None where the difference says nothing.
+    of_tolerance: float | None  # None if the difference is meaningless.
     text: str
     tip: str
 
 
 def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
-    """Cells by measures: how far the simulator is below (blue) or above (orange) the kernel."""
+    """Cells by measures: how far the simulator is below (purple) or above (green) the kernel."""
     names = list(dict.fromkeys(tile.cell for tile in tiles))
     rows = [
         {
@@ -54,21 +55,21 @@ def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
         href="link:N",
         tooltip=[alt.Tooltip("cell:N"), alt.Tooltip("measure:N"), alt.Tooltip("tip:N", title="sim, kernel")],
     )
-    # Through a neutral middle: the default way between two colours leads through others.
-    scale = alt.Scale(
-        domain=[-CLIP, 0, CLIP], range=["#5b9bd0", _NEUTRAL, "#e07b39"], clamp=True, interpolate="rgb"
-    )
+    # Through a neutral middle: the default interpolation passes through other colours.
+    scale = alt.Scale(domain=[-CLIP, 0, CLIP], range=[_LESS, _NEUTRAL, _MORE], clamp=True, interpolate="rgb")
     legend = alt.Legend(title="difference, in tolerances", orient="bottom", gradientLength=260)
     boxes = base.mark_rect(stroke="white", strokeWidth=1).encode(
         color=alt.Color("value:Q", scale=scale, legend=legend)
     )
-    texts = base.mark_text(fontSize=10.5, color=_LABEL).encode(text="text:N")
+    ink = alt.condition("datum.value === null", alt.value(theme.INK), alt.value(_LABEL))
+    texts = base.mark_text(fontSize=10.5).encode(text="text:N", color=ink)
     chart = alt.LayerChart(layer=[boxes, texts]).properties(
+        usermeta=theme.RIGID,
         width={"step": 108},
         height={"step": 17},
         title=alt.TitleParams(
             "Simulator against kernel",
-            subtitle="Each field links to the cell’s time series. Without colour: too few to say",
+            subtitle="Each field links to the cell’s time series. Without colour: too few to judge",
         ),
     )
     spec: dict[str, Any] = chart.configure(**theme.config()).to_dict()
@@ -102,21 +103,24 @@ def _lines(worlds: dict[str, Run], axis: str, values: Any) -> alt.Chart:
     ]
     rows = pl.concat(frames, how="vertical_relaxed")
     several = rows["flow"].n_unique() > 1
-    # As CSV, a third of JSON: a page has some hundred of these.
+    # As CSV, a third of the size of JSON: a page has some hundred of these.
     data = alt.InlineData(
         values=rows.with_columns(pl.col("time_s").round(3), pl.col("value").round(3)).write_csv(),
         format=alt.CsvDataFormat(type="csv", parse={"time_s": "number", "value": "number"}),
     )
+    # The axis holds all values, whatever their number: a line must not leave the plot.
+    most = rows["value"].max()
+    top = 1.05 * float(most) if isinstance(most, int | float) and most > 0 else 1.0
     titles = [theme.world_title(world) for world in worlds]
     chart: alt.Chart = (
         alt.Chart(data)
         .mark_line(strokeWidth=1.3, opacity=0.85, clip=True, strokeJoin="round")
         .encode(
             x=alt.X("time_s:Q", title="time, s", scale=alt.Scale(domain=[0, end_s], nice=False)),
-            y=alt.Y("value:Q", title=axis, scale=alt.Scale(zero=True)),
+            y=alt.Y("value:Q", title=axis, scale=alt.Scale(domain=[0, top], nice=False)),
             color=alt.Color(
                 "world:N",
-                scale=alt.Scale(domain=titles, range=[_COLOUR[world] for world in worlds]),
+                scale=alt.Scale(domain=titles, range=[theme.WORLD_COLOUR[world] for world in worlds]),
                 legend=_LEGEND,
             ),
             strokeDash=alt.StrokeDash("flow:N", legend=_LEGEND) if several else alt.Undefined,

@@ -1,46 +1,45 @@
-"""What most figures are: a quantity over time, a row a controller, worlds side by side, phases behind."""
+"""The layout of most figures: a quantity over time, one row for each controller, worlds side by side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.figures import theme
-from fullpipe.figures.prepare import Panel, Steps, bands, line, panels, records
+from fullpipe.figures.offline import OfflineConcatChart
+from fullpipe.figures.prepare import Panel, bands, flow_colours, line, panels, records
+from fullpipe.path_facts import Steps
 from fullpipe.results import Results
 
-_CLIP_ABOVE = 1.3
-# Between narrower bands the boundaries would hide the bands.
+# If bands are narrower than this, their boundaries would hide them.
 _WIDE_BAND_PX = 8
 
 
 @dataclass(frozen=True)
 class OverTime:
-    """What to draw over time, and what the path itself allows."""
+    """What to draw over time, and what the path allows."""
 
     title: str
     subtitle: str
     axis: str
-    # A column of the series, or how to make a line of a panel until a time.
+    # A column of the series, or a function that makes the line of a panel until a time.
     column: str | Callable[[Panel, float], pl.DataFrame]
     # A second, thinner line in the same unit.
     companion: str | None = None
-    reference: Callable[[dict[str, Any], str | None], Steps | None] | None = None
+    reference: Callable[[Panel], Steps | None] | None = None
     reference_label: str = ""
     from_zero: bool = True
-    # Whether what rises far above the reference may leave the panel.
-    clipped: bool = False
     end_s: Callable[[Panel], float] | None = None
 
 
 def draw(results: Results, what: OverTime) -> alt.ConcatChart:
     """Draws it."""
     shown = panels(results)
+    flows = flow_colours(shown)
     columns = max(1, len(results.worlds))
     width = 900 if columns == 1 else 430
-    views = [_View(panel, what, width) for panel in shown]
+    views = [_View(panel, what, width, flows) for panel in shown]
     top = max((view.top for view in views), default=1.0)
     bottom = 0.0 if what.from_zero else min((view.bottom for view in views), default=0.0)
     phases = [name for name in theme.PHASE if any(name in view.phases for view in views)]
@@ -50,7 +49,7 @@ def draw(results: Results, what: OverTime) -> alt.ConcatChart:
         for i, view in enumerate(views)
     ]
     chart: alt.ConcatChart = (
-        alt.concat(*charts, columns=columns, spacing={"row": 16, "column": 24})
+        OfflineConcatChart(concat=charts, columns=columns, spacing={"row": 16, "column": 24})
         .resolve_scale(fill="shared")
         .properties(
             title=alt.TitleParams(what.title, subtitle=_subtitle(what, views, several=several)),
@@ -62,7 +61,7 @@ def draw(results: Results, what: OverTime) -> alt.ConcatChart:
 
 
 def _zoom(panels: int) -> alt.TopLevelParameter:
-    """Where the figure is live: drag to move, shift and wheel to zoom, in all panels at once."""
+    """In an interactive figure: drag to move, shift and wheel to zoom, in all panels at once."""
     return alt.TopLevelParameter(  # type: ignore[no-untyped-call]
         name="zoom",
         bind="scales",
@@ -76,22 +75,27 @@ def _panel_name(number: int) -> str:
 
 
 class _View:
-    """One panel, its data at hand, drawn once the scales of all panels are known."""
+    """One panel and its data. It is drawn when the scales of all panels are known."""
 
-    def __init__(self, panel: Panel, what: OverTime, width: int) -> None:
+    def __init__(self, panel: Panel, what: OverTime, width: int, flows: dict[str, str]) -> None:
         self.panel, self.what, self.width = panel, what, width
+        # The colours of flows that share a panel, of all panels, by name.
+        self.flows = flows
         self.end_s = min(what.end_s(panel), panel.duration_s) if what.end_s else panel.duration_s
         self.line = self._thinned(what.column)
         self.companion = self._thinned(what.companion) if what.companion else None
         self.bands = bands(panel, self.end_s, width)
         self.phases = set(self.bands["phase"])
-        steps = what.reference(panel.spec, panel.row.flow) if what.reference else None
+        steps = what.reference(panel) if what.reference else None
         self.steps = [step for step in steps or [] if step[0] < self.end_s]
 
     def _thinned(self, column: str | Callable[[Panel, float], pl.DataFrame]) -> pl.DataFrame:
         if isinstance(column, str):
-            return line(self.panel.series, column, end_s=self.end_s)
-        return column(self.panel, self.end_s)
+            thin = line(self.panel.series, column, end_s=self.end_s)
+        else:
+            thin = column(self.panel, self.end_s)
+        names = {label: self.panel.name_of(label) for label in self.panel.flow_labels}
+        return thin.with_columns(pl.col("flow").replace(names))
 
     def _values(self) -> list[float]:
         frames = [self.line] if self.companion is None else [self.line, self.companion]
@@ -100,10 +104,8 @@ class _View:
 
     @property
     def top(self) -> float:
-        """The highest value, with room above for the label of the reference."""
+        """The highest value, with space above: no curve leaves the plot."""
         limits = [value for _, value in self.steps]
-        if self.what.clipped and limits:
-            return _CLIP_ABOVE * max(limits)
         return 1.12 * max([*self._values(), *limits], default=1.0)
 
     @property
@@ -137,6 +139,8 @@ class _View:
                 alt.Tooltip("value:Q", format=",.2f", title=self.what.axis),
             ],
         )
+        if self.told_apart:
+            main = main.encode(color=self._flow_colour())
         layers.append(main.properties(name=_panel_name(number)))
         title = alt.TitleParams(
             self.panel.title,
@@ -151,14 +155,41 @@ class _View:
         )
         return chart
 
+    @property
+    def told_apart(self) -> bool:
+        """Whether the flows of this panel have a colour each."""
+        labels = self.panel.flow_labels
+        return len(labels) > 1 and all(self.panel.name_of(label) in self.flows for label in labels)
+
+    def _flow_colour(self) -> alt.Color:
+        """One colour for each flow, in a legend that all panels share."""
+        scale = alt.Scale(domain=list(self.flows), range=list(self.flows.values()))
+        legend = alt.Legend(
+            orient="bottom",
+            title="Flow",
+            direction="horizontal",
+            columns=8,
+            symbolType="stroke",
+            symbolStrokeWidth=2,
+        )
+        return alt.Color("flow:N", scale=scale, legend=legend)
+
     def _band_layer(self, phases: list[str]) -> alt.Chart:
-        """Phases as bands, named as readers know them."""
+        """Phases as bands, with the names that readers know."""
         titled = self.bands.with_columns(
             pl.col("phase").replace_strict(
                 {name: theme.PHASE[name][0] for name in self.phases}, return_dtype=pl.String
             )
         )
-        legend = alt.Legend(orient="bottom", title="Phase", direction="horizontal", columns=10, offset=8)
+        legend = alt.Legend(
+            orient="bottom",
+            title="Phase",
+            direction="horizontal",
+            columns=10,
+            offset=8,
+            symbolStrokeColor=theme.QUIET,
+            symbolStrokeWidth=0.8,
+        )
         titled_colours = dict(theme.PHASE[name] for name in phases)
         colours = alt.Scale(domain=list(titled_colours), range=list(titled_colours.values()))
         layer: alt.Chart = (
@@ -178,7 +209,7 @@ class _View:
         return layer
 
     def _boundary_layer(self) -> alt.Chart:
-        """Where one phase ends and the next begins, also between bands of like colour."""
+        """Where one phase ends and the next begins, even between bands of the same colour."""
         wide = (pl.col("end_s") - pl.col("start_s")) / self.end_s * self.width >= _WIDE_BAND_PX
         begins = self.bands.filter(wide & wide.shift(1)).select("start_s")
         layer: alt.Chart = (
@@ -202,7 +233,7 @@ class _View:
 
 
 def _subtitle(what: OverTime, views: "list[_View]", *, several: bool) -> str:
-    """What is drawn, of which run, and the dashed line with its value where all panels have the same."""
+    """What is drawn, of which run, and the dashed line, with its value if all panels have the same."""
     chosen = ", in the run of median goodput" if several else ""
     values = {value for view in views for _, value in view.steps}
     if not values:

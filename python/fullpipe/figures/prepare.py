@@ -1,4 +1,4 @@
-"""From records to what a figure draws: panels, thinned lines, phase bands, and what the path itself allows.
+"""Turns records into what a figure draws: panels, thinned lines, phase bands, and what the path allows.
 
 A panel is one row (a controller, or a flow where different controllers share the path) in one world. It shows
 the run whose goodput is the median over the seeds, because an average over seeds has no phases.
@@ -12,13 +12,15 @@ from typing import Any
 
 import polars as pl
 
+from fullpipe import path_facts
 from fullpipe.figures import theme
 from fullpipe.measures import goodput_bps
+from fullpipe.path_facts import PathFacts, Steps
 from fullpipe.results import Results, Run
 
-# Above this a line says no more, on a panel of a few hundred pixels.
+# More points add nothing to a line on a panel of a few hundred pixels.
 MAX_POINTS = 1000
-# More flows than this share one panel.
+# If there are more flows than this, they share one panel.
 MAX_FLOW_ROWS = 6
 # A band narrower than this is noise.
 MIN_BAND_PX = 2.5
@@ -35,6 +37,8 @@ class Row:
     controller: str
     flow: str | None  # One flow of the alternative, None for all.
     colour: str
+    # Put before the names of its flows, where other alternatives have flows of these names.
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,13 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """What it shows."""
-        return f"{self.row.title} · {theme.world_title(self.run.world)}"
+        """Its title."""
+        doubt = " (untrustworthy)" if self.run.untrustworthy else ""
+        return f"{self.row.title} · {theme.world_title(self.run.world)}{doubt}"
+
+    def name_of(self, flow: str) -> str:
+        """A flow's name in legends and tooltips."""
+        return f"{self.row.prefix}{flow}"
 
     @cached_property
     def series(self) -> pl.DataFrame:
@@ -57,8 +66,13 @@ class Panel:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What the run was told."""
+        """The alternative that was run."""
         return self.run.alternative.spec
+
+    @property
+    def facts(self) -> PathFacts:
+        """What the path allows."""
+        return path_facts.of(self.run.alternative)
 
     @property
     def duration_s(self) -> float:
@@ -73,7 +87,9 @@ class Panel:
 
 def panels(results: Results) -> list[Panel]:
     """Every panel, row by row, worlds side by side."""
-    shown = {(group.world, group.label): representative(group.runs) for group in results.groups}
+    shown = {
+        (group.world, group.label): representative(group.trusted or group.runs) for group in results.groups
+    }
     return [
         Panel(row, shown[world, row.label])
         for row in rows(results)
@@ -83,7 +99,7 @@ def panels(results: Results) -> list[Panel]:
 
 
 def rows(results: Results) -> list[Row]:
-    """A row an alternative, or a row a flow where controllers share the path."""
+    """One row for each alternative, or for each flow if different controllers share the path."""
     first = {run.label: run for run in reversed(results.runs)}
     ordered = [first[label] for label in results.labels]
     colours = theme.controller_colours(flow["controller"] for run in ordered for flow in run.summary["flows"])
@@ -100,7 +116,24 @@ def rows(results: Results) -> list[Row]:
         else:
             title = run.label if len(ordered) > 1 else " and ".join(controllers)
             title += f", {len(flows)} flows" if len(flows) > 1 else ""
-            found.append(Row(title, run.label, controllers[0], None, colours[controllers[0]]))
+            prefix = f"{run.label}: " if len(ordered) > 1 and len(flows) > 1 else ""
+            found.append(Row(title, run.label, controllers[0], None, colours[controllers[0]], prefix))
+    return found
+
+
+def flow_colours(shown: Sequence[Panel]) -> dict[str, str]:
+    """A colour for each flow that shares a panel with others, by name: its controller's, then spare ones.
+
+    Panels with more flows than colours have none: their lines are a crowd of one colour.
+    """
+    taken = {panel.row.colour for panel in shown}
+    spare = [colour for colour in theme.SPARE if colour not in taken]
+    found: dict[str, str] = {}
+    for panel in shown:
+        labels = [flow["label"] for flow in panel.run.summary["flows"]]
+        if panel.row.flow is None and 1 < len(labels) <= 1 + len(spare):
+            names = map(panel.name_of, labels)
+            found.update(zip(names, [panel.row.colour, *spare], strict=False))
     return found
 
 
@@ -117,7 +150,7 @@ _GOODPUT_STEPS = 300
 
 def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
     """What each flow delivered to its application, as a moving mean: columns time_s, flow, value."""
-    rtt = base_rtt_ms(panel.spec, panel.row.flow)
+    rtt = base_rtt_ms(panel)
     window_s = _GOODPUT_RTTS * (rtt[0][1] / 1e3 if rtt else 0.02)
     step_s = max(end_s / _GOODPUT_STEPS, window_s / 4)
     steps = max(1, round(window_s / step_s))
@@ -138,7 +171,7 @@ def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
     rates = ends.select(
         pl.col("time_s") - span / 2, "flow", (grown * 8 / span / 1e6).alias("value"), span.alias("span")
     )
-    # What little time is left over at the end says nothing about a rate.
+    # The short rest at the end is too little time for a rate.
     return rates.filter(pl.col("span") >= step_s / 2).drop("span")
 
 
@@ -164,9 +197,9 @@ def line(series: pl.DataFrame, column: str, *, end_s: float, max_points: int = M
 
 
 def bands(panel: Panel, end_s: float, width_px: int) -> pl.DataFrame:
-    """Phases as stretches of time: columns start_s, end_s, phase. Empty where several flows share the panel.
+    """Phases as intervals of time: columns start_s, end_s, phase. Empty if several flows share the panel.
 
-    Where the parts of BBR's ProbeBW cycle would be narrower than a line, they become one band.
+    If the parts of BBR's ProbeBW cycle would be narrower than a line, they become one band.
     """
     nothing = pl.DataFrame(schema={"start_s": pl.Float64, "end_s": pl.Float64, "phase": pl.String})
     if len(panel.flow_labels) != 1 or panel.series["phase"].null_count() == len(panel.series):
@@ -191,77 +224,32 @@ def _stretches(samples: pl.DataFrame, end_s: float) -> pl.DataFrame:
     )
 
 
-Steps = list[tuple[float, float]]
+def several_flows(results: Results) -> bool:
+    """Whether flows share a path, whose limits are then those of their sum."""
+    return any(len(run.summary["flows"]) > 1 for run in results.runs)
 
 
-def goodput_ceiling_mbps(spec: dict[str, Any]) -> Steps | None:
-    """What the slowest link leaves for payload over time; None where the path has no link of known rate."""
-    return _steps(spec, lambda at: _rate_bps(spec, at) * _payload_share(spec) / 1e6)
+def limited_by_application(results: Results) -> bool:
+    """Whether some flow does not always have data to send."""
+    flows = (flow for run in results.runs for flow in run.alternative.spec["flows"])
+    return any(flow["workload"]["kind"] != "bulk" for flow in flows)
 
 
-def base_rtt_ms(spec: dict[str, Any], flow: str | None) -> Steps | None:
+def goodput_ceiling_mbps(panel: Panel) -> Steps | None:
+    """The rate that the slowest element leaves for payload over time; None if nothing limits the rate."""
+    return panel.facts.goodput_mbps
+
+
+def base_rtt_ms(panel: Panel) -> Steps | None:
     """The round-trip time of an empty path over time."""
-    return _steps(spec, lambda at: _delay_ns(spec, flow, at) / 1e6)
+    return panel.facts.base_rtt_ms(panel.row.flow)
 
 
-def full_pipe_segments(spec: dict[str, Any], flow: str | None) -> Steps | None:
+def full_pipe_segments(panel: Panel) -> Steps | None:
     """Segments in flight that fill the pipe without a queue: the bandwidth-delay product over time."""
-    return _steps(spec, lambda at: _rate_bps(spec, at) * _delay_ns(spec, flow, at) / 8e9 / spec["mtu_bytes"])
-
-
-def _steps(spec: dict[str, Any], value_at: Any) -> Steps | None:
-    schedules = [value for element in _elements(spec) for value in element.values() if _is_schedule(value)]
-    times = sorted({0, *(at for schedule in schedules for at, _ in schedule.get("changes", []))})
-    try:
-        values = [(at / 1e9, float(value_at(at))) for at in times]
-    except LookupError:
-        return None
-    changes = [values[0]]
-    for time_s, value in values[1:]:
-        if value != changes[-1][1]:
-            changes.append((time_s, value))
-    return changes if max(value for _, value in changes) > 0 else None
-
-
-def _elements(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*spec["forward"], *spec["reverse"]]
-
-
-def _is_schedule(value: object) -> bool:
-    return isinstance(value, dict) and "initial" in value
-
-
-def _at(value: Any, at_ns: int) -> float:
-    if not _is_schedule(value):
-        return float(value)
-    current = value["initial"]
-    for change_ns, changed in value.get("changes", []):
-        if change_ns <= at_ns:
-            current = changed
-    return float(current)
-
-
-def _rate_bps(spec: dict[str, Any], at_ns: int) -> float:
-    rates = [_at(element["rate_bps"], at_ns) for element in spec["forward"] if "rate_bps" in element]
-    if not rates or any(element["kind"] == "delivery_trace" for element in spec["forward"]):
-        raise LookupError("the path has no rate that is known beforehand")
-    return min(rates)
-
-
-def _delay_ns(spec: dict[str, Any], flow: str | None, at_ns: int) -> float:
-    shared = sum(_at(element["delay_ns"], at_ns) for element in _elements(spec) if element["kind"] == "delay")
-    extras = {one["label"]: one["extra_forward_ns"] + one["extra_reverse_ns"] for one in spec["flows"]}
-    own = extras[flow] if flow in extras else min(extras.values(), default=0)
-    return shared + float(own)
-
-
-# IPv4 20, TCP 20, timestamps 12: a spec gives the size of a packet and leaves its headers to the worlds
-# (`Spec::HEADER_BYTES`).
-HEADER_BYTES = 52
-
-
-def _payload_share(spec: dict[str, Any]) -> float:
-    return 1 - HEADER_BYTES / float(spec["mtu_bytes"])
+    steps = panel.facts.bdp_bytes(panel.row.flow)
+    mtu_bytes = panel.spec["mtu_bytes"]
+    return None if steps is None else [(time_s, size / mtu_bytes) for time_s, size in steps]
 
 
 def records(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -1,10 +1,11 @@
-"""Every controller and world in one view: the measures that decide, with confidence intervals."""
+"""Every controller and world in one view: the main measures, with confidence intervals."""
 
 from typing import Any
 
 import altair as alt
 
 from fullpipe.figures import theme
+from fullpipe.figures.offline import OfflineConcatChart
 from fullpipe.measures import BY_NAME, Measure
 from fullpipe.results import Results
 
@@ -31,7 +32,7 @@ def figure(results: Results) -> alt.ConcatChart:
         for position, name in enumerate(_SHOWN)
     ]
     chart: alt.ConcatChart = (
-        alt.concat(*charts, columns=2, spacing={"row": 24, "column": 36})
+        OfflineConcatChart(concat=charts, columns=2, spacing={"row": 24, "column": 36})
         .resolve_scale(opacity="shared")
         .properties(title=alt.TitleParams("Summary", subtitle=_subtitle(results)))
         .configure(**theme.config())

@@ -1,10 +1,13 @@
-"""How every figure looks: one palette, one typography, one colour a controller.
+"""How every figure looks: one palette, one typography, one colour for each controller.
 
 The colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 INK = "#2f3640"
 QUIET = "#79818d"
@@ -12,7 +15,7 @@ GRID = "#e4e7eb"
 PAPER = "#ffffff"
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
-# Controllers that have a colour of their own, the same in every figure.
+# Controllers with a colour of their own, which is the same in every figure and used for nothing else.
 CONTROLLER = {
     "bbr1": "#0072b2",
     "cubic": "#d55e00",
@@ -21,13 +24,24 @@ CONTROLLER = {
     "vegas": "#b8860b",
     "copa": "#56b4e9",
 }
-# For the rest, and for a second set of parameters of the same controller.
-SPARE = ("#6a51a3", "#a6761d", "#117733", "#cc6677", "#332288", "#44aa99", "#882255", "#666666")
+# For other controllers, and for other parameters of the same controller.
+SPARE = ("#6a51a3", "#a6761d", "#117733", "#cc6677", "#332288", "#882255", "#666666")
+
+# Dashes distinguish controllers without colours: pixels drawn and left out.
+DASH = {
+    "bbr1": (1, 0),
+    "cubic": (6, 2),
+    "reno": (2, 2),
+    "bbr3": (10, 3),
+    "vegas": (8, 2, 2, 2),
+    "copa": (4, 4),
+}
+_SPARE_DASH = ((5, 1), (3, 1, 1, 1), (8, 4), (1, 3), (12, 2), (4, 2, 1, 2), (7, 1, 1, 1))
 
 # Bands behind the lines, in the order of the legend.
 PHASE = {
-    "startup": ("Startup, slow start", "#f6c667"),
-    "slow_start": ("Startup, slow start", "#f6c667"),
+    "startup": ("Startup, slow start", "#fae6bd"),
+    "slow_start": ("Startup, slow start", "#fae6bd"),
     "drain": ("Drain", "#9ccbe8"),
     "probe_bw": ("ProbeBW cycle", "#e9edf2"),
     "probe_bw_refill": ("ProbeBW refill", "#cfe3d4"),
@@ -56,7 +70,7 @@ DARK = {
     "#6a51a3": "#a594d6",
     "#332288": "#8f84d8",
     "#882255": "#cf6f9d",
-    "#f6c667": "#7d5f1d",
+    "#fae6bd": "#4f4220",
     "#9ccbe8": "#2c5f80",
     "#e9edf2": "#282d35",
     "#cfe3d4": "#31493a",
@@ -67,10 +81,20 @@ DARK = {
     "#c9a3d6": "#633f72",
     "#f2a9a0": "#7d3c35",
     "#c0564b": "#a04338",
+    "#a6761d": "#d3a04a",
+    "#117733": "#4fbf78",
+    "#cc6677": "#e0909d",
+    "#666666": "#a8a8a8",
+    "#44aa99": "#6cc7b8",
     "#e3e0ea": "#2b2932",
 }
 
+# For `usermeta` of figures that a narrow page must not redraw (assets/report.js).
+RIGID = {"narrow": "scroll"}
+
 WORLD = {"sim": "simulation", "kernel": "Linux kernel"}
+# For lines that are worlds instead of controllers. No controller has these colours.
+WORLD_COLOUR = {"sim": INK, "kernel": "#44aa99"}
 
 
 def world_title(world: str) -> str:
@@ -79,15 +103,63 @@ def world_title(world: str) -> str:
 
 
 def controller_colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each controller: its own, unless a variant named earlier took it."""
-    chosen: dict[str, str] = {}
-    spare = iter(SPARE * 8)
+    """A colour for each controller, independent of those before it in the list.
+
+    With other parameters it is another controller, with a spare colour that follows from its text. If two
+    texts lead to the same spare colour, the later one takes the next.
+    """
+    return _assigned(names, CONTROLLER, SPARE)
+
+
+def controller_dashes(names: Iterable[str]) -> dict[str, list[int]]:
+    """The same for dashes."""
+    return {name: list(dash) for name, dash in _assigned(names, DASH, _SPARE_DASH).items()}
+
+
+def _assigned(names: Iterable[str], own: dict[str, _T], spare: tuple[_T, ...]) -> dict[str, _T]:
+    chosen: dict[str, _T] = {}
     for name in dict.fromkeys(names):
-        own = CONTROLLER.get(name.split(":")[0])
-        if own is None or own in chosen.values():
-            own = next((colour for colour in spare if colour not in chosen.values()), SPARE[-1])
-        chosen[name] = own
+        if name in own:
+            chosen[name] = own[name]
+            continue
+        first = zlib.crc32(name.encode())
+        wanted = [spare[(first + step) % len(spare)] for step in range(len(spare))]
+        chosen[name] = next((one for one in wanted if one not in chosen.values()), wanted[0])
     return chosen
+
+
+def tint(colour: str, strength: float) -> str:
+    """A colour mixed with white: 1 is the colour, 0 is (almost) white, which no page turns dark."""
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(254 + strength * (part - 254)):02x}" for part in parts)
+
+
+def settled(spec: dict[str, Any]) -> dict[str, Any]:
+    """A figure in which a name has the same colour and dash in every panel, whatever names the panel has.
+
+    Panels share one legend. Vega-Lite joins their names and keeps the colours of the first panel, in order,
+    so that a panel with other names would be drawn in the wrong colours.
+    """
+    joined: dict[tuple[str, str], dict[str, Any]] = {}
+    found = list(_scales(spec))
+    for key, scale in found:
+        joined.setdefault(key, {}).update(zip(scale["domain"], scale["range"], strict=True))
+    for key, scale in found:
+        scale["domain"], scale["range"] = list(joined[key]), list(joined[key].values())
+    return spec
+
+
+def _scales(part: Any) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """Every scale that maps names to colours or dashes, with its channel and field."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _scales(one)
+    if isinstance(part, dict):
+        for channel, one in part.items():
+            scale = one.get("scale") if isinstance(one, dict) and one.get("type") == "nominal" else None
+            if isinstance(scale, dict) and isinstance(scale.get("domain"), list) and "range" in scale:
+                yield (channel, one["field"]), scale
+            yield from _scales(one)
 
 
 def config() -> dict[str, Any]:

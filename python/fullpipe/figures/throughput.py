@@ -3,13 +3,34 @@
 import altair as alt
 
 from fullpipe.figures.over_time import OverTime, draw
-from fullpipe.figures.prepare import goodput_ceiling_mbps, goodput_mbps
+from fullpipe.figures.prepare import (
+    goodput_ceiling_mbps,
+    goodput_mbps,
+    limited_by_application,
+    several_flows,
+)
 from fullpipe.results import Results
 
-LOOK_AT = (
-    "Look for how soon each line reaches the dashed ceiling, whether it stays there, and in which phase it "
-    "dips; a peak above it is data that had waited for a retransmission."
-)
+_PEAK = "a peak above it is data that had waited for a retransmission."
+
+
+def look_at(results: Results) -> str:
+    """What to look for. Only a flow alone that always has data to send can stay at the ceiling."""
+    together = " for all flows together" if several_flows(results) else ""
+    if limited_by_application(results):
+        return (
+            "Look for how high each line rises while there is data to send; in between the application "
+            f"sends nothing. The dashed ceiling is what the path could carry{together}; {_PEAK}"
+        )
+    if together:
+        return (
+            "Look for how the flows share the path, and for how soon their rates settle. The dashed ceiling "
+            f"is{together}; {_PEAK}"
+        )
+    return (
+        "Look for how soon each line reaches the dashed ceiling, whether it stays there, and in which phase "
+        f"it dips; {_PEAK}"
+    )
 
 
 def figure(results: Results) -> alt.ConcatChart:
@@ -21,8 +42,7 @@ def figure(results: Results) -> alt.ConcatChart:
             subtitle="Delivered to the application, mean over 8 round trips",
             axis="goodput, Mbit/s",
             column=goodput_mbps,
-            clipped=True,
-            reference=lambda spec, _flow: goodput_ceiling_mbps(spec),
-            reference_label="the link’s rate less headers",
+            reference=goodput_ceiling_mbps,
+            reference_label="the path’s rate less headers",
         ),
     )

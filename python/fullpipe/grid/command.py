@@ -1,4 +1,4 @@
-"""What `fullpipe agree --grid` does."""
+"""Implements `fullpipe agree --grid`."""
 
 import json
 from collections.abc import Callable
@@ -6,13 +6,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fullpipe import files
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.grid import document, run, tables, write
+from fullpipe.grid.compare import VERDICTS
+from fullpipe.limits import MOST_STORED_RUNS, check_runs
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.watched import Watched
 
-# Wide enough for every cell in a line where nobody's window limits it.
+# Wide enough for every cell in one line where no terminal limits it.
 _WIDTH = 220
 
 
@@ -26,14 +29,14 @@ def agree(
     table: Path | None = None,
     as_json: bool = False,
 ) -> bool:
-    """Carries the grid out, prints and writes what came out; whether every target is met."""
+    """Runs the grid, prints and writes its results, and returns whether every target is met."""
     if table is not None:
         write.check_markers(table)
     try:
-        with Watched(errors, say, "both worlds") as watch:
+        with files.runs_kept(folder), Watched(errors, say, "both worlds") as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
     except KeyboardInterrupt:
-        say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
         raise
     if as_json:
         print(json.dumps(write.as_dict(found), indent=2))
@@ -41,16 +44,18 @@ def agree(
         if not console.is_terminal:
             console.width = _WIDTH
         console.print(tables.cells(found.cells))
+        print(VERDICTS)
         for note in found.notes:
             print(note)
         print()
         console.print(tables.targets(found.targets))
         print(found.verdict)
-    with errors.status("Drawing the page"):
+    with files.runs_kept(folder), errors.status("Drawing the page"):
         page = write.everything(found, folder)
     say(f"Report: {page}")
     if table is not None:
-        write.put_table(found, table)
+        with files.runs_kept(folder):
+            write.put_table(found, table)
         say(f"Table: {table}")
     return found.met
 
@@ -64,7 +69,7 @@ def plan(
     repetitions: int | None,
     attempts: int | None,
 ) -> run.Plan:
-    """What is to be run; mistakes in the numbers are found here."""
+    """The plan of a grid. Raises `ScenarioError` for invalid numbers."""
     seeds = run.SEEDS if seeds is None else seeds
     repetitions = run.REPETITIONS if repetitions is None else repetitions
     attempts = sweep.ATTEMPTS if attempts is None else attempts
@@ -72,11 +77,13 @@ def plan(
         if given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     loaded = run.only(document.load(grid, quick=quick), only)
+    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+        check_runs(name, given, len(loaded.cells), MOST_STORED_RUNS)
     return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only)
 
 
 def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:
-    """Prints the cells and how long they take, and runs nothing."""
+    """Prints the cells and how long they take. Runs nothing."""
     if as_json:
         print(json.dumps(write.plan_as_dict(plan, Local().takes_s(plan.tasks)), indent=2))
         return

@@ -1,13 +1,12 @@
-"""How far the worlds are apart on one cell.
+"""How far apart the worlds are on one cell.
 
-A measure agrees when the simulator's interval, least to most over its seeds, overlaps the kernel's own range,
-least to most over its repetitions. Both are ranges of single runs: were the worlds the same, 10 seeds and 3
-repetitions would miss each other in 2 of 286 cases (all 3 below or above all 10). The confidence interval of
-the mean would not do: it shrinks with every seed, and the mean of a symmetric distribution lies outside the
+A measure agrees when the simulator's range, from least to most over its seeds, overlaps the kernel's, from
+least to most over its repetitions. Both are ranges of single runs. If the worlds were the same, 10 seeds and
+3 repetitions would not overlap in 2 of 286 cases (all 3 below or above all 10). The confidence interval of
+the mean is unsuitable: it shrinks with every seed, and the mean of a symmetric distribution lies outside the
 range of 3 draws in a quarter of all cases.
 
-Apart from that, each difference has a tolerance: what nine tenths of a grid may be apart, or what four fifths
-must keep to.
+In addition, each difference has a tolerance: the limit for nine tenths of a grid, or for four fifths of it.
 """
 
 import math
@@ -34,7 +33,7 @@ class Difference:
     quantity: Quantity
     sim: Estimate
     kernel: Estimate
-    # Signed: relative, the logarithm of a factor, or a difference of shares; None where it says nothing.
+    # Signed: relative, the logarithm of a factor, or a difference of shares; None if it is meaningless.
     apart: float | None
     tolerance: float
     said: str
@@ -53,24 +52,24 @@ class Difference:
 
 @dataclass(frozen=True)
 class Compared:
-    """A cell with what was found."""
+    """A cell with its results."""
 
     cell: Cell
     sim: list[Stored]
     kernel: list[Stored]  # Trustworthy ones.
     doubted: list[Stored]
     differences: dict[str, Difference]  # By name, in the order of `NAMES`.
-    one_sided: tuple[str, ...] = ()  # Measures that only one of the worlds knows.
+    one_sided: tuple[str, ...] = ()  # Measures that only one of the worlds has.
 
     @property
     def judged(self) -> bool:
-        """Whether both worlds have something to say."""
+        """Whether both worlds have results."""
         return bool(self.sim and self.kernel)
 
     @property
     def agrees(self) -> bool:
         """Whether in every measure the simulator's interval overlaps the kernel's own range."""
-        # Without goodput there was nothing that could have differed.
+        # Without goodput there is nothing to compare.
         return (
             not self.one_sided
             and "goodput_bps" in self.differences
@@ -108,11 +107,16 @@ _JUDGED: tuple[tuple[str, Callable[[float, float], tuple[float | None, str]], fl
     ("rtt_p95_ms", _relative, RTT_TOLERANCE),
     ("retransmits", _factor, math.log(RETRANSMITS_FACTOR)),
 )
+VERDICTS = (
+    "agrees: in every measure the ranges of the runs of both worlds overlap; close: they do not, but each "
+    "difference is within its tolerance; differs: some difference is not; untrusted: no kernel run can be "
+    "trusted."
+)
 NAMES = (*(name for name, _, _ in _JUDGED), "share")
 
 
 def compare(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Compared:
-    """Compares what the worlds gave on a cell. Untrustworthy runs are left out."""
+    """Compares the worlds' results on a cell. Untrustworthy runs are left out."""
     trusted = [one for one in kernel if not one.untrustworthy]
     doubted = [one for one in kernel if one.untrustworthy]
     differences: dict[str, Difference] = {}
@@ -144,7 +148,7 @@ def overlap(sim: Estimate, kernel: Estimate) -> bool:
 def _share(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Difference | bool:
     """The flow whose shares are furthest apart; all must overlap.
 
-    Where a share is not known: whether one of the worlds knows it.
+    If a share is unknown: whether one of the worlds knows it.
     """
     flows = cell.alternative.spec["flows"]
     ours, theirs = ([ranked_shares(flows, one.summary) for one in of] for of in (sim, kernel))
@@ -165,7 +169,7 @@ def _share(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Diffe
 def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> list[float | None]:
     """Each flow's share; among flows that are alike, the largest first.
 
-    Which of two like flows gets more is chance, in either world. How much more it gets is not.
+    Which of two equal flows gets more is chance, in either world. How much more it gets is not.
     """
     share = shares(summary)
     own = [share[flow["label"]] for flow in flows]
@@ -179,3 +183,9 @@ def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> l
         for number, value in zip(numbers, reversed(best), strict=True):
             ranked[number] = value
     return ranked
+
+
+def kernels(cells: Sequence[Compared]) -> list[str]:
+    """The releases of Linux that the runs used."""
+    runs = [run for cell in cells for run in [*cell.kernel, *cell.doubted]]
+    return sorted({run.summary["provenance"]["kernel"] for run in runs})

@@ -1,6 +1,6 @@
-"""A grid file: cells, each a scenario, said compactly.
+"""A grid file: cells, each a scenario, written compactly.
 
-    [defaults]                       # what a cell does not say for itself
+    [defaults]                       # keys of cells that do not have them
     duration = "12 s"
     buffer = "1 bdp"
 
@@ -21,25 +21,27 @@
     duration = "5 s"
     cells = ["policer"]
 
-What a cell means is a scenario document, and the same loader reads it.
+A cell stands for a scenario document, which is read by the same loader.
 """
 
 import copy
 import itertools
+import json
+import math
 import string
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fullpipe import scenario
+from fullpipe import _native, files, scenario
 from fullpipe._native import ScenarioError
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, placed, renamed
+from fullpipe.limits import MOST_CELLS
 from fullpipe.scenario import Alternative
 
-# Short keys, which may be lists, and the part of a scenario document each belongs to.
+# Short keys, which may be lists, and the part of a scenario document that each belongs to.
 SHORT = {
     "rate": "path",
     "rtt": "path",
@@ -52,7 +54,7 @@ SHORT = {
     "size": "flows",
     "duration": "",
 }
-# Of a scenario document; `compare` would make several scenarios of one cell.
+# Keys of a scenario document, except `compare`, which would make several scenarios of one cell.
 _LONG = ("path", "hosts", "flows", "record", "seed")
 _FOLDER = Path("scenarios") / "grids"
 
@@ -70,7 +72,8 @@ class Cell:
     def slug(self) -> str:
         """The name as part of a file name or an address."""
         words = "".join(letter if letter.isalnum() or letter in "._" else " " for letter in self.name.lower())
-        return "-".join(words.split())
+        slug = "-".join(words.split())
+        return files.file_names([slug])[slug]
 
     @property
     def competing(self) -> bool:
@@ -88,31 +91,58 @@ class Grid:
     cells: tuple[Cell, ...]
 
 
+# The longest template of a name, in characters.
+_LONGEST_NAME = 200
+
+
 def load(named: str, *, quick: bool = False) -> Grid:
-    """Reads a grid: a path, or the name of one in `scenarios/grids` here or in a folder above."""
+    """Reads a grid: a path, or the name of one in `scenarios/grids` here or in a folder above.
+
+    Raises:
+        ScenarioError: It cannot be read or is invalid; the error has file and line.
+    """
     path = _find(named)
+    text, document = _native.read_document(str(path), "grid", "a grid file in TOML")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise mistake("grid", str(path), "a grid file in TOML", f"{reason}") from None
-    _check_keys(str(path), document, ("defaults", "cells", "quick"))
-    defaults = _table(f"{path}: defaults", document.get("defaults", {}))
-    _check_keys(f"{path}: defaults", defaults, (*SHORT, *_LONG))
-    _check_parts(f"{path}: defaults", defaults)
+        return _loaded(path, json.loads(document), quick=quick)
+    except ScenarioError as error:
+        raise placed(error, error.field, str(path), _native.line_of(text, str(path), error.field)) from None
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A cell as written in the grid: its name, its keys, and where each key is."""
+
+    name: str
+    keys: dict[str, Any]
+    where: dict[str, str]
+
+    def field(self, resolved: str) -> str:
+        """The place in the grid of a field of the cell's scenario: `cells[0].rate` for `path.rate`."""
+        for key, part in SHORT.items():
+            prefix = "flows[0]." if part == "flows" else f"{part}." if part else ""
+            if resolved == prefix + key and key in self.where:
+                return f"{self.where[key]}.{key}"
+        # The nearest key that is written; if there is none, the cell.
+        first = resolved.partition(".")[0].partition("[")[0]
+        return f"{self.where.get(first, self.where['name'])}.{resolved}"
+
+
+def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool) -> Grid:
+    _check_keys("", document, ("defaults", "cells", "quick"))
+    defaults = _table("defaults", document.get("defaults", {}))
+    _check_keys("defaults", defaults, (*SHORT, *_LONG))
+    _check_parts("defaults", defaults)
     tables = document.get("cells")
     if not isinstance(tables, list) or not tables:
-        raise mistake(f"{path}: cells", tables, "at least one [[cells]]", "add a cell")
-    said = [
-        each
-        for number, table in enumerate(tables)
-        for each in _combinations(f"{path}: cells[{number}]", table, defaults)
-    ]
-    _check_names(path, [name for name, _ in said])
+        raise mistake("cells", tables, "at least one [[cells]]", "add a cell")
+    said: list[_Said] = []
+    for number, table in enumerate(tables):
+        said += _combinations(f"cells[{number}]", table, defaults, MOST_CELLS - len(said))
+    _check_names(said)
     if quick:
-        said = _quick(path, document.get("quick"), said)
-    cells = tuple(_cell(path, name, keys) for name, keys in said)
-    return Grid(path.stem, path, quick, cells)
+        said = _quick(document.get("quick"), said)
+    return Grid(path.stem, path, quick, tuple(_cell(path, one) for one in said))
 
 
 def _find(named: str) -> Path:
@@ -132,31 +162,36 @@ def _find(named: str) -> Path:
     raise mistake("grid", named, known, "name a grid, or give the path of its file")
 
 
-def _combinations(
-    where: str, table: Any, defaults: Mapping[str, Any]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name and the keys of each cell that a table stands for."""
+def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int) -> list[_Said]:
+    """Each cell that a table stands for, at most `most`."""
     own = _table(where, table)
-    if isinstance(own.get("name"), str):
-        where = f"{where} ({own['name']})"
     _check_keys(where, own, ("name", *SHORT, *_LONG))
     _check_parts(where, own)
     template = own.pop("name", None)
     if not isinstance(template, str) or not template.strip():
-        raise mistake(f"{where}: name", template, "a name", 'give one, e.g. "{controller}, {rate}"')
+        raise mistake(f"{where}.name", template, "a name", 'give one, e.g. "{controller}, {rate}"')
+    if len(template) > _LONGEST_NAME:
+        raise mistake(f"{where}.name", template[:40], f"at most {_LONGEST_NAME} characters", "shorten it")
     keys = _merged(defaults, own)
     if "flows" in own:
         for name in ("controller", "count", "size"):
             if name in own:
-                raise mistake(f"{where}: {name}", own[name], f"flows or {name}, not both", "say it in flows")
+                raise mistake(f"{where}.{name}", own[name], f"flows or {name}, not both", "write it in flows")
             keys.pop(name, None)  # A default of single flows is none of these.
     axes = {name: keys[name] for name in SHORT if isinstance(keys.get(name), list)}
+    places = {"name": where, **{name: where if name in own else "defaults" for name in keys}}
     for name, values in axes.items():
         if not values:
-            raise mistake(f"{where}: {name}", values, "at least one value", "add one, or leave the key out")
+            raise mistake(f"{places[name]}.{name}", values, "at least one value", "add one, or leave it out")
+    count = math.prod(map(len, axes.values()))
+    if count > most:
+        expected = f"at most {MOST_CELLS} cells of all tables together"
+        raise mistake(where, f"{count} combinations", expected, "shorten the lists")
+    cells = []
     for values in itertools.product(*axes.values()):
         chosen = {**keys, **dict(zip(axes, values, strict=True))}
-        yield _named(where, template, chosen), copy.deepcopy(chosen)
+        cells.append(_Said(_named(where, template, chosen), copy.deepcopy(chosen), places))
+    return cells
 
 
 def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
@@ -164,7 +199,7 @@ def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
     said = {name: keys[name] for name in SHORT if name in keys}
     try:
         fields = [field for field in string.Formatter().parse(template) if field[1] is not None]
-        # A value is said as it was given: `{loss:d}` and `{rate!r}` are refused, not carried out.
+        # Values are inserted as they were given: `{loss:d}` and `{rate!r}` are rejected.
         wrong = next((field for field in fields if field[1] not in said or field[2] or field[3]), None)
         if wrong is None:
             return template.format(**said)
@@ -174,54 +209,56 @@ def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
     except ValueError as error:
         hint = f"not {str(error)!r}"
     known = ", ".join(f"{{{name}}}" for name in said)
-    raise mistake(f"{where}: name", template, f"a name with no other braces than {known}", hint)
+    raise mistake(f"{where}.name", template, f"a name with no other braces than {known}", hint)
 
 
-def _check_names(path: Path, names: list[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        slug = Cell(name, {}, Alternative(name, "{}"), 0).slug
+def _check_names(said: list[_Said]) -> None:
+    seen: set[str] = set()
+    for one in said:
+        slug = Cell(one.name, {}, Alternative(one.name, "{}"), 0).slug
+        field = f"{one.where['name']}.name"
         if slug in seen:
-            raise mistake(
-                f"{path}: cells",
-                name,
-                "a name for each cell alone",
-                "put the keys that have lists into the name",
-            )
+            fix = "put the keys that have lists into the name"
+            raise mistake(field, one.name, "a name for each cell alone", fix)
         if not slug:
-            raise mistake(f"{path}: cells", name, "a name with letters or digits", "name the cell")
-        seen[slug] = name
+            raise mistake(field, one.name, "a name with letters or digits", "name the cell")
+        seen.add(slug)
 
 
-def _quick(
-    path: Path, table: Any, said: list[tuple[str, dict[str, Any]]]
-) -> list[tuple[str, dict[str, Any]]]:
-    where = f"{path}: quick"
+def _quick(table: Any, said: list[_Said]) -> list[_Said]:
     if table is None:
-        raise mistake(where, "none", "a table that names the quick cells", "leave out --quick or add it")
-    quick = _table(where, table)
-    _check_keys(where, quick, ("duration", "cells"))
+        raise mistake("quick", "none", "a table that names the quick cells", "leave out --quick or add it")
+    quick = _table("quick", table)
+    _check_keys("quick", quick, ("duration", "cells"))
     names = quick.get("cells")
     if not isinstance(names, list) or not names:
-        raise mistake(f"{where}: cells", names, "names of cells", "name at least one")
-    by_name = dict(said)
+        raise mistake("quick.cells", names, "names of cells", "name at least one")
+    known = {one.name for one in said}
     for name in names:
-        if not isinstance(name, str) or name not in by_name:
-            close = get_close_matches(str(name), by_name, n=1)
+        if not isinstance(name, str) or name not in known:
+            close = get_close_matches(str(name)[:100], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "see the names with --list"
-            raise mistake(f"{where}: cells", name, "the name of a cell", hint)
+            raise mistake("quick.cells", name, "the name of a cell", hint)
+    wanted = set(names)
     shorter = {"duration": quick["duration"]} if "duration" in quick else {}
-    return [(name, {**keys, **shorter}) for name, keys in said if name in names]
+    places = dict.fromkeys(shorter, "quick")
+    return [
+        _Said(one.name, {**one.keys, **shorter}, {**one.where, **places})
+        for one in said
+        if one.name in wanted
+    ]
 
 
-def _cell(path: Path, name: str, keys: dict[str, Any]) -> Cell:
-    document = _document(name, keys, path.parent)
+def _cell(path: Path, said: _Said) -> Cell:
+    document = _document(said.name, said.keys, path.parent)
     try:
-        resolved = scenario.from_document(document)
+        # Errors may quote a trace only from this folder: an untrusted grid may name any file.
+        resolved = scenario.from_document(document, path.parent)
     except ScenarioError as error:
-        raise _placed(f"{path}: {name}", error) from None
+        field = said.field(error.field)
+        raise renamed(error, {error.field: field}) from None
     (alternative,) = resolved.alternatives
-    return Cell(name, document, Alternative(name, alternative.spec_json), resolved.seed)
+    return Cell(said.name, document, Alternative(said.name, alternative.spec_json), resolved.seed)
 
 
 def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:
@@ -244,21 +281,21 @@ def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:
 
 
 def _with_whole_paths(value: Any, base: Path) -> Any:
-    """Traces are named relative to the grid; the documents of its cells may lie elsewhere."""
+    """Delivery traces are named relative to the grid; the documents of its cells may lie elsewhere."""
     if isinstance(value, list):
         return [_with_whole_paths(one, base) for one in value]
     if not isinstance(value, dict):
         return value
     return {
         key: str((base / one).absolute())
-        if key == "trace" and isinstance(one, str)
+        if key in ("deliveries", "trace") and isinstance(one, str)
         else _with_whole_paths(one, base)
         for key, one in value.items()
     }
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables in one, inner tables too; `over` wins."""
+    """Both tables merged, including inner tables; `over` wins."""
     merged = copy.deepcopy(dict(under))
     for key, value in over.items():
         both = isinstance(merged.get(key), dict) and isinstance(value, dict)
@@ -275,24 +312,17 @@ def _table(where: str, given: Any) -> dict[str, Any]:
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in table:
         if key not in known:
-            close = get_close_matches(key, known, n=1)
+            close = get_close_matches(key[:100], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "leave it out"
-            raise mistake(f"{where}: {key}", key, f"one of the keys {', '.join(known)}", hint)
+            field = f"{where}.{key}" if where else key
+            raise mistake(field, key, f"one of the keys {', '.join(known)}", hint)
 
 
 def _check_parts(where: str, table: Mapping[str, Any]) -> None:
-    """That tables are tables, and that what has a short key is said by it: two ways could contradict."""
+    """Checks that tables are tables, and that short keys are used where they exist: two could contradict."""
     for part in ("path", "hosts", "record"):
-        for key in _table(f"{where}: {part}", table.get(part, {})):
+        for key in _table(f"{where}.{part}", table.get(part, {})):
             if SHORT.get(key) == part:
                 raise mistake(
-                    f"{where}: {part}.{key}", key, f"{key} as a key of its own", f"write {key} = ..."
+                    f"{where}.{part}.{key}", key, f"{key} as a key of its own", f"write {key} = ..."
                 )
-
-
-def _placed(where: str, error: ScenarioError) -> ScenarioError:
-    """The error with the place it is in."""
-    placed = ScenarioError(f"{where}: {error}")
-    placed.field, placed.given = f"{where}: {error.field}", error.given
-    placed.expected, placed.mend = error.expected, error.mend
-    return placed

@@ -4,25 +4,27 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from fullpipe import _native
 from fullpipe.figures.grid import Tile, heat_map, over_time
 from fullpipe.figures.prepare import representative
-from fullpipe.grid.compare import NAMES, Compared
-from fullpipe.grid.run import Found
+from fullpipe.figures.svg import picture
+from fullpipe.grid.compare import NAMES, VERDICTS, Compared, kernels
+from fullpipe.grid.run import Found, counted
 from fullpipe.grid.summary import Target
 from fullpipe.grid.tables import HEADINGS, measured, simulated
-from fullpipe.page import figure, page, text
+from fullpipe.page import Heading, figure, page, provenance, table, text
+from fullpipe.provenance import now
 from fullpipe.sweeps.store import Stored
 
 _LOOK_AT = (
     "Look for strong colours: beyond one tolerance the difference is not tolerable (goodput 8 %, RTT 10 %, "
-    "retransmissions a factor of 1.5, shares 5 percentage points). Blue: less in the simulator, orange: more."
+    "retransmissions a factor of 1.5, shares 5 percentage points). Purple: less in the simulator; green: "
+    "more."
 )
 
 
 def html(found: Found) -> str:
     """The whole page."""
-    import vl_convert
-
     drawn: list[tuple[str, dict[str, Any], str]] = []
     if tiles := _tiles(found.cells):
         drawn.append(("map", heat_map(tiles, list(HEADINGS.values())), _LOOK_AT))
@@ -33,7 +35,7 @@ def html(found: Found) -> str:
             drawn.append((cell.cell.slug, *series))
         sections.append((cell, number if series is not None else None))
     pictures = [
-        figure(number, name, _linked(vl_convert.vegalite_to_svg(spec)), caption)
+        figure(number, name, _linked(picture(spec, None if name == "map" else _label(name, found))), caption)
         for number, (name, spec, caption) in enumerate(drawn)
     ]
     body = [
@@ -41,14 +43,22 @@ def html(found: Found) -> str:
         _notes(found),
         _targets(found.targets),
         "<h2>Cells</h2>",
+        f'<p class="quiet">{text(VERDICTS)}</p>',
         pictures[0] if tiles else "",
         *(_section(cell, None if number is None else pictures[number]) for cell, number in sections),
+        _provenance(found),
     ]
     return page(f"Fullpipe: the grid {found.plan.grid.name}", body, [spec for _, spec, _ in drawn])
 
 
+def _label(slug: str, found: Found) -> str:
+    """What the figure of a cell shows."""
+    name = next(cell.cell.name for cell in found.cells if cell.cell.slug == slug)
+    return f"Goodput and smoothed RTT over time, simulation and Linux kernel: {name}"
+
+
 def _linked(svg: str) -> str:
-    """Links within the page, which the conversion completes with an address of its own."""
+    """Restores links within the page, to which the conversion adds an address."""
     return re.sub(r'href="https?://[^"#]*#', 'href="#', svg)
 
 
@@ -69,7 +79,7 @@ def _tiles(cells: Sequence[Compared]) -> list[Tile]:
 
 
 def _series(cell: Compared) -> tuple[dict[str, Any], str] | None:
-    """Both worlds' time series and what they are of; None where a world has none."""
+    """Both worlds' time series, and the runs that they are from; None if a world has none."""
     if not cell.judged:
         return None
     sim, kernel = (_middle(runs) for runs in (cell.sim, cell.kernel))
@@ -91,12 +101,17 @@ def _middle(runs: Sequence[Stored]) -> Stored:
 def _header(found: Found) -> str:
     grid = found.plan.grid
     name = f"{text(grid.name)}{', quick' if grid.quick else ''}"
-    times = f"{found.plan.seeds} seeds and {found.plan.repetitions} kernel repetitions each"
+    cells, times = counted(len(found.cells), "cell"), f"{_runs(found)} each"
     return (
         f"<header><h1>Simulator and kernel on the grid {name}</h1>"
         f'<p class="answer"><b>Verdict</b> {text(found.verdict)}</p>'
-        f'<p class="quiet">{len(found.cells)} cells, {times}</p></header>'
+        f'<p class="quiet">{cells}, {times}</p></header>'
     )
+
+
+def _runs(found: Found) -> str:
+    plan = found.plan
+    return f"{counted(plan.seeds, 'seed')} and {counted(plan.repetitions, 'kernel repetition')}"
 
 
 def _notes(found: Found) -> str:
@@ -107,35 +122,46 @@ def _notes(found: Found) -> str:
 
 
 def _targets(targets: Sequence[Target]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{text(one.title)}</th><td>{one.cells}</td><td>{text(one.said)}</td>'
-        f"<td>{text(one.measured_said)}</td>"
-        f"<td>{'<b>missed</b>' if one.word == 'missed' else one.word}</td></tr>"
+    rows = [
+        [
+            text(one.title),
+            str(one.cells),
+            text(one.said),
+            text(one.measured_said),
+            "<b>missed</b>" if one.word == "missed" else one.word,
+        ]
         for one in targets
-    )
-    heads = "".join(f"<th>{head}</th>" for head in ("Target", "Cells", "Limit", "Measured", ""))
-    return _table(heads, rows)
+    ]
+    numbers = (Heading(name, number=True) for name in ("Cells", "Limit", "Measured"))
+    return table([Heading("Target"), *numbers, Heading("Verdict")], rows)
 
 
 def _section(cell: Compared, picture: str | None) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{text(HEADINGS[name])}<small> {text(one.quantity.unit)}</small></th>'
-        f"<td>{text(simulated(one))}</td><td>{text(measured(one))}</td><td>{text(one.said)}</td>"
-        f"<td>{'overlap' if one.overlaps else 'apart'}</td></tr>"
+    rows = [
+        [
+            f"{text(HEADINGS[name])}<small> {text(one.quantity.unit)}</small>",
+            text(simulated(one)),
+            text(measured(one)),
+            text(one.said),
+            "overlap" if one.overlaps else "apart",
+        ]
         for name, one in cell.differences.items()
-    )
-    heads = "".join(
-        f"<th>{head}</th>" for head in ("", "Simulation", "Kernel (range)", "Difference", "Intervals")
-    )
+    ]
+    numbers = (Heading(name, number=True) for name in ("Simulation", "Kernel (range)", "Difference"))
+    listed = table([Heading("Measure"), *numbers, Heading("Intervals")], rows) if rows else ""
     return (
         f'<section id="cell-{cell.cell.slug}"><h2>{text(cell.cell.name)} '
-        f"<small>{text(cell.verdict)}</small></h2>"
-        f"{_table(heads, rows) if rows else ''}{picture or ''}</section>"
+        f"<small>{text(cell.verdict)}</small></h2>{listed}{picture or ''}</section>"
     )
 
 
-def _table(heads: str, rows: str) -> str:
-    return (
-        f'<div class="wide"><table class="summary"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>'
-        "</table></div>"
+def _provenance(found: Found) -> str:
+    plan = found.plan
+    return provenance(
+        [
+            ("Command", f"<code>{text(plan.command)}</code>"),
+            ("Written", f"{now()}, by Fullpipe {text(_native.version())}"),
+            ("Runs", f"{_runs(found)} a cell"),
+            ("Linux kernel", text(", ".join(kernels(found.cells)) or "–")),
+        ]
     )

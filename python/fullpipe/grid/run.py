@@ -1,4 +1,4 @@
-"""Carries out a grid in both worlds, into a folder that it can be continued in."""
+"""Runs a grid in both worlds and stores the results in a folder, in which it can be resumed."""
 
 import fnmatch
 import json
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.engines import Engine, Failed
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
@@ -15,7 +16,7 @@ from fullpipe.grid.document import Cell, Grid
 from fullpipe.grid.summary import Target, quick_targets, targets
 from fullpipe.scenario import from_document
 from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store, write
+from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
 from fullpipe.sweeps.task import Task
 from fullpipe.sweeps.watched import minutes
@@ -25,27 +26,32 @@ from fullpipe.worlds.job import Job
 SEEDS = 10
 REPETITIONS = 3
 
-# The part of a grid that must have been compared for it to pass: what was not could be what differs.
+# The share of a grid that must have been compared for it to pass: the rest could differ.
 LEAST_JUDGED = 0.9
-# Of a quick grid, which is for any machine: a busy one may doubt some of its runs.
+# The share for a quick grid, which is for any machine: on a busy one, some runs are untrustworthy.
 LEAST_JUDGED_QUICK = 0.5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a grid asks for."""
+    """The runs that a grid needs."""
 
     grid: Grid
     seeds: int
     repetitions: int
     attempts: int = sweep.ATTEMPTS
-    # As they were asked for, for the command that repeats it.
+    # As given by the user, for the command that repeats the grid.
     named: str = ""
     only: str | None = None
 
     @property
+    def name(self) -> str:
+        """The name of the grid, and whether it is quick."""
+        return f"{self.grid.name}{', quick' if self.grid.quick else ''}"
+
+    @property
     def command(self) -> str:
-        """What makes the same again, without what goes without saying."""
+        """The command that repeats the grid, without options that have their defaults."""
         words = ["fullpipe", "agree", "--grid", self.named or self.grid.name]
         words += ["--quick"] if self.grid.quick else []
         words += [] if self.only is None else ["--only", self.only]
@@ -71,17 +77,22 @@ class Plan:
         return self._tasks(cell, kernel.NAME, self.repetitions)
 
     def said(self, pending: Sequence[Task]) -> str:
-        """What is to be run and how long that takes, in a sentence."""
+        """What will run and how long that takes, in a sentence."""
         by_world = {
             world: [task for task in pending if task.world == world] for world in (sim.NAME, kernel.NAME)
         }
         wall_s = sum(task.job.alternative.duration_s for task in by_world[kernel.NAME])
         about = minutes(Local().takes_s(pending))
-        name = f"{self.grid.name}{', quick' if self.grid.quick else ''}"
+        simulated, measured = (
+            counted(len(by_world[world]), noun)
+            for world, noun in ((sim.NAME, "simulator run"), (kernel.NAME, "kernel run"))
+        )
+        to_do = f"{self.name}: {counted(len(self.grid.cells), 'cell')}; {simulated}"
+        if not by_world[kernel.NAME]:
+            return f"{to_do} to do, {about} with several at a time"
         return (
-            f"{name}: {counted(len(self.grid.cells), 'cell')}; "
-            f"{len(by_world[sim.NAME])} simulator runs and {len(by_world[kernel.NAME])} kernel runs to do, "
-            f"the latter {minutes(wall_s)} in all, {about} with several at a time"
+            f"{to_do} and {measured} to do, the latter {minutes(wall_s)} in all, "
+            f"{about} with several at a time"
         )
 
     def _tasks(self, cell: Cell, world: str, count: int) -> list[Task]:
@@ -91,7 +102,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Found:
-    """A grid that was carried out."""
+    """The result of a grid."""
 
     plan: Plan
     cells: list[Compared]
@@ -106,13 +117,13 @@ class Found:
 
     @property
     def enough(self) -> bool:
-        """Whether that is enough of the grid to speak for it."""
+        """Whether enough of the grid was compared to judge it."""
         least = LEAST_JUDGED_QUICK if self.plan.grid.quick else LEAST_JUDGED
         return self.judged >= least * len(self.cells)
 
     @property
     def met(self) -> bool:
-        """Whether every target is, over enough of the grid, and nothing failed."""
+        """Whether every target is met, over enough of the grid, and nothing failed."""
         return not self.failed and self.enough and all(target.met for target in self.targets)
 
     @property
@@ -131,7 +142,7 @@ class Found:
 
 
 def only(grid: Grid, pattern: str | None) -> Grid:
-    """The cells whose names a pattern with * and ? matches; without a pattern all."""
+    """The cells whose names match a pattern with * and ?; without a pattern, all."""
     if pattern is None:
         return grid
     cells = tuple(cell for cell in grid.cells if fnmatch.fnmatchcase(cell.name, pattern))
@@ -153,16 +164,20 @@ def carry_out(
     store = Store(folder)
 
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
-        # Only now: the folder is locked, so none of another sweep's scenarios is written over.
-        for cell in plan.grid.cells:
-            write(scenario_path(folder, cell), json.dumps(cell.document, indent=1).encode())
         for note in store.damaged:
             say(note)
-        if outcome.found:
-            say(f"{outcome.found} runs were found in {folder}")
-        say(plan.said(pending))
+        if not pending:
+            say(f"{plan.name}: all {counted(len(plan.tasks), 'run')} are already in {folder}")
+        else:
+            if outcome.found:
+                say(f"{counted(outcome.found, 'run')} found in {folder}")
+            say(plan.said(pending))
         if any(task.world == kernel.NAME for task in pending):
             try_kernel()
+        # The folder is locked here, so these do not replace the scenarios of another sweep.
+        for cell in plan.grid.cells:
+            path = scenario_path(folder, cell).relative_to(folder)
+            files.write(folder, str(path), json.dumps(cell.document, indent=1).encode())
 
     outcome = sweep.carry_out(plan.tasks, store, engine, attempts=plan.attempts, watch=watch, begin=begin)
     cells = [
@@ -179,7 +194,7 @@ def carry_out(
 
 
 def try_kernel() -> None:
-    """Raises what keeps the kernel world from running here, before everything else is waited for."""
+    """Raises the error that keeps the kernel world from running here, before the long simulations."""
     document = {
         "duration": "100 ms",
         "path": {"rate": "1 Mbit/s", "rtt": "2 ms", "buffer": "10 KB"},
@@ -195,17 +210,17 @@ def repeating(folder: Path, cell: Cell, task: Task) -> str:
 
 
 def scenario_path(folder: Path, cell: Cell) -> Path:
-    """Where a cell's scenario is written."""
+    """The path of a cell's scenario."""
     return folder / "scenarios" / f"{cell.slug}.json"
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things."""
+    """A number with its noun: "1 run", "2 runs"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _doubts(cells: Sequence[Compared]) -> list[str]:
-    """What was left out because it cannot be trusted, in a line a cell."""
+    """The runs left out because they cannot be trusted, one line for each cell."""
     notes = [
         f"{cell.cell.name}: {len(cell.doubted)} of {len(cell.doubted) + len(cell.kernel)} kernel runs are "
         f"untrustworthy after {max(one.attempts for one in cell.doubted)} attempts and left out; the first: "

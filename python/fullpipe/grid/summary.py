@@ -1,4 +1,4 @@
-"""A grid against its targets."""
+"""Compares a grid with its targets."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from fullpipe.grid.compare import SHARE_TOLERANCE, Compared
 
 @dataclass(frozen=True)
 class Target:
-    """One target, and what was measured against it."""
+    """One target, and the measured value."""
 
     title: str
-    measured: float | None  # None where no cell says anything about it.
+    measured: float | None  # None if no cell has a value for it.
     limit: float
-    at_least: bool  # Whether the limit is the least or the most.
+    at_least: bool  # Whether the limit is a minimum or a maximum.
     cells: int
-    # Whether the grid has cells that can say something: then something must have been measured.
+    # Whether the grid has cells for this target: then there must be a measured value.
     expected: bool
 
     @property
@@ -27,7 +27,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it is. What no cell of the grid could say anything about is not missed."""
+        """Whether it is met. A target for which the grid has no cell is not missed."""
         if self.measured is None:
             return not self.expected
         return self.measured >= self.limit if self.at_least else self.measured <= self.limit
@@ -71,10 +71,10 @@ def targets(cells: Sequence[Compared]) -> list[Target]:
 
 
 def quick_targets(cells: Sequence[Compared]) -> list[Target]:
-    """What a few short cells on any machine must keep to: bounds that only a mistake exceeds.
+    """Targets for a few short cells on any machine: limits that only a mistake exceeds.
 
-    A few seconds with three repetitions scatter by some per cent; the targets of the whole grid are not for
-    them.
+    Results of a few seconds with three repetitions scatter by some per cent, too much for the targets of the
+    whole grid.
     """
     return [
         _median("Goodput", "goodput_bps", cells, 0.05),
@@ -83,13 +83,13 @@ def quick_targets(cells: Sequence[Compared]) -> list[Target]:
 
 
 def percentile(values: Sequence[float], part: float) -> float | None:
-    """The value below which that part lies, between two neighbours on the straight line between them."""
+    """The quantile of these values, interpolated linearly between two neighbours."""
     if not values:
         return None
     ordered = sorted(values)
     at = part * (len(ordered) - 1)
     low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
-    # An infinite neighbour has no line to it.
+    # Infinite values cannot be interpolated.
     return low if low == high else low + (high - low) * (at - math.floor(at))
 
 
@@ -119,5 +119,5 @@ def _within(name: str, cells: Sequence[Compared]) -> list[bool]:
 
 
 def _part(within: list[bool]) -> tuple[float | None, float, bool]:
-    """Measured part, limit, and that it is the least."""
+    """The measured share, the limit, and that the limit is a minimum."""
     return (sum(within) / len(within) if within else None), 0.80, True

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
+from fullpipe.fitting import Either, Fitting
 from fullpipe.grid.compare import Compared, Difference
 from fullpipe.grid.document import Grid
 from fullpipe.grid.summary import Target
 from fullpipe.sweeps.watched import minutes
-from fullpipe.tables import plain_table
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}
 _TARGETS = {"met": "green", "missed": "bold red", "no cell": "yellow"}
@@ -20,28 +19,44 @@ HEADINGS = {
     "retransmits": "Retransmits",
     "share": "Share",
 }
-# The measures of which both values are shown; of the others the difference says enough.
+# The measures whose two values are shown; for the others the difference is enough.
 _SHOWN = ("goodput_bps", "rtt_mean_ms", "retransmits")
+_UNITS = {"goodput_bps": "Mbit/s", "rtt_mean_ms": "ms", "retransmits": "segments"}
 
 
-def cells(found: Sequence[Compared]) -> Table:
-    """One row a cell."""
-    table = plain_table()
-    table.add_column("Cell", no_wrap=True)
+def cells(found: Sequence[Compared]) -> Either:
+    """One row for each cell; in a narrow terminal, one for each cell and measure."""
+    return Either(_a_row_a_cell(found), _a_row_a_measure(found))
+
+
+def _a_row_a_cell(found: Sequence[Compared]) -> Fitting:
+    table = Fitting("Cell")
     for name in _SHOWN:
-        unit = {"goodput_bps": "Mbit/s", "rtt_mean_ms": "ms", "retransmits": "segments"}[name]
-        for heading in (f"{HEADINGS[name]}\nsim, {unit}", "kernel\n(range)", "\n"):
-            # A cut number would be another number.
-            table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("p95\n", justify="right")
-    table.add_column("Share\npoints", justify="right")
-    table.add_column("\n")
+        table.add_numbers(HEADINGS[name], f"sim, {_UNITS[name]}")
+        table.add_numbers("kernel", "(range)")
+        table.add_numbers("", " ")
+    table.add_numbers("p95", " ")
+    table.add_numbers("Share", "points")
+    table.add_text("\n")
     for one in found:
         row: list[str | Text] = [Text(one.cell.name, style="bold")]
         for name in _SHOWN:
             row += _both(one.differences.get(name))
         row += [_apart(one.differences.get(name)) for name in ("rtt_p95_ms", "share")]
         table.add_row(*row, _verdict(one))
+    return table
+
+
+def _a_row_a_measure(found: Sequence[Compared]) -> Fitting:
+    """The narrow table: the name of a cell and its verdict are above its measures."""
+    table = Fitting("Cell")
+    for heading in ("Simulator", "Kernel (range)", "Difference"):
+        table.add_numbers(heading)
+    for one in found:
+        table.add_heading(Text(one.cell.name, style="bold"), Text(": "), _verdict(one))
+        for name, each in one.differences.items():
+            measure = f"  {HEADINGS[name]}, {each.quantity.unit}"
+            table.add_row(measure, simulated(each), measured(each), _apart(each))
     return table
 
 
@@ -74,12 +89,12 @@ def _verdict(one: Compared) -> Text:
     return Text(one.verdict, style=STYLE.get(one.verdict, "yellow"))
 
 
-def targets(found: Sequence[Target]) -> Table:
-    """One row a target."""
-    table = plain_table("Target")
+def targets(found: Sequence[Target]) -> Fitting:
+    """One row for each target."""
+    table = Fitting("Target")
     for heading in ("Cells", "Limit", "Measured"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
+        table.add_numbers(heading)
+    table.add_text("", alone="Verdict")
     for one in found:
         word = one.word.upper() if one.word == "missed" else one.word
         table.add_row(
@@ -88,12 +103,12 @@ def targets(found: Sequence[Target]) -> Table:
     return table
 
 
-def listing(grid: Grid) -> Table:
-    """What a grid has: one row a cell."""
-    table = plain_table("Cell")
-    table.add_column("Length", justify="right")
-    table.add_column("Flows", justify="right")
-    table.add_column("TCP memory")
+def listing(grid: Grid) -> Fitting:
+    """The contents of a grid: one row for each cell."""
+    table = Fitting("Cell")
+    table.add_numbers("Length")
+    table.add_numbers("Flows")
+    table.add_text("TCP memory")
     for cell in grid.cells:
         spec = cell.alternative.spec
         memory = cell.document.get("hosts", {}).get("tcp_memory", "max")

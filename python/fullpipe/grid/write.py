@@ -1,6 +1,5 @@
-"""What a grid leaves: grid.json, cells.parquet, runs.parquet, table.md, index.html."""
+"""Writes the results of a grid: grid.json, cells.parquet, runs.parquet, table.md, index.html."""
 
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -9,30 +8,28 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.errors import mistake
-from fullpipe.grid.compare import Compared, Difference
+from fullpipe.grid.compare import Compared, Difference, kernels
 from fullpipe.grid.run import Found, Plan, counted
 from fullpipe.grid.tables import HEADINGS, measured, simulated
 from fullpipe.measures import MEASURES, shares
 from fullpipe.stats import Estimate
-from fullpipe.sweeps.store import Stored, write
+from fullpipe.sweeps.store import Stored
 from fullpipe.worlds import kernel, sim
 
 BEGIN, END = "<!-- agreement:begin -->", "<!-- agreement:end -->"
 
 
 def everything(found: Found, folder: Path) -> Path:
-    """Writes all of it, and returns the page."""
+    """Writes all files, and returns the path of the page."""
     from fullpipe.grid.page import html
 
-    page = folder / "index.html"
-    write(folder / "grid.json", json.dumps(as_dict(found), indent=1).encode())
-    write(folder / "cells.parquet", _parquet(cells_frame(found.cells)))
-    write(folder / "runs.parquet", _parquet(runs_frame(found.cells)))
-    write(folder / "table.md", markdown(found).encode())
-    write(page, html(found).encode())
-    return page
+    files.write(folder, "grid.json", json.dumps(as_dict(found), indent=1).encode())
+    files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells)))
+    files.write(folder, "runs.parquet", files.parquet(runs_frame(found.cells)))
+    files.write(folder, "table.md", markdown(found).encode())
+    return files.write(folder, "index.html", html(found).encode())
 
 
 def as_dict(found: Found) -> dict[str, Any]:
@@ -42,7 +39,7 @@ def as_dict(found: Found) -> dict[str, Any]:
         "quick": found.plan.grid.quick,
         "version": _native.version(),
         "builds": {world: _native.build(world) for world in (sim.NAME, kernel.NAME)},
-        "kernels": _kernels(found),
+        "kernels": kernels(found.cells),
         "seeds": found.plan.seeds,
         "repetitions": found.plan.repetitions,
         "met": found.met,
@@ -65,7 +62,7 @@ def as_dict(found: Found) -> dict[str, Any]:
 
 
 def plan_as_dict(plan: Plan, seconds: float) -> dict[str, Any]:
-    """What is to be run and about how long it takes, in plain values."""
+    """The planned runs and about how long they take, in plain values."""
     return {
         "grid": plan.grid.name,
         "quick": plan.grid.quick,
@@ -113,12 +110,12 @@ def _estimate(of: Estimate) -> dict[str, Any]:
 
 
 def finite(value: float | None) -> float | None:
-    """The value where JSON can say it."""
+    """The value, or None if JSON has no such number."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def cells_frame(cells: Sequence[Compared]) -> pl.DataFrame:
-    """One row a cell and measure."""
+    """One row for each cell and measure."""
     rows = [
         {
             "cell": one.cell.name,
@@ -150,7 +147,7 @@ def cells_frame(cells: Sequence[Compared]) -> pl.DataFrame:
 
 
 def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
-    """One row a run and flow: the measures of the run, the share of the flow, and the file of the run."""
+    """One row for each run and flow: the run's measures, the flow's share, and the run's file."""
     rows = [
         {
             "cell": cell.cell.name,
@@ -190,12 +187,6 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
 
 def _relative(run: Stored) -> str:
     return "/".join(run.path.parts[-3:])
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def markdown(found: Found) -> str:
@@ -239,33 +230,30 @@ def _made_how(found: Found) -> str:
     judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
     return (
         f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
-        f"{', '.join(_kernels(found)) or '–'}, {judged}{found.plan.seeds} seeds, {found.plan.repetitions} "
-        f"kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, retransmissions in segments; ± is half "
-        "the 95 % confidence interval of the mean over seeds, in brackets is the range of the kernel's "
-        "repetitions. A cell agrees when in every measure the range over seeds overlaps the kernel's; it is "
+        f"{', '.join(kernels(found.cells)) or '–'}, {judged}{found.plan.seeds} seeds, "
+        f"{found.plan.repetitions} kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, "
+        "retransmissions in segments; ± is half the 95 % confidence interval of the mean over seeds, "
+        "in brackets is the range of the kernel's repetitions. A cell agrees when in every measure "
+        "the range over seeds overlaps the kernel's; it is "
         "close when all differences are within the limits for nine tenths of the cells.\n"
     )
 
 
-def _kernels(found: Found) -> list[str]:
-    """The releases of Linux that runs were made over."""
-    runs = [run for cell in found.cells for run in [*cell.kernel, *cell.doubted]]
-    return sorted({run.summary["provenance"]["kernel"] for run in runs})
-
-
 def check_markers(path: Path) -> None:
-    """That the table can be put into a document; found out before the runs."""
+    """Raises `ScenarioError` if the table cannot be put into a document; called before the runs."""
     _parts(path)
+    if (reason := files.file_obstacle(path)) is not None:
+        raise mistake("--write-table", str(path), f"a file to write ({reason})", "name another file")
 
 
 def put_table(found: Found, path: Path) -> None:
-    """Puts the table into a document, between its two markers."""
+    """Inserts the table into a document, between its two markers."""
     before, after = _parts(path)
-    write(path, f"{before}{BEGIN}\n{markdown(found)}{END}{after}".encode())
+    files.write_named(path, f"{before}{BEGIN}\n{markdown(found)}{END}{after}".encode())
 
 
 def _parts(path: Path) -> tuple[str, str]:
-    """What stands before and after the markers."""
+    """The text before and after the markers."""
     expected = f"a document with the lines {BEGIN} and {END}"
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The papers' figures and tables, each claim reproduced by one command: `fullpipe study run PAPER.CLAIM`.
 
 A paper is a package here, with a docstring (Question, Method, Prediction) and `PAPER`. A claim is a file in
-it, found by its being there. To add one, write `studies/PAPER/CLAIM.py` and change nothing else:
+the package, which is found by itself. To add one, write `studies/PAPER/CLAIM.py` and change nothing else:
 
     \"\"\"Goodput under random loss.
 
@@ -27,12 +27,12 @@ it, found by its being there. To add one, write `studies/PAPER/CLAIM.py` and cha
         look_at="Look for ...",
     )
 
-`studies.claim` has these types, `studies.take` what several claims measure, `studies.charts` what they draw
-with. A judge compares means over runs with `within` and `more`; what the checks say decides the verdict, by
-one rule. Limits are set from the paper's words before looking at results, and are not moved to fit them. A
-claim whose scenarios need something that is being built says so in `needs` and waits; one of a controller
-that is not there yet names it in `about`, and what stands beside it is judged. The order of claims, and those
-that nobody has built yet, are in `claims.toml`; one that is missing there comes last.
+`studies.claim` has these types, `studies.take` measures that claims share, `studies.charts` parts of figures.
+A judge compares means over runs with `within` and `more`; the checks decide the verdict, by one rule. Limits
+are set from the paper's words before looking at results, and are not adjusted to fit them. A claim whose
+scenarios need something that is not built yet names it in `needs` and waits; one about a controller that is
+not implemented yet names it in `about`, and the other controllers are judged. `claims.toml` has the order of
+claims, and those not built yet; a claim that is missing there comes last.
 
-`test_studies.py` runs every claim in its tiny form and shows each judge data that must fail.
+`test_studies.py` runs every claim in its tiny form and gives each judge data that must fail.
 """

@@ -1,4 +1,4 @@
-"""Which claims there are: those built, found in the packages of the papers, and those only listed."""
+"""All claims: those built, found in the packages of the papers, and those only listed."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from importlib import resources
 from types import ModuleType
 
 from fullpipe import studies
-from fullpipe.errors import mistake
+from fullpipe.errors import stated
 from fullpipe.studies.claim import Claim, Paper
 
 ALL = "all"
@@ -19,7 +19,7 @@ _PARTS = ("Question", "Method", "Prediction")
 
 @dataclass(frozen=True)
 class About:
-    """What a docstring says: its first line, and a paragraph each for question, method and prediction."""
+    """The parts of a docstring: its first line, and a paragraph each for question, method and prediction."""
 
     title: str
     question: str
@@ -48,7 +48,7 @@ class About:
 
 @dataclass(frozen=True)
 class Built:
-    """A claim that there is code for."""
+    """A claim that has code."""
 
     paper: str
     name: str
@@ -57,7 +57,7 @@ class Built:
 
     @property
     def id(self) -> str:
-        """How commands name it."""
+        """Its name in commands."""
         return f"{self.paper}.{self.name}"
 
 
@@ -77,7 +77,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper with what is built of it, in order."""
+    """A paper with its built claims, in order."""
 
     name: str
     about: About
@@ -87,7 +87,7 @@ class Study:
 
 @cache
 def listed() -> tuple[Listed, ...]:
-    """Every claim that the project set out to check, in order."""
+    """Every claim that the project intends to check, in order."""
     text = resources.files(studies).joinpath("claims.toml").read_text(encoding="utf-8")
     return tuple(
         Listed(f"{paper}.{name}", tuple(entry["worlds"]), entry["title"])
@@ -98,14 +98,14 @@ def listed() -> tuple[Listed, ...]:
 
 @cache
 def papers() -> tuple[Study, ...]:
-    """The papers that something is built of."""
+    """The papers with at least one built claim."""
     order = list(dict.fromkeys(one.paper for one in listed()))
     names = [module.name for module in pkgutil.iter_modules(studies.__path__) if module.ispkg]
     return tuple(_study(name) for name in _sorted(names, order))
 
 
 def everything() -> list[Listed]:
-    """Every claim, built or only listed; those that nobody listed come last in their paper."""
+    """Every claim, built or only listed; those that are not listed come last in their paper."""
     known = {one.id for one in listed()}
     extra = [
         Listed(one.id, one.claim.worlds, one.about.title)
@@ -118,7 +118,7 @@ def everything() -> list[Listed]:
 
 
 def built(name: str) -> Built | None:
-    """The claim of that id, None while nobody has built it."""
+    """The claim with that id; None if it is not built yet."""
     return next((one for study in papers() for one in study.claims if one.id == name), None)
 
 
@@ -129,7 +129,9 @@ def find(selectors: Sequence[str]) -> list[Built]:
     for selector in selectors:
         named = [one.id for one in every if selector in (ALL, one.paper, one.id)]
         if not named:
-            raise mistake("study", selector, "a paper, a claim or all", _mend(selector))
+            fix = "see `fullpipe study list`"
+            sentence = f"{_unknown(selector, every)}; {fix}"
+            raise stated("study", selector, sentence, "a paper, a claim or all", fix)
         chosen.update(named)
     return [one for one in every if one.id in chosen]
 
@@ -151,12 +153,16 @@ def _study(name: str) -> Study:
 
 
 def _sorted(names: Sequence[str], order: Sequence[str]) -> list[str]:
-    """In the order given; what it does not name comes last, by name."""
+    """In the given order; names that are not in it come last, sorted."""
     place = {name: number for number, name in enumerate(order)}
     return sorted(names, key=lambda name: (place.get(name, len(place)), name))
 
 
-def _mend(selector: str) -> str:
+def _unknown(selector: str, every: Sequence[Built]) -> str:
+    """Why a selector names no claim that can run."""
+    paper, _, claim = selector.partition(".")
     if any(one.id == selector for one in listed()):
-        return "it is listed but nobody has built it yet; see `fullpipe study list`"
-    return "see `fullpipe study list`"
+        return f"{selector} is listed but not built yet"
+    if any(one.paper == paper for one in every):
+        return f"{paper} has no claim {claim}" if claim else f'"{selector}" names no claim of {paper}'
+    return f'there is no paper "{paper}"; give PAPER, PAPER.CLAIM or all'

@@ -1,4 +1,4 @@
-"""What the claims' figures are drawn with: rows, colours, panels a world."""
+"""Parts of the claims' figures: rows, colours, a panel for each world."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,13 +21,25 @@ def values(frame: pl.DataFrame) -> alt.InlineData:
 
 def controllers(frame: pl.DataFrame, column: str = "controller") -> alt.Color:
     """Each controller in its own colour, the same in every figure."""
-    colours = theme.controller_colours(frame[column].unique(maintain_order=True).to_list())
+    colours = theme.controller_colours(_names(frame, column))
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color(f"{column}:N", scale=scale, legend=LEGEND)
 
 
+def dashes(frame: pl.DataFrame, column: str = "controller") -> alt.StrokeDash:
+    """Each controller's line with its own dashes, for readers who cannot distinguish the colours."""
+    chosen = theme.controller_dashes(_names(frame, column))
+    scale = alt.Scale(domain=list(chosen), range=list(chosen.values()))
+    return alt.StrokeDash(f"{column}:N", scale=scale, legend=LEGEND)
+
+
+def _names(frame: pl.DataFrame, column: str) -> list[str]:
+    names: list[str] = frame[column].unique(maintain_order=True).to_list()
+    return names
+
+
 def means(data: Data, by: Sequence[str], column: str) -> pl.DataFrame:
-    """Mean, least and most of a column of the runs: columns world, the factors, mean, low, high."""
+    """Mean, minimum and maximum of a column of the runs: columns world, the factors, mean, low, high."""
     frame = data.runs.filter(pl.col(column).is_not_null())
     return frame.group_by("world", *by, maintain_order=True).agg(
         pl.col(column).mean().alias("mean"),
@@ -42,10 +54,15 @@ def points(
     y_title: str,
     colour: alt.Color,
     *,
+    dash: alt.StrokeDash | None = None,
+    dashed: bool = True,
     ticks: Sequence[float] | None = None,
     **y: Any,
 ) -> Any:
-    """Means as points and lines, with bars from the least to the most over seeds; `y` is of its scale."""
+    """Means as points and lines, with bars from the minimum to the maximum over seeds; `y` has the scale.
+
+    `dashed`: whether controllers also differ by dashes, the given ones or their own.
+    """
     base = alt.Chart(values(frame)).encode(x=x, color=colour)
     scale = alt.Scale(**y)
     axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format=",d")
@@ -54,6 +71,8 @@ def points(
         return alt.Y(f"{column}:Q", title=y_title, scale=scale, axis=axis)
 
     line = base.mark_line(strokeWidth=1.5).encode(y=upward("mean"))
+    if dashed and "controller" in frame.columns and frame["controller"].n_unique() > 1:
+        line = line.encode(strokeDash=dash or dashes(frame))
     dots = base.mark_point(filled=True, size=38, opacity=1).encode(
         y=upward("mean"),
         tooltip=[f"{name}:{_kind(frame[name])}" for name in frame.columns if name != "world"],
@@ -79,8 +98,13 @@ def _kind(column: pl.Series) -> str:
     return "Q" if column.dtype.is_numeric() else "N"
 
 
-def worlds(data: Data, panel: Callable[[Data], Any], title: str, subtitle: str = "") -> alt.TopLevelMixin:
-    """One panel a world, side by side; the same axes where a panel has one of each."""
+def worlds(
+    data: Data, panel: Callable[[Data], Any], title: str, subtitle: str = "", *, rigid: bool = False
+) -> alt.TopLevelMixin:
+    """One panel for each world, side by side; with the same axes if a panel has one of each.
+
+    `rigid`: no panel can be made narrower, e.g. one with text in every cell; a narrow page then scrolls.
+    """
     panels = [
         panel(data.of(world)).properties(
             title=alt.TitleParams(theme.world_title(world).capitalize(), fontSize=12, offset=6)
@@ -88,9 +112,11 @@ def worlds(data: Data, panel: Callable[[Data], Any], title: str, subtitle: str =
         for world in data.worlds
     ]
     together = alt.hconcat(*panels, spacing=30)
-    # What is put together of several charts has several axes of its own.
+    # A combination of several charts has several axes of its own.
     several = any(isinstance(one, alt.VConcatChart | alt.HConcatChart | alt.ConcatChart) for one in panels)
     if len(panels) > 1 and not several:
         together = together.resolve_scale(x="shared", y="shared")
+    if rigid:
+        together = together.properties(usermeta=theme.RIGID)
     found: alt.TopLevelMixin = together.properties(title=alt.TitleParams(title, subtitle=subtitle))
     return found

@@ -1,4 +1,4 @@
-"""What a claim is: a grid of scenarios, what to measure in each run, a figure, and checks.
+"""A claim: a grid of scenarios, what to measure in each run, a figure, and checks.
 
 A claim's verdict follows from its checks alone, by one rule (`Finding.verdict`); no claim states its own.
 """
@@ -13,14 +13,15 @@ from typing import Any, TypeAlias
 import altair as alt
 import polars as pl
 
+from fullpipe.answers import together
 from fullpipe.results import Run
 from fullpipe.stats import Estimate, estimate
 
-# A row of a tidy table: names and plain values. None is no value.
+# A row of a tidy table: names and plain values. None means no value.
 Row: TypeAlias = dict[str, Any]
 Factors: TypeAlias = Mapping[str, Any]
 
-# A ratio to nothing.
+# A ratio to zero.
 _FAR = 1e6
 
 
@@ -34,7 +35,7 @@ class Size(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One scenario of a grid, the factors that make it, and, in words, those by which others differ."""
+    """One scenario of a grid, its factors, and as text those in which other scenarios differ."""
 
     factors: Factors
     document: dict[str, Any]
@@ -46,7 +47,7 @@ class Grid:
     """Scenarios as data: every combination of the factors, each turned into a scenario document.
 
     `quick`, `tiny` and `kernel` replace the values of some factors: in short forms, and in the kernel world,
-    which lives in wall time.
+    which takes wall time.
     """
 
     factors: Mapping[str, Sequence[Any]]
@@ -64,9 +65,9 @@ class Grid:
             chosen |= self.quick
         if size is Size.TINY:
             chosen |= self.tiny
-        assert chosen.keys() == self.factors.keys(), "short forms replace factors, they add none"
+        assert chosen.keys() == self.factors.keys(), "short forms replace factors and do not add any"
         combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
-        # What no form of the grid varies would only make names longer than a document may have them.
+        # Factors that no form of the grid varies would only make names too long for a document.
         varied = [name for name, values in chosen.items() if max(len(values), len(self.factors[name])) > 1]
         return [
             Cell(factors, self.document(**factors), " ".join(f"{name}={factors[name]}" for name in varied))
@@ -83,7 +84,7 @@ class Trial:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the run was told, in numbers."""
+        """The spec of the run, in numbers."""
         return self.run.alternative.spec
 
 
@@ -91,7 +92,7 @@ class Trial:
 class Data:
     """What a claim measured: `runs` has its rows run by run, `series` those of the run that figures show.
 
-    Both have columns world, seed and one a factor, before those of the claim.
+    Both have the columns world and seed and one for each factor, before those of the claim.
     """
 
     runs: pl.DataFrame
@@ -103,32 +104,32 @@ class Data:
 
     @property
     def worlds(self) -> list[str]:
-        """The worlds there are, the simulator first."""
+        """The worlds that have data, the simulator first."""
         there = self.runs["world"].unique().to_list() if "world" in self.runs.columns else []
         return [world for world in ("sim", "kernel") if world in there]
 
     def values(self, column: str, **where: Any) -> list[float]:
-        """A column of `runs` where factors have the given values, one number a run; none that are missing."""
+        """A column of `runs` where factors have the given values: one number for each run that has one."""
         if column not in self.runs.columns:
             return []
         frame = self.runs.filter(*(pl.col(name) == value for name, value in where.items()))
         return [float(value) for value in frame[column].drop_nulls() if math.isfinite(float(value))]
 
     def mean(self, column: str, **where: Any) -> float:
-        """The mean of these values; NaN, which meets no criterion, where there are none."""
+        """The mean of these values; without values NaN, which meets no criterion."""
         values = self.values(column, **where)
         return math.fsum(values) / len(values) if values else math.nan
 
     def most(self, column: str) -> float:
-        """The largest value of a column of `runs`, e.g. of a factor; NaN where there is none."""
+        """The largest value of a column of `runs`, e.g. of a factor; NaN if there is none."""
         return max(self.values(column), default=math.nan)
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that the paper says, against ours.
+    """One statement of the paper, compared with our value.
 
-    A check of shape is one of direction, ordering or crossover; the others are of numbers.
+    A check of shape is about direction, ordering or crossover; the others are about numbers.
     """
 
     what: str
@@ -141,22 +142,27 @@ class Check:
 
     @property
     def said(self) -> str:
-        """Our value with its interval, in words."""
+        """Our value with its interval, as text."""
         if self.ours is None:
             return "no value"
         shown = number(self.ours.mean)
         for digits in range(4, 16):
-            # What misses a limit by little would read as if it met it.
+            # Rounded, a value that barely misses a limit would seem to meet it.
             if self.met or shown not in self.criterion.split():
                 break
             shown = number(self.ours.mean, digits)
         if self.ours.half_width is not None and self.ours.count > 1:
-            shown += f" ± {number(self.ours.half_width)}"
+            shown += f" ± {number(self.ours.half_width, 2)}"
         return f"{shown} {self.unit}".strip()
+
+    @property
+    def expected(self) -> str:
+        """The criterion, without the unit that our value is shown with."""
+        return self.criterion.removesuffix(f" {self.unit}") if self.unit else self.criterion
 
 
 class Verdict(Enum):
-    """What became of a claim."""
+    """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     IN_SHAPE = "reproduced in shape"
@@ -173,14 +179,15 @@ class Finding:
 
     world: str
     checks: Sequence[Check]
-    missing: str | None = None  # What was not run, or not so that it can be trusted.
-    awaits: str | None = None  # The controller that the paper speaks of, while there is none such.
+    missing: str | None = None  # Cells that were not run, or have no trustworthy run.
+    awaits: str | None = None  # The controller that the paper is about, if it is not implemented.
+    others: Sequence[str] = ()  # The controllers that were checked instead.
 
     @property
     def verdict(self) -> Verdict:
-        """Reproduced when every check is met, in shape when every check of shape is.
+        """Reproduced if every check is met, in shape if every check of shape is.
 
-        Checks of what stands beside a controller that is not there can refute the claim, not reproduce it.
+        Checks of controllers other than the paper's can refute the claim, but not reproduce it.
         """
         if self.missing is not None:
             return Verdict.INCOMPLETE
@@ -196,24 +203,22 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence: what was missed, or that nothing was."""
+        """Why, in a sentence: which checks failed, or that all passed."""
         if self.missing is not None:
             return f"{self.missing[0].upper()}{self.missing[1:]}."
         if not self.checks:
-            return "There is nothing to check it by."
-        found = self._found
+            return "There is nothing to check."
         if self.awaits is not None:
-            return f"It is about {self.awaits}, which is not there yet. Of what stands beside it: {found}."
-        return f"{found[0].upper()}{found[1:]}."
+            return f"{self.awaits} is not implemented yet. {self._found(self.others)}."
+        return f"{self._found()}."
 
-    @property
-    def _found(self) -> str:
+    def _found(self, controllers: Sequence[str] = ()) -> str:
         missed = [check for check in self.checks if not check.met]
         if not missed:
-            return f"all {len(self.checks)} checks are met"
-        # A miss of shape decides alone.
+            return _all_pass(len(self.checks), controllers)
+        # If a check of shape fails, only those matter.
         said = [check for check in missed if check.shape] or missed
-        return "; ".join(f"{one.what}: {one.said}, where {one.criterion} was to be seen" for one in said)
+        return "; ".join(f"{one.what}: {one.said} (expected {one.expected})" for one in said)
 
 
 @dataclass(frozen=True)
@@ -221,7 +226,7 @@ class Claim:
     """A claim of a paper. Its file's docstring is its title, question, method and prediction."""
 
     source: str  # Where in the paper, e.g. "figure 8".
-    says: str  # In the paper's words, shortened only.
+    says: str  # In the paper's words, possibly shortened.
     worlds: tuple[str, ...]
     grid: Grid
     measure: Callable[[Trial], Row | Sequence[Row]]
@@ -229,16 +234,16 @@ class Claim:
     judge: Callable[[Data], Sequence[Check]]
     look_at: str  # What to look for in the figure.
     series: Callable[[Trial], pl.DataFrame] | None = None
-    needs: str | None = None  # What is being built, without which its scenarios may be refused.
-    # Files besides the figure, for people and programs: Data -> text by name, e.g. "rules.txt".
+    needs: str | None = None  # A feature that is not built yet, without which its scenarios may be rejected.
+    # Further files, for people and programs: Data -> text by name, e.g. "rules.txt".
     texts: Callable[[Data], Mapping[str, str]] | None = None
-    # Where something was missed: sentences on what the data show of it.
+    # If a check failed: sentences on what the data show about it.
     explain: Callable[[Data], Sequence[str]] | None = None
-    # The controller that the paper speaks of. While the factor `controller` lacks it, no verdict is reached.
+    # The controller that the paper is about. If the factor `controller` lacks it, there is no verdict.
     about: str | None = None
-    seeds: int = 10  # How many the simulator runs unless the command line says otherwise,
+    seeds: int = 10  # The simulator's default number of seeds,
     quick_seeds: int = 3  # and in short forms.
-    # Seconds that it takes two cores in these forms, where to work that out would itself take long.
+    # Seconds on two cores in these forms, for claims where computing the estimate would take long.
     takes_s: Mapping[Size, float] = field(default_factory=dict)
 
     def seeds_of(self, size: Size) -> int:
@@ -264,7 +269,7 @@ def within(
     unit: str = "",
     shape: bool = False,
 ) -> Check:
-    """A check that the mean over runs lies within limits. Nothing measured is nothing met."""
+    """A check that the mean over runs is within limits. Without a value it fails."""
     given = [values] if isinstance(values, int | float) else list(values)
     finite = bool(given) and all(math.isfinite(value) for value in given)
     ours = estimate(given) if finite else None
@@ -284,7 +289,7 @@ def more(
 ) -> Check:
     """A check of an ordering: one value is over `least` times another, seed by seed where seeds match.
 
-    Just as large is not over it. What is missing on either side is nothing measured.
+    An equal value is not over it. If either side is missing, there is no value.
     """
     if len(larger) == len(smaller):
         pairs = list(zip(larger, smaller, strict=True))
@@ -296,7 +301,7 @@ def more(
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with the digits that matter."""
+    """A number with its significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -304,10 +309,20 @@ def number(value: float, digits: int = 3) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
+def _all_pass(count: int, controllers: Sequence[str]) -> str:
+    of = f" of {together(controllers)}" if controllers else ""
+    match count:
+        case 1:
+            return f"The only check{of} passes"
+        case 2:
+            return f"Both checks{of} pass"
+    return f"All {count} checks{of} pass"
+
+
 def _ratio(over: float, under: float) -> float:
     if math.isnan(over) or math.isnan(under) or (over <= 0 and under <= 0):
-        return math.nan  # Nothing over nothing is no ratio.
-    # Something over nothing at all is as far apart as one likes.
+        return math.nan  # Zero over zero is not a ratio.
+    # The ratio of anything else to zero is infinite.
     return min(over / under, _FAR) if under > 0 else _FAR
 
 

@@ -1,11 +1,14 @@
-"""What `fullpipe study` does. Heavy modules are imported by the command that needs them."""
+"""Implements `fullpipe study`. Each command imports the heavy modules that it needs."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from fullpipe.commands._common import check_file, check_folder, path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,20 +18,22 @@ if TYPE_CHECKING:
     from fullpipe.studies.claim import Size
     from fullpipe.studies.run import Plan
 
-# A claim's result as claims.json has it.
+# A claim's result, as in claims.json.
 Said: TypeAlias = "dict[str, Any]"
 
-app = typer.Typer(no_args_is_help=True, help="Every figure and table of the papers, one command each.")
+app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' figures and tables.")
 
 FAILED = 1
 _WIDTH = 160
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="Folder; of several papers each gets one of its own in it.", show_default="out/study-PAPER"
+        help="Folder for the results; several papers get a subfolder each.",
+        show_default="out/study-PAPER",
+        parser=path,
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Smaller grids and fewer seeds: minutes in all.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
@@ -48,27 +53,31 @@ def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> N
 
 @app.command()
 def run(
-    what: Annotated[list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` is all.")],
+    what: Annotated[
+        list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` runs every claim.")
+    ],
     world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
     quick: Quick = False,
     seeds: Annotated[
-        int | None, typer.Option(help="How many seeds the simulator runs.", show_default="the claim's own")
+        int | None, typer.Option(help="Number of seeds to simulate.", show_default="the claim's own")
     ] = None,
-    repetitions: Annotated[int, typer.Option(help="How often the kernel world repeats a run.")] = 3,
+    repetitions: Annotated[
+        int, typer.Option(help="Number of kernel runs per case; they take real time.")
+    ] = 3,
     attempts: Annotated[
-        int | None, typer.Option(help="How often an untrustworthy kernel run is tried.", show_default="3")
+        int | None, typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3")
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     ray_address: Annotated[
         str | None,
         typer.Option(
-            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="one of its own here"
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
         ),
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run claims; write data, figures, claims.json and a report a paper. Exit code 1: some run failed."""
+    """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
     from fullpipe.errors import mistake
     from fullpipe.studies import catalogue, tables
     from fullpipe.studies.claim import Size
@@ -88,6 +97,7 @@ def run(
     for paper in papers:
         plans = _plans([one for one in chosen if one.paper == paper], size, world, seeds, repetitions)
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
+        check_folder(folder)
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         ran = [one for one in catalogue.everything() if one.id in names]
@@ -104,16 +114,26 @@ def run(
 @app.command()
 def claims(
     write: Annotated[
-        Path | None, typer.Option(help="File to write the table into.", show_default="stdout")
+        Path | None, typer.Option(help="File to write the table to.", show_default="stdout", parser=path)
     ] = None,
     gallery: Annotated[
-        Path | None, typer.Option(help="Document to write with every figure.", show_default="none")
+        Path | None,
+        typer.Option(help="Document to write with every figure.", show_default="none", parser=path),
     ] = None,
     out: Out = None,
 ) -> None:
-    """The verdict table over all claims, in Markdown, from the last runs' claims.json."""
+    """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
+    from fullpipe import files
+    from fullpipe.errors import mistake
     from fullpipe.studies import catalogue, tables
 
+    if write is not None:
+        check_file(write, "--write")
+    if gallery is not None:
+        check_file(gallery, "--gallery")
+        if not gallery.suffix:
+            # The images go into a folder that is named after the document.
+            raise mistake("--gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
@@ -121,7 +141,7 @@ def claims(
     if write is None:
         print(table, end="")
     else:
-        write.write_text(table, encoding="utf-8")
+        files.write_named(write, table.encode())
         _say(f"Claims: {write}")
     if gallery is not None:
         from fullpipe.studies import gallery as pictures
@@ -137,6 +157,7 @@ def _carry_out(
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from rich.console import Console
 
+    from fullpipe import files
     from fullpipe.studies import run as running
     from fullpipe.studies import write
     from fullpipe.studies.catalogue import Study
@@ -147,21 +168,22 @@ def _carry_out(
     store = Store(folder)
     errors = Console(stderr=True, highlight=False)
     try:
-        with Watched(errors, _say, study.name) as watch:
+        with files.runs_kept(folder), Watched(errors, _say, study.name) as watch:
             outcome = running.carry_out(
                 plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
             )
     except KeyboardInterrupt:
-        _say(f"fullpipe: what was run is kept in {folder}; the same command goes on from there")
+        _say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
         raise
-    for plan in plans:
-        with errors.status(f"Measuring {plan.claim.id}"):
-            result = running.examine(plan, store, outcome)
-            write.claim(result, folder)
-        for note in result.notes:
-            _say(f"fullpipe: {plan.claim.id}: {note}")
-    with errors.status("Writing the report"):
-        report = write.paper(study, folder, _complain)
+    with files.runs_kept(folder):
+        for plan in plans:
+            with errors.status(f"Measuring {plan.claim.id}"):
+                result = running.examine(plan, store, outcome)
+                write.claim(result, folder)
+            for note in result.notes:
+                _say(f"fullpipe: {plan.claim.id}: {note}")
+        with errors.status("Writing the report"):
+            report = write.paper(study, folder, _complain)
     _say(f"Report: {report}")
     return len(outcome.failed)
 
@@ -169,9 +191,12 @@ def _carry_out(
 def _plans(
     chosen: "list[Built]", size: "Size", world: str, seeds: int | None, repetitions: int
 ) -> "list[Plan]":
-    from fullpipe.errors import mistake
+    from fullpipe.limits import MOST_STORED_RUNS, check_runs
     from fullpipe.studies import run as running
 
+    cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
+    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+        check_runs(name, given or 1, cells, MOST_STORED_RUNS)
     asked = ("sim", "kernel") if world == "all" else (world,)
     plans = [
         running.Plan(
@@ -185,10 +210,25 @@ def _plans(
         if any(name in asked for name in one.claim.worlds)
     ]
     if not plans:
-        raise mistake(
-            "world", world, "a world in which the claim is to be shown", "see `fullpipe study list`"
-        )
+        raise _elsewhere(chosen, world)
     return plans
+
+
+def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
+    """The error for claims of which none runs in the world that was asked for."""
+    from fullpipe.errors import stated
+
+    names = {"sim": "the simulator", "kernel": "the kernel world"}
+    worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
+    which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
+    where = " and ".join(names.get(name, name) for name in worlds)
+    given = " or ".join(f"--world {name}" for name in worlds)
+    fix = f"leave out --world or give {given}" if "sim" in worlds else f"give {given}"
+    return stated("world", world, f"{which} in {where} only; {fix}", " or ".join(worlds), fix)
+
+
+def _papers_of(chosen: "list[Built]") -> str:
+    return ", ".join(dict.fromkeys(one.paper for one in chosen))
 
 
 def _engine(name: str, address: str | None, world: str) -> "Engine | None":
@@ -208,14 +248,14 @@ def _engine(name: str, address: str | None, world: str) -> "Engine | None":
 
 
 def _folder(given: Path | None, paper: str, *, quick: bool, alone: bool) -> Path:
-    """Where a paper's results are. Short forms have a folder of their own: their verdicts are others."""
+    """The folder of a paper's results. Quick runs have their own, because their verdicts differ."""
     if given is not None:
         return given if alone else given / paper
     return Path("out") / f"study-{paper}{'-quick' if quick else ''}"
 
 
 def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
-    """Where a paper's results are to be found: a folder named may be that of one paper or of several."""
+    """Where to look for a paper's results. A given folder may be that of one paper or of several."""
     alone = _folder(given, paper, quick=quick, alone=True)
     return alone / paper if (alone / paper / "claims.json").is_file() else alone
 
@@ -225,7 +265,7 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
     from fullpipe.studies import write
 
     found: dict[str, Said] = {}
-    # A folder that is named may be that of every paper; it is read, and complained of, once.
+    # A given folder may be that of every paper. It is read, and damage in it is reported, once.
     for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
         found |= write.verdicts(folder, _complain)
     return found
@@ -234,7 +274,7 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
 def _row(
     one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False, timed: bool = True
 ) -> dict[str, object]:
-    """What there is to say of a claim: its worlds, the time it takes, its last verdicts."""
+    """A claim's worlds, expected times and last verdicts."""
     from fullpipe.studies import run as running
     from fullpipe.studies.claim import Size, Verdict
 

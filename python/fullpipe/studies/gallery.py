@@ -1,14 +1,14 @@
-"""The gallery: a document with every claim's figure, verdict and command, small pictures beside it."""
+"""The gallery: a document with every claim's figure, verdict and command, and a folder of small images."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.figures import theme
 from fullpipe.studies.catalogue import Study
 from fullpipe.studies.write import loaded, overall
-from fullpipe.sweeps.store import write
 
-# Of pictures in a repository: small, and still to be read.
+# Pixels per unit: small images for a repository, but readable.
 _SCALE = 0.75
 
 _HEAD = """# Gallery
@@ -23,22 +23,21 @@ def save(
     folders: Sequence[tuple[Study, Path]],
     say: Callable[[str], None] = lambda _line: None,
 ) -> None:
-    """Writes the document, and the pictures into a folder beside it that is named after it.
+    """Writes the document, and its images into a folder with its name without the suffix.
 
-    `say` is told what was left out.
+    `say` is called with notes on what was left out.
     """
     import vl_convert
 
-    pictures = document.with_suffix("")
+    pictures = document.stem
     parts = [_HEAD]
     for study, folder in folders:
         results = [(one.said, one.svg) for one in loaded(study, folder, say) if one.svg is not None]
         if results:
             parts.append(f"## {study.paper.title}\n\n{study.paper.cite}.\n")
         for one, svg in results:
-            picture = pictures / f"{study.name}-{one['name']}.png"
-            write(picture, vl_convert.svg_to_png(svg, scale=_SCALE))
-            shown = picture.relative_to(document.parent).as_posix()
+            shown = f"{pictures}/{study.name}-{one['name']}.png"
+            files.write(document.parent, shown, vl_convert.svg_to_png(svg, scale=_SCALE))
             verdicts = overall(one["findings"])
             for world, title in theme.WORLD.items():
                 verdicts = verdicts.replace(f"{world}: ", f"{title}: ")
@@ -46,4 +45,4 @@ def save(
                 f"### {one['title']} ({one['source']})\n\n![{one['title']}]({shown})\n\n{one['look_at']}\n\n"
                 f"{verdicts[0].upper()}{verdicts[1:]}. `fullpipe study run {one['id']}`\n"
             )
-    write(document, "\n".join(parts).encode())
+    files.write_named(document, "\n".join(parts).encode())

@@ -1,18 +1,20 @@
-"""A paper's report: for every claim its words, our figure, our numbers beside the paper's, the verdict."""
+"""A paper's report: for every claim its text, our figure, our numbers beside the paper's, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fullpipe.figures import theme
-from fullpipe.page import figure, page, text
+from fullpipe.grid.run import counted
+from fullpipe.page import Heading, figure, page, table, text
 from fullpipe.studies.catalogue import Study
 
 _NOTE = (
-    "Reproduced: every check is met. Reproduced in shape: every check of direction, ordering or crossover "
-    "is, a number is not. Waiting: the paper speaks of a controller that is not there yet; what stands "
-    "beside it is checked. Each check states its criterion; the code that computes it is the claim’s file. "
-    "± is a 95 % confidence interval of the mean (Student’s t) over n values: one a seed or a repetition, "
-    "and where a check looks at several paths, flows or folds, one of each."
+    "Reproduced: every check passes. Reproduced in shape: every check of direction, ordering or crossover "
+    "passes, but a check of a number does not. Waiting: the paper is about a controller that is not "
+    "implemented yet; its reason names the controllers that are checked. Each check states its "
+    "criterion; the claim’s file has its code. ± is a 95 % confidence interval of the mean (Student’s t) "
+    "over n values: one for each seed or "
+    "repetition, or one for each path, flow or fold if a check covers several."
 )
 
 
@@ -31,21 +33,22 @@ def _header(study: Study) -> str:
         "Method": study.about.method,
         "Prediction": study.about.prediction,
     }
-    said = "".join(f"<p><b>{name}.</b> {text(part)}</p>" for name, part in parts.items())
+    said = "".join(f"<p><b>{name}:</b> {text(part)}</p>" for name, part in parts.items())
     cite = f'<p class="quiet">{text(study.paper.cite)}</p>'
     return f"<header><h1>{text(study.paper.title)}</h1>{cite}{said}</header>"
 
 
 def _summary(study: Study, results: Sequence[Mapping[str, Any]]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row"><a href="#{one["name"]}">{text(one["name"])}</a></th>'
-        f"<td class=world>{text(one['title'])}</td>"
-        f"{''.join(f'<td class=world>{text(_verdict(one, world))}</td>' for world in theme.WORLD)}</tr>"
+    rows = [
+        [
+            f'<a href="#{one["name"]}">{text(one["name"])}</a>',
+            text(one["title"]),
+            *(text(_verdict(one, world)) for world in theme.WORLD),
+        ]
         for one in results
-    )
+    ]
     worlds = (theme.world_title(world).capitalize() for world in theme.WORLD)
-    heads = "".join(f"<th class=world>{text(head)}</th>" for head in ("Claim", "", *worlds))
-    return _table(heads, rows)
+    return table([Heading(name) for name in ("Claim", "Title", *worlds)], rows)
 
 
 def _verdict(result: Mapping[str, Any], world: str) -> str:
@@ -60,12 +63,12 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
         f'<section id="{result["name"]}"><h2>{text(result["title"])} '
         f"<small>{text(result['id'])}, {text(result['source'])}</small></h2>",
         f"<p>The paper: “{text(result['says'])}”</p>",
-        f'<p class="quiet"><b>Question.</b> {text(result["question"])} '
-        f"<b>Method.</b> {text(result['method'])} "
-        f"<b>Prediction.</b> {text(result['prediction'])}</p>",
+        f'<p class="quiet"><b>Question:</b> {text(result["question"])} '
+        f"<b>Method:</b> {text(result['method'])} "
+        f"<b>Prediction:</b> {text(result['prediction'])}</p>",
     ]
     parts += [
-        f'<p class="answer"><b>{text(theme.world_title(one["world"]).capitalize())}: '
+        f'<p class="verdict"><b>{text(theme.world_title(one["world"]).capitalize())}: '
         f"{text(one['verdict'])}.</b> {text(one['reason'])}</p>"
         for one in result["findings"]
     ]
@@ -76,30 +79,27 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
     if notes := [*result.get("because", []), *result["notes"]]:
         listed = "".join(f"<li>{text(note)}</li>" for note in notes)
         parts.append(f'<div class="note"><ul>{listed}</ul></div>')
-    parts.append(f'<p class="quiet">{text(_provenance(result))}</p></section>')
+    parts.append(f'<p class="quiet">{_provenance(result)}</p></section>')
     return "".join(parts)
 
 
 def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
-    """Paper, criterion and both worlds' values side by side, a check a row."""
+    """Paper, criterion and both worlds' values side by side, one row for each check."""
     by_world = {one["world"]: {check["what"]: check for check in one["checks"]} for one in findings}
     whats = list(dict.fromkeys(what for checks in by_world.values() for what in checks))
     rows = []
     for what in whats:
         checked = {world: checks[what] for world, checks in by_world.items() if what in checks}
         kind = next(check["kind"] for check in checked.values())
-        ours = "".join(_value(checks.get(what)) for checks in by_world.values())
-        rows.append(
-            f'<tr><th scope="row">{text(what)}</th><td class=world>{_each(checked, "paper")}</td>'
-            f"<td class=world>{_each(checked, 'criterion')}<small> {kind}</small></td>{ours}</tr>"
-        )
+        criterion = f"{_each(checked, 'criterion')}<small> ({kind})</small>"
+        ours = (_value(checks.get(what)) for checks in by_world.values())
+        rows.append([text(what), _each(checked, "paper"), criterion, *ours])
     worlds = [theme.world_title(world).capitalize() for world in by_world]
-    heads = "".join(f"<th class=world>{text(head)}</th>" for head in ("Check", "Paper", "Criterion", *worlds))
-    return _table(heads, "".join(rows))
+    return table([Heading(name) for name in ("Check", "Paper", "Criterion", *worlds)], rows)
 
 
 def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
-    """What a check says in every world: once where it is the same, as where a rate was scaled it is not."""
+    """A check's text for every world: once if it is the same. It differs e.g. if a rate was scaled."""
     said = {world: str(check[name]) for world, check in checks.items()}
     if len(set(said.values())) == 1:
         return text(next(iter(said.values())))
@@ -108,27 +108,23 @@ def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
 
 def _value(check: Mapping[str, Any] | None) -> str:
     if check is None:
-        return "<td class=world>–</td>"
+        return "–"
     said = text(check["said"])
     count = f"<small> n = {check['count']}</small>" if check["count"] > 1 else ""
-    return f"<td class=world>{said if check['met'] else f'<b>{said}, missed</b>'}{count}</td>"
+    return f"{said if check['met'] else f'<b>{said}, missed</b>'}{count}"
 
 
 def _provenance(result: Mapping[str, Any]) -> str:
+    """How the claim's runs were made, and the command that repeats them."""
     short = "" if result["size"] == "full" else f", in {result['size']} form"
     counts = {
-        "sim": f"{result['seeds']} seeds simulated",
-        "kernel": f"{result['repetitions']} kernel repetitions",
+        "sim": counted(result["seeds"], "seed") + " simulated",
+        "kernel": counted(result["repetitions"], "kernel repetition"),
     }
     done = ", ".join(counts[one["world"]] for one in result["findings"] if one["world"] in counts)
+    machine = "".join(f", {text(one)}" for one in result.get("machines", []))
+    command = result.get("command", f"fullpipe study run {result['id']}")
     return (
-        f"{done or 'no runs'}{short}; "
-        f"Fullpipe {result['version']}, {result['at']}; fullpipe study run {result['id']}"
-    )
-
-
-def _table(heads: str, rows: str) -> str:
-    return (
-        f'<div class="wide"><table class="summary"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>'
-        "</table></div>"
+        f"Provenance: {done or 'no runs'}{short}{machine}; Fullpipe {text(result['version'])}, "
+        f"{text(result['at'])}; <code>{text(command)}</code>"
     )

@@ -1,4 +1,4 @@
-"""Populations of paths, drawn once: the same for ever, so that every run of a claim is over the same ones."""
+"""Random populations of paths that never change, so that every run of a claim uses the same ones."""
 
 import random
 from collections.abc import Callable
@@ -9,12 +9,12 @@ import polars as pl
 from fullpipe.studies.claim import Data
 
 Path = TypeVar("Path")
-# Draws a number between two bounds, each factor between them as likely as any other.
+# Draws a number between two bounds, log-uniformly.
 Draw = Callable[[float, float], float]
 
 
 def drawn(kind: str, count: int, seed: int, path: Callable[[Draw], Path]) -> dict[str, Path]:
-    """So many paths, numbered by name. The first of a larger population are those of a smaller one."""
+    """This many paths, numbered by name. A larger population begins with the paths of a smaller one."""
     source = random.Random(seed)
 
     def log_uniform(low: float, high: float) -> float:
@@ -24,7 +24,7 @@ def drawn(kind: str, count: int, seed: int, path: Callable[[Draw], Path]) -> dic
 
 
 def by_path(data: Data, column: str, over: str, under: str) -> dict[str, float]:
-    """By path, a controller's mean over another's. A path on which either has nothing is left out."""
+    """By path, the ratio of a controller's mean to another's. Paths without both values are left out."""
     if column not in data.runs.columns:
         return {}
     of = (pl.col("controller") == controller for controller in (over, under))

@@ -1,6 +1,7 @@
-"""Carries out claims: their scenarios through a sweep, what was measured into a finding a world."""
+"""Runs claims: runs their scenarios in a sweep, and turns the measures into a finding for each world."""
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +26,7 @@ from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
 REPETITIONS = 3
-# For estimates: a packet with its share of samples and losses (bench/README.md), and what each run adds.
+# For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run.
 _PACKET_S = 120e-9
 _RUN_S = 0.01
 
@@ -40,7 +41,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a claim asks for. `worlds` are those to run; from others it takes the runs that there are."""
+    """The runs that a claim needs. `worlds` are those to run; from others, existing runs are used."""
 
     claim: Built
     size: Size
@@ -72,8 +73,21 @@ class Plan:
 
     @property
     def waiting(self) -> str | None:
-        """What the claim waits for, None when it can run."""
+        """What the claim waits for; None if it can run."""
         return self._planned[1]
+
+    @property
+    def command(self) -> str:
+        """The command that repeats these runs, without options that have their defaults."""
+        words = ["fullpipe", "study", "run", self.claim.id]
+        words += ["--quick"] if self.size is Size.QUICK else []
+        if self.worlds != (sim.NAME,):
+            words += ["--world", "all" if len(self.worlds) > 1 else self.worlds[0]]
+        if self.seeds != self.claim.claim.seeds_of(self.size):
+            words += ["--seeds", str(self.seeds)]
+        if self.repetitions != REPETITIONS:
+            words += ["--repetitions", str(self.repetitions)]
+        return shlex.join(words)
 
     @property
     def tasks(self) -> list[Task]:
@@ -83,13 +97,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Result:
-    """A claim that was carried out."""
+    """The result of a claim."""
 
     plan: Plan
     data: Data
     findings: Sequence[Finding]
     notes: Sequence[str] = field(default_factory=list)
-    because: Sequence[str] = field(default_factory=list)  # What the data show of what was missed.
+    because: Sequence[str] = field(default_factory=list)  # What the data show about failed checks.
+    machines: Sequence[str] = field(default_factory=list)  # The machines of kernel runs.
 
 
 def carry_out(
@@ -107,8 +122,8 @@ def carry_out(
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
         for note in store.damaged:
             say(note)
-        found = f"; {outcome.found} runs were found in {store.folder}" if outcome.found else ""
-        say(f"{len(pending)} runs to do, about {minutes(expected_s(pending))}{found}")
+        found = f"; {counted(outcome.found, 'run')} found in {store.folder}" if outcome.found else ""
+        say(f"{counted(len(pending), 'run')} to do, about {minutes(expected_s(pending))}{found}")
         if any(task.world == kernel.NAME for task in pending):
             try_kernel()
 
@@ -124,10 +139,12 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
     seen: set[tuple[str, str]] = set()
     measured_cells: set[tuple[str, str]] = set()
     doubted: list[Stored] = []
+    machines: set[str] = set()
     for one, stored in _found(plan, store, outcome):
         if stored.untrustworthy:
             doubted.append(stored)
             continue
+        machines |= _machine(stored)
         trial = Trial(one.factors, stored.run())
         named = {"world": one.task.world, "seed": one.task.job.seed, **one.factors}
         measured = plan.claim.claim.measure(trial)
@@ -144,7 +161,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
     if doubted:
         first = doubted[0]
         notes.append(
-            f"{len(doubted)} kernel runs are untrustworthy and left out; the first, {first.task.name}, "
+            f"{counted(len(doubted), 'kernel run')} left out as untrustworthy; the first, {first.task.name}, "
             f"tried {counted(first.attempts, 'time')}: {first.untrustworthy[0]}"
         )
     data = Data(
@@ -157,14 +174,21 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
             plan.claim.claim.judge(data.of(world)),
             _missing(plan, world, measured_cells),
             _awaits(plan),
+            _others(plan),
         )
         for world in data.worlds
     ]
-    return Result(plan, data, findings, notes, _because(plan.claim.claim, data, findings))
+    return Result(plan, data, findings, notes, _because(plan.claim.claim, data, findings), sorted(machines))
+
+
+def _machine(stored: Stored) -> set[str]:
+    """The machine of a kernel run, as far as its record says."""
+    about = stored.summary["provenance"]
+    return {f"Linux {about['kernel']}"} if about.get("kernel") else set()
 
 
 def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]:
-    """What the data of each world in which something was missed show of it, each sentence once."""
+    """What the data show about failed checks, for each world that has some, without repetitions."""
     if claim.explain is None:
         return []
     said: dict[str, list[str]] = {}
@@ -196,7 +220,7 @@ def _simulated_s(task: Task) -> float:
 
 
 def _offered(workload: Row, seconds: float) -> float:
-    """The most bytes that an application sends; without limit where the path decides."""
+    """The most bytes that an application sends; infinite if only the path limits it."""
     match workload["kind"]:
         case "finite":
             return float(workload["size_bytes"])
@@ -211,23 +235,28 @@ def _offered(workload: Row, seconds: float) -> float:
 
 
 def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:
-    """What a world has no run of, in words; None where every cell has one."""
+    """The cells without a run in a world, as text; None if every cell has one."""
     cells = {one.task.cell for one in plan.planned if one.task.world == world}
     lacking = [cell for cell in sorted(cells) if (world, cell) not in measured]
     if not lacking:
         return None
-    return f"{len(lacking)} of {len(cells)} cells have no run that can be trusted, e.g. {lacking[0]}"
+    return f"{len(lacking)} of {len(cells)} cells have no trustworthy run, e.g. {lacking[0]}"
 
 
 def _awaits(plan: Plan) -> str | None:
-    """The controller that the claim is about, if none of its scenarios has it."""
+    """The controller that the claim is about, if no scenario uses it."""
     claim = plan.claim.claim
     lacking = claim.about is not None and claim.about not in claim.grid.factors["controller"]
     return claim.about if lacking else None
 
 
+def _others(plan: Plan) -> tuple[str, ...]:
+    """The controllers that the claim's scenarios use."""
+    return tuple(plan.claim.claim.grid.factors.get("controller", ()))
+
+
 def _found(plan: Plan, store: Store, outcome: sweep.Outcome) -> Iterable[tuple[Planned, Stored]]:
-    """The runs there are, those of worlds that were not asked for too."""
+    """The existing runs, including those of worlds that were not requested."""
     for one in plan.planned:
         stored = outcome.stored.get(one.task.key) or store.find(one.task)
         if stored is not None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from fullpipe.fitting import Fitting
 from fullpipe.studies.claim import Verdict
 from fullpipe.sweeps.watched import minutes
 
@@ -15,47 +16,55 @@ _COLOUR = {
     Verdict.IN_SHAPE.value: "yellow",
     Verdict.NOT.value: "red",
 }
-_MARKDOWN = """# What the papers claim, and what became of it
+_MARKDOWN = """# What the papers claim, and whether it is reproduced
 
 Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
 edited by hand. Each verdict is computed from the data of the runs; its criteria are in the claim's file in
-`python/fullpipe/studies`. Reproduced: all checks are met. In shape: all checks of direction, ordering and
-crossover are, a number is not. Waiting: the paper speaks of a controller that is not there yet; what stands
-beside it is checked, and a miss there is a miss.
+`python/fullpipe/studies`. Reproduced: all checks pass. In shape: all checks of direction, ordering and
+crossover pass, a check of a number does not. Waiting: the paper is about a controller that is not implemented
+yet; the others are checked, and a check that fails refutes the claim.
 
-| claim | | world | verdict | reason |
+| claim | title | world | verdict | reason |
 |---|---|---|---|---|
 """
 
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints claims with their expected time and last verdict."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("Claim", "", "World", "Takes", "Last verdict"):
-        table.add_column(head, justify="right" if head == "Takes" else "left")
+    _console().print(claims(rows))
+
+
+def claims(rows: Sequence[Mapping[str, Any]]) -> Fitting:
+    """One row for each claim and world: how long it takes, and the last verdict."""
+    table = Fitting("Claim", "Title", "World")
+    table.add_numbers("Takes")
+    table.add_text("Last verdict")
     for row in rows:
         for number, (world, one) in enumerate(row["worlds"].items()):
             expected = one["expected_s"]
             takes = "" if expected is None else minutes(max(1.0, expected))
             first = (row["id"], row["title"]) if number == 0 else ("", "")
-            table.add_row(*first, world, takes, _coloured(one["verdict"]))
-    _console().print(table)
+            table.add_row(*first, world, takes, _coloured(one["verdict"], _form(row, one)))
+    return table
 
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints verdicts with their reasons."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("Claim", "World", "Verdict", "Reason"):
-        table.add_column(head, overflow="fold")
+    _console().print(reasons(rows))
+
+
+def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
+    """One row for each claim and world that was run: the verdict and its reason."""
+    table = Fitting("Claim", "World", "Verdict", "Reason")
     for row in rows:
         for world, one in row["worlds"].items():
             if one["verdict"] not in (Verdict.NOT_RUN.value, Verdict.NOT_BUILT.value):
                 table.add_row(row["id"], world, _coloured(one["verdict"]), one["reason"])
-    _console().print(table)
+    return table
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The same as a document."""
+    """The same table as a Markdown document."""
     lines = [
         f"| {row['id']} | {row['title']} | {world} | {one['verdict']}{_form(row, one)} | "
         f"{one['reason'].replace('|', chr(92) + '|')} |"
@@ -69,9 +78,8 @@ def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     return f" ({row['size']})" if one["reason"] and row["size"] not in (None, "full") else ""
 
 
-def _coloured(verdict: str) -> str:
-    colour = _COLOUR.get(verdict)
-    return f"[{colour}]{verdict}[/{colour}]" if colour else verdict
+def _coloured(verdict: str, form: str = "") -> Text:
+    return Text(f"{verdict}{form}", style=_COLOUR.get(verdict, ""))
 
 
 def _console() -> Console:

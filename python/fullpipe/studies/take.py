@@ -1,20 +1,20 @@
-"""What several claims measure of a run."""
+"""Measures of a run that several claims use."""
 
 import math
 from typing import Any
 
 import polars as pl
 
-from fullpipe.figures.prepare import base_rtt_ms
+from fullpipe import path_facts
 from fullpipe.results import Run
 from fullpipe.studies.claim import Trial, number
 
-# IPv4 20, TCP 20, timestamps 12: what a packet carries besides payload (`Spec::HEADER_BYTES`).
+# Headers of a packet: IPv4 20, TCP 20, timestamps 12 (`Spec::HEADER_BYTES`).
 HEADER_BYTES = 52
 
 
 def flow(run: Run, label: str | None = None, controller: str | None = None) -> dict[str, Any]:
-    """A flow's totals: the one so labelled, the first with that controller, or the first."""
+    """A flow's totals: the flow with that label, the first with that controller, or the first."""
     for one in run.summary["flows"]:
         if label in (None, one["label"]) and controller in (None, one["controller"].partition(":")[0]):
             found: dict[str, Any] = one
@@ -28,7 +28,7 @@ def goodput_mbps(run: Run, label: str | None = None) -> float:
 
 
 def samples(run: Run, *, after_s: float = 0.0, before_s: float = math.inf) -> pl.DataFrame:
-    """The flows' samples within a time of the run, with `rtt_ms` in the place of a NaN-free `srtt_ms`."""
+    """The flows' samples within a period of the run; `rtt_ms` is `srtt_ms` without NaN."""
     return run.flow_series().filter((pl.col("time_s") >= after_s) & (pl.col("time_s") < before_s))
 
 
@@ -40,11 +40,11 @@ def link(run: Run, name: str = "bottleneck", *, after_s: float = 0.0) -> pl.Data
 def over_time(run: Run, label: str | None = None, name: str = "bottleneck") -> pl.DataFrame:
     """A flow's samples beside those of a queue, with time_s counted from when the flow begins to connect.
 
-    Adds queue_bytes and rtt_ms: the round trip of a packet that comes to the queue at that time. Records have
-    the sender's smoothed RTT besides (srtt_ms), which follows a round trip or more behind.
+    Adds queue_bytes and rtt_ms: the round trip of a packet that reaches the queue at that time. Records also
+    have the sender's smoothed RTT (srtt_ms), which lags a round trip or more behind.
     """
     one = flow(run, label)
-    base = base_rtt_ms(run.alternative.spec, one["label"])
+    base = path_facts.of(run.alternative).base_rtt_ms(one["label"])
     assert base is not None, "the path has a delay"
     queue = run.link_series().filter(pl.col("link") == name).select("time_s", "queue_bytes", "queue_delay_ms")
     joined = (
@@ -61,25 +61,25 @@ def over_time(run: Run, label: str | None = None, name: str = "bottleneck") -> p
 
 
 def mean(frame: pl.DataFrame, column: str) -> float | None:
-    """The mean of a column, None where there is nothing."""
+    """The mean of a column; None if there are no values."""
     value = frame[column].mean()
     return float(value) if isinstance(value, int | float) else None
 
 
 def median(frame: pl.DataFrame, column: str) -> float | None:
-    """The median of a column, None where there is nothing."""
+    """The median of a column; None if there are no values."""
     value = frame[column].median()
     return float(value) if isinstance(value, int | float) else None
 
 
 def most(frame: pl.DataFrame, column: str) -> float | None:
-    """The largest value of a column, None where there is nothing."""
+    """The largest value of a column; None if there are no values."""
     value = frame[column].max()
     return float(value) if isinstance(value, int | float) else None
 
 
 def least(frame: pl.DataFrame, column: str) -> float | None:
-    """The smallest value of a column, None where there is nothing."""
+    """The smallest value of a column; None if there are no values."""
     value = frame[column].min()
     return float(value) if isinstance(value, int | float) else None
 
@@ -90,23 +90,23 @@ def grown(frame: pl.DataFrame, column: str) -> float:
 
 
 def span(frame: pl.DataFrame, column: str) -> str:
-    """From the least to the most, in words."""
+    """The range from the smallest to the largest value, as text."""
     return f"{number(least(frame, column) or 0.0)} to {number(most(frame, column) or 0.0)}"
 
 
 def ratio(over: float | None, under: float | None) -> float | None:
-    """One value over another, None where either is missing or there is nothing to divide by."""
+    """The ratio of two values; None if either is missing or the divisor is zero."""
     return over / under if over is not None and under else None
 
 
 def quantile(frame: pl.DataFrame, column: str, part: float) -> float | None:
-    """The value below which that part of a column lies."""
+    """A quantile of a column."""
     value = frame[column].quantile(part, "linear")
     return None if value is None else float(value)
 
 
 def payload_share(trial: Trial) -> float:
-    """What part of a full packet is payload."""
+    """The share of a full packet that is payload."""
     return 1 - HEADER_BYTES / float(trial.spec["mtu_bytes"])
 
 
@@ -120,9 +120,9 @@ def delivered_mbps(frame: pl.DataFrame) -> float | None:
 
 
 def stretches(frame: pl.DataFrame, column: str = "phase") -> pl.DataFrame:
-    """Runs of an equal value in a flow's samples: columns start_s, end_s and the column.
+    """Periods with an equal value in a flow's samples: columns start_s, end_s and the column.
 
-    A stretch lasts until the next begins; the last until the last sample.
+    A period lasts until the next begins; the last until the last sample.
     """
     ordered = frame.filter(pl.col(column).is_not_null()).sort("time_s")
     begins = ordered.filter((pl.col(column) != pl.col(column).shift(1)).fill_null(True))
@@ -134,7 +134,7 @@ def stretches(frame: pl.DataFrame, column: str = "phase") -> pl.DataFrame:
 
 
 def thinned(frame: pl.DataFrame, columns: list[str], *, step_s: float) -> pl.DataFrame:
-    """The columns of every flow, one sample a step: the last of it."""
+    """The columns of every flow, one sample for each step: the last in it."""
     steps = (pl.col("time_s") / step_s).floor().alias("step")
     return (
         frame.group_by("flow", steps, maintain_order=True).agg(pl.col("time_s", *columns).last()).drop("step")

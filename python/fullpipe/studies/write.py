@@ -1,14 +1,14 @@
-"""Writes what claims found into a folder, a paper each: every claim's own files, then those of all together.
+"""Writes the results of claims into one folder for each paper: first each claim's files, then the summaries.
 
-    DIR/data/CLAIM.parquet           one row a run (or more), tidy: world, seed, factors, measures
+    DIR/data/CLAIM.parquet           tidy, one row or more for each run: world, seed, factors, measures
     DIR/data/CLAIM.series.parquet    time series of the runs that the figure shows
     DIR/figures/CLAIM.svg, .png
     DIR/results/CLAIM.json           checks, verdicts and the figure as Vega-Lite
-    DIR/results/CLAIM.NAME           what else a claim writes, e.g. the rules of a tree
+    DIR/results/CLAIM.NAME           other files of a claim, e.g. the rules of a tree
     DIR/claims.json, report.html     all claims of the paper that were run into this folder
 
-The last line is made from the results, so that a claim may be run alone. What is read back may be damaged:
-it is then left out and told, with the command that makes it anew.
+The last two are made from the files in results/, so that a claim may be run alone. A damaged file among them
+is left out and reported, with the command that repairs it.
 """
 
 import json
@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.figures import theme
+from fullpipe.figures.svg import picture
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.claim import Check, Finding, Verdict
 from fullpipe.studies.run import Result
-from fullpipe.sweeps.store import told, write
 
 _PNG_SCALE = 2
 
-# What files of results have, as far as pages and tables need it: a type, or those of the parts.
+# The shape of result files, as far as pages and tables need it: a type, or those of the parts.
 _CHECK = {**dict.fromkeys(("what", "paper", "criterion", "kind", "said"), str), "met": bool, "count": int}
 _FINDING = {"world": str, "verdict": str, "reason": str, "checks": [_CHECK]}
 _SAID = {
@@ -39,13 +39,13 @@ _SAID = {
     **{name: [str] for name in ("worlds", "because", "notes")},
     "findings": [_FINDING],
 }
-# A column of the runs by which a claim says what they depend on besides their scenarios.
+# A column of the runs in which a claim names further inputs, besides the scenarios.
 _SOURCE = "source"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A claim's result as it was written: what `claims.json` says of it, the figure as Vega-Lite and as SVG.
+    """A claim's result as written: its entry in `claims.json`, the figure as Vega-Lite and as SVG.
 
     Without runs there is no figure.
     """
@@ -56,47 +56,43 @@ class Loaded:
 
 
 class _Damaged(ValueError):
-    """A file is not what was written; `str()` says in which respect."""
+    """A file differs from what was written; `str()` says how."""
 
 
 def claim(result: Result, folder: Path) -> None:
-    """A claim's own files."""
+    """Writes a claim's own files."""
     import vl_convert
 
     built, data = result.plan.claim, result.data
     for suffix, frame in (("", data.runs), (".series", data.series)):
-        path = folder / "data" / f"{built.name}{suffix}.parquet"
-        with told(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if frame.height:
-                frame.write_parquet(path)
+        if frame.height:
+            files.write(folder, f"data/{built.name}{suffix}.parquet", files.parquet(frame))
     spec: dict[str, Any] | None = None
     if data.runs.height:
-        spec = built.claim.figure(data).configure(**theme.config()).to_dict()
-        svg = vl_convert.vegalite_to_svg(spec)
-        write(folder / "figures" / f"{built.name}.svg", svg.encode())
+        spec = theme.settled(built.claim.figure(data).configure(**theme.config()).to_dict())
+        svg = picture(spec)
+        files.write(folder, f"figures/{built.name}.svg", svg.encode())
         png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-        write(folder / "figures" / f"{built.name}.png", png)
+        files.write(folder, f"figures/{built.name}.png", png)
         if built.claim.texts is not None:
             for name, text in built.claim.texts(data).items():
-                write(folder / "results" / f"{built.name}.{name}", text.encode())
+                files.write(folder, f"results/{built.name}.{name}", text.encode())
     about = {**_about(result), "spec": spec}
-    write(folder / "results" / f"{built.name}.json", json.dumps(about, indent=1).encode())
+    files.write(folder, f"results/{built.name}.json", json.dumps(about, indent=1).encode())
 
 
 def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Path:
-    """What all claims of a paper found; returns the report. `say` is told what was left out."""
+    """Writes the results of all claims of a paper, and returns the report. `say` gets notes on omissions."""
     results = loaded(study, folder, say)
     about = {"paper": study.name, "claims": [one.said for one in results]}
-    write(folder / "claims.json", json.dumps(about, indent=1).encode())
-    report = folder / "report.html"
+    files.write(folder, "claims.json", json.dumps(about, indent=1).encode())
     svgs = {one.said["name"]: one.svg for one in results if one.svg is not None}
-    write(report, page.html(study, [{**one.said, "spec": one.spec} for one in results], svgs).encode())
-    return report
+    html = page.html(study, [{**one.said, "spec": one.spec} for one in results], svgs)
+    return files.write(folder, "report.html", html.encode())
 
 
 def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> list[Loaded]:
-    """The results that there are in a folder, in the order of the claims. `say` is told what was left out."""
+    """The results in a folder, in the order of the claims. `say` gets notes on omissions."""
     found = []
     for built in study.claims:
         path = folder / "results" / f"{built.name}.json"
@@ -110,9 +106,9 @@ def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line
 
 
 def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> dict[str, dict[str, Any]]:
-    """What `claims.json` in a folder says: results by claim, nothing where there is none.
+    """The results in the `claims.json` of a folder, by claim; empty if there is none.
 
-    `say` is told what was left out.
+    `say` gets notes on omissions.
     """
     path = folder / "claims.json"
     try:
@@ -141,7 +137,7 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
     if said["id"] != built.id or said["name"] != built.name:
         raise _Damaged(f"{path} is damaged: it is the result of {said['id']}")
     if "spec" not in said or not isinstance(said["spec"], dict | None):
-        raise _Damaged(f"{path} is damaged: spec is missing or not what it should be")
+        raise _Damaged(f"{path} is damaged: spec is missing or has the wrong type")
     spec = said.pop("spec")
     if spec is None:
         return Loaded(said, None, None)
@@ -152,7 +148,7 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
     except (OSError, UnicodeDecodeError) as error:
         raise _Damaged(f"{figure} cannot be read: {error}") from None
     if not (svg.startswith("<svg") and svg.rstrip().endswith("</svg>")):
-        raise _Damaged(f"{figure} is damaged: it is no whole SVG")
+        raise _Damaged(f"{figure} is damaged: it is not a complete SVG")
     return Loaded(said, spec, svg)
 
 
@@ -164,11 +160,11 @@ def _read(path: Path) -> Any:
     except OSError as error:
         raise _Damaged(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise _Damaged(f"{path} is damaged: no JSON ({error})") from None
+        raise _Damaged(f"{path} is damaged: it is not JSON ({error})") from None
 
 
 def _expect(path: Path, value: object, shape: Any, at: str = "") -> None:
-    """Raises `_Damaged` unless a value has that shape."""
+    """Raises `_Damaged` unless a value has the expected shape."""
     if isinstance(shape, dict) and isinstance(value, dict):
         for name, inner in shape.items():
             where = f"{at}.{name}" if at else name
@@ -179,12 +175,12 @@ def _expect(path: Path, value: object, shape: Any, at: str = "") -> None:
         for number, one in enumerate(value):
             _expect(path, one, shape[0], f"{at}[{number}]")
     elif not isinstance(value, shape if isinstance(shape, type) else type(shape)):
-        raise _Damaged(f"{path} is damaged: {at or 'the whole'} is not what it should be")
+        raise _Damaged(f"{path} is damaged: {at or 'the whole'} has the wrong type")
 
 
 def _anew(name: str, folder: Path) -> str:
     command = shlex.join(["fullpipe", "study", "run", name, "--out", str(folder)])
-    return f"`{command}` (with --quick if it was so) makes it anew"
+    return f"`{command}` (with --quick if it was used before) makes it again"
 
 
 def _about(result: Result) -> dict[str, Any]:
@@ -204,6 +200,8 @@ def _about(result: Result) -> dict[str, Any]:
         "size": plan.size.value,
         "seeds": plan.seeds,
         "repetitions": plan.repetitions,
+        "command": plan.command,
+        "machines": list(result.machines),
         "version": _native.version(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "waiting": plan.waiting,
@@ -214,7 +212,7 @@ def _about(result: Result) -> dict[str, Any]:
 
 
 def _sources(result: Result) -> list[str]:
-    """What the runs depend on besides their scenarios, in words."""
+    """Further inputs of the runs, besides the scenarios, as text."""
     runs = result.data.runs
     named = (
         runs[_SOURCE].drop_nulls().unique(maintain_order=True).to_list() if _SOURCE in runs.columns else []

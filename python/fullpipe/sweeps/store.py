@@ -1,20 +1,18 @@
-"""Where finished runs are kept: one file a run, named by the run's address.
+"""The store of finished runs: one file for each run, named by the run's address.
 
     DIR/runs/ab/abcdef....zip    run.json, summary.json, flows.parquet, links.parquet
-    DIR/log.jsonl                a line for each run that ended, for people; nothing reads it
-    DIR/lock                     held while a sweep works here; whatever ends the sweep lets it go
+    DIR/log.jsonl                a line for each run that ended, for people; no program reads it
+    DIR/lock                     locked while a sweep uses the folder; unlocked when its process ends
 
-One file a run, because renaming a file is the one step that either happened or did not, whatever ends the
-process, and needs no lock where several processes or machines share the folder. A zip, because its checksums
-tell a damaged file from a whole one, and any tool opens it.
+Each run is one file, because a rename is atomic however the process ends. It also needs no lock if several
+machines share the folder. The file is a zip, because its checksums show damage and any tool opens it.
 """
 
 import contextlib
-import errno
-import fcntl
 import io
 import json
 import os
+import stat
 import time
 import zipfile
 from collections.abc import Iterator
@@ -22,19 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fullpipe import files
 from fullpipe.engines import Done
 from fullpipe.errors import SweepError
 from fullpipe.results import Run
 from fullpipe.sweeps.task import FORMAT, Task
 
 _MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
-# The disk itself is full, or what this user may have of it.
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A run that is kept. Its time series stay in the file until they are asked for."""
+    """A run that is kept. Its time series stay in the file until `run` reads them."""
 
     task: Task
     path: Path
@@ -52,9 +50,20 @@ class Stored:
         return Run(self.task.job.alternative, self.task.world, self.task.job.seed, self.summary, b"", b"")
 
     def run(self) -> Run:
-        """The whole run."""
-        with zipfile.ZipFile(self.path) as file:
-            flows, links = file.read("flows.parquet"), file.read("links.parquet")
+        """The whole run.
+
+        Raises:
+            SweepError: The file was removed or damaged after it was found.
+        """
+        try:
+            members = _members(self.path)
+        except Exception as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise SweepError(
+                f"the run {self.task.name} cannot be read from {self.path}: {why}; give the same command "
+                "again to repeat that run"
+            ) from None
+        flows, links = members["flows.parquet"], members["links.parquet"]
         return Run(self.task.job.alternative, self.task.world, self.task.job.seed, self.summary, flows, links)
 
 
@@ -68,44 +77,46 @@ class Store:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps other sweeps away, which would run the same runs again, and clears what a killed one left."""
-        path = self.folder / "lock"
-        with told(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = path.open("w")
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        """Locks the folder against other sweeps, which would run the same runs, during the block.
+
+        Creates the folder. If the block raises before anything was kept, a folder created here is removed.
+        """
+        made = files.make_folder(self.folder)
+        with files.locked(self.folder, _LOCK) as locked:
+            if not locked:
                 raise SweepError(
-                    f"another sweep works in {self.folder}; wait for it, or name another folder with --out"
-                ) from None
-            for part in self.folder.glob("runs/*/.*.part"):
-                part.unlink(missing_ok=True)
-            yield
+                    f"another sweep uses {self.folder}; wait until it ends, or name another folder with --out"
+                )
+            files.remove_parts(self.folder / _RUNS)
+            try:
+                yield
+            except BaseException:
+                self._remove_if_unused(made)
+                raise
 
     def find(self, task: Task) -> Stored | None:
-        """The kept run of a task. A damaged file counts as none; `damaged` then says so."""
-        path = self._path(task)
+        """The kept run of a task. A damaged file counts as missing, and a note is added to `damaged`."""
+        path = self.folder / self._name(task)
         try:
-            with zipfile.ZipFile(path) as file:
-                if (broken := file.testzip()) is not None:
-                    raise zipfile.BadZipFile(f"{broken} does not have its checksum")
-                about = json.loads(file.read("run.json"))
-                summary = json.loads(file.read("summary.json"))
+            members = _members(path)
+            about, summary = json.loads(members["run.json"]), json.loads(members["summary.json"])
             if about["key"] != task.key:
-                raise ValueError("it is the file of another run")
+                raise ValueError("it holds another run")
             return Stored(task, path, int(about["attempts"]), float(about["seconds"]), summary)
         except FileNotFoundError:
             return None
-        # What a damaged archive can raise is not a short list: also zlib's and struct's errors, and more.
+        # A damaged archive can raise many errors, e.g. those of zlib and struct.
         except Exception as error:
             self.damaged.append(f"{path} is damaged ({error}); {task.name} is run again")
             return None
 
     def keep(self, done: Done, attempts: int, *, left: int = 1) -> Stored:
-        """Keeps a run, in place of an earlier attempt at it. `left` runs are to be kept, with this one."""
-        task, path = done.task, self._path(done.task)
+        """Keeps a run, in place of an earlier attempt. `left` counts the runs still to keep, with this one.
+
+        Raises:
+            OutputError: The run cannot be written, e.g. because the disk is full or the folder was removed.
+        """
+        task, name = done.task, self._name(done.task)
         about = {
             "format": FORMAT,
             "key": task.key,
@@ -123,12 +134,12 @@ class Store:
         )
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as file:
-            for name, part in zip(_MEMBERS, parts, strict=True):
-                how = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
-                file.writestr(name, part, how)
+            for member, part in zip(_MEMBERS, parts, strict=True):
+                how = zipfile.ZIP_DEFLATED if member.endswith(".json") else zipfile.ZIP_STORED
+                file.writestr(member, part, how)
         data = packed.getvalue()
         self._kept, self._kept_bytes = self._kept + 1, self._kept_bytes + len(data)
-        write(path, data, needed=left * self._kept_bytes // self._kept)
+        path = files.write(self.folder, name, data, needed=left * self._kept_bytes // self._kept)
         stored = Stored(task, path, attempts, done.seconds, done.run.summary)
         self.log("ran", task, attempts=attempts, seconds=about["seconds"], untrustworthy=stored.untrustworthy)
         return stored
@@ -144,57 +155,28 @@ class Store:
             "seed": task.job.seed,
             **more,
         }
-        path = self.folder / "log.jsonl"
-        with told(path), path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        files.append(self.folder, _LOG, f"{json.dumps(line)}\n".encode())
 
-    def _path(self, task: Task) -> Path:
-        return self.folder / "runs" / task.key[:2] / f"{task.key}.zip"
+    def _name(self, task: Task) -> str:
+        return f"{_RUNS}/{task.key[:2]}/{task.key}.zip"
 
-
-def write(path: Path, data: bytes, *, needed: int | None = None) -> None:
-    """Writes a file so that it is whole or not there, also when the power fails.
-
-    `needed` is how many bytes there are to come in all, for who must free them.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with told(path, needed or len(data)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-            # The name is as much on the disk as the bytes only when its folder is, too.
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+    def _remove_if_unused(self, made: list[Path]) -> None:
+        """Removes the folders that `held` created if they hold nothing but the lock."""
+        with contextlib.suppress(OSError):
+            if made and [one.name for one in self.folder.iterdir()] == [_LOCK]:
+                (self.folder / _LOCK).unlink()
+                files.remove_empty(made)
 
 
-@contextlib.contextmanager
-def told(path: Path, needed: int = 0) -> Iterator[None]:
-    """Turns a disk's refusal into a sentence that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        what = error.strerror or str(error)
-        file = next((one for one in path.parents if one.exists() and not one.is_dir()), None)
-        if file is not None:
-            raise SweepError(
-                f"cannot write {path}: {file} is a file, and a folder is needed; name another place, or move "
-                "that file away"
-            ) from None
-        if error.errno in _FULL:
-            mend = f"free about {max(1, round(needed / 1e6))} MB on the disk of {path.parent}"
-        else:
-            mend = f"make {path.parent} writable"
-        raise SweepError(
-            f"cannot write {path}: {what}; {mend} and give the same command again: finished runs are kept "
-            "and not repeated"
-        ) from None
+def _members(path: Path) -> dict[str, bytes]:
+    """The contents of a run's file. Raises an error of any kind unless they are complete and undamaged."""
+    # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise ValueError("it is not a regular file")
+        with zipfile.ZipFile(opened) as archive:
+            # The archive's directory has no checksum of its own: damage there may hide or rename a member.
+            if sorted(archive.namelist()) != sorted(_MEMBERS):
+                raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
+            # Reading a member checks its checksum.
+            return {name: archive.read(name) for name in _MEMBERS}

@@ -1,4 +1,4 @@
-"""Carries out a sweep: what the store does not have, through an engine, into the store."""
+"""Runs the tasks that the store does not have through an engine, and stores their results."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
@@ -8,34 +8,34 @@ from fullpipe.engines import Engine, Failed
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.task import Task
 
-# How often an untrustworthy run is tried in all: beside others, and the last time alone. What spoils a run is
-# mostly a machine that stands still for a moment. Being alone does not mend that, and slow paths would queue.
+# How often an untrustworthy run is tried in all: next to other runs, and the last time alone. The usual cause
+# is a host that stalls for a moment. Running alone does not prevent that, and slow paths would have to wait.
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is. Cost is in the engine's own unit; it tells how much is left better than runs do."""
+    """The progress of a sweep. Cost, in the engine's own unit, predicts the rest better than run counts."""
 
     runs: int
     runs_in_all: int
     cost: float
     cost_in_all: float
-    cost_here: float  # Of the runs of this call; the others were found.
+    cost_here: float  # Counts the runs of this call, without those that were found.
     failed: int
     again: int  # Runs whose last attempt was untrustworthy and that are tried again.
 
 
 @dataclass
 class Outcome:
-    """What a sweep has to show."""
+    """The result of a sweep."""
 
     stored: dict[str, Stored]  # By address.
-    found: int  # How many of them were there before.
+    found: int  # How many of them were already stored.
     failed: list[Failed] = field(default_factory=list)
 
     def of(self, tasks: Iterable[Task]) -> list[Stored]:
-        """The runs of these tasks that there are, under the names that the tasks give them."""
+        """The stored runs of these tasks, with the names that the tasks give them."""
         return [replace(self.stored[task.key], task=task) for task in tasks if task.key in self.stored]
 
 
@@ -48,10 +48,14 @@ def carry_out(
     watch: Callable[[Progress], None] = lambda _progress: None,
     begin: Callable[[Outcome, list[Task]], None] = lambda _outcome, _pending: None,
 ) -> Outcome:
-    """Runs what the store does not have, and every untrustworthy run up to `attempts` times, at last alone.
+    """Runs what the store does not have, and untrustworthy runs up to `attempts` times, the last time alone.
 
-    `begin` is told what was found and what is to be run before anything is. Whatever ends this call, the runs
-    that ended before it are in the store.
+    `begin` is called before the first run, with the runs that were found and the tasks to do. However this
+    call ends, the store has the runs that finished before.
+
+    Raises:
+        SweepError: Another sweep uses the folder.
+        OutputError: A run cannot be stored, e.g. because the disk is full or the folder was removed.
     """
     with store.held():
         return _carry_out(tasks, store, engine, attempts, watch, begin)
@@ -69,7 +73,7 @@ def _carry_out(
     stored = {key: found for key, task in unique.items() if (found := store.find(task)) is not None}
     outcome = Outcome(stored, len(stored))
     pending = [
-        # What was tried before and not trusted goes on from there.
+        # Earlier attempts at an untrustworthy run count.
         _once_more(task, stored[task.key], attempts) if task.key in stored else task
         for task in unique.values()
         if task.key not in stored or _again(stored[task.key], attempts)
@@ -81,7 +85,7 @@ def _carry_out(
     while pending:
         once_more = []
         left = len(pending)
-        # Closed at once when keeping fails: the engine then ends what is under way.
+        # If a run cannot be stored, this closes the engine, which ends the runs in progress.
         with contextlib.closing(engine.run(pending)) as ending:
             for ended in ending:
                 if isinstance(ended, Failed):
@@ -124,12 +128,12 @@ class _Meter:
         self.failed = 0
 
     def ended(self, task: Task) -> None:
-        """A run ended, well or not."""
+        """Counts a run that finished or failed."""
         self._seen.add(task.key)
         self._cost += self._engine.cost(task)
 
     def tell(self, again: int = 0) -> None:
-        """Tells whoever watches."""
+        """Reports the progress."""
         self._watch(
             Progress(
                 runs=len(self._seen),
@@ -143,5 +147,5 @@ class _Meter:
         )
 
     def rerun(self, tasks: list[Task]) -> None:
-        """Runs that come on top."""
+        """Adds the cost of runs that are repeated."""
         self._cost_in_all += sum(map(self._engine.cost, tasks))

@@ -1,4 +1,4 @@
-"""How far a sweep is, for whoever waits for it."""
+"""Shows the progress of a sweep."""
 
 import time
 from collections.abc import Callable
@@ -9,19 +9,19 @@ from rich.console import Console
 from fullpipe.sweeps.sweep import Progress
 from fullpipe.watching import Watching
 
-# Without a terminal, a line this often.
+# Without a terminal, prints a line this often.
 _LINE_EVERY_S = 60.0
 
 
 def minutes(seconds: float) -> str:
-    """A length of time for people."""
+    """A duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min"
 
 
 class Watched:
-    """A bar on a terminal; elsewhere a line now and then, for whoever reads the log."""
+    """A progress bar on a terminal; elsewhere a line every minute, for logs."""
 
     def __init__(self, errors: Console, say: Callable[[str], None], title: str) -> None:
         self._errors, self._line, self._title = errors, say, title
@@ -38,11 +38,11 @@ class Watched:
         self._watching.__exit__(kind, error, trace)
 
     def say(self, line: str) -> None:
-        """Says something before the runs."""
+        """Prints a note before the runs."""
         self._line(f"fullpipe: {line}")
 
     def __call__(self, progress: Progress) -> None:
-        """Shows how far the sweep is."""
+        """Shows the progress of the sweep."""
         count = f"{progress.runs} of {progress.runs_in_all} runs"
         if progress.again:
             count += f", {progress.again} to repeat"
@@ -54,7 +54,7 @@ class Watched:
         now = time.monotonic()
         if now - self._told >= _LINE_EVERY_S:
             self._told = now
-            # Runs cost what they cost on a machine of one's own; this one may be slower.
+            # The costs apply to an idle machine; this one may be slower.
             pace = (now - self._began) / progress.cost_here if progress.cost_here else 1.0
             left = minutes(pace * max(0.0, progress.cost_in_all - progress.cost))
             self._line(f"fullpipe: {count}, about {left} left")

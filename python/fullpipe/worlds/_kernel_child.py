@@ -1,10 +1,11 @@
-"""One kernel run, in a fresh and single-threaded process of its own: it enters network namespaces.
+"""One kernel run, in a fresh and single-threaded process of its own, because it enters network namespaces.
 
-In: one blob on stdin, the request as JSON. The pipe stays open while the parent lives; when it closes, this
-process ends. Out: blobs on stdout. The first is a header as JSON; if it says ok, three more follow: summary
-as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two follow:
-summary as JSON and the trace as Parquet; if it has a probe, two as well: measures as JSON and the datagrams
-as integers. A blob is its length in 8 bytes, big endian, and its bytes.
+Input: one blob on stdin, the request as JSON. The pipe stays open while the parent lives; when it closes,
+this process ends. Output: blobs on stdout. The first is a header as JSON; if it says ok, three more follow:
+summary as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two
+follow: summary as JSON and the recording as Parquet. If it has a probe, two follow: measures as JSON and the
+datagrams as integers. If it asks for the doctor, one follows: its checks as JSON. A blob is its length in 8
+bytes, big endian, and its bytes.
 """
 
 import json
@@ -18,12 +19,15 @@ LENGTH = struct.Struct(">Q")
 def main() -> None:
     """Reads the request, runs it, writes the result."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # Whatever else prints must not end up between the blobs.
+    os.dup2(2, 1)  # Any other output must not end up between the blobs.
     request = json.loads(_read_blob(0))
     from fullpipe import _native
 
+    parts: list[bytes] = []
     try:
-        if "record" in request:
+        if "doctor" in request:
+            summary = _native.kernel_doctor()
+        elif "record" in request:
             summary, *parts = _native.kernel_record(request["spec"], request["seed"], request["record"])
         elif "probe" in request:
             summary, *parts = _native.kernel_probe(request["spec"], request["seed"], request["probe"])
@@ -37,7 +41,7 @@ def main() -> None:
 
 
 def _described(error: Exception) -> dict[str, object]:
-    names = ("field", "given", "expected", "mend")
+    names = ("field", "given", "expected", "fix")
     said = {name: str(getattr(error, name)) for name in names if hasattr(error, name)}
     return {"ok": False, "kind": type(error).__name__, "message": str(error), **said}
 
@@ -52,7 +56,7 @@ def _read_exactly(source: int, length: int) -> bytes:
     while len(parts) < length:
         part = os.read(source, length - len(parts))
         if not part:
-            sys.exit(1)  # The parent is gone.
+            sys.exit(1)  # The parent has ended.
         parts += part
     return bytes(parts)
 

@@ -4,6 +4,8 @@ Arguments: one JSON object with spec, command and server.
 """
 
 import json
+import os
+import signal
 import sys
 
 
@@ -12,6 +14,9 @@ def main() -> int:
     from fullpipe import _native
 
     request = json.loads(sys.argv[1])
+    # An interrupt that came earlier is handled here.
+    signal.signal(signal.SIGINT, _leave)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         return _native.shell(request["spec"], request["command"], request["server"])
     except (_native.ScenarioError, _native.WorldError) as error:
@@ -19,6 +24,11 @@ def main() -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _leave(_number: int, _frame: object) -> None:
+    os.write(2, b"fullpipe: interrupted\n")
+    os._exit(130)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a world is asked to do, and how it says how far it is."""
+"""The request to a world, and how it reports progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from fullpipe.scenario import Alternative
 
-# Called with runs done (a fraction while one is under way), from the thread that started the world.
+# Called with runs done (a fraction while one is in progress), from the thread that started the world.
 Progress: TypeAlias = Callable[[float], None]
 
 
@@ -24,4 +24,4 @@ def jobs(alternatives: Sequence[Alternative], seeds: Sequence[int]) -> list[Job]
 
 
 def ignore_progress(_done: float) -> None:
-    """For callers that do not show any."""
+    """For callers that do not show progress."""

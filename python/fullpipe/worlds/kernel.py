@@ -1,4 +1,4 @@
-"""The kernel world: one child process a run, one run at a time, because they share the machine's wall clock.
+"""The kernel world: one child process for each run, one run at a time, because they measure wall time.
 
 The child ends when its stdin closes, so that nothing is left behind even when this process is killed.
 """
@@ -10,10 +10,9 @@ import select
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from typing import IO
+from collections.abc import Mapping
+from typing import IO, Any
 
 from fullpipe import _native
 from fullpipe.results import Run
@@ -25,48 +24,50 @@ _LENGTH = struct.Struct(">Q")
 _CHILD = "fullpipe.worlds._kernel_child"
 
 
-def run(jobs: Sequence[Job], progress: Progress = ignore_progress) -> list[Run]:
-    """Runs the jobs one after the other and returns one run for each."""
-    runs = []
-    for number, job in enumerate(jobs):
-        progress(number)
-        runs.append(run_one(job, lambda fraction, number=number: progress(number + fraction)))  # type: ignore[misc]
-    progress(len(jobs))
-    return runs
-
-
 def record(job: Job, algorithm: str, progress: Progress = ignore_progress) -> tuple[str, bytes]:
     """Runs a job and records the calls of the flows that use `algorithm` (bbr or cubic).
 
-    Returns a summary as JSON and the trace.
+    Returns a summary as JSON and the recording.
     """
     request = {"spec": job.alternative.spec_json, "seed": job.seed, "record": algorithm}
-    summary, trace = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
-    return summary.decode(), trace
+    summary, file = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
+    return summary.decode(), file
 
 
 def probe(job: Job, sent: Mapping[str, int], progress: Progress = ignore_progress) -> tuple[str, bytes]:
-    """Sends numbered datagrams over the forward path of a job and measures what became of them.
+    """Sends numbered datagrams over the forward path of a job and measures how each crosses it.
 
-    `sent` says what, and what was asked of the path; its names are those of `Probe` in the native half.
-    Returns the measures as JSON, and four 64-bit integers a datagram (see `_native.kernel_probe`).
+    `sent` describes the datagrams and the requested path; its names are those of `Probe` in the native half.
+    Returns the measures as JSON, and four 64-bit integers for each datagram (see `_native.kernel_probe`).
     """
     request = {"spec": job.alternative.spec_json, "seed": job.seed, "probe": json.dumps(dict(sent))}
     summary, trips = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=2)
     return summary.decode(), trips
 
 
+def doctor() -> list[dict[str, Any]]:
+    """The kernel world's checks of this machine.
+
+    They run in a child: an ordinary user needs a user namespace, which only a single-threaded process can
+    enter.
+    """
+    (found,) = _blobs(*_ask({"doctor": True}, duration_s=1.0, tick=ignore_progress), expected=1)
+    checks: list[dict[str, Any]] = json.loads(found)
+    return checks
+
+
 def run_one(job: Job, tick: Progress = ignore_progress) -> Run:
-    """Runs one job. What `tick` raises ends the child and goes through."""
+    """Runs one job. An exception of `tick` ends the child and is passed on."""
     request = {"spec": job.alternative.spec_json, "seed": job.seed}
     return _result(job, *_ask(request, job.alternative.duration_s, tick))
 
 
 def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple[bytes, int, str]:
-    """What the child answers, its exit code, and its complaints."""
+    """The child's output, its exit code, and its error output."""
     said = json.dumps(request).encode()
-    with tempfile.TemporaryFile() as complaints:
-        # A group of its own: Ctrl-C reaches this process alone, which then ends the child in order.
+    # In memory, because a disk may be full.
+    with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
+        # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
         child = subprocess.Popen(
             [sys.executable, "-m", _CHILD],
             stdin=subprocess.PIPE,
@@ -119,23 +120,23 @@ def _result(job: Job, answers: bytes, code: int, complaints: str) -> Run:
 
 
 def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list[bytes]:
-    """What the child sent behind its header; raises the error that it sent instead."""
+    """The blobs after the child's header; raises the error if it sent one instead."""
     blobs = _split(answers)
     header = json.loads(blobs[0]) if blobs else {}
     if header.get("ok") and len(blobs) == 1 + expected:
         return blobs[1:]
     if "message" in header:
         raise _as_error(header)
-    last = complaints.strip().splitlines()[-1:] or ["it said nothing"]
+    last = complaints.strip().splitlines()[-1:] or ["it printed nothing"]
     error = _native.WorldError(
         f"the kernel world's process ended with code {code}: {last[0]}; run `fullpipe doctor`"
     )
-    error.mend = "run `fullpipe doctor`"
+    error.fix = "run `fullpipe doctor`"
     raise error
 
 
 def _split(answers: bytes) -> list[bytes]:
-    """The whole blobs in what the child wrote; a torn one at the end is left out."""
+    """The complete blobs in the child's output; an incomplete one at the end is left out."""
     blobs = []
     at = 0
     while at + _LENGTH.size <= len(answers):
@@ -149,10 +150,10 @@ def _split(answers: bytes) -> list[bytes]:
 
 
 def _as_error(header: dict[str, str]) -> Exception:
-    """The child's error as this process would have raised it."""
+    """The child's error, as an exception of this process."""
     kind = _native.ScenarioError if header["kind"] == "ScenarioError" else _native.WorldError
     error = kind(header["message"])
-    for name in ("field", "given", "expected", "mend"):
+    for name in ("field", "given", "expected", "fix"):
         if name in header:
             setattr(error, name, header[name])
     return error

@@ -1,10 +1,11 @@
 """The simulator: every core runs one job at a time, because the native half releases the GIL.
 
-Results come in the order of the jobs, whatever order they finish in. Ctrl-C, or the first error, stops all of
+Results are in the order of the jobs, whatever order they finish in. Ctrl-C, or the first error, stops all of
 them.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
@@ -19,19 +20,19 @@ _TICK_S = 0.1
 def run(jobs: Sequence[Job], progress: Progress = ignore_progress, workers: int | None = None) -> list[Run]:
     """Runs the jobs and returns one run for each, in their order."""
     cancel = _native.Cancel()
-    with ThreadPoolExecutor(workers or cores(), thread_name_prefix="fullpipe-sim") as pool:
-        futures = [pool.submit(run_one, job, cancel) for job in jobs]
-        try:
-            pending = set(futures)
-            while pending:
-                finished, pending = wait(pending, timeout=_TICK_S, return_when=FIRST_EXCEPTION)
-                for future in finished:
-                    future.result()
-                progress(len(futures) - len(pending))
-        except BaseException:
-            cancel.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(workers or cores(), thread_name_prefix="fullpipe-sim")
+    futures = [pool.submit(run_one, job, cancel) for job in jobs]
+    try:
+        pending = set(futures)
+        while pending:
+            finished, pending = wait(pending, timeout=_TICK_S, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+            progress(len(futures) - len(pending))
+    finally:
+        cancel.set()
+        # After Ctrl-C a run may still be encoding its record, which takes seconds if it is long.
+        pool.shutdown(wait=not sys.exc_info()[0], cancel_futures=True)
     return [future.result() for future in futures]
 
 

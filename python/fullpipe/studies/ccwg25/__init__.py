@@ -1,12 +1,13 @@
 """Insights into BBRv3's Performance and Behavior by Experimental Evaluation.
 
-Question: what queues does BBRv3 build by itself, how fair is it, how sensitive to jitter, and does it serve
-short flows better than CUBIC?
-Method: the slides' testbed as a path: rates of 100 Mbit/s to 10 Gbit/s, buffers of 0.8 to 8 BDP, senders
-that pace every flow, runs of 60 s, 30 seeds; the natural jitter of its hosts as elements of the path. BBRv1
-and CUBIC stand where BBRv3 is not there yet.
-Prediction: BBRv3 keeps a queue of about one RTTmin, more with more flows; large RTTs prevail, latecomers
-wait long for their share; deep buffers are never filled, so that short flows end sooner than beside CUBIC.
+Question: what queue does a BBRv3 flow build by itself, how fair and how sensitive to jitter is BBRv3, and
+does it serve short flows better than CUBIC?
+Method: the testbed of the slides as a path: rates of 100 Mbit/s to 10 Gbit/s, buffers of 0.8 to 8 BDP,
+senders that pace every flow, runs of 60 s, 30 seeds. Elements of the path model the natural jitter of the
+hosts. BBRv3 is not implemented yet; BBRv1 and CUBIC are measured in the meantime.
+Prediction: BBRv3 keeps a queue of about one RTTmin, and more with more flows. Flows with large RTTs
+prevail, and flows that start late wait long for their share. BBRv3 never fills deep buffers, so short flows
+complete sooner than with CUBIC.
 """
 
 from fullpipe.studies.claim import Paper

@@ -1,10 +1,10 @@
-"""The flows that `short` replays, and what became of them: slowdowns, those of SRPT beside.
+"""The flows that `short` replays, and their slowdowns, with those of an SRPT scheduler for comparison.
 
-Slowdown: a flow's completion time over that of the same flow alone on the path with a window that is never
-too small. The completion time counts transfers and not the pauses between them. Alone, a flow's first
-transfer takes a handshake and the way to the receiver, 1.5 RTTmin, any other a request and that way, one
-RTTmin, and besides its packets' time on the link. SRPT's transfers come to the link, and from it to the
-receiver, with the same delays.
+The slowdown of a flow is its completion time divided by that of the same flow alone on the path, with a
+window that is always large enough. The completion time includes transfers and excludes the pauses between
+them. Alone on the path, the first transfer of a flow takes 1.5 RTTmin (the handshake and the way to the
+receiver), any other one RTTmin (the request and that way), plus the serialisation time of its packets.
+Under SRPT, data has the same delays to the link and from there to the receiver.
 """
 
 import hashlib
@@ -20,22 +20,22 @@ from fullpipe.arrivals import flow_list, models, srpt, synthetic
 from fullpipe.studies import take
 from fullpipe.studies.claim import Trial
 
-# Names the flow list of a capture (`fullpipe trace flows`); without it, flows are made up.
+# The environment variable that names a flow list; without it, the flows are synthetic.
 VARIABLE = "FULLPIPE_FLOWS"
-# "90% of flows smaller than 18.2kByte", and where nine tenths of the bytes begin.
+# "90% of flows smaller than 18.2kByte", and the size above which flows carry nine tenths of the bytes.
 SMALL_BYTES, LARGE_BYTES = synthetic.SMALL_BYTES, synthetic.LARGE_BYTES
-# Made-up arrivals are a Poisson process; moved at random they are another, so that seeds differ.
+# Synthetic arrivals are a Poisson process. Random shifts give another one, so that seeds differ.
 _MOVED_S = 1.0
-# Sizes at which the figure's bins begin.
+# Lower limits of the figure's bins, bytes.
 _BINS = [10 ** (power / 3) for power in range(6, 31)]
 
 
 @cache
 def source() -> str:
-    """Where the flows come from, in words: the list's file and what is in it, or that they are made up."""
+    """The source of the flows in words: the file of the list and its hash, or that they are synthetic."""
     file = os.environ.get(VARIABLE)
     if not file:
-        return f"flows made up ({synthetic.__name__}), {VARIABLE} is not set"
+        return f"synthetic flows ({synthetic.__name__}); {VARIABLE} is not set"
     content = hashlib.sha256(Path(file).read_bytes()).hexdigest()
     return f"flow list {Path(file).name} ({VARIABLE}; SHA-256 {content[:16]})"
 
@@ -46,7 +46,7 @@ def replayed(model: str, seconds: float, scale: float) -> tuple[dict[str, Any], 
     file = os.environ.get(VARIABLE)
     if file:
         frame = flow_list.read(Path(file))
-        # As many flows a second as the scale asks for, by spreading them out in time.
+        # Spreading the flows out in time gives the arrival rate that the scale requires.
         stretched = (pl.col("start_ns") / scale).cast(pl.Int64)
         frame = models.apply(frame.with_columns(stretched), model)
         moved = "10 ms"
@@ -58,7 +58,7 @@ def replayed(model: str, seconds: float, scale: float) -> tuple[dict[str, Any], 
 
 
 def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
-    """Every flow that ended: columns start_s, bytes, slowdown, srpt (its slowdown under SRPT)."""
+    """Every completed flow: columns start_s, bytes, slowdown, srpt (its slowdown under SRPT)."""
     mss: int = trial.spec["mtu_bytes"] - take.HEADER_BYTES
     scripts = [_script(flow["workload"]) for flow in trial.spec["flows"]]
     starts = [flow["start_ns"] / 1e9 for flow in trial.run.summary["flows"]]
@@ -68,8 +68,8 @@ def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
 
     ideal = srpt.schedule(
         [
-            # Data comes to the link a handshake after the start; later, what was sent before and then the
-            # request for more have half a round trip each to go.
+            # The first data reaches the link one handshake after the start. Each later transfer waits half an
+            # RTT for the data before it and another half for the request.
             srpt.Flow(
                 start + rtt_s,
                 [
@@ -93,7 +93,7 @@ def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
 
 
 def crowd(trial: Trial, times_s: list[float]) -> dict[str, float | None]:
-    """What crowds the link: what is sent again, how many large flows are there at these times and at all."""
+    """Retransmitted share of segments, and the number of large flows at these times and on average."""
     flows = trial.run.summary["flows"]
     sent = sum(flow["segments_sent"] for flow in flows)
     sizes = [sum(size for size, _ in _script(flow["workload"])) for flow in trial.spec["flows"]]

@@ -1,4 +1,4 @@
-"""What the figures of these claims are drawn with."""
+"""Parts of the figures of these claims."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +20,16 @@ def rule(y: float) -> Any:
 
 
 def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
-    """Curves of a table, one a value of `by`, with a dashed level."""
-    colour = charts.controllers(frame) if by == "controller" else alt.Color(f"{by}:N", legend=charts.LEGEND)
-    drawn = (
-        alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True).encode(x=x, y=y, color=colour)
-    )
+    """Curves of a table, one for each value of `by`, with a dashed level."""
+    colour = charts.controllers(frame, by)
+    dash = charts.dashes(frame) if by == "controller" else alt.Undefined
+    lines = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
+    drawn = lines.encode(x=x, y=y, color=colour, strokeDash=dash)
     return drawn if level is None else alt.layer(rule(level), drawn)
 
 
 def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, columns: int = 2) -> Any:
-    """One panel a value of a factor, in the order of the titles; only those that there are."""
+    """One panel for each value of a factor that occurs, in the order of the titles."""
     there = set(frame[by].unique().to_list())
     made = [
         draw(frame.filter(pl.col(by) == value)).properties(
@@ -51,7 +51,7 @@ def means(
     titles: dict[Any, str],
     **y: Any,
 ) -> Any:
-    """Means over seeds against a factor, a curve a controller, a panel a value of another factor."""
+    """Means over seeds against a factor: a curve for each controller, a panel for each value of `by`."""
     frame = charts.means(data, split, column)
 
     def draw(part: pl.DataFrame) -> Any:

@@ -1,10 +1,10 @@
-"""The slides' testbed as a path, and who sends over it.
+"""The testbed of the slides as a path, and the controllers that use it.
 
-Natural jitter. The slides name it as the cause of noise in delivery-rate samples and give no number. Here it
-is what interrupt moderation and scheduling in the hosts do: a packet waits for up to as long as Intel's 10
-Gbit/s adapters defer an interrupt (Linux `ixgbe`, IXGBE_ITR_ADAPTIVE_MAX_USECS: 126 us), in either direction,
-each independently of the one before, and none overtakes another. A fixed grid of interrupts would be no
-noise: samples would begin and end at its ticks, and be as long as they should be.
+The slides name natural jitter as the cause of noise in delivery-rate samples and give no number. Here it
+models interrupt moderation and scheduling in the hosts: each packet is delayed, in either direction,
+independently and without reordering, by up to the longest time for which Intel's 10 Gbit/s adapters defer
+an interrupt (Linux `ixgbe`, IXGBE_ITR_ADAPTIVE_MAX_USECS: 126 us). Interrupts at fixed intervals would add
+no noise: samples would begin and end at these times and have the correct length.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ import polars as pl
 from fullpipe.studies import take
 from fullpipe.studies.claim import Trial
 
-# Who stands in every comparison. BBRv3 joins by its name here, once it is there: "bbr3".
+# The controllers of every comparison. Add "bbr3" here when it is implemented.
 CONTROLLERS = ("bbr1", "cubic")
-# Those that estimate bandwidth, and the one that the slides are about.
+# The controllers that estimate bandwidth, and the one that the slides are about.
 BBRS = tuple(name for name in CONTROLLERS if name.startswith("bbr"))
 ABOUT = "bbr3"
 
 BUFFERS_BDP = (0.8, 1, 2, 8)
 SEEDS, QUICK_SEEDS = 30, 2
 NATURAL_US = 125
-# The slides' two paths, and the fastest of the testbed.
+# RTT in ms for each rate in Mbit/s: the two paths of the slides, and the fastest of the testbed.
 RTT_MS = {100: 50, 1000: 10, 10_000: 10}
-# When start-up is over, in all that concerns steady state.
+# Measurements of the steady state begin here.
 STEADY_S = 5.0
 _DRAWN_S = 10.0
 
@@ -41,7 +41,7 @@ def document(
     jitter_us: int = 0,
     interval_ms: float = 10,
 ) -> dict[str, Any]:
-    """A scenario: these flows, each paced, over a bottleneck between hosts with that much jitter."""
+    """A scenario: these flows, each paced, over a bottleneck between hosts with this much jitter."""
     held = [{"kind": "jitter", "amplitude": f"{jitter_us} us"}] if jitter_us else []
     return {
         "duration": f"{seconds} s",
@@ -59,7 +59,7 @@ def document(
 
 
 def queue(trial: Trial, rtt_ms: float, after_s: float = STEADY_S) -> pl.DataFrame:
-    """The bottleneck's samples from a time on, with `rtts`: its queueing delay over RTTmin."""
+    """The bottleneck's samples from a time on; `rtts` is the queueing delay in RTTmin."""
     frame = take.link(trial.run, after_s=after_s)
     return frame.with_columns((pl.col("queue_delay_ms") / rtt_ms).alias("rtts"))
 
@@ -71,7 +71,7 @@ def drawn(trial: Trial, rtt_ms: float) -> pl.DataFrame:
 
 
 def part(frame: pl.DataFrame, of: pl.Expr) -> float | None:
-    """What part of the samples meets a condition; None where there are none."""
+    """The share of samples that meet a condition; None where there are no samples."""
     return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else None
 
 
@@ -93,7 +93,7 @@ def rates(trial: Trial, bin_s: float) -> pl.DataFrame:
 
 
 def share(trial: Trial, label: str, after_s: float) -> float | None:
-    """What part of all that was delivered from a time on was that flow's."""
+    """The flow's share of all bytes delivered from a time on."""
     late = take.samples(trial.run, after_s=after_s)
     rate = {name: take.delivered_mbps(part) for (name,), part in late.group_by("flow")}
     total = sum(one for one in rate.values() if one is not None)

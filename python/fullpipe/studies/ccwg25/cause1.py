@@ -1,10 +1,10 @@
-"""ProbeBW_UP lengthens its own rounds.
+"""ProbeBW_UP prolongs its own rounds.
 
-Question: how high is the queue that a probe for bandwidth builds, and how long does the probe take?
-Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP and without jitter; each phase in
-which it sends at 1.25 times its estimate, from 5 s on.
-Prediction: BBRv1 probes for one RTTmin and builds a quarter of one; BBRv3 probes for three rounds, which
-the queue lengthens, and its peaks are higher.
+Question: how long is the queue that a bandwidth probe builds, and how long does the probe take?
+Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP and without jitter. Every phase in
+which the flow sends at 1.25 times its estimate is measured, from 5 s on.
+Prediction: BBRv1 probes for one RTTmin and builds a queue of a quarter RTTmin. BBRv3 probes for three
+rounds, which the queue prolongs, and its peaks are higher.
 """
 
 from typing import Any
@@ -32,16 +32,16 @@ def _document(controller: str, seconds: int) -> dict[str, Any]:
 
 
 def _probes(trial: Trial) -> list[tuple[float, float]]:
-    """Length and peak of the queue of each whole probe, both in RTTmin."""
+    """The length and the peak queue of each complete probe, both in RTTmin."""
     frame = take.over_time(trial.run).filter(
         pl.col("time_s") >= min(_path.STEADY_S, trial.factors["seconds"] / 3)
     )
     phases = take.stretches(frame)
-    # The first and the last may be cut.
+    # The first and the last may be incomplete.
     ups = phases.filter(pl.col("phase") == _UP).select("start_s", "end_s").rows()[1:-1]
     found = []
     for start_s, end_s in ups:
-        # What was sent last in the phase is in the queue half a round trip later.
+        # The last packets of the phase are in the queue half a round trip later.
         probe = frame.filter(pl.col("time_s").is_between(start_s, end_s + _RTT_MS / 1e3))
         peak = take.most(probe, "rtt_ms")
         if peak is not None:
@@ -72,7 +72,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(
         data,
         panel,
-        "The queue that probing builds",
+        "The queue that bandwidth probes build",
         "100 Mbit/s, 50 ms, 8 BDP, no jitter; dashed: a quarter RTTmin",
     )
 
@@ -83,7 +83,7 @@ def _judge(data: Data) -> list[Check]:
 
     checks = [
         within(
-            "BBRv1: peak of a probe, direction",
+            "BBRv1: peak queue of a probe (direction)",
             at("peak_rtts", "bbr1"),
             paper="estimated bandwidth · 1.25",
             least=0.1,
@@ -92,7 +92,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "BBRv1: peak of a probe",
+            "BBRv1: peak queue of a probe",
             at("peak_rtts", "bbr1"),
             paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
             least=0.15,
@@ -111,14 +111,14 @@ def _judge(data: Data) -> list[Check]:
     if _path.ABOUT in _path.BBRS:
         checks += [
             more(
-                "Peak of a probe, BBRv3 over BBRv1",
+                "Peak queue of a probe: BBRv3's divided by BBRv1's",
                 at("peak_rtts", _path.ABOUT),
                 at("peak_rtts", "bbr1"),
                 paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
                 least=1.25,
             ),
             within(
-                "BBRv3: length of a probe, direction",
+                "BBRv3: length of a probe (direction)",
                 at("up_rtts", _path.ABOUT),
                 paper="3 RTTs, prolonged by the queue",
                 least=2,
@@ -152,7 +152,7 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the height of the peaks against the dashed line.",
+    look_at="How high are the peaks compared with the dashed line?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

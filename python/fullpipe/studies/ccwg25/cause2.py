@@ -1,10 +1,12 @@
-"""Jitter and the max filter.
+"""Jitter and the maximum filter.
 
-Question: by how much does jitter make a flow overestimate the bandwidth, when a max filter keeps the noise?
-Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP; hosts that delay each packet by up to
-0 to 2 ms, at random and in order; the estimate from 5 s on, over what the link carries.
-Prediction: without jitter the estimate is right; natural jitter raises it, and more jitter more; the queue
-grows with it.
+Question: by how much does a flow overestimate the bandwidth because a maximum filter keeps the noise of
+jitter?
+Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP. The hosts delay each packet at
+random, in order, by up to 0 to 2 ms. The bandwidth estimate from 5 s on is divided by the payload rate of
+the link.
+Prediction: without jitter the estimate is correct. Natural jitter raises it, and more jitter raises it
+further. The queue grows with the estimate.
 """
 
 import math
@@ -44,9 +46,9 @@ def _measure(trial: Trial) -> Row:
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        x = alt.X("jitter_us:Q", title="jitter of the hosts, up to, µs")
+        x = alt.X("jitter_us:Q", title="maximum jitter of the hosts, µs")
         frames = {
-            "estimate": ("estimate over the link’s rate", 1.0),
+            "estimate": ("estimate divided by the link’s rate", 1.0),
             "mean_rtts": ("queueing delay, RTTmin", 0.0),
         }
         drawn = []
@@ -57,7 +59,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.hconcat(*drawn, spacing=24)
 
     return charts.worlds(
-        data, panel, "What jitter does to the bandwidth estimate", "100 Mbit/s, 50 ms, 8 BDP"
+        data, panel, "Effect of jitter on the bandwidth estimate", "100 Mbit/s, 50 ms, 8 BDP"
     )
 
 
@@ -78,16 +80,16 @@ def _judge(data: Data) -> list[Check]:
                 unit="of the rate",
                 shape=True,
             ),
-            # Late by up to 125 us, a sample over 50 ms may be 0.25 % too short, on average half of that.
+            # With delays of up to 125 us, a sample of 50 ms may be 0.25 % too short, on average half of that.
             more(
-                f"{name}: estimate with natural jitter over that without",
+                f"{name}: estimate with natural jitter divided by that without",
                 at("estimate", name, _path.NATURAL_US),
                 at("estimate", name, 0),
                 paper="bandwidth overestimation due to natural jitter",
                 least=1.001,
             ),
             more(
-                f"{name}: estimate with {most} us over that with natural jitter",
+                f"{name}: estimate with {most} us divided by that with natural jitter",
                 at("estimate", name, most),
                 at("estimate", name, _path.NATURAL_US),
                 paper="measurement noise in delivery rate samples",
@@ -96,7 +98,7 @@ def _judge(data: Data) -> list[Check]:
     if _path.ABOUT in _path.BBRS:
         checks.append(
             more(
-                "BBRv3: mean queue with natural jitter over that without",
+                "BBRv3: mean queue with natural jitter divided by that without",
                 at("mean_rtts", _path.ABOUT, _path.NATURAL_US),
                 at("mean_rtts", _path.ABOUT, 0),
                 paper="2nd cause of self-induced queuing delay",
@@ -116,7 +118,7 @@ def _explain(data: Data) -> list[str]:
             if not math.isnan(estimate):
                 said.append(
                     f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "
-                    f"high, the mean queue {number(queue)} RTTmin."
+                    f"high, and the mean queue is {number(queue)} RTTmin."
                 )
     return said
 
@@ -136,7 +138,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for where the estimate begins, and for how it rises with the jitter.",
+    look_at="Where does the estimate begin, and how does it rise with jitter?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

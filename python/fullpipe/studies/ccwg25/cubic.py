@@ -1,9 +1,9 @@
-"""Beside CUBIC.
+"""Sharing a bottleneck with CUBIC.
 
-Question: who has more of a bottleneck that BBR and CUBIC share, and how does that depend on the buffer?
-Method: a flow of each for 60 s on 100 Mbit/s, 50 ms with buffers of 0.8 to 16 BDP; shares from 10 s on.
-Prediction: BBR has more than its share in shallow buffers, CUBIC in deep ones; twice what CUBIC has, as a
-number of ours.
+Question: which of BBR and CUBIC gets more of a shared bottleneck, and how does that depend on the buffer?
+Method: one flow of each for 60 s on 100 Mbit/s, 50 ms with buffers of 0.8 to 16 BDP; shares from 10 s on.
+Prediction: BBR gets more than its fair share in shallow buffers, CUBIC in deep ones. Our own threshold for
+BBR in shallow buffers is twice CUBIC's share.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
 _RATE_MBPS, _RTT_MS = 100, 50
-# The slides' buffers, and one that is deeper than all of them.
+# The buffers of the slides, and a deeper one.
 _BUFFERS_BDP = (*_path.BUFFERS_BDP, 16)
 _SHALLOW, _DEEP = 0.8, 8
 _AFTER_S = 10.0
-# The slides name the unfairness alone; in which buffers is of the list of claims.
+# The slides name only the unfairness; our list of claims says in which buffers.
 _SHALLOW_SAID = "unfairness to CUBIC; claims list: in shallow buffers"
 _DEEP_SAID = "claims list: and the reverse in deep ones"
 
@@ -50,7 +50,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         points = charts.points(ours, x, "share of BBR", charts.controllers(ours), domain=[0, 1])
         return alt.layer(_draw.rule(0.5), points).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
-    return charts.worlds(data, panel, "BBR's share beside CUBIC", "100 Mbit/s, 50 ms; dashed: a fair share")
+    return charts.worlds(
+        data, panel, "BBR's share of a bottleneck with CUBIC", "100 Mbit/s, 50 ms; dashed: a fair share"
+    )
 
 
 def _judge(data: Data) -> list[Check]:
@@ -62,27 +64,27 @@ def _judge(data: Data) -> list[Check]:
         cubic = data.values("cubic_share", controller=name, buffer_bdp=_DEEP)
         checks += [
             within(
-                f"{name}: its share at 0.8 BDP, direction",
+                f"{name}'s share at 0.8 BDP (direction)",
                 shallow,
                 paper=_SHALLOW_SAID,
                 least=0.5,
                 shape=True,
             ),
             within(
-                f"{name}: its share at 0.8 BDP",
+                f"{name}'s share at 0.8 BDP",
                 shallow,
                 paper=_SHALLOW_SAID,
                 least=2 / 3,
             ),
             within(
-                f"CUBIC's share beside {name} at 8 BDP, direction",
+                f"CUBIC's share with {name} at 8 BDP (direction)",
                 cubic,
                 paper=_DEEP_SAID,
                 least=0.5,
                 shape=True,
             ),
             more(
-                f"{name}: its share at 0.8 BDP over that at 8 BDP",
+                f"{name}'s share at 0.8 BDP divided by that at 8 BDP",
                 shallow,
                 deep,
                 paper=_DEEP_SAID,
@@ -104,7 +106,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for where the line crosses a fair share.",
+    look_at="Where does the line cross a fair share?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

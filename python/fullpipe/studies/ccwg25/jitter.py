@@ -1,12 +1,12 @@
-"""Sensitivity to jitter.
+"""Sensitivity to delay jitter.
 
-Question: how much throughput does delay jitter cost?
-Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 2 BDP; behind the bottleneck packets are
-held and let go together every 0 to 4 RTTmin, which delays each by up to that much and keeps their order;
-goodput from 10 s on.
-Prediction: less than other research predicts, by which BBR collapses once jitter exceeds RTTmin, because
-its window is twice the smallest RTT's worth: at a jitter of one RTTmin most of the throughput is left, at
-four a quarter.
+Question: how much goodput does delay jitter cost?
+Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 2 BDP. Behind the bottleneck, packets are
+held and released together every 0 to 4 RTTmin, which delays each by up to that much and keeps their order.
+Goodput is measured from 10 s on.
+Prediction: less than other research predicts. According to that research BBR collapses once jitter exceeds
+RTTmin, because its window is twice the BDP of the smallest RTT. We expect that most of the goodput is left
+at a jitter of one RTTmin, and a quarter at four.
 """
 
 import math
@@ -60,7 +60,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("jitter_rtts:Q", title="jitter, RTTmin")
         drawn = charts.points(
-            ours, x, "goodput over the link’s rate", charts.controllers(ours), domain=[0, 1]
+            ours, x, "goodput divided by the link’s rate", charts.controllers(ours), domain=[0, 1]
         )
         return drawn.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
@@ -79,13 +79,13 @@ def _judge(data: Data) -> list[Check]:
             within(
                 f"{name}: goodput without jitter",
                 none,
-                paper="none given; claims list: from a jitter of 0 on",
+                paper="no number; claims list: from a jitter of 0 on",
                 least=0.9,
                 unit="of the rate",
                 shape=True,
             ),
             within(
-                f"{name}: goodput at a jitter of one RTTmin, direction",
+                f"{name}: goodput at a jitter of one RTTmin (direction)",
                 one,
                 paper="not as jitter sensitive as predicted by other research",
                 least=0.5,
@@ -120,8 +120,8 @@ def _explain(data: Data) -> list[str]:
         if not math.isnan(later):
             said.append(
                 f"{name} at a jitter of {_MOST:g} RTTmin leaves Startup after {number(after)} s with an "
-                f"estimate of {number(100 * then)} % of the rate; from {_AFTER_S:g} s on the estimate is "
-                f"{number(100 * later)} %, and {number(100 * kept)} % are delivered."
+                f"estimate of {number(100 * then)} % of the rate. From {_AFTER_S:g} s on the estimate is "
+                f"{number(100 * later)} %, and the flow delivers {number(100 * kept)} %."
             )
     return said
 
@@ -144,7 +144,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for how slowly the curves fall beyond one RTTmin.",
+    look_at="How slowly do the curves fall beyond one RTTmin?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -1,9 +1,9 @@
-"""Flows that start later.
+"""Flows that start late.
 
 Question: how long does a flow that starts later wait for its fair share?
 Method: two flows of one controller for 60 s on 100 Mbit/s, 50 ms with buffers of 1 to 8 BDP, the second 10
-s after the first; shares in bins of 1 s; converged from when they stay at least 0.95 fair (Jain's index
-over 5 s).
+s after the first. Shares are computed in bins of 1 s. The flows have converged once Jain's index over 5 s
+stays at or above 0.95.
 Prediction: convergence takes many seconds, hundreds of round trips.
 """
 
@@ -67,7 +67,7 @@ def _measure(trial: Trial) -> Row:
     unfair = [from_s for from_s, first, late in shares if _jain(first, late) < _FAIR]
     _, first, late = shares[0]
     return {
-        # What never converges has waited until the end; what is fair from its first window on, not at all.
+        # Flows that never converge count until the end of the run; flows that are fair at once count as 0.
         "converge_s": unfair[-1] + _BIN_S - later_s if unfair else 0.0,
         "early_share": late / (first + late) if first + late else None,
         "last_jain": _jain(*shares[-1][1:]),
@@ -91,8 +91,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(
         data,
         panel,
-        "A flow that starts later",
-        "100 Mbit/s, 50 ms, the deepest buffer; goodput over whole seconds",
+        "A flow that starts late",
+        "100 Mbit/s, 50 ms, the deepest buffer; goodput per second",
     )
 
 
@@ -102,7 +102,7 @@ def _judge(data: Data) -> list[Check]:
         waits = data.values("converge_s", controller=name)
         checks += [
             within(
-                f"{name}: time until shares stay fair, over all buffers, direction",
+                f"{name}: time until shares stay fair, over all buffers (direction)",
                 waits,
                 paper="long convergence time",
                 least=100 * _RTT_MS / 1e3,
@@ -126,8 +126,8 @@ def _explain(data: Data) -> list[str]:
         share, waits = (data.mean(column, controller=name) for column in ("early_share", "converge_s"))
         if not math.isnan(share):
             said.append(
-                f"{name}: in its first {_WINDOW_S:g} s the later flow has {number(100 * share)} % of what is "
-                f"delivered; shares stay fair {number(waits)} s after its start."
+                f"{name}: in its first {_WINDOW_S:g} s the later flow gets {number(100 * share)} % of the "
+                f"goodput. Shares stay fair from {number(waits)} s after its start."
             )
     return said
 
@@ -146,7 +146,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for when the two curves meet, and whether they stay together.",
+    look_at="When do the two curves meet, and do they stay together?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

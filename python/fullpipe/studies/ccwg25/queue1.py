@@ -1,10 +1,10 @@
 """The queue that one flow builds.
 
-Question: how long is the queue that a flow builds all by itself, and does natural jitter lengthen it?
+Question: how long is the queue that a single flow builds, and does natural jitter lengthen it?
 Method: one flow for 60 s on 100 Mbit/s, 50 ms and on 1 Gbit/s, 10 ms (10 s on 10 Gbit/s, 10 ms) with a
-buffer of 8 BDP, with and without the natural jitter of the hosts; the queue from 5 s on.
-Prediction: BBR builds a queue that is to be seen, BBRv3's of about one RTTmin with natural jitter, and
-longer at 1 Gbit/s, 10 ms; CUBIC fills far more of the buffer.
+buffer of 8 BDP, with and without the natural jitter of the hosts. The queue is measured from 5 s on.
+Prediction: BBR builds a noticeable queue. BBRv3's is about one RTTmin with natural jitter, and longer at 1
+Gbit/s, 10 ms. CUBIC fills far more of the buffer.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, w
 
 _SLOW, _FAST = 100, 1000
 _BUFFER = "8 bdp"
-# 10 Gbit/s carry as many packets in a second as 100 Mbit/s in two minutes.
+# At 10 Gbit/s, 10 s have as many packets as 1000 s at 100 Mbit/s.
 _SECONDS = {10_000: 10}
 
 
@@ -75,7 +75,7 @@ def _judge(data: Data) -> list[Check]:
     for name in _path.BBRS:
         checks += [
             within(
-                f"{name}: queue that it builds, 99th percentile",
+                f"{name}: 99th percentile of its queue",
                 at("p99_rtts", name),
                 paper="BBR creates noticeable self-inflicted queuing delay",
                 least=0.1,
@@ -83,7 +83,7 @@ def _judge(data: Data) -> list[Check]:
                 shape=True,
             ),
             more(
-                f"CUBIC's median queue over that of {name}",
+                f"CUBIC's median queue divided by that of {name}",
                 at("median_rtts", "cubic"),
                 at("median_rtts", name),
                 paper="BBR avoids to fill deep buffers",
@@ -93,7 +93,7 @@ def _judge(data: Data) -> list[Check]:
     if _path.ABOUT in _path.BBRS:
         checks += [
             within(
-                "BBRv3: median queue at 100 Mbit/s, 50 ms, it is there",
+                "BBRv3: median queue at 100 Mbit/s, 50 ms (noticeable)",
                 at("median_rtts", _path.ABOUT),
                 paper="around 1 RTTmin",
                 least=0.25,
@@ -109,13 +109,13 @@ def _judge(data: Data) -> list[Check]:
                 unit="RTTmin",
             ),
             more(
-                "BBRv3: median queue with jitter over that without",
+                "BBRv3: median queue with jitter divided by that without",
                 at("median_rtts", _path.ABOUT),
                 at("median_rtts", _path.ABOUT, jitter=0),
                 paper="bandwidth overestimation due to natural jitter",
             ),
             more(
-                "BBRv3: median queue at 1 Gbit/s, 10 ms over that at 100 Mbit/s, 50 ms",
+                "BBRv3: median queue at 1 Gbit/s, 10 ms divided by that at 100 Mbit/s, 50 ms",
                 at("median_rtts", _path.ABOUT, _FAST),
                 at("median_rtts", _path.ABOUT),
                 paper="it gets worse at higher speeds and smaller RTTmin values",

@@ -1,14 +1,14 @@
 """The queue that several flows build.
 
-Question: how long is the queue of several flows of one kind, and does every further flow lengthen it?
+Question: how long is the queue of several flows of one controller, and does each further flow lengthen it?
 Method: 1 to 16 flows of one controller for 60 s on 100 Mbit/s, 50 ms with buffers of 0.8 to 8 BDP and the
-natural jitter of the hosts; the queue from 10 s on, in particular the part of the time in which it is over
-one RTTmin, as the slides have it.
-Prediction: two and more BBR flows keep a queue of around one RTTmin for over half of the time where the
-buffer has room for it, a bit more with every further flow; CUBIC fills whatever there is.
+natural jitter of the hosts. The queue is measured from 10 s on, in particular the share of time in which it
+is longer than one RTTmin, as on the slides.
+Prediction: two or more BBR flows keep a queue of around one RTTmin for over half of the time where the
+buffer is large enough, and a slightly longer one with each further flow. CUBIC fills any buffer.
 
-The part of the time and each step from one number of flows to the next are judged since it was seen that only
-the median and the two ends were.
+The checks of the share of time and of each step in the number of flows were added after results were seen:
+before, only the median and the two ends were checked.
 """
 
 from itertools import pairwise
@@ -70,7 +70,7 @@ def _judge(data: Data) -> list[Check]:
         checks += [
             *(
                 within(
-                    f"{name}: time with over 1 RTTmin of queue, {count} flows, 8 BDP",
+                    f"{name}: time with a queue longer than 1 RTTmin, {count} flows, 8 BDP",
                     at("over_one", name, count),
                     paper=">1 RTTmin more than 50% of the time for multiple flows",
                     least=0.5,
@@ -81,7 +81,7 @@ def _judge(data: Data) -> list[Check]:
             ),
             *(
                 more(
-                    f"{name}: mean queue of {count} flows over that of {fewer}, 8 BDP",
+                    f"{name}: mean queue of {count} flows divided by that of {fewer}, 8 BDP",
                     at("mean_rtts", name, count),
                     at("mean_rtts", name, fewer),
                     paper="gets a bit worse with increasing number of flows",
@@ -89,7 +89,7 @@ def _judge(data: Data) -> list[Check]:
                 for fewer, count in pairwise(counts)
             ),
             within(
-                f"{name}: median queue of 2 flows, 8 BDP, it is there",
+                f"{name}: median queue of 2 flows, 8 BDP (noticeable)",
                 at("median_rtts", name, _FEW),
                 paper="around 1 RTTmin for over half of the time (present since BBRv1)",
                 least=0.5,
@@ -105,7 +105,7 @@ def _judge(data: Data) -> list[Check]:
                 unit="RTTmin",
             ),
             within(
-                f"{name}: mean queue of 16 flows less that of 2, 8 BDP",
+                f"{name}: mean queue of 16 flows minus that of 2, 8 BDP",
                 [
                     more_ - few
                     for more_, few in _pairs(at("mean_rtts", name, _MANY), at("mean_rtts", name, _FEW))
@@ -116,7 +116,7 @@ def _judge(data: Data) -> list[Check]:
                 unit="RTTmin",
             ),
             more(
-                f"CUBIC's median queue of 2 flows over that of {name}, 8 BDP",
+                f"CUBIC's median queue of 2 flows divided by that of {name}, 8 BDP",
                 at("median_rtts", "cubic", _FEW),
                 at("median_rtts", name, _FEW),
                 paper="BBR avoids completely filling deep buffers",
@@ -149,7 +149,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the level at which BBR's curves stay in deep buffers, and for their slope.",
+    look_at="At which level do BBR's curves stay in deep buffers, and how steep are they?",
     about=_path.ABOUT,
     seeds=10,
     quick_seeds=_path.QUICK_SEEDS,

@@ -1,11 +1,10 @@
-"""Fairness between RTTs.
+"""Fairness between flows with different RTTs.
 
-Question: which of two flows that share a bottleneck prevails, the one with the short RTTmin or the one with
-the long?
-Method: a flow with 10 ms beside one with 20, 50 or 100 ms of the same controller for 60 s on 100 Mbit/s,
-with buffers of 1 to 8 BDP of the longer; shares from 10 s on.
-Prediction: with BBR the flow with the longer RTTmin has more than its share, and the more the longer it is;
-half as much again as the other, as a number of ours.
+Question: which of two flows with different RTTmin gets more of a shared bottleneck?
+Method: a flow with an RTT of 10 ms competes with one of 20, 50 or 100 ms and the same controller for 60 s
+on 100 Mbit/s, with buffers of 1 to 8 BDP of the longer RTT. Shares are measured from 10 s on.
+Prediction: with BBR the flow with the longer RTTmin gets more than its fair share, and more the longer its
+RTTmin is. Our own threshold is 1.5 times the other flow's share.
 """
 
 from typing import Any
@@ -45,15 +44,22 @@ def _measure(trial: Trial) -> Row:
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        x = alt.X("long_ms:Q", title="RTTmin of the longer, ms")
+        x = alt.X("long_ms:Q", title="longer RTTmin, ms")
         titles = {one: f"{one:g} BDP of buffer" for one in _BUFFERS_BDP}
         by = ["controller", "buffer_bdp", "long_ms"]
         return _draw.means(
-            part, x, "long_share", "share of the longer", by, "buffer_bdp", titles, domain=[0, 1]
+            part,
+            x,
+            "long_share",
+            "share of the flow with the longer RTTmin",
+            by,
+            "buffer_bdp",
+            titles,
+            domain=[0, 1],
         )
 
     return charts.worlds(
-        data, panel, "The share of the flow with the longer RTTmin", "100 Mbit/s, beside 10 ms"
+        data, panel, "The share of the flow with the longer RTTmin", "100 Mbit/s; the other flow has 10 ms"
     )
 
 
@@ -66,20 +72,20 @@ def _judge(data: Data) -> list[Check]:
         )
         checks += [
             within(
-                f"{name}: share of the longer, over all paths, direction",
+                f"{name}: share of the flow with the longer RTTmin, over all paths (direction)",
                 every,
                 paper="large RTTmin flows prevail",
                 least=0.5,
                 shape=True,
             ),
             within(
-                f"{name}: share of the longer, over all paths",
+                f"{name}: share of the flow with the longer RTTmin, over all paths",
                 every,
                 paper="large RTTmin flows prevail",
                 least=0.6,
             ),
             more(
-                f"{name}: share at {_LONG_MS[-1]} ms over that at {_LONG_MS[0]} ms",
+                f"{name}: share at {_LONG_MS[-1]} ms divided by that at {_LONG_MS[0]} ms",
                 most,
                 least,
                 paper="RTT unfairness",
@@ -105,7 +111,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for which controllers lie above one half, and which below.",
+    look_at="Which controllers are above one half, and which below?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -1,19 +1,20 @@
 """Short flows at 3 Gbit/s.
 
-Question: do short flows end sooner with BBR than with CUBIC, and does BBR fill a deep buffer on the way?
-Method: flows of a trace, or made up from what is stated of it (`arrivals/synthetic.py`), replayed over 3
-Gbit/s, 10 ms (the RTT is not stated) with buffers of 1 and 8 BDP: with their pauses, collapsed, and with
-independent inter-arrival times and volumes. A slice of 30 s, of the flows that start in its middle two
-thirds those that end: a scenario holds up to 100 000 flows, and 15 minutes have nine times as many. The
-short form has a tenth of the rate and of the arrivals. Slowdown is completion time over that of the flow
-alone; SRPT serves the same flows for reference. The sizes and arrivals that are made up are independent of
-each other already: with them the last model is the one before with another draw of both, and what differs
-between the two is chance. Only a capture's flows tell them apart.
+Question: do short flows complete sooner with BBR than with CUBIC, and does BBR fill a deep buffer?
+Method: flows from a capture, or synthetic flows with the stated properties of the trace
+(`arrivals/synthetic.py`), are replayed over 3 Gbit/s, 10 ms (the slides do not state the RTT) with buffers
+of 1 and 8 BDP, in three models: with their pauses, with pauses collapsed, and with independent
+inter-arrival times and volumes. Each run is a slice of 30 s, because a scenario may have up to 100 000
+flows and 15 minutes have nine times as many. Flows that start in the middle two thirds of the slice and
+complete are counted. The quick form has a tenth of the rate and of the arrivals. Slowdown is the completion
+time divided by that of the flow alone. An SRPT scheduler serves the same flows as a reference. The sizes
+and arrivals of synthetic flows are already independent, so for them the third model differs from the second
+only by chance; only flows of a capture distinguish the two.
 Prediction: the mean slowdown is slightly smaller with BBR than with CUBIC in every model and buffer; BBR's
 queue is mostly below two RTTmin and never fills 8 BDP.
 
-Each buffer is judged by itself, and "consistently" as a matter of shape, since it was seen that one mean over
-both buffers hid two opposite results.
+Each buffer is judged separately, and "consistently" is a check of shape. This was changed after results
+were seen: one mean over both buffers had hidden two opposite results.
 """
 
 import itertools
@@ -31,7 +32,7 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Size, Trial, m
 
 _RATE_MBPS, _RTT_MS = 3000, 10
 _SHALLOW, _DEEP = 1, 8
-# Over this much queue, in RTTmin, BBR is said not to go often.
+# According to the slides BBR's queue is seldom longer than this, in RTTmin.
 _LIMIT = 2
 
 
@@ -50,7 +51,7 @@ def _document(controller: str, model: str, buffer_bdp: int, scale: float, second
 
 
 def _outcomes(trial: Trial) -> pl.DataFrame:
-    """The flows of the middle of the slice: neither those that found it empty, nor those that it cut off."""
+    """The flows of the middle of the slice: not those that found the link empty, nor those cut off."""
     seconds = trial.factors["seconds"]
     rate_bps = _RATE_MBPS * trial.factors["scale"] * 1e6
     flows = _arrivals.outcomes(trial, rate_bps, _RTT_MS / 1e3)
@@ -97,7 +98,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         }
 
         def draw(frame: pl.DataFrame) -> Any:
-            # The same flows have the same schedule, whoever sends them.
+            # The SRPT schedule does not depend on the controller.
             of_srpt = frame.filter(pl.col("controller") == _path.CONTROLLERS[0])
             ideal = alt.Chart(charts.values(of_srpt)).mark_line(strokeDash=[4, 3], color=theme.QUIET)
             return alt.layer(_draw.lines(frame, x, y, "controller"), ideal.encode(x=x, y=of_ideal))
@@ -108,8 +109,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(
         data,
         panel,
-        "Slowdown of flows by their size",
-        "3 Gbit/s (the short form a tenth), 10 ms; dashed grey: SRPT",
+        "Slowdown by flow size",
+        "3 Gbit/s (quick form: a tenth), 10 ms; dashed grey: SRPT",
     )
 
 
@@ -125,13 +126,13 @@ def _judge(data: Data) -> list[Check]:
             pairs.setdefault(buffer, []).extend(zip(cubic, bbr, strict=False))
             checks += [
                 more(
-                    f"{model}, {buffer} BDP: mean slowdown with CUBIC over that with {name}",
+                    f"{model}, {buffer} BDP: mean slowdown with CUBIC divided by that with {name}",
                     cubic,
                     bbr,
                     paper="BBR performs better than Cubic",
                 ),
                 more(
-                    f"{model}, {buffer} BDP: mean slowdown with {name} over that under SRPT",
+                    f"{model}, {buffer} BDP: mean slowdown with {name} divided by that under SRPT",
                     bbr,
                     ideal,
                     paper="SRPT is near optimum",
@@ -157,7 +158,7 @@ def _judge(data: Data) -> list[Check]:
             ),
             *(
                 more(
-                    f"Mean slowdown with CUBIC over that with {name}, {buffer} BDP, all models",
+                    f"Mean slowdown with CUBIC divided by that with {name}, {buffer} BDP, all models",
                     [over for over, _ in part],
                     [under for _, under in part],
                     paper="slightly better",
@@ -167,7 +168,7 @@ def _judge(data: Data) -> list[Check]:
                 for buffer, part in pairs.items()
             ),
             within(
-                f"{name}: time with over 2 RTTmin of queue, 8 BDP",
+                f"{name}: time with a queue longer than 2 RTTmin, 8 BDP",
                 [part for part, p95 in zip(deep["over_limit"], deep["p95_rtts"], strict=False) if p95 > 0],
                 paper="BBR often limits queuing delay to 2 RTTmin",
                 most=0.25,
@@ -203,15 +204,15 @@ def _explain(data: Data) -> list[str]:
             if not math.isnan(slowdown):
                 said.append(
                     f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
-                    f"RTTmin, {number(100 * again)} % sent again, {number(100 * load)} % of the link used."
+                    f"RTTmin, {number(100 * again)} % retransmitted, {number(100 * load)} % of the link used."
                 )
         then, mean = (
             data.mean(column, controller=name, buffer_bdp=_DEEP) for column in ("large_then", "large")
         )
         if not math.isnan(then):
             said.append(
-                f"{name}, {_DEEP} BDP: while the queue is over {_LIMIT} RTTmin, {number(then)} flows of over "
-                f"6.4 MB are there on average, over all time {number(mean)}."
+                f"{name}, {_DEEP} BDP: while the queue is longer than {_LIMIT} RTTmin, {number(then)} flows "
+                f"of over 6.4 MB are active on average; over the whole run, {number(mean)}."
             )
     return said
 
@@ -239,8 +240,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for which curve is lower at the sizes that most flows have, in each of the buffers, and "
-    "how far from SRPT.",
+    look_at="Which curve is lower at the sizes of most flows, in each buffer, and how far is it from SRPT?",
     about=_path.ABOUT,
     seeds=5,
     quick_seeds=_path.QUICK_SEEDS,

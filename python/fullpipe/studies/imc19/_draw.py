@@ -1,25 +1,30 @@
 """A decision tree drawn as in figure 4 of the paper.
 
-In each node its condition, how many paths of the training data come to it, how many of them BBR and CUBIC
-win, and the decision. True is to the left. Orange decides for BBR, blue for CUBIC; the purer, the darker.
+Each node shows its condition, the number of training paths that reach it, how many of them BBR and CUBIC
+win, and the decision. The left branch is for a true condition. A node has the colour of the controller that
+it chooses; purer nodes are darker.
 """
 
 from typing import Any
 
 import altair as alt
 
+from fullpipe.figures import theme
+from fullpipe.grid.run import counted
 from fullpipe.studies.imc19._tree import CLASSES, Node, Tree
 
-# scikit-learn's own two colours, which are the paper's.
-_COLOUR = {CLASSES[0]: (229, 129, 57), CLASSES[1]: (57, 157, 229)}
+_COLOUR = {CLASSES[0]: theme.CONTROLLER["bbr1"], CLASSES[1]: theme.CONTROLLER["cubic"]}
+# A node keeps its colour on a dark page, so its text must keep its own.
 _INK, _LINE = "#1b1b1b", "#79818d"
-# Points: what a leaf takes of the width, a level of the height, and a node's box.
+# The share of a controller's colour in the purest node; text must be readable on it.
+_STRONGEST = 0.65
+# In points: the width of a leaf, the height of a level, and the size of a node's box.
 _LEAF, _LEVEL, _WIDTH, _HEIGHT = 104, 92, 98, 60
 _LINE_HEIGHT = 13
 
 
 def draw(tree: Tree | None, title: str) -> Any:
-    """The chart of a tree; of none, a sentence."""
+    """The chart of a tree; without a tree, a sentence."""
     if tree is None:
         said = alt.InlineData(values=[{"text": "too few paths for a tree"}])
         return alt.Chart(said).mark_text().encode(text="text:N").properties(title=title)
@@ -106,7 +111,7 @@ def _boxes(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str,
 def _texts(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
     rows = []
     for node in tree.nodes:
-        lines = [f"{node.bbr + node.cubic} paths", f"[{node.bbr}, {node.cubic}]", node.decision]
+        lines = [counted(node.bbr + node.cubic, "path"), f"[{node.bbr}, {node.cubic}]", node.decision]
         if node.condition is not None:
             lines.insert(0, node.condition)
         x, y = places[node.number]
@@ -116,7 +121,5 @@ def _texts(tree: Tree, places: dict[int, tuple[float, float]]) -> list[dict[str,
 
 
 def _shade(node: Node) -> str:
-    """White for a Gini impurity of one half, which says nothing; the full colour for none."""
-    pure = 1 - 2 * node.gini
-    parts = (round(255 + pure * (part - 255)) for part in _COLOUR[node.decision])
-    return "#" + "".join(f"{part:02x}" for part in parts)
+    """White for a Gini impurity of one half, the strongest colour for an impurity of zero."""
+    return theme.tint(_COLOUR[node.decision], _STRONGEST * (1 - 2 * node.gini))

@@ -14,13 +14,14 @@ RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
 SHALLOW_KB, DEEP_KB, DEEPEST_KB = 100, 10_000, 50_000
 BUFFERS_KB = (SHALLOW_KB, 1000, DEEP_KB, 20_000, DEEPEST_KB)
 CONTROLLERS = ("bbr1", "cubic")
-# TCP memory: as large as can be, in all of the paper's figures; and the system's defaults, for comparison.
+# TCP memory: the maximum, as in all of the paper's figures; and the system's defaults, for comparison.
 MAX, DEFAULT = "max", "ubuntu-18.10"
 PATH = ("rate_mbps", "rtt_ms", "buffer_kb")
-# Segments: the threshold that a run on the slowest and shortest path with the shallow buffer leaves behind.
-# CUBIC loses when path, bucket and buffer are full, and goes on with 0.7 of that.
+# Segments: the slow-start threshold after a run on the path with the lowest rate and RTT and the shallow
+# buffer.
+# CUBIC has losses when path, bucket and buffer are full, and continues with 0.7 of that.
 LEFT_SEGMENTS = 55
-# Repetitions in the paper, and seeds here; a short form has one.
+# Repetitions in the paper, and seeds here; the quick form has one.
 SEEDS, QUICK_SEEDS = 5, 1
 
 _QUICK = {"rtt_ms": (5, 25, 75, 200), "rate_mbps": (10, 100, 500, 1000), "seconds": (30,)}
@@ -37,12 +38,12 @@ def document(
     setup: str,
     inherited: int = 0,
 ) -> dict[str, Any]:
-    """One controller alone on one path. Claims that ask for the same path share its run.
+    """One controller alone on one path. Claims that need the same path share its run.
 
-    `inherited` is the threshold at which CUBIC's slow start ends because an earlier run left it, in segments.
-    Our CUBIC takes one, as the module's parameter of that name, without HyStart only. Linux runs HyStart
-    below a threshold from its cache too (tcp_metrics.c, tcp_cubic.c), where it may end slow start sooner, not
-    later: anywhere from 16 segments, its least window, up to the threshold.
+    `inherited` is a slow-start threshold that an earlier run left for CUBIC, in segments. Our CUBIC takes an
+    initial threshold, as Linux's module parameter does, only without HyStart. Linux also runs HyStart below a
+    cached threshold (tcp_metrics.c, tcp_cubic.c). HyStart may then end slow start earlier, anywhere between
+    16 segments, its minimum window, and the threshold.
     """
     path = {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"}
     if inherited and controller == "cubic":
@@ -84,7 +85,7 @@ def grid(
 
 
 def measure(trial: Trial) -> Row:
-    """Goodput, and what was sent again: as a number, and in per cent of all segments sent."""
+    """Goodput and retransmissions, as a count and in per cent of all segments sent."""
     flow = take.flow(trial.run)
     return {
         "goodput_mbps": take.goodput_mbps(trial.run),
@@ -94,9 +95,9 @@ def measure(trial: Trial) -> Row:
 
 
 def pairs(frame: pl.DataFrame, column: str, by: Sequence[str] = PATH) -> pl.DataFrame:
-    """Means over seeds on each path, BBR's and CUBIC's side by side; only paths that have both.
+    """Means over seeds on each path, BBR's and CUBIC's side by side; only paths with both.
 
-    Adds bdp_kb, and by how many BDP the buffer exceeds nothing: `buffer_bdp`.
+    Adds `bdp_kb`, and the buffer in BDP as `buffer_bdp`.
     """
     means = frame.group_by(*by, maintain_order=True).agg(
         pl.col(column).filter(pl.col("controller") == name).mean().alias(name) for name in CONTROLLERS
@@ -110,8 +111,8 @@ def pairs(frame: pl.DataFrame, column: str, by: Sequence[str] = PATH) -> pl.Data
 def gains(frame: pl.DataFrame, beside: Sequence[str] = ()) -> pl.DataFrame:
     """`pairs` of goodput on each path, and for each value of the columns `beside`.
 
-    With `gain_pct`: BBR's goodput over CUBIC's, formula (1) of the paper; and `cubic_gain_pct`:
-    CUBIC's over BBR's, by the same formula with the two exchanged.
+    Adds `gain_pct`, BBR's gain over CUBIC by formula (1) of the paper, and `cubic_gain_pct`, CUBIC's gain
+    over BBR by the same formula.
     """
     bbr, cubic = pl.col("bbr1"), pl.col("cubic")
     by = (*PATH, *(name for name in beside if name not in PATH))
@@ -121,19 +122,19 @@ def gains(frame: pl.DataFrame, beside: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def each_seed(frame: pl.DataFrame, value: Callable[[pl.DataFrame], float]) -> list[float]:
-    """A number that is computed from the whole grid, once a seed; NaN where there is nothing."""
+    """A number computed from the whole grid, once per seed; NaN without runs."""
     if "seed" not in frame.columns:
         return []
     return [value(part) for _, part in frame.group_by("seed", maintain_order=True)]
 
 
 def share(frame: pl.DataFrame, of: pl.Expr) -> float:
-    """What part of the rows meets a condition; NaN, which meets no criterion, where there are no rows."""
+    """The share of rows that meet a condition; NaN, which meets no criterion, without rows."""
     return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else float("nan")
 
 
 def percent(part: float | None) -> str:
-    """A share of one in words; of nothing, that there is none."""
+    """A share in per cent; "none" without a value."""
     return "none" if part is None else f"{number(100 * part)} %"
 
 

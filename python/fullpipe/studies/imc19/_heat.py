@@ -1,25 +1,29 @@
-"""Heat maps over RTT and rate, coloured as the paper's: red where BBR is ahead, blue where CUBIC is."""
+"""Heat maps over RTT and rate: in BBR's colour where BBR is ahead, in CUBIC's where CUBIC is."""
 
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from fullpipe.figures import theme
 from fullpipe.studies import charts
 
 _CELL = 44
-# Red and blue with the same lightness, white between them; what is beyond keeps the end's colour.
-_BLUE_TO_RED = ["#2166ac", "#92c5de", "#ffffff", "#f4a582", "#b2182b"]
-_DARK_INK = "#1b1b1b"
+# White lies in the middle; values beyond the ends keep the end's colour. White and ink are not the theme's,
+# because cells keep their colours on a dark page, and so must their text.
+_CUBIC, _BBR = theme.CONTROLLER["cubic"], theme.CONTROLLER["bbr1"]
+_CUBIC_TO_BBR = [theme.tint(_CUBIC, 0.98), *(theme.tint(*one) for one in ((_CUBIC, 0.45), (_BBR, 0.0)))]
+_CUBIC_TO_BBR += [theme.tint(_BBR, 0.45), theme.tint(_BBR, 0.98)]
+_WHITE, _DARK_INK = theme.tint(_BBR, 0.0), "#1b1b1b"
 
 
 def gain(frame: pl.DataFrame, column: str, title: str, *, most: float = 100.0) -> Any:
-    """Per cent in every cell, of a diverging colour that saturates at `most`."""
+    """Percentages in a diverging colour scale that saturates at `most`."""
     colour = alt.Color(
         f"{column}:Q",
         title="%",
         scale=alt.Scale(
-            domain=[-most, -most / 3, 0, most / 3, most], range=_BLUE_TO_RED, clamp=True, interpolate="rgb"
+            domain=[-most, -most / 3, 0, most / 3, most], range=_CUBIC_TO_BBR, clamp=True, interpolate="rgb"
         ),
     )
     text = pl.col(column).map_elements(lambda value: f"{value:+.0f}", return_dtype=pl.String)
@@ -29,12 +33,12 @@ def gain(frame: pl.DataFrame, column: str, title: str, *, most: float = 100.0) -
 
 
 def count(frame: pl.DataFrame, column: str, title: str) -> Any:
-    """Counts in every cell, of a colour by their logarithm."""
+    """Counts, coloured by their logarithm."""
     colour = alt.Color(
         "logarithm:Q",
         title="10^",
         scale=alt.Scale(
-            domain=[0, 3, 6], range=["#ffffff", "#fdd49e", "#d7301f"], clamp=True, interpolate="rgb"
+            domain=[0, 3, 6], range=[_WHITE, "#c2a5cf", "#762a83"], clamp=True, interpolate="rgb"
         ),
     )
     shown = frame.with_columns(pl.max_horizontal(pl.col(column), 1.0).log10().alias("logarithm"))
@@ -48,11 +52,11 @@ def _map(frame: pl.DataFrame, column: str, text: pl.Expr, colour: alt.Color, tit
         x=alt.X("rtt_ms:O", title="RTT, ms", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("rate_mbps:O", title="rate, Mbit/s", sort="descending"),
     )
-    cells = base.mark_rect(stroke="#ffffff").encode(
+    cells = base.mark_rect(stroke=_WHITE).encode(
         color=colour, tooltip=["rtt_ms:Q", "rate_mbps:Q", f"{column}:Q", "bbr1:Q", "cubic:Q"]
     )
     numbers = base.mark_text(fontSize=10).encode(
-        text="text:N", color=alt.condition(dark, alt.value("#ffffff"), alt.value(_DARK_INK))
+        text="text:N", color=alt.condition(dark, alt.value(_WHITE), alt.value(_DARK_INK))
     )
     side = {"width": alt.Step(_CELL), "height": alt.Step(_CELL * 0.7)}
     return alt.layer(cells, numbers).properties(title=alt.TitleParams(title, fontSize=12), **side)

@@ -1,8 +1,9 @@
-"""The lossy path of figure 7, and where goodput falls off it (section 4.2).
+"""The lossy path of figure 7, and the loss rate at which goodput collapses (section 4.2).
 
-BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase; Startup's gain stays. To see what
-the paper names as the cause, BBR and BBR_1.5 also run without their detector of policers. The path is 100
-Mbit/s, 25 ms, 10 MB of buffer; hosts of Mininet have no interfaces of a rate, and Linux is 4.15 (`_testbed`).
+BBR_1.1 and BBR_1.5 are BBR with another gain in ProbeBW's probing phase and the same gain in Startup. To
+check the cause that the paper names, BBR and BBR_1.5 also run without the policer detector. The path has
+100 Mbit/s, 25 ms and a buffer of 10 MB. Mininet's hosts have interfaces without a rate limit, and Linux is
+4.15 (`_testbed`).
 """
 
 from itertools import pairwise
@@ -27,10 +28,10 @@ NAMES = {
     "bbr1:probe_gain=1.5,lt_bw=0": "BBR_1.5 without the detector",
 }
 GAINS = {"bbr1": 1.25, "bbr1:probe_gain=1.1": 1.1, "bbr1:probe_gain=1.5": 1.5}
-# The detector takes an interval for policed when 50/256 as much was lost as was delivered (tcp_bbr.c,
-# bbr_lt_loss_thresh): of what was sent, that is this part.
+# The detector assumes a policer when losses reach 50/256 of deliveries (tcp_bbr.c, bbr_lt_loss_thresh).
+# Relative to the segments sent, that is this loss rate, in per cent.
 DETECTED_PCT = 100 * 50 / (50 + 256)
-# Past the cliff a flow has less than this of what the link could deliver, the link's rate times (1 - p).
+# Beyond the cliff, goodput is below this share of what the link can deliver, which is its rate times (1 - p).
 _FALLEN = 0.5
 
 _LOSSES_PCT = (
@@ -40,7 +41,7 @@ _LOSSES_PCT = (
 
 
 def cliff_pct(gain: float) -> float:
-    """Where equation (3) of the paper has it: the loss at which probing finds no more than there was."""
+    """The cliff by equation (3) of the paper: the loss rate at which probes find no more bandwidth."""
     return 100 * (1 - 1 / gain)
 
 
@@ -68,7 +69,7 @@ GRID = Grid(
     },
     quick={"loss_pct": (0, 0.1, 1, 3, 5, 7, 9, 11, 13, 16, 18, 20, 22, 24, 28, 33, 40, 50), "seconds": (30,)},
     tiny={"loss_pct": (1, 30), "seconds": (2,)},
-    # What a stock kernel has; its runs live in wall time.
+    # Only the algorithms of a stock kernel; fewer values, because the runs take wall time.
     kernel={
         "controller": ("reno", "cubic", "bbr1"),
         "loss_pct": (0, 1, 10, 13, 15, 17, 19, 21, 30),
@@ -80,7 +81,7 @@ GRID = Grid(
 
 
 def measure(trial: Trial) -> Row:
-    """Goodput, also as a part of what the link can deliver at that loss, and segments sent again."""
+    """Goodput, absolute and relative to what the link can deliver at that loss rate, and retransmissions."""
     goodput = take.goodput_mbps(trial.run)
     ceiling = RATE_MBPS * take.payload_share(trial) * (1 - trial.factors["loss_pct"] / 100)
     return {
@@ -91,9 +92,9 @@ def measure(trial: Trial) -> Row:
 
 
 def cliffs_pct(data: Data, controller: str) -> list[float]:
-    """The lowest loss at which a flow falls below half of what the link delivers, a seed each.
+    """The lowest loss rate at which goodput is below half of what the link can deliver, for each seed.
 
-    Between two points of the sweep; NaN where it never falls, or has fallen at the first point.
+    It is interpolated between two points of the sweep; NaN if there is none, or if it is the first point.
     """
     part = data.runs.filter(pl.col("controller") == controller)
     return [_crossing(runs.sort("loss_pct")) for _, runs in part.group_by("seed", maintain_order=True)]
@@ -108,7 +109,7 @@ def _crossing(runs: pl.DataFrame) -> float:
 
 
 def peaks_pct(data: Data, controller: str) -> list[float]:
-    """The loss at which most is sent again, a seed each."""
+    """The loss rate with the most retransmissions, for each seed."""
     part = data.runs.filter(pl.col("controller") == controller)
     return [
         float(runs.sort("retransmits", descending=True)["loss_pct"][0])
@@ -125,9 +126,23 @@ def drawn(data: Data, column: str) -> pl.DataFrame:
 
 def colours(frame: pl.DataFrame) -> alt.Color:
     """Each controller in its colour, under the paper's name."""
-    chosen = theme.controller_colours(frame["controller"].unique(maintain_order=True).to_list())
+    chosen = theme.controller_colours(_controllers(frame))
     scale = alt.Scale(domain=[NAMES[name] for name in chosen], range=list(chosen.values()))
-    legend = alt.Legend(
-        orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2, columns=3, labelLimit=260
-    )
-    return alt.Color("name:N", scale=scale, legend=legend)
+    return alt.Color("name:N", scale=scale, legend=_LEGEND)
+
+
+def dashes(frame: pl.DataFrame) -> alt.StrokeDash:
+    """Each controller's dashes, under the paper's name."""
+    chosen = theme.controller_dashes(_controllers(frame))
+    scale = alt.Scale(domain=[NAMES[name] for name in chosen], range=list(chosen.values()))
+    return alt.StrokeDash("name:N", scale=scale, legend=_LEGEND)
+
+
+def _controllers(frame: pl.DataFrame) -> list[str]:
+    names: list[str] = frame["controller"].unique(maintain_order=True).to_list()
+    return names
+
+
+_LEGEND = alt.Legend(
+    orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2, columns=3, labelLimit=260
+)

@@ -1,8 +1,8 @@
 """BBR and CUBIC on one bottleneck of 1 Gbit/s, 20 ms (section 4.3), for figure 8(a) and table 1.
 
-Hosts of Mininet have no interfaces of a rate; Linux is 4.15 (`_testbed`). In the kernel world, which cannot
-carry 1 Gbit/s, rate and buffers are a tenth; `scaled_bytes` is the buffer that the paper's bottleneck would
-have.
+Mininet's hosts have interfaces without a rate limit; Linux is 4.15 (`_testbed`). The kernel world cannot
+carry 1 Gbit/s, so its rate and buffers are a tenth; `scaled_bytes` is the corresponding buffer of the
+paper.
 """
 
 from typing import Any
@@ -15,12 +15,12 @@ from fullpipe.studies.imc19 import _testbed
 
 RATE_MBPS = 1000
 _RTT_MS, _SAMPLE_S, _STRETCH_S = 20, 0.25, 4.0
-# Those of table 1, of which the fifth is printed as 1e6 once more and means 1e7.
+# The buffers of table 1. The paper prints the fifth as 1e6 again; it means 1e7.
 TABLE_BYTES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000)
 
 
 def flows(setup: str) -> list[dict[str, Any]]:
-    """One of each, BBR as the set-up's Linux has it."""
+    """One flow of each, with BBR as in the Linux of the set-up."""
     return [{"controller": _testbed.controller(setup, name)} for name in ("bbr1", "cubic")]
 
 
@@ -55,7 +55,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
 
 
 def measure(trial: Trial) -> Row:
-    """Goodputs, BBR's share of their sum, and what each sent again."""
+    """Goodputs, BBR's share of their sum, and the retransmissions of each."""
     flows = {name: take.flow(trial.run, controller=name) for name in ("bbr1", "cubic")}
     rates = {name: float(flow["goodput_bps"] or 0.0) / 1e6 for name, flow in flows.items()}
     total = sum(rates.values())
@@ -72,9 +72,9 @@ def measure(trial: Trial) -> Row:
 
 
 def _over_time(trial: Trial) -> Row:
-    """BBR's least and largest share of a stretch of 4 s, its largest window in BDP, the buffer's overflows.
+    """BBR's smallest and largest share over 4 s, its largest window in BDP, and the buffer's overflows.
 
-    Overflows a second or more apart are two. Nothing where a run has no samples.
+    Drops at least a second apart count as separate overflows. Empty for a run without samples.
     """
     found: Row = dict.fromkeys(("share_low", "share_high", "window_bdp", "overflows"))
     if trial.factors.get("setup") != _testbed.TESTBED:
@@ -103,5 +103,5 @@ def _over_time(trial: Trial) -> Row:
 
 
 def at(data: Data, column: str, scaled_bytes: float) -> list[float]:
-    """A column at a buffer of the paper's, a value a run; none where it was not run."""
+    """A column for one of the paper's buffers, one value per run; empty if it was not run."""
     return data.values(column, scaled_bytes=scaled_bytes)

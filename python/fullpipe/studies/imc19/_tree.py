@@ -1,8 +1,8 @@
 """The decision tree of figure 4: scikit-learn's DecisionTreeClassifier over paths, and its rules as text.
 
-The paper names the classifier, the split (three quarters to train with) and five-fold cross-validation. It
-names neither the features nor a limit of depth. Here the features are what is configured and the BDP, of
-which its reading of the tree speaks; the depth is limited to what can be drawn.
+The paper names the classifier, the split (three quarters for training) and five-fold cross-validation. It
+names neither the features nor a depth limit. Here the features are the configured values and the BDP, which
+the paper mentions when it explains the tree; the depth is limited to what can be drawn.
 """
 
 import statistics
@@ -12,7 +12,9 @@ from typing import Any
 
 import polars as pl
 
-# Columns of a table of paths, and how rules call them.
+from fullpipe.grid.run import counted
+
+# Columns of a table of paths, and their names in rules.
 FEATURES = {
     "rtt_ms": ("RTT", "ms"),
     "rate_mbps": ("rate", "Mbit/s"),
@@ -23,7 +25,7 @@ CLASSES = ("BBR", "CUBIC")
 DEPTH = 4
 FOLDS = 5
 _HELD_OUT = 0.25
-# Splits of data and ties between equally good conditions are drawn from this seed.
+# The seed for splits of the data and for ties between equally good conditions.
 _SEED = 1
 
 
@@ -37,24 +39,24 @@ class Node:
     left: int | None
     right: int | None
     gini: float
-    bbr: int  # Paths of the training data that end up here and that BBR wins,
+    bbr: int  # Training paths that reach this node and that BBR wins,
     cubic: int  # and that CUBIC wins.
 
     @property
     def decision(self) -> str:
-        """Whom most paths here favour."""
+        """The controller that wins most paths of this node."""
         return CLASSES[0] if self.bbr >= self.cubic else CLASSES[1]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A fitted tree and how often it is right, as shares of paths."""
+    """A fitted tree and its accuracies, as shares of paths."""
 
     nodes: Sequence[Node]
     folds: Sequence[float]  # Each fold of the cross-validation, over all paths.
     folds_unlimited: Sequence[float]  # The same without a limit of depth.
-    held_out: float  # On the paths that the tree drawn was not trained with.
-    majority: float  # Who always names the more frequent winner is right so often.
+    held_out: float  # On the paths that were not used to train the drawn tree.
+    majority: float  # Accuracy of always choosing the more frequent winner.
     decisions: Sequence[str]  # For every path, in the order of the table.
 
     @property
@@ -68,7 +70,7 @@ class Tree:
         return statistics.median(self.folds)
 
     def about(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """All values, for JSON."""
         return {
             "mean": self.mean,
             "median": self.median,
@@ -77,14 +79,14 @@ class Tree:
         }
 
     def rules(self) -> str:
-        """What a person follows from the top down."""
+        """The tree as indented rules."""
         return "\n".join(self._lines(self.nodes[0], 0)) + "\n"
 
     def _lines(self, node: Node, indent: int) -> Iterator[str]:
         pad = "    " * indent
         if node.condition is None or node.left is None or node.right is None:
             right = max(node.bbr, node.cubic)
-            yield f"{pad}use {node.decision} ({right} of {node.bbr + node.cubic} paths)"
+            yield f"{pad}use {node.decision} ({right} of {counted(node.bbr + node.cubic, 'path')})"
             return
         yield f"{pad}if {node.condition}:"
         yield from self._lines(self.nodes[node.left], indent + 1)
@@ -93,15 +95,15 @@ class Tree:
 
 
 def fit(paths: pl.DataFrame) -> Tree | None:
-    """Fits a tree to a table of paths with the features and `bbr_wins`; None where a class is too rare."""
-    # Takes a second to import, which other commands need not wait for.
+    """Fits a tree to a table of paths with the features and `bbr_wins`; None if a class is too rare."""
+    # Imported here because it takes a second.
     from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
     from sklearn.tree import DecisionTreeClassifier
 
     wins = int(paths["bbr_wins"].sum())
     if min(wins, paths.height - wins) < FOLDS:
         return None
-    # Classes are numbered so that the count of BBR comes first, as in the paper.
+    # Classes are numbered so that BBR's count comes first, as in the paper.
     inputs, winners = paths.select(*FEATURES).to_numpy(), (~paths["bbr_wins"]).cast(pl.Int64).to_numpy()
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED)
 
@@ -131,7 +133,7 @@ def _nodes(tree: Any) -> list[Node]:
         leaf = left < 0
         if not leaf:
             depths[left] = depths[right] = depths[number] + 1
-        # Counts, of the shares that scikit-learn keeps.
+        # Counts from the shares that scikit-learn stores.
         bbr, cubic = (round(float(part) * int(tree.n_node_samples[number])) for part in tree.value[number][0])
         nodes.append(
             Node(

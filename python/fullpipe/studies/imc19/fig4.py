@@ -1,11 +1,12 @@
 """A decision tree that chooses the controller.
 
-Question: can a few conditions on RTT, rate and buffer say which controller gives more goodput?
-Method: each controller alone for 60 s on 320 paths, with the most TCP memory and with Ubuntu 18.10's; the
-winner by mean goodput over seeds; a decision tree of scikit-learn fitted to three quarters of the paths, and
-five-fold cross-validation over all. The short form has 80 paths of 30 s; the kernel world 27.
-Prediction: CUBIC where the BDP is small and the buffer large, BBR where it is the other way round; right on
-81 % of the paths, and on 90 % with default memory, where the window limits both.
+Question: can a few conditions on RTT, rate and buffer predict which controller gives more goodput?
+Method: each controller alone for 60 s on 320 paths, with maximum TCP memory and with the defaults of Ubuntu
+18.10. The winner has the higher mean goodput over seeds. A decision tree of scikit-learn is fitted to three
+quarters of the paths, and five-fold cross-validation uses all of them. The quick form has 80 paths and runs
+of 30 s; the kernel world has 27 paths.
+Prediction: CUBIC wins where the BDP is small and the buffer large, BBR in the opposite case. The tree is
+right on 81 % of the paths, and on 90 % with default memory, where the window limits both.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.grid.run import counted
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _draw, _grid, _tree
@@ -23,18 +25,18 @@ from fullpipe.studies.imc19 import _draw, _grid, _tree
 # Mean and median accuracy over the folds, per cent.
 _PAPER = {_grid.MAX: (81.3, 81.9), _grid.DEFAULT: (90.0, 90.2)}
 _MEMORY = {_grid.MAX: "maximum TCP memory", _grid.DEFAULT: "default TCP memory"}
-# An accuracy is the paper's when it is within this many points.
+# An accuracy counts as the paper's within this many percentage points.
 _NEAR_PCT = 5.0
-# How much goodput varies from run to run, as parts of it: for the cause of its accuracies the paper has
-# "variation in bandwidth" and "outliers", and no numbers.
+# Relative standard deviations of goodput. The paper explains its accuracies by "variation in bandwidth" and
+# "outliers" and gives no numbers.
 _SPREADS = (0.01, 0.02, 0.05)
 _DRAWS = 5
-# A tree over fewer paths would tell nothing; the kernel world runs so few.
+# A tree over fewer paths would be meaningless; the kernel world runs only this many.
 _ENOUGH = 60
 
 
 def _paths(runs: pl.DataFrame, memory: str) -> pl.DataFrame:
-    """The paths, their features and who wins."""
+    """The paths, their features and the winners."""
     part = runs.filter(pl.col("memory") == memory)
     return _grid.gains(part).with_columns((pl.col("gain_pct") > 0).alias("bbr_wins"))
 
@@ -49,7 +51,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         for memory in _memories(part):
             paths = _paths(part.runs, memory)
             tree = _tree.fit(paths)
-            said = f"{_MEMORY[memory]}, {paths.height} paths"
+            said = f"{_MEMORY[memory]}, {counted(paths.height, 'path')}"
             if tree is not None:
                 said += f"; five-fold accuracy {tree.mean:.1%} (median {tree.median:.1%})"
             trees.append(_draw.draw(tree, said))
@@ -59,12 +61,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "BBR or CUBIC: which gives more goodput?",
-        "condition (true to the left), paths, [BBR, CUBIC] ahead, decision; orange: BBR, blue: CUBIC",
+        "condition (left: true), paths, [won by BBR, by CUBIC], decision; blue: BBR, orange: CUBIC",
+        rigid=True,
     )
 
 
 def _texts(data: Data) -> dict[str, str]:
-    """The trees for programs, and for people."""
+    """The trees as JSON and as rules."""
     about, rules = {}, []
     for world in data.worlds:
         for memory in _memories(data.of(world)):
@@ -73,7 +76,7 @@ def _texts(data: Data) -> dict[str, str]:
                 continue
             about[f"{world} {memory}"] = tree.about()
             rules.append(
-                f"# {world}, {_MEMORY[memory]}; right on {tree.mean:.1%} of paths it has not seen "
+                f"# {world}, {_MEMORY[memory]}; right on {tree.mean:.1%} of unseen paths "
                 f"(mean of {len(tree.folds)} folds)\n{tree.rules()}"
             )
     return {"trees.json": json.dumps(about, indent=1), "rules.txt": "\n".join(rules)} if rules else {}
@@ -81,13 +84,13 @@ def _texts(data: Data) -> dict[str, str]:
 
 def _judge(data: Data) -> list[Check]:
     def winner(runs: pl.DataFrame, *, deep: bool) -> float:
-        """How many of the paths with a buffer above (below) their BDP CUBIC (BBR) wins."""
+        """The share of paths with a buffer above (below) the BDP that CUBIC (BBR) wins."""
         frame = _paths(runs, _grid.MAX).filter((pl.col("buffer_bdp") >= 1) == deep)
         return _grid.share(frame, pl.col("bbr_wins") != deep)
 
     checks = [
         within(
-            "Paths with a BDP over the buffer on which BBR is ahead",
+            "Paths with a BDP above the buffer on which BBR is ahead",
             _grid.each_seed(data.runs, lambda runs: winner(runs, deep=False)),
             paper="large BDP, small buffer: BBR",
             least=0.6,
@@ -95,7 +98,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "Paths with a buffer over the BDP on which CUBIC is ahead",
+            "Paths with a buffer above the BDP on which CUBIC is ahead",
             _grid.each_seed(data.runs, lambda runs: winner(runs, deep=True)),
             paper="small BDP, large buffer: CUBIC",
             least=0.6,
@@ -114,7 +117,7 @@ def _judge(data: Data) -> list[Check]:
         low, high = (_folds(trees[memory]) for memory in _PAPER)
         checks.append(
             more(
-                "Accuracy with default memory over that with maximum",
+                "Accuracy with default memory divided by that with maximum memory",
                 [sum(high) / len(high)] if high else [],
                 [sum(low) / len(low)] if low else [],
                 paper="90.0 % over 81.3 %",
@@ -154,7 +157,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
             }
         checks += [
             within(
-                "Accuracy beyond always naming the more frequent winner",
+                "Accuracy minus that of always choosing the more frequent winner",
                 (tree.mean - tree.majority) * 100 if tree else float("nan"),
                 paper="conditions decide",
                 least=5.0,
@@ -162,7 +165,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
                 shape=True,
             ),
             more(
-                "Median buffer, in BDP, of paths that the tree gives to CUBIC over those for BBR",
+                "Median buffer, in BDP, of paths that the tree assigns to CUBIC, divided by that of BBR's",
                 [ratios.get("CUBIC", 0.0)],
                 [ratios.get("BBR", float("nan"))],
                 paper="small BDP and large buffer to CUBIC",
@@ -173,7 +176,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
 
 
 def _explain(data: Data) -> list[str]:
-    """How surely winners differ: what runs of a path agree on can be learnt, what they do not cannot."""
+    """How certain the winners are: a tree can only learn winners on which the runs of a path agree."""
     runs = data.runs
     said = _where_bbr_is_not(_paths(runs, _grid.MAX)) if runs.height else []
     for memory in _memories(data) if runs.height else ():
@@ -185,21 +188,25 @@ def _explain(data: Data) -> list[str]:
         )
         said.append(
             f"{title}: the winner is ahead by less than 1 % on {within_1} and by less than 3 % on {within_3} "
-            "of the paths, which is certain in simulation and a matter of chance in a test bed."
+            "of the paths. Such winners are certain in simulation and chance in a test bed."
         )
         if len(wins) > 1:
-            said.append(f"{len(wins)} runs of each path agree on the winner on {_agreement(wins)} of them.")
+            said.append(
+                f"The {len(wins)} runs of a path agree on the winner on {_agreement(wins)} of the paths."
+            )
         if paths.height >= _ENOUGH:
             noisy = ", ".join(
                 f"{number(_noisy_accuracy(paths, spread))} % at {number(100 * spread)} %"
                 for spread in _SPREADS
             )
-            said.append(f"Mean accuracy when each goodput varies at random, by standard deviation: {noisy}.")
+            said.append(
+                f"Mean accuracy with random variation of each goodput, by standard deviation: {noisy}."
+            )
     return said
 
 
 def _where_bbr_is_not(paths: pl.DataFrame) -> list[str]:
-    """Where the BDP exceeds the buffer: on which paths BBR is ahead, and on which it is not."""
+    """For paths with a BDP above the buffer: where BBR is ahead, and where it is not."""
     shallow = paths.filter(pl.col("buffer_bdp") < 1)
     far = pl.col("buffer_bdp") < 0.25
     kinds = {
@@ -207,22 +214,22 @@ def _where_bbr_is_not(paths: pl.DataFrame) -> list[str]:
         "where it is one to four times": shallow.filter(~far),
     }
     shares = [
-        f"{_grid.percent(_grid.share(part, pl.col('bbr_wins')))} of {part.height} paths {kind}"
+        f"{_grid.percent(_grid.share(part, pl.col('bbr_wins')))} of {counted(part.height, 'path')} {kind}"
         for kind, part in kinds.items()
         if part.height
     ]
-    return [f"With a BDP over the buffer BBR is ahead on {'; '.join(shares)}."] if shares else []
+    return [f"With a BDP above the buffer BBR is ahead on {'; '.join(shares)}."] if shares else []
 
 
 def _agreement(wins: Sequence[pl.DataFrame]) -> str:
-    """On how many paths all have the same winner, in words."""
+    """The share of paths on which all runs have the same winner, in words."""
     frame = pl.concat(one.select(*_grid.PATH, "bbr_wins") for one in wins)
     same = frame.group_by(*_grid.PATH).agg(pl.col("bbr_wins").n_unique() == 1)
     return _grid.percent(_grid.share(same, pl.col("bbr_wins")))
 
 
 def _noisy_accuracy(paths: pl.DataFrame, spread: float) -> float:
-    """Mean accuracy over five folds, per cent, where goodputs vary by that part; NaN without a tree."""
+    """Mean accuracy over five folds, per cent, with this variation of goodput; NaN without a tree."""
     accuracies = []
     for seed in range(_DRAWS):
         random = Random(seed)
@@ -251,7 +258,7 @@ CLAIM = Claim(
         _grid.BUFFERS_KB,
         memories=(_grid.MAX, _grid.DEFAULT),
         tiny={"buffer_kb": (100, 1000), "memory": (_grid.MAX,)},
-        # What the emulator carries on time.
+        # The rates that the emulator carries on time.
         kernel={
             "rate_mbps": (10, 50, 100),
             "rtt_ms": (25, 100, 200),
@@ -265,7 +272,7 @@ CLAIM = Claim(
     judge=_judge,
     texts=_texts,
     explain=_explain,
-    look_at="Start at the top and go left where the condition is true; the darkest leaves are the surest.",
+    look_at="Start at the top and go left if the condition is true. Darker leaves are more certain.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
 )

@@ -1,11 +1,11 @@
 """The cliff point under random loss.
 
 Question: at what loss rate does BBR's goodput collapse, and does its probing gain decide that?
-Method: one flow for 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %; Reno, CUBIC, BBR,
-and BBR that probes with 1.1 and 1.5; BBR and BBR_1.5 without their detector of policers too. The cliff is
-where goodput falls below half of link rate times (1 - p).
-Prediction: 1 - 1/gain: 20 % for BBR and 9 % for BBR_1.1. BBR_1.5 falls well before its 33 %, because a loss
-above 20 % is taken for a policer.
+Method: one flow for 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %. The controllers
+are Reno, CUBIC, BBR, and BBR with probing gains of 1.1 and 1.5; BBR and BBR_1.5 also run without the
+policer detector. The cliff is the loss rate at which goodput falls below half of link rate times (1 - p).
+Prediction: the cliff is at 1 - 1/gain: 20 % for BBR and 9 % for BBR_1.1. BBR_1.5's is well before 33 %,
+because BBR takes a loss rate above 20 % for a policer.
 """
 
 import math
@@ -18,7 +18,7 @@ from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _loss
 
-# A cliff is where the paper has it when it is within this many points of loss.
+# A cliff agrees with the paper's within this many percentage points of loss.
 _NEAR_PCT = 3.0
 
 
@@ -35,7 +35,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             .mark_rule(strokeDash=[4, 3], strokeWidth=1, color="#79818d")
             .encode(x=x)
         )
-        lines = charts.points(ours, x, "goodput, Mbit/s", _loss.colours(ours), domain=[0, 100])
+        lines = charts.points(
+            ours, x, "goodput, Mbit/s", _loss.colours(ours), dash=_loss.dashes(ours), domain=[0, 100]
+        )
         return alt.layer(predicted, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
@@ -61,7 +63,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         *(
             more(
-                f"BBR over {_loss.NAMES[name]} at 1 % loss",
+                f"BBR's goodput divided by {_loss.NAMES[name]}'s at 1 % loss",
                 goodput("bbr1", 1),
                 goodput(name, 1),
                 paper="goodput decreases significantly even under moderate loss",
@@ -70,7 +72,7 @@ def _judge(data: Data) -> list[Check]:
             for name in ("reno", "cubic")
         ),
         more(
-            "BBR at 10 % over BBR at 30 %",
+            "BBR's goodput at 10 % loss divided by that at 30 %",
             goodput("bbr1", 10) or goodput("bbr1", 9),
             goodput("bbr1", 30) or goodput("bbr1", 28),
             paper="an abrupt drop between them",
@@ -87,7 +89,7 @@ def _judge(data: Data) -> list[Check]:
                 most=_loss.cliff_pct(1.1) + _NEAR_PCT,
                 unit="%",
             ),
-            more("BBR's cliff over BBR_1.1's", bbr, low, paper="20 % and 9 %", least=1.3),
+            more("BBR's cliff divided by BBR_1.1's", bbr, low, paper="20 % and 9 %", least=1.3),
             within(
                 "BBR_1.5's cliff",
                 high,
@@ -97,7 +99,7 @@ def _judge(data: Data) -> list[Check]:
                 shape=True,
             ),
             more(
-                "BBR_1.5's cliff without the detector of policers over that with it",
+                "BBR_1.5's cliff without the policer detector divided by that with it",
                 found["bbr1:probe_gain=1.5,lt_bw=0"],
                 high,
                 paper="because loss is taken for policing",
@@ -115,10 +117,10 @@ def _explain(data: Data) -> list[str]:
         known = [one for one in (*with_it, *without) if math.isfinite(one)]
         if with_it and without and len(known) == len(with_it) + len(without):
             said.append(
-                f"{_loss.NAMES[name]} falls at {number(sum(with_it) / len(with_it))} % with its detector of "
-                f"policers and at {number(sum(without) / len(without))} % without, where equation (3) has "
-                f"{number(_loss.cliff_pct(_loss.GAINS[name]))} %. The detector counts what was lost against "
-                f"what was delivered, so that its threshold is a loss of {number(_loss.DETECTED_PCT)} %."
+                f"{_loss.NAMES[name]} has its cliff at {number(sum(with_it) / len(with_it))} % with the "
+                f"policer detector and at {number(sum(without) / len(without))} % without it; equation (3) "
+                f"gives {number(_loss.cliff_pct(_loss.GAINS[name]))} %. The detector divides losses by "
+                f"deliveries, so its threshold is a loss rate of {number(_loss.DETECTED_PCT)} %."
             )
     return said
 
@@ -134,7 +136,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for where each BBR leaves the top; the last of the dashed lines is not reached.",
+    look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
     quick_seeds=1,
 )

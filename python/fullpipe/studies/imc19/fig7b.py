@@ -1,8 +1,8 @@
 """Retransmissions at the cliff.
 
-Question: at what loss rate does BBR send most segments again?
+Question: at which loss rate does BBR retransmit most segments?
 Method: the runs of figure 7(a): 60 s on 100 Mbit/s, 25 ms, 10 MB of buffer, random loss of 0 to 50 %.
-Prediction: at its cliff: up to there the rate stays and the loss grows, beyond it the rate falls.
+Prediction: at its cliff: below it the rate is constant and the loss grows, beyond it the rate falls.
 """
 
 import math
@@ -15,7 +15,7 @@ from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _loss
 
-# The peak is at the cliff when it is within this many points of loss.
+# The peak counts as at the cliff within this many percentage points of loss.
 _NEAR_PCT = 5.0
 
 
@@ -25,7 +25,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(domain=[0, 50]))
-        lines = charts.points(ours, x, "segments sent again", _loss.colours(ours))
+        lines = charts.points(ours, x, "retransmitted segments", _loss.colours(ours), dash=_loss.dashes(ours))
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(data, panel, "Retransmissions under random loss", "100 Mbit/s, 25 ms, 10 MB")
@@ -50,7 +50,7 @@ def _judge(data: Data) -> list[Check]:
     peak = max(data.runs["loss_pct"].unique().to_list(), key=lambda loss: _mean(data, loss))
     checks += [
         within(
-            "The loss at which BBR sends most again",
+            "Loss rate with BBR's most retransmissions",
             _loss.peaks_pct(data, "bbr1"),
             paper="around 20 %",
             least=_loss.cliff_pct(1.25) - _NEAR_PCT,
@@ -58,7 +58,7 @@ def _judge(data: Data) -> list[Check]:
             unit="%",
         ),
         more(
-            "BBR at its peak over BBR at the highest loss",
+            "BBR's retransmissions at the peak divided by those at the highest loss rate",
             data.values("retransmits", controller="bbr1", loss_pct=peak),
             data.values("retransmits", controller="bbr1", loss_pct=data.most("loss_pct")),
             paper="after the cliff fewer retransmissions",
@@ -66,7 +66,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         *(
             more(
-                f"BBR at its peak over {_loss.NAMES[name]} there",
+                f"BBR's retransmissions at the peak divided by {_loss.NAMES[name]}'s",
                 data.values("retransmits", controller="bbr1", loss_pct=peak),
                 data.values("retransmits", controller=name, loss_pct=peak),
                 paper="BBR's are the most",
@@ -84,13 +84,13 @@ def _explain(data: Data) -> list[str]:
         return []
     return [
         f"BBR's peak is at {number(sum(peaks) / len(peaks))} % because its cliff is at "
-        f"{number(sum(cliffs) / len(cliffs))} %; see figure 7(a) for why that is before 20 %."
+        f"{number(sum(cliffs) / len(cliffs))} %; figure 7(a) explains why that is below 20 %."
     ]
 
 
 def _mean(data: Data, loss: float) -> float:
     value = data.mean("retransmits", controller="bbr1", loss_pct=loss)
-    return value if value == value else -1.0  # NaN, where there is nothing, is no peak.
+    return value if value == value else -1.0  # NaN is not a peak.
 
 
 CLAIM = Claim(
@@ -104,7 +104,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the peaks, and at which loss each is.",
+    look_at="At which loss rate is each peak?",
     seeds=5,
     quick_seeds=1,
 )

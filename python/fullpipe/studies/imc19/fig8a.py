@@ -1,9 +1,9 @@
 """Shares of BBR and CUBIC against the buffer.
 
 Question: how do BBR and CUBIC share a bottleneck, and how does that depend on its buffer?
-Method: a flow of each for 60 s on 1 Gbit/s, 20 ms, with buffers of 10 KB to 100 MB; the short form has the
-buffers of table 1 and 30 s, the kernel world a tenth of the rate and of the buffers.
-Prediction: BBR has 94 % at 10 KB; they are even near 5 MB; CUBIC has three times as much at 10 MB.
+Method: one flow of each for 60 s on 1 Gbit/s, 20 ms, with buffers of 10 KB to 100 MB. The quick form has
+the buffers of table 1 and runs of 30 s; the kernel world has a tenth of the rate and of the buffers.
+Prediction: BBR has 94 % at 10 KB; both are even near 5 MB; CUBIC has three times BBR's goodput at 10 MB.
 """
 
 import math
@@ -23,7 +23,7 @@ _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
 def _figure(data: Data) -> alt.TopLevelMixin:
     frames = [
         charts.means(data, ["rate_mbps", "scaled_bytes"], f"{column}_mbps").with_columns(
-            # The kernel world has another rate.
+            # The kernel world has a different rate.
             pl.col("mean", "low", "high") / pl.col("rate_mbps") * 100,
             pl.lit(name).alias("controller"),
         )
@@ -43,12 +43,12 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "BBR and CUBIC on one bottleneck",
-        "1 Gbit/s, 20 ms; the kernel’s rate and buffers are a tenth of it",
+        "1 Gbit/s, 20 ms; the kernel world has a tenth of rate and buffers",
     )
 
 
 def _even_bytes(runs: pl.DataFrame) -> float:
-    """The last buffer at which BBR's share falls below one half, between points, in logarithms."""
+    """The last buffer at which BBR's share falls below one half, interpolated logarithmically."""
     points = runs.drop_nulls("bbr_share").sort("scaled_bytes").select("scaled_bytes", "bbr_share").rows()
     crossings = [
         math.exp(math.log(before) + (math.log(after) - math.log(before)) * (high - 0.5) / (high - low))
@@ -61,15 +61,17 @@ def _even_bytes(runs: pl.DataFrame) -> float:
 def _judge(data: Data) -> list[Check]:
     even = [_even_bytes(runs) / 1e6 for _, runs in data.runs.group_by("seed", maintain_order=True)]
     checks = []
-    if small := _together.at(data, "bbr_share", _SMALL):  # A kernel run of a tenth has no room for packets.
+    if small := _together.at(
+        data, "bbr_share", _SMALL
+    ):  # Scaled to a tenth, this buffer holds no packet in the kernel world.
         checks += [
-            within("BBR's share at 10 KB, direction", small, paper="94 %", least=0.75, shape=True),
+            within("BBR's share at 10 KB (direction)", small, paper="94 %", least=0.75, shape=True),
             within("BBR's share at 10 KB", small, paper="94 %", least=0.89, most=0.99),
         ]
     return [
         *checks,
         within(
-            "The buffer at which they are even",
+            "Buffer with equal shares",
             even,
             paper="about 5 MB",
             least=5 / 3,
@@ -85,13 +87,13 @@ def _judge(data: Data) -> list[Check]:
             most=0.6,
         ),
         more(
-            "CUBIC over BBR at 10 MB, direction",
+            "CUBIC's goodput divided by BBR's at 10 MB (direction)",
             _together.at(data, "cubic_mbps", _LARGE),
             _together.at(data, "bbr_mbps", _LARGE),
             paper="3 times",
         ),
         more(
-            "CUBIC over BBR at 10 MB",
+            "CUBIC's goodput divided by BBR's at 10 MB",
             _together.at(data, "cubic_mbps", _LARGE),
             _together.at(data, "bbr_mbps", _LARGE),
             paper="3 times",
@@ -116,12 +118,12 @@ def _explain(data: Data) -> list[str]:
     if math.isnan(low) or not ratios:
         return []
     return [
-        f"At 10 MB there is no steady share within a minute: over 4 s BBR's goes from {number(low)} to "
-        f"{number(high)} in a run. CUBIC fills the buffer first; what BBR then takes for the path's RTT has "
-        f"CUBIC's queue in it, its window grows up to {number(window)} BDP, and CUBIC falls back loss by "
-        "loss. When the queue is gone BBR's estimate and window are small again, and CUBIC's turn has come. "
-        "A minute has so few of these turns that the mean depends on where they begin: "
-        f"{number(min(ratios))} to {number(max(ratios))} times in ours."
+        "At 10 MB there is no steady share within a minute: BBR's share over 4 s varies from "
+        f"{number(low)} to {number(high)} in a run. CUBIC fills the buffer first. BBR's estimate of the "
+        f"path's RTT then includes CUBIC's queue, its window grows up to {number(window)} BDP, and CUBIC "
+        "loses ground with every loss. When the queue is gone, BBR's estimate and window are small again, "
+        "and CUBIC takes over. A minute has so few of these cycles that the mean depends on where they "
+        f"begin: {number(min(ratios))} to {number(max(ratios))} times in our runs."
     ]
 
 
@@ -141,7 +143,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for where the lines cross.",
+    look_at="Where do the lines cross?",
     seeds=5,
     quick_seeds=1,
 )

@@ -1,6 +1,6 @@
-"""The largest gains either way.
+"""The largest gains of either controller.
 
-Question: how much more goodput can choosing the right controller give?
+Question: how much goodput can one gain by choosing the right controller?
 Method: each controller alone for 60 s on the 320 paths; the largest gain of either over the other.
 Prediction: up to 200 % for BBR where the buffer is much smaller than the BDP; up to 30 % for CUBIC where it
 is deep.
@@ -16,7 +16,7 @@ from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _grid
 
 _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
-# The paper's "much smaller" and "deep", in BDP.
+# Our reading of the paper's "much smaller" and "deep", in BDP.
 _MUCH_SMALLER, _DEEP = 0.2, 1.0
 
 
@@ -43,7 +43,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.layer(even, dots).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "BBR's goodput gain against the buffer in BDP", "one dot a path; above 0 BBR is ahead"
+        data, panel, "BBR's goodput gain against the buffer in BDP", "one dot per path; above 0 BBR is ahead"
     )
 
 
@@ -59,21 +59,21 @@ def _judge(data: Data) -> list[Check]:
     cubic = largest("cubic_gain_pct", pl.col("buffer_bdp") >= _DEEP)
     return [
         more(
-            "BBR's largest gain in shallow buffers over CUBIC's in deep ones",
+            "BBR's largest gain in shallow buffers divided by CUBIC's in deep ones",
             bbr,
             cubic,
             paper="200 % to 30 %",
             least=2,
         ),
         within(
-            "BBR's largest gain, direction",
+            "BBR's largest gain (direction)",
             bbr,
             paper="far ahead in shallow buffers",
             least=100,
             unit="%",
             shape=True,
         ),
-        within("CUBIC's largest gain, direction", cubic, paper="ahead", least=5, unit="%", shape=True),
+        within("CUBIC's largest gain (direction)", cubic, paper="ahead", least=5, unit="%", shape=True),
         within(
             "BBR's largest gain where the buffer is up to 0.2 BDP",
             bbr,
@@ -101,11 +101,9 @@ def _explain(data: Data) -> list[str]:
     typical = take.median(frame.filter(pl.col("buffer_bdp") >= _DEEP), "cubic_gain_pct")
     return [
         f"BBR's largest gain is at {top['rate_mbps']} Mbit/s, {top['rtt_ms']} ms, {top['buffer_kb']} KB, "
-        "where "
-        f"CUBIC has {number(top['cubic'])} Mbit/s and BBR {number(top['bbr1'])}.",
-        f"CUBIC's gain in deep buffers is {'none' if typical is None else number(typical)} % in the "
-        "median, about "
-        "what BBR's ProbeRTT and start-up cost.",
+        f"where CUBIC has {number(top['cubic'])} Mbit/s and BBR {number(top['bbr1'])} Mbit/s.",
+        f"CUBIC's median gain in deep buffers is {'none' if typical is None else f'{number(typical)} %'}, "
+        "about the cost of BBR's ProbeRTT and start-up.",
     ]
 
 
@@ -119,7 +117,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the buffer, in BDP, at which the dots come down to the line.",
+    look_at="At which buffer, in BDP, do the dots reach the line?",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
 )

@@ -1,11 +1,11 @@
 """Retransmissions at 25 ms, 500 Mbit/s.
 
-Question: how do retransmissions change from a shallow to a deep buffer?
-Method: each controller alone for 60 s on 500 Mbit/s, 25 ms, with 100 KB and with 10 MB. Checks are of the
-paper's test bed as far as it is known (`_testbed`); the figure builds it up from a plain link, part by part.
-In the kernel world, which cannot carry that rate everywhere and has this machine's Linux, rate and buffers
-are a fifth, and so are the expected counts.
-Prediction: BBR's fall from 235 798 to none, CUBIC's from 1649 to 471.
+Question: how do retransmissions change between a shallow and a deep buffer?
+Method: each controller alone for 60 s on 500 Mbit/s, 25 ms, with 100 KB and with 10 MB. The checks apply to
+the paper's test bed as far as it is known (`_testbed`); the figure builds it up from a plain link, part by
+part. The kernel world uses this machine's Linux and cannot carry that rate on every machine, so its rate,
+its buffers and the expected counts are a fifth.
+Prediction: BBR's retransmissions fall from 235 798 to 0, CUBIC's from 1649 to 471.
 """
 
 from typing import Any
@@ -20,13 +20,13 @@ from fullpipe.studies.imc19 import _grid, _testbed
 _RATE_MBPS, _SECONDS = 500, 60
 _PAPER = {"bbr1": (235_798, 0), "cubic": (1649, 471)}
 _NAMES = {"bbr1": "BBR", "cubic": "CUBIC"}
-# A count within this factor is the paper's count: not all of the test bed is known.
+# A count agrees with the paper's within this factor, because not all of the test bed is known.
 _FACTOR = 3.0
 
 
 def _document(rate_mbps: int, setup: str, **path: Any) -> dict[str, Any]:
     document = _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=setup, **path)
-    # The interfaces are as much faster than the router where both are scaled.
+    # The ratio of the interface's rate to the router's stays the same when both are scaled.
     scaled = _testbed.path(setup, rate_mbps, _testbed.INTERFACE_MBPS * rate_mbps / _RATE_MBPS)
     return {**document, "path": {**document["path"], **scaled}}
 
@@ -41,11 +41,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         sides = []
         for buffer in ours["buffer_kb"].unique().sort().to_list():
             bars = alt.Chart(charts.values(ours.filter(pl.col("buffer_kb") == buffer))).encode(
-                x=alt.X("setup:N", title="each with those to its left", sort=_testbed.SETUPS, axis=straight),
+                x=alt.X(
+                    "setup:N", title="each includes those to its left", sort=_testbed.SETUPS, axis=straight
+                ),
                 xOffset="controller:N",
                 y=alt.Y(
                     "mean:Q",
-                    title="segments sent again",
+                    title="retransmitted segments",
                     scale=alt.Scale(type="symlog", domain=[0, top]),
                     axis=alt.Axis(values=[0, 10, 100, 1000, 10_000, 100_000]),
                 ),
@@ -63,10 +65,10 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 def _judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_kb"].unique().to_list())
-    # A stock kernel has its own BBR.
+    # A stock kernel has only its own BBR.
     setup = next(one for one in (_testbed.TESTBED, _testbed.INTERFACES) if one in data.runs["setup"])
     shallow, deep = buffers[0], buffers[-1]
-    # As many segments were sent, of the paper's, as the rate and the duration allow.
+    # The paper's counts, scaled to the packets that rate and duration allow.
     part = data.most("rate_mbps") / _RATE_MBPS * data.most("seconds") / _SECONDS
 
     def sent_again(controller: str, buffer: int) -> list[float]:
@@ -74,10 +76,10 @@ def _judge(data: Data) -> list[Check]:
 
     def count(controller: str, buffer: int, expected: float) -> Check:
         low = expected / _FACTOR if expected else None
-        # None at all is met by fewer than a thousandth of what BBR sends again in the shallow buffer.
+        # "0" is met by fewer than a thousandth of BBR's retransmissions in the shallow buffer.
         high = expected * _FACTOR if expected else part * _PAPER["bbr1"][0] / 1000
         return within(
-            f"{_NAMES[controller]} at {buffer:,} KB",
+            f"{_NAMES[controller]}'s retransmissions at {buffer:,} KB",
             sent_again(controller, buffer),
             paper=f"{expected:,.0f}",
             least=low,
@@ -86,21 +88,21 @@ def _judge(data: Data) -> list[Check]:
 
     return [
         more(
-            f"BBR over CUBIC at {shallow:,} KB",
+            f"BBR's retransmissions divided by CUBIC's at {shallow:,} KB",
             sent_again("bbr1", shallow),
             sent_again("cubic", shallow),
             paper="143 times",
             least=10,
         ),
         more(
-            f"BBR at {shallow:,} KB over {deep:,} KB",
+            f"BBR's retransmissions at {shallow:,} KB divided by those at {deep:,} KB",
             sent_again("bbr1", shallow),
             sent_again("bbr1", deep),
             paper="to none",
             least=100,
         ),
         more(
-            f"CUBIC at {shallow:,} KB over {deep:,} KB",
+            f"CUBIC's retransmissions at {shallow:,} KB divided by those at {deep:,} KB",
             sent_again("cubic", shallow),
             sent_again("cubic", deep),
             paper="3.5 times",
@@ -127,7 +129,7 @@ def _explain(data: Data) -> list[str]:
         return f"{setup}: {', '.join(means)}"
 
     return [
-        f"With {buffer:,} KB, each part together with those before it: "
+        f"With {buffer:,} KB, each part including those before it: "
         f"{'; '.join(counts(setup, buffer) for setup in _testbed.SETUPS)}."
         for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB)
     ]
@@ -156,7 +158,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for BBR's bar, which is there in one buffer only.",
+    look_at="BBR's bar should appear with one buffer only.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
 )

@@ -1,9 +1,10 @@
 """Retransmissions of both against the buffer.
 
-Question: what do BBR and CUBIC send again when they share a bottleneck?
-Method: the runs of figure 8(a): a flow of each for 60 s on 1 Gbit/s, 20 ms, with the table's buffers. The
-short form runs 30 s, the kernel world a tenth of the rate and of the buffers; expected counts follow.
-Prediction: BBR sends orders of magnitude more again in small buffers, and nothing in the deepest.
+Question: how much do BBR and CUBIC retransmit when they share a bottleneck?
+Method: the runs of figure 8(a): one flow of each for 60 s on 1 Gbit/s, 20 ms, with the table's buffers. The
+quick form has runs of 30 s, the kernel world a tenth of the rate and of the buffers; the expected counts
+are scaled.
+Prediction: BBR retransmits orders of magnitude more in small buffers, and nothing in the deepest.
 """
 
 import math
@@ -19,7 +20,7 @@ from fullpipe.studies.imc19 import _together
 _BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
 _CUBIC = dict(zip(_together.TABLE_BYTES, (908, 1398, 3987, 1145, 794, 7, 16), strict=True))
 _PAPER = {"bbr": ("BBR", _BBR), "cubic": ("CUBIC", _CUBIC)}
-# Orders of magnitude, not digits. Below _FEW the paper's counts are single events, and so may ours be.
+# Orders of magnitude, not digits. Counts below _FEW are single events, in the paper and here.
 _FACTOR, _FEW = 10.0, 100
 _TICKS = (0, *(10**power for power in range(1, 6)))
 
@@ -46,7 +47,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             "scaled_bytes:Q", title="buffer, bytes", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")
         )
         lines = charts.points(
-            ours, x, "segments sent again", charts.controllers(ours), ticks=_TICKS, type="symlog"
+            ours,
+            x,
+            "retransmitted segments",
+            charts.controllers(ours),
+            dashed=False,  # The dashed lines are the paper's.
+            ticks=_TICKS,
+            type="symlog",
         )
         theirs = (
             alt.Chart(charts.values(paper))
@@ -58,13 +65,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(
         data,
         panel,
-        "Segments sent again by both",
-        "logarithmic axes; dashed: table 1 of the paper, by the packets that were sent",
+        "Retransmissions of both flows",
+        "logarithmic axes; dashed: table 1 of the paper, scaled to the packets sent",
     )
 
 
 def _part(data: Data) -> float:
-    """As many packets, of the paper's, as the rate and the duration allow."""
+    """The packets that rate and duration allow, relative to the paper's."""
     return data.most("rate_mbps") / _together.RATE_MBPS * data.most("seconds") / 60
 
 
@@ -84,16 +91,16 @@ def _judge(data: Data) -> list[Check]:
         expected = counts[buffer] * part
         few = counts[buffer] < _FEW
         return within(
-            f"{title} with {_size(buffer)}",
+            f"{title}'s retransmissions with {_size(buffer)}",
             again(name, buffer),
-            paper=f"{counts[buffer]:,}" + ("" if part == 1 else f"; of as many packets {expected:,.0f}"),
+            paper=f"{counts[buffer]:,}" + ("" if part == 1 else f"; scaled {expected:,.0f}"),
             least=None if few else expected / _FACTOR,
             most=_FEW * _FACTOR * part if few else expected * _FACTOR,
         )
 
     checks = [
         more(
-            f"BBR over CUBIC with {_size(buffer)}",
+            f"BBR's retransmissions divided by CUBIC's with {_size(buffer)}",
             again("bbr", buffer),
             again("cubic", buffer),
             paper=f"{_BBR[buffer] / _CUBIC[buffer]:.0f} times",
@@ -104,7 +111,7 @@ def _judge(data: Data) -> list[Check]:
     ]
     checks += [
         more(
-            f"BBR with {_size(small)} over {_size(large)}",
+            f"BBR's retransmissions with {_size(small)} divided by those with {_size(large)}",
             again("bbr", small),
             again("bbr", large),
             paper=f"{_BBR[small]:,} to {_BBR[large]:,}",
@@ -123,10 +130,11 @@ def _explain(data: Data) -> list[str]:
         )
         if not math.isnan(overflows):
             said.append(
-                f"With {_size(buffer)} CUBIC, which has nearly all of the link, fills the buffer within "
-                f"the minute: it overflows {number(overflows)} times, and each time CUBIC loses what its "
-                f"window grows by in the round until it knows, {number(again)} segments in all. The paper's "
-                f"{_CUBIC[buffer]} are too few for one: there CUBIC can hardly have come to the buffer's end."
+                f"With {_size(buffer)} CUBIC uses nearly all of the link and fills the buffer within the "
+                f"minute. The buffer overflows {number(overflows)} times, and each time CUBIC loses the "
+                f"growth of its window in one round, {number(again)} segments in all. The paper's "
+                f"{_CUBIC[buffer]} are too few for one overflow: CUBIC can hardly have filled the buffer "
+                "there."
             )
     return said
 
@@ -142,7 +150,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for how far BBR is above CUBIC on the left, and below it on the right.",
+    look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
     quick_seeds=1,
 )

@@ -1,10 +1,10 @@
 """Delayed and aggregated ACKs.
 
-Question: what is a window of two BDP for?
-Method: one BBR flow on 100 Mbit/s, 40 ms for 30 s, with windows of one and of two BDP, while the path back
-hands over ACKs only every 0 to 40 ms (one RTT). The allowance for aggregated ACKs is off: Linux has it since
-5.1, so the BBR of the paper did not, and it does what the second BDP is for.
-Prediction: with one BDP the sender stalls until the next ACKs; with two it does not.
+Question: why does BBR need a window of two BDP?
+Method: one BBR flow on 100 Mbit/s, 40 ms for 30 s, with windows of one and of two BDP. The reverse path
+releases ACKs only every 0 to 40 ms (one RTT). BBR's allowance for aggregated ACKs is off: Linux has it only
+since 5.1, so the BBR of the paper did not have it, and it serves the same purpose as the second BDP.
+Prediction: with one BDP the sender stalls until the next ACKs arrive; with two it does not.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
-        x = alt.X("every_ms:Q", title="ACKs every, ms")
+        x = alt.X("every_ms:Q", title="interval between ACK releases, ms")
         lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours), domain=[0, 100])
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
@@ -51,14 +51,14 @@ def _judge(data: Data) -> list[Check]:
     worst = int(data.runs["every_ms"].max() or 0)  # type: ignore[arg-type]
     return [
         more(
-            f"goodput with two BDP, ACKs every {worst} ms over each at once",
+            f"goodput with two BDP: ACKs every {worst} ms, divided by that without aggregation",
             at(_TWO, worst),
             at(_TWO, 0),
             paper="continue sending smoothly, even when ACKs are delayed by up to one RTT",
             least=0.9,
         ),
         more(
-            f"goodput with one BDP, ACKs every {worst} ms over each at once",
+            f"goodput with one BDP: ACKs every {worst} ms, divided by that without aggregation",
             at(_ONE, worst),
             at(_ONE, 0),
             paper="throughput-reducing stalls",
@@ -67,14 +67,14 @@ def _judge(data: Data) -> list[Check]:
             shape=False,
         ),
         more(
-            f"goodput with two BDP over that with one, ACKs every {worst} ms",
+            f"goodput with two BDP divided by that with one, ACKs every {worst} ms",
             at(_TWO, worst),
             at(_ONE, worst),
             paper="cwnd_gain of two avoids stalls",
             least=1.1,
         ),
         within(
-            "goodput with two BDP, each ACK at once",
+            "goodput with two BDP without aggregation",
             at(_TWO, 0),
             paper="continue sending smoothly at the estimated delivery rate",
             least=90,
@@ -99,5 +99,5 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the distance between the lines at one RTT.",
+    look_at="How far apart are the lines at one RTT (40 ms)?",
 )

@@ -1,15 +1,16 @@
-"""A rate that follows demand.
+"""A radio link whose rate follows demand.
 
-Question: can a sender be too nice to a cellular network, which gives more to a subscriber whose queue
-shows demand?
-Method: one BBR flow with peak gains of 1.05 to 1.25 and one of CUBIC, 60 ms, for 60 s: on a radio that
-reviews its grant each second and goes from 10 to 50 Mbit/s in five steps, one up when a packet has waited
-longer than 12 ms, one down when it was idle for half of the time; and on a delivery trace between 1.2 and
-14.4 Mbit/s, which asks for no demand. The radio's rule and numbers are Fullpipe's own, for the paper names
-none. Goodput in the last third, over what the trace carries in that third. A gain g builds a queue of g - 1
-round trips, so those below 1 + 12/60 are stuck.
-Prediction: gains of 1.15 and less stay near the grant that Startup earned, 1.25 climbs to the highest; on
-the trace the gain makes little difference, and BBR is as fast as CUBIC.
+Question: can a sender's queue be too small for a cellular network that grants a higher rate to a subscriber
+whose queue shows demand?
+Method: one BBR flow with peak gains of 1.05 to 1.25, or one CUBIC flow, for 60 s at an RTT of 60 ms. The
+first link is a radio that reviews its grant every second. It has five rates from 10 to 50 Mbit/s and goes
+one step up if a packet has waited longer than 12 ms, and one step down if the link was idle for half of the
+time. The second link follows a delivery trace between 1.2 and 14.4 Mbit/s, whatever the demand. The rule
+and the numbers of the radio are our own, because the paper gives none. Goodput is measured in the last
+third of the run, relative to what the link can carry in that third. A gain g builds a queue of g - 1 round
+trips, so flows with gains below 1 + 12/60 should get stuck.
+Prediction: flows with gains of 1.15 and less stay near the rate that Startup earned; those with 1.25 climb
+to the highest rate. On the delivery trace the gain makes little difference, and BBR is as fast as CUBIC.
 """
 
 from bisect import bisect_right
@@ -18,7 +19,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts, take, trace
+from fullpipe.studies import charts, deliveries, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
 _GAINS = {
@@ -36,7 +37,7 @@ _QUEUE = {_RADIO: "cellular", _TRACE: "bottleneck"}
 
 def _document(controller: str, link: str, seconds: int) -> dict[str, Any]:
     if link == _TRACE:
-        path: dict[str, Any] = {"trace": trace.file(), "rtt": f"{_RTT_MS} ms", "buffer": "3 bdp"}
+        path: dict[str, Any] = {"deliveries": deliveries.file(), "rtt": f"{_RTT_MS} ms", "buffer": "3 bdp"}
     else:
         radio = {
             "kind": "cellular",
@@ -45,20 +46,20 @@ def _document(controller: str, link: str, seconds: int) -> dict[str, Any]:
             "demand": f"{_DEMAND_MS} ms",
             "buffer": "3 bdp",
         }
-        # The link behind the radio is no bottleneck.
+        # The link behind the radio is not the bottleneck.
         path = {"rate": "1 Gbit/s", "rtt": f"{_RTT_MS} ms", "before": [radio]}
     return {
         "duration": f"{seconds} s",
         "path": path,
         "flows": [{"controller": controller}],
-        # Fine enough to see the queue that a peak gain builds, in a round trip of eight.
+        # Fine enough to see the queue of a peak gain, which lasts one round trip of eight.
         "record": {"interval": "10 ms"},
     }
 
 
 def _carried_mbps(begin_s: float, end_s: float) -> float:
-    """The trace's mean rate between two times of a run: it repeats after its last opportunity."""
-    times = trace.opportunities_ms()
+    """The mean rate of the delivery trace between two times; it repeats after its last opportunity."""
+    times = deliveries.opportunities_ms()
 
     def passed(until_s: float) -> int:
         rounds, rest_ms = divmod(round(1e3 * until_s), times[-1])
@@ -97,11 +98,12 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             x=alt.X("time_s:Q", title="time, s"),
             y=alt.Y("goodput_mbps:Q", title="goodput, Mbit/s"),
             color=charts.controllers(frame),
+            strokeDash=charts.dashes(frame),
             column=alt.Column("link:N", title=None),
         ).properties(width=charts.WIDTH * 3 // 4, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "Goodput by peak gain", "a radio that follows demand, and a delivery trace"
+        data, panel, "Goodput by peak gain", "a radio whose rate follows demand, and a delivery trace"
     )
 
 
@@ -115,7 +117,7 @@ def _judge(data: Data) -> list[Check]:
     return [
         *(
             within(
-                f"peak gain {gain:g} on the radio, of the highest rate",
+                f"goodput with peak gain {gain:g} on the radio, relative to its highest rate",
                 of("of_most", _GAINS[gain], _RADIO),
                 paper="connections getting stuck at low rates",
                 most=0.5,
@@ -124,13 +126,13 @@ def _judge(data: Data) -> list[Check]:
             for gain in stuck
         ),
         within(
-            "peak gain 1.25 on the radio, of the highest rate",
+            "goodput with peak gain 1.25 on the radio, relative to its highest rate",
             of("of_most", highest, _RADIO),
             paper="no degradation",
             least=0.9,
         ),
         more(
-            "peak gain 1.25 over 1.1 on the radio",
+            "goodput with peak gain 1.25 divided by that with 1.1, on the radio",
             of("goodput_mbps", highest, _RADIO),
             of("goodput_mbps", _GAINS[1.1], _RADIO),
             paper="resulted in fewer stuck connections",
@@ -138,7 +140,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         *(
             more(
-                f"peak gain 1.25 over CUBIC on the {link}",
+                f"goodput with peak gain 1.25 divided by CUBIC's, on the {link}",
                 of("goodput_mbps", highest, link),
                 of("goodput_mbps", _CUBIC, link),
                 paper=alike,
@@ -148,7 +150,7 @@ def _judge(data: Data) -> list[Check]:
             for link in (_RADIO, _TRACE)
         ),
         within(
-            "peak gain 1.25 on the trace, of its mean rate in that time",
+            "goodput with peak gain 1.25 on the delivery trace, relative to its mean rate",
             of("of_most", highest, _TRACE),
             paper="no degradation on any network",
             least=0.7,
@@ -160,13 +162,13 @@ def _judge(data: Data) -> list[Check]:
 def _explain(data: Data) -> list[str]:
     near = [gain for gain in _GAINS if gain < 1.25]
     built = {gain: data.mean("queue_ms", controller=_GAINS[gain], link=_RADIO) for gain in near}
-    said = ", ".join(f"{gain:g} has {queue:.1f} ms" for gain, queue in built.items())
+    said = ", ".join(f"{queue:.1f} ms with {gain:g}" for gain, queue in built.items())
     last = near[-1]
     return [
-        f"A peak gain of {last:g} was to build {(last - 1) * _RTT_MS:.0f} ms of queue. Packets leave in "
-        f"bursts, which come on top (the wait that one packet in a hundred exceeds: {said}). So it comes up "
-        f"to the {_DEMAND_MS} ms that the radio takes for demand, and chance decides when a packet waits "
-        "longer and earns the next step. Lower gains stay below and are stuck for good."
+        f"A peak gain of {last:g} should build a queue of {(last - 1) * _RTT_MS:.0f} ms. Packets leave in "
+        f"bursts, which add to the queue (99th percentile of the delay: {said}). With that gain the queue "
+        f"almost reaches the {_DEMAND_MS} ms that the radio takes for demand, and chance decides when a "
+        "packet waits longer and earns the next step. With lower gains the flow stays stuck."
     ]
 
 
@@ -187,6 +189,6 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the lines that stay where Startup left them, and for the one that climbs.",
+    look_at="Which lines stay where Startup left them, and which one climbs?",
     seeds=5,
 )

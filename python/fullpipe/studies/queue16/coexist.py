@@ -1,14 +1,15 @@
-"""BBR beside CUBIC.
+"""BBR and CUBIC on a shared bottleneck.
 
-Question: what share of a bottleneck does BBR get beside CUBIC, and how does that depend on the buffer?
-Method: one flow of each for 120 s (kernel: 60 s) on 100 Mbit/s, 20 ms; buffers of 0.5 to 16 BDP; shares of
-the second half.
-Prediction: near a fair share at moderate buffers; CUBIC takes more than its share where buffers exceed
-several BDP.
+Question: what share of a bottleneck does BBR get when it competes with CUBIC, and how does it depend on the
+buffer?
+Method: one flow of each for 120 s (kernel: 60 s) on 100 Mbit/s, 20 ms; buffers of 0.5 to 16 BDP. Shares are
+measured in the second half.
+Prediction: shares are near fair at moderate buffers. CUBIC takes more than its fair share where buffers
+exceed several BDP.
 
-"More than its share" is more than a half; that it be a tenth more is ours, and a number. "Moderate" is each
-of the buffers so called. They are judged one by one since it was seen that their mean is fair where BBR has
-far more than its share in one and less in another.
+"More than its fair share" means more than a half; our own threshold for the number is a tenth more. Each of
+the moderate buffers is checked separately. This was changed after results were seen: their mean is fair
+although BBR has far more than its share in one buffer and less in another.
 """
 
 import math
@@ -20,7 +21,7 @@ import polars as pl
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
-# What the paper's words mean, in BDP: "moderate" is around one to four, "exceeding several" eight and more.
+# Our reading of the paper's words, in BDP: "moderate" is one to four, "exceeding several" is eight or more.
 _MODERATE, _SEVERAL = (1, 2, 3, 4), (8, 16)
 _LEAST_FAIR, _MOST_FAIR = 0.35, 0.65
 _MORE_THAN_FAIR = 0.55
@@ -76,7 +77,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         lines = charts.points(ours, x, "share of BBR", charts.controllers(ours), domain=[0, 1])
         return alt.layer(fair, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
-    return charts.worlds(data, panel, "BBR's share beside CUBIC", "100 Mbit/s, 20 ms; dashed: a fair share")
+    return charts.worlds(
+        data, panel, "BBR's share when it competes with CUBIC", "100 Mbit/s, 20 ms; dashed: a fair share"
+    )
 
 
 def _judge(data: Data) -> list[Check]:
@@ -103,7 +106,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         *(
             more(
-                f"CUBIC's share over BBR's at {one:g} BDP, direction",
+                f"CUBIC's share divided by BBR's at {one:g} BDP (direction)",
                 cubics[one],
                 several[one],
                 paper="more than their fair share",
@@ -120,7 +123,7 @@ def _judge(data: Data) -> list[Check]:
             for one in several
         ),
         more(
-            f"BBR's share at {buffers[0]:g} BDP over that at {buffers[-1]:g} BDP",
+            f"BBR's share at {buffers[0]:g} BDP divided by that at {buffers[-1]:g} BDP",
             small,
             large,
             paper="Unmanaged router buffers exceeding several BDPs",
@@ -141,17 +144,17 @@ def _explain(data: Data) -> list[str]:
             continue
         if buffer in _MODERATE and share > _MOST_FAIR:
             said.append(
-                f"With {buffer} BDP of buffer, path and buffer hold {1 + buffer} BDP and BBR keeps "
-                f"{number(inflight)} of them in flight, for its window ({number(window)} BDP) is twice its "
-                f"estimate and no loss shrinks it: it sends {number(again[0])} segments again and stays, "
-                f"CUBIC {number(again[1])}, and falls back after each."
+                f"With a buffer of {buffer} BDP, path and buffer hold {1 + buffer} BDP, and BBR keeps "
+                f"{number(inflight)} BDP in flight: its window ({number(window)} BDP) is twice its "
+                f"estimate, and losses do not reduce it. BBR retransmits {number(again[0])} segments and "
+                f"keeps its window; CUBIC retransmits {number(again[1])} and reduces its window each time."
             )
         if buffer in _SEVERAL and 1 - share < _MORE_THAN_FAIR:
             said.append(
                 f"With {buffer} BDP the queue is never below {number(least)} round trips, not even when BBR "
-                "drains its own part to measure the RTT. So what it takes for the path's RTT grows with "
-                f"CUBIC's part of the queue, and its window with that, to {number(window)} BDP: CUBIC cannot "
-                "crowd it out by a deeper buffer."
+                "drains its own part to measure the RTT. BBR's estimate of the path's RTT therefore includes "
+                f"CUBIC's part of the queue, and BBR's window grows with it, to {number(window)} BDP: a "
+                "deeper buffer does not help CUBIC to displace BBR."
             )
     return said
 
@@ -167,7 +170,7 @@ CLAIM = Claim(
         factors={"buffer_bdp": (0.5, 1, 2, 3, 4, 6, 8, 16), "seconds": (120,)},
         quick={"buffer_bdp": (0.5, 1, 2, 4, 8, 16)},
         tiny={"buffer_bdp": (1, 8), "seconds": (4,)},
-        # Half a minute is too short: with 8 BDP CUBIC's share then still comes from its start.
+        # Half a minute is too short: with 8 BDP CUBIC's share then still depends on its start.
         kernel={"buffer_bdp": (0.5, 1, 2, 3, 4, 8, 16), "seconds": (60,)},
         document=_document,
     ),
@@ -175,5 +178,5 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for where the line crosses a fair share.",
+    look_at="Where does the line cross a fair share?",
 )

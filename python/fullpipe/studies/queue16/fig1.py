@@ -1,11 +1,11 @@
 """Delivery rate and RTT against inflight.
 
-Question: what do delivery rate and RTT do as more and more is in flight?
-Method: one flow whose window is held at 0.1 to 4 BDP, on 100 Mbit/s, 40 ms with a buffer of 1.5 BDP. The
-sender is CUBIC with a cap on its window, so that beyond the buffer's edge it reacts to its losses and stays
-near the edge.
+Question: how do delivery rate and RTT depend on the amount of data in flight?
+Method: one flow with a window of 0.1 to 4 BDP, on 100 Mbit/s, 40 ms with a buffer of 1.5 BDP. The sender is
+CUBIC with a limited window, so that beyond the buffer's edge it reacts to losses and stays near the edge.
 Prediction: up to 1 BDP the RTT is flat and the delivery rate rises with slope 1/RTprop; then the RTT rises
-with slope 1/BtlBw to the buffer's edge at 2.5 BDP and the delivery rate is flat; then there is loss.
+with slope 1/BtlBw to the buffer's edge at 2.5 BDP and the delivery rate is flat; beyond it packets are
+lost.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 100.0, 40.0, 1.5
 _EDGE_BDP = 1 + _BUFFER_BDP
-# Inflight of the lines that are fitted, well inside each region.
+# Ranges of inflight, in BDP, for the fitted lines; well inside each region.
 _LEFT, _RIGHT = (0.2, 0.8), (1.2, 2.2)
 
 
@@ -31,7 +31,7 @@ def _document(cap_bdp: float, seconds: int) -> dict[str, Any]:
 
 
 def _measure(trial: Trial) -> Row:
-    # The window has grown to its cap by the middle of the run.
+    # The window has reached its limit by the middle of the run.
     half_s = trial.factors["seconds"] / 2
     frame = take.samples(trial.run, after_s=half_s)
     goodput = take.delivered_mbps(frame)
@@ -78,7 +78,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Of the least-squares line through points, NaN where there are fewer than two."""
+    """The slope of the least-squares line; NaN for fewer than two points."""
     count = len(points)
     if count < 2:
         return float("nan")
@@ -103,14 +103,14 @@ def _judge(data: Data) -> list[Check]:
             for _, part in frame.group_by("seed", maintain_order=True)
         ]
 
-    # Per BDP of inflight: a full rate, and a round-trip time.
+    # The expected slopes per BDP of inflight: the full rate, and one RTprop.
     rate_slopes, rtt_slopes = slopes("rate_mbps", _LEFT), slopes("rtt_ms", _RIGHT)
     flat = values("rate_mbps", _RIGHT)
     top = sum(flat) / len(flat) if flat else float("nan")
     knees = [top / slope if slope > 0 else float("nan") for slope in rate_slopes]
     return [
         within(
-            "RTT up to 0.8 BDP over RTprop",
+            "RTT up to 0.8 BDP, divided by RTprop",
             [rtt / _RTT_MS for rtt in values("rtt_ms", _LEFT)],
             paper="RTprop",
             least=0.98,
@@ -118,21 +118,21 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "slope of the delivery rate there, over 1/RTprop",
+            "slope of the delivery rate up to 0.8 BDP, divided by 1/RTprop",
             [slope / _RATE_MBPS for slope in rate_slopes],
             paper="1/RTprop",
             least=0.9,
             most=1.1,
         ),
         within(
-            "slope of the RTT from 1.2 to 2.2 BDP, over 1/BtlBw",
+            "slope of the RTT from 1.2 to 2.2 BDP, divided by 1/BtlBw",
             [slope / _RTT_MS for slope in rtt_slopes],
             paper="1/BtlBw",
             least=0.9,
             most=1.1,
         ),
         within(
-            "delivery rate there over BtlBw",
+            "delivery rate from 1.2 to 2.2 BDP, divided by BtlBw",
             [rate / _RATE_MBPS for rate in flat],
             paper="BtlBw",
             least=0.97,
@@ -171,6 +171,6 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the knee at 1 BDP in both upper parts, and for losses only to the right of the "
-    "buffer's edge.",
+    look_at="Is there a knee at 1 BDP in both upper panels, and are there losses only to the right of the "
+    "buffer's edge?",
 )

@@ -1,14 +1,14 @@
 """The gain cycle in steady state.
 
-Question: what does probing for bandwidth cost a flow that has found it?
-Method: one BBR flow on 10 Mbit/s, 40 ms, from 3 s after its start until just before its first ProbeRTT; 700
-ms of it are drawn.
-Prediction: once every eight round trips inflight and RTT rise by a quarter for one of them and are back after
-the next; the delivery rate does not move.
+Question: what does bandwidth probing cost once a flow has found the bandwidth?
+Method: one BBR flow on 10 Mbit/s, 40 ms, from 3 s after its start until just before its first ProbeRTT; the
+figure shows 700 ms.
+Prediction: once every eight round trips inflight and RTT rise by a quarter for one round trip and return in
+the next; the delivery rate stays constant.
 
-What is to stay is the rate at which ACKs come: `onAck` of the paper divides by the time between ACKs. Linux
-takes the longer of that and the time between the departures, by which its samples also show the phase with
-gain 3/4; they are held to the same rate as a number.
+The rate that should stay constant is that of arriving ACKs: `onAck` in the paper divides by the time
+between ACKs. Linux divides by the longer of that time and the time between departures, so its samples also
+show the phase with gain 3/4. Linux's samples are checked against the same rate, as a number.
 """
 
 import math
@@ -60,7 +60,7 @@ def _measure(trial: Trial) -> Row:
     if not phases.height:
         return row
     ups = phases.filter(pl.col("phase") == "probe_bw_up")
-    # What the window cuts off at its ends is no whole phase.
+    # Phases at the ends of the interval may be incomplete.
     begins = ups["start_s"].to_list()[1:]
     cycles = list(pairwise(begins))
     if not cycles:
@@ -74,7 +74,7 @@ def _measure(trial: Trial) -> Row:
     for name in peaks.columns:
         row[name] = take.mean(peaks, name)
     payload_bps = _RATE_MBPS * 1e6 * take.payload_share(trial)
-    # What arrived, over every RTprop: what the link did, whatever the sender's samples say.
+    # Bytes that arrived per RTprop: the rate of the link, independent of the sender's samples.
     step = round(rtprop_s / _SAMPLE_S)
     arrived = frame.select(
         (pl.col("delivered_bytes").diff(step) * 8 / pl.col("time_s").diff(step)).alias("bps")
@@ -89,7 +89,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _lowest_rtprops(frame: pl.DataFrame, begin_s: float) -> float:
-    """How long after a phase with gain 3/4 began Linux's lowest sample of the next four RTprops came."""
+    """Time from the start of a phase with gain 3/4 to the lowest sample within four RTprops."""
     rtprop_s = _RTT_MS / 1e3
     after = frame.filter(pl.col("time_s").is_between(begin_s, begin_s + 4 * rtprop_s))
     at_s = after.sort("delivery_bps", "time_s")["time_s"][0]
@@ -97,9 +97,9 @@ def _lowest_rtprops(frame: pl.DataFrame, begin_s: float) -> float:
 
 
 def _probe(frame: pl.DataFrame, begin_s: float, end_s: float) -> Row:
-    """What a gain cycle did to inflight and RTT, as parts of what they are while it cruises."""
+    """The effect of a gain cycle on inflight and RTT, relative to their values while cruising."""
     cycle = frame.filter(pl.col("time_s").is_between(begin_s, end_s))
-    # A cycle's last four phases cruise; its first two and what follows from them are the probe.
+    # The last four phases of a cycle cruise; the probe and its effects are in the first half.
     quiet = cycle.filter(pl.col("time_s") > begin_s + (end_s - begin_s) / 2)
     back_s = begin_s + 3 * _RTT_MS / 1e3
     back = cycle.filter(pl.col("time_s").is_between(back_s - _RTT_MS / 2e3, back_s + _RTT_MS / 2e3))
@@ -163,7 +163,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "RTT, inflight and delivery rate of a 10 Mbit/s, 40 ms flow",
-        "700 ms of steady state; vertical lines: the gain changes; grey: the max filter",
+        "700 ms of steady state; vertical lines: gain changes; grey: maximum filter",
     )
 
 
@@ -178,7 +178,7 @@ def _judge(data: Data) -> list[Check]:
             unit="RTprop",
         ),
         within(
-            "phase with gain 5/4",
+            "length of the phase with gain 5/4",
             data.values("up_rtprops"),
             paper="one RTprop",
             least=0.8,
@@ -186,28 +186,28 @@ def _judge(data: Data) -> list[Check]:
             unit="RTprop",
         ),
         within(
-            "inflight at its peak above cruising",
+            "peak inflight relative to cruising",
             data.values("inflight_peak"),
             paper="5/4 for one RTprop: 25 %",
             least=0.15,
             most=0.35,
         ),
         within(
-            "RTT at its peak above cruising",
+            "peak RTT relative to cruising",
             data.values("rtt_peak"),
             paper="rises as inflight does",
             least=0.15,
             most=0.35,
         ),
         within(
-            "inflight at its peak above cruising, direction",
+            "peak inflight relative to cruising (direction)",
             data.values("inflight_peak"),
             paper="increases inflight",
             least=0.05,
             shape=True,
         ),
         within(
-            "RTT three RTprops after the probe began, over cruising",
+            "RTT three RTprops after the start of a probe, divided by that while cruising",
             data.values("after_down"),
             paper="the queue is removed by the next RTprop",
             most=1.05,
@@ -215,21 +215,21 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "delivered in an RTprop, 5th percentile over what the link carries",
+            "bytes delivered per RTprop: 5th percentile, divided by what the link can carry",
             data.values("rate_low"),
             paper="deliveryRate constant",
             least=0.95,
             shape=True,
         ),
         within(
-            "delivered in an RTprop, 95th percentile over what the link carries",
+            "bytes delivered per RTprop: 95th percentile, divided by what the link can carry",
             data.values("rate_high"),
             paper="deliveryRate constant",
             most=1.05,
             shape=True,
         ),
         within(
-            "Linux's own samples, 5th percentile over the link's rate",
+            "Linux's delivery-rate samples: 5th percentile, divided by the link's rate",
             data.values("sampled_low"),
             paper="deliveryRate constant",
             least=0.95,
@@ -242,11 +242,11 @@ def _explain(data: Data) -> list[str]:
     if math.isnan(lowest):
         return []
     return [
-        f"The lowest of Linux's samples (one in twenty is below {number(low)} of the rate) come "
-        f"{number(lowest)} RTprops after the phase with gain 3/4 begins, when what was sent in it is "
-        "acknowledged: it left at 3/4 of the rate, and Linux divides by the longer of both intervals, there "
-        f"that of the departures. What arrives in an RTprop stays at {number(arrived)} of what the link "
-        "carries."
+        f"The lowest of Linux's samples (5 % are below {number(low)} of the rate) come {number(lowest)} "
+        "RTprops after the start of the phase with gain 3/4, when the packets of that phase are "
+        "acknowledged. They left at 3/4 of the rate, and Linux divides by the longer of the two intervals, "
+        f"here that of the departures. The bytes that arrive per RTprop stay at {number(arrived)} of what "
+        "the link can carry."
     ]
 
 
@@ -263,6 +263,6 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the triangles in RTT and inflight, one every eight round trips, above a delivery "
-    "rate that stays.",
+    look_at="Do RTT and inflight show one triangle every eight round trips, while the delivery rate stays "
+    "constant?",
 )

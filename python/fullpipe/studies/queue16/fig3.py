@@ -1,14 +1,15 @@
-"""A bandwidth that doubles and halves.
+"""A bottleneck bandwidth that doubles and halves.
 
-Question: how soon does BBR follow a bottleneck that becomes twice as fast, and one that becomes half as fast?
-Method: one flow on 10 Mbit/s, 40 ms, which becomes 20 Mbit/s after 20 s and 10 Mbit/s again after 40 s. The
-flow starts at a random time in the first 5 s, so that the changes meet any phase of its cycle.
-Prediction: after the rise the estimate grows by a quarter a gain cycle and is there after about three. After
-the fall a queue stands until the old maximum leaves the filter and is gone within about 2 s; from then on the
-RTT is near 40 ms.
+Question: how soon does BBR adapt when the bottleneck bandwidth doubles, and when it halves?
+Method: one flow on 10 Mbit/s, 40 ms; the rate changes to 20 Mbit/s after 20 s and back to 10 Mbit/s after
+40 s. The flow starts at a random time in the first 5 s, so that the changes fall into any phase of its
+cycle.
+Prediction: after the rise the estimate grows by a quarter per gain cycle and reaches the new rate after
+about three. After the fall a queue builds until the old maximum leaves the filter; it is gone within about
+2 s, and from then on the RTT is near 40 ms.
 
-"Exponentially fast" is a growth by the gain a cycle at the least; that it takes three steps of that, and no
-fewer, is the figure's, and a number.
+"Exponentially fast" means growth by at least the gain per cycle (shape). That it takes about three such
+steps is a number from the figure.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ _LOW_MBPS, _HIGH_MBPS, _RTT_MS = 10.0, 20.0, 40.0
 _RISE_S, _FALL_S = 20.0, 40.0
 _SAMPLE_S = 0.005
 _CYCLE_S = 8 * _RTT_MS / 1e3
-# Found: the estimate is within 5 % of the new rate. Drained: the RTT is within a quarter of RTprop.
+# Found: the estimate is within 5 % of the new rate. Drained: the RTT is at most 1.25 RTprop.
 _FOUND, _DRAINED_MS = 0.95, 1.25 * _RTT_MS
 # "Within about 2 s".
 _SOON_S = 2.5
@@ -47,7 +48,7 @@ def _document(seconds: float) -> dict[str, Any]:
 
 
 def _over_run(trial: Trial) -> pl.DataFrame:
-    """The flow's samples by the time of the run, in which the changes happen."""
+    """The flow's samples, with times counted from the start of the run."""
     start_s = take.flow(trial.run)["start_ns"] / 1e9
     return take.over_time(trial.run).with_columns(pl.col("time_s") + start_s)
 
@@ -58,10 +59,10 @@ def _measure(trial: Trial) -> Row:
     before = frame.filter(pl.col("time_s").is_between(_RISE_S - 2, _RISE_S))
     after = frame.filter(pl.col("time_s").is_between(_RISE_S, _FALL_S))
     found = take.least(after.filter(pl.col("bandwidth_bps") >= _FOUND * _HIGH_MBPS * payload), "time_s")
-    # The estimate's steps up on its way, a gain cycle each.
+    # The steps of the estimate up to the new rate, one per gain cycle.
     grew = take.most(after.filter(pl.col("time_s") < _RISE_S + 1.5 * _CYCLE_S), "bandwidth_bps")
     old = take.median(before, "bandwidth_bps")
-    # ProbeRTT empties any queue for a moment and says nothing of the drain; a cycle without a queue does.
+    # ProbeRTT empties any queue for a moment, so only a whole cycle without a queue counts as drained.
     fallen = frame.filter((pl.col("time_s") >= _FALL_S) & (pl.col("phase") != "probe_rtt")).sort("time_s")
     worst = take.most(fallen.filter(pl.col("time_s") < _FALL_S + 5), "rtt_ms")
     lasting = fallen.with_columns(
@@ -141,7 +142,7 @@ def _judge(data: Data) -> list[Check]:
             unit="cycles",
         ),
         within(
-            "growth of the estimate in the first cycle or so",
+            "growth of the estimate in about the first cycle",
             data.values("first_step"),
             paper="the gain of 5/4 a cycle",
             least=1.15,
@@ -149,7 +150,7 @@ def _judge(data: Data) -> list[Check]:
             unit="times",
         ),
         within(
-            "growth of the estimate in the first cycle or so, direction",
+            "growth of the estimate in about the first cycle (direction)",
             data.values("first_step"),
             paper="converges exponentially fast",
             least=1.15,
@@ -157,7 +158,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "gain cycles until the doubled rate, direction",
+            "gain cycles until the doubled rate (direction)",
             data.values("cycles_to_rise"),
             paper="converges exponentially fast",
             most=8,
@@ -165,7 +166,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "RTT at its worst after the fall",
+            "maximum RTT after the fall",
             data.values("worst_rtt_ms"),
             paper="a queue is built",
             least=60,
@@ -173,7 +174,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "time until that queue is gone",
+            "time until the queue is gone",
             data.values("seconds_to_drain"),
             paper="within about 2 s",
             most=_SOON_S,
@@ -192,19 +193,19 @@ def _judge(data: Data) -> list[Check]:
 
 def _explain(data: Data) -> list[str]:
     found = [
-        "Linux probes until inflight is up by the gain, not for one round trip: the longest phase with "
-        f"gain 5/4 after the rise lasts {number(data.mean('up_rtprops'))} round trips, in each of which the "
-        "estimate can grow by the gain.",
-        "After the fall the old maximum counts for ten more rounds, in which up to two of its products are "
-        f"in flight, four of the new: an RTT of {number(data.mean('worst_rtt_ms'))} ms at worst. What is "
-        "left then drains by the pacing margin of 1 % and in phases with gain 3/4; it is gone after "
-        f"{number(data.mean('seconds_to_drain'))} s.",
+        "Linux probes until inflight has grown by the gain, not for one round trip: the longest phase with "
+        f"gain 5/4 after the rise lasts {number(data.mean('up_rtprops'))} round trips, and the estimate can "
+        "grow by the gain in each of them.",
+        "After the fall the old maximum stays in the filter for ten rounds. In that time up to two BDP "
+        "of the old rate are in flight, which is four of the new: the RTT reaches "
+        f"{number(data.mean('worst_rtt_ms'))} ms. The rest of the queue drains through the pacing margin "
+        f"of 1 % and in phases with gain 3/4; it is gone after {number(data.mean('seconds_to_drain'))} s.",
     ]
     if data.worlds == ["kernel"]:
         found.append(
-            "That margin is of the estimate, and the estimate is a maximum, which takes what noise there is: "
-            f"it is {data.mean('settled_excess_pct'):+.2f} % off the rate. ACKs are some 0.2 ms off their "
-            "times there, which leaves less of the margin to drain by; with as much jitter on its ACKs the "
+            "The margin is relative to the estimate, and the estimate is a maximum, which includes noise: "
+            f"it is {data.mean('settled_excess_pct'):+.2f} % off the rate. In the kernel world ACKs arrive "
+            "with a jitter of about 0.2 ms, which leaves less of the margin; with the same jitter the "
             "simulator drains as slowly (docs/fidelity.md)."
         )
     return found
@@ -222,7 +223,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the time that inflight takes to its new level after the rise, and for the hill of RTT "
-    "after the fall: it stands while the old rate is in the filter, and what follows it drains slowly. Where "
-    "inflight is next to nothing, that is ProbeRTT.",
+    look_at="How long does inflight take to reach its new level after the rise? After the fall the RTT "
+    "is high while the old rate is in the filter; after that the queue drains slowly. Where inflight is "
+    "close to zero, the flow is in ProbeRTT.",
 )

@@ -1,9 +1,9 @@
-"""The first second.
+"""The first second of BBR and CUBIC.
 
-Question: how do BBR and CUBIC find the rate of an empty path, and what is left of what that takes?
+Question: how do BBR and CUBIC find the rate of an empty path, and which queue remains afterwards?
 Method: one flow of each, alone on 10 Mbit/s, 40 ms, with a buffer of 8 BDP, for one second from its SYN on.
-Prediction: both double what is in flight in each round. BBR sees three rounds without growth, with at most
-about two BDP in the queue, and drains them; CUBIC's inflight goes on growing.
+Prediction: both double inflight in each round. BBR sees three rounds without growth, with at most about two
+BDP in the queue, and drains the queue. CUBIC's inflight keeps growing.
 """
 
 from typing import Any
@@ -17,13 +17,13 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, w
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 _RTT_S = _RTT_MS / 1e3
 _BDP = take.bdp_bytes(_RATE_MBPS, _RTT_MS)
-# Startup goes on while the estimate still grows by a quarter a round (appendix): below this part, it does.
+# Startup continues while the estimate grows by at least a quarter per round (appendix).
 _PLATEAU = 1 / 1.25
 
 
 def _document(controller: str, seconds: float) -> dict[str, Any]:
     return {
-        # The first start is delayed by up to a round trip, so that seeds differ.
+        # The start is delayed by up to a round trip, so that seeds differ.
         "duration": f"{seconds + _RTT_S} s",
         "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": f"{_RTT_MS} ms", "buffer": "8 bdp"},
         "flows": [{"controller": controller}],
@@ -33,7 +33,7 @@ def _document(controller: str, seconds: float) -> dict[str, Any]:
 
 def _measure(trial: Trial) -> Row:
     frame = take.over_time(trial.run)
-    # Data flows from a round trip after the SYN on.
+    # Data flows from one round trip after the SYN on.
     first, second = (
         frame.filter((pl.col("time_s") >= at * _RTT_S) & (pl.col("time_s") < (at + 1) * _RTT_S))
         for at in (1.0, 2.0)
@@ -65,7 +65,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _rounds(frame: pl.DataFrame) -> float:
-    """How many round trips these samples last, each as long as the RTT then is."""
+    """The duration of these samples in round trips of the RTT at that time."""
     steps = frame.select((pl.col("time_s").diff() * 1e3 / pl.col("srtt_ms")).alias("rounds"))
     return float(steps["rounds"].sum())
 
@@ -78,7 +78,7 @@ def _series(trial: Trial) -> pl.DataFrame:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
-        colour = charts.controllers(frame)
+        colour, dash = charts.controllers(frame), charts.dashes(frame)
         x = alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(domain=[0, 1], nice=False))
         bounds = charts.boundaries(frame.filter(pl.col("controller") == "bbr1"))
 
@@ -86,7 +86,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             drawn = (
                 alt.Chart(charts.values(frame))
                 .mark_line(strokeWidth=1.3, clip=True)
-                .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour)
+                .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, strokeDash=dash)
             )
             return alt.layer(bounds, drawn).properties(width=charts.WIDTH, height=160)
 
@@ -96,7 +96,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "First second of a 10 Mbit/s, 40 ms flow",
-        "vertical lines: BBR changes its state; BDP 50 KB, buffer 8 BDP",
+        "vertical lines: BBR's phase changes; BDP 50 KB, buffer 8 BDP",
     )
 
 
@@ -107,7 +107,7 @@ def _judge(data: Data) -> list[Check]:
     return [
         *(
             within(
-                f"inflight of {controller}, second round over first",
+                f"inflight of {controller} in the second round divided by that in the first",
                 values("growth_a_round", controller),
                 paper="doubles each round",
                 least=1.6,
@@ -142,7 +142,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "CUBIC's inflight at 0.9 s over that at 0.5 s",
+            "CUBIC's inflight at 0.9 s divided by that at 0.5 s",
             values("late_growth", "cubic"),
             paper="growth continues",
             least=1.02,
@@ -150,7 +150,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         more(
-            "RTT of CUBIC over BBR's after 0.9 s",
+            "CUBIC's RTT divided by BBR's after 0.9 s",
             values("last_rtt_ms", "cubic"),
             values("last_rtt_ms"),
             paper="BBR drains its startup queue, CUBIC cannot",
@@ -172,6 +172,6 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the two lines growing alike until the pipe is full (50 KB), BBR's drop to one BDP at "
-    "the second vertical line, and CUBIC's growth that goes on.",
+    look_at="Both lines should grow alike until the pipe is full (50 KB). BBR drops to one BDP at the second "
+    "vertical line, and CUBIC keeps growing.",
 )

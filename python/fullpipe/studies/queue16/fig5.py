@@ -1,6 +1,6 @@
-"""The first eight seconds.
+"""The first eight seconds of BBR and CUBIC.
 
-Question: what queue do BBR and CUBIC keep once they have found the rate?
+Question: which queue do BBR and CUBIC keep once they have found the rate?
 Method: one flow of each, alone on 10 Mbit/s, 40 ms, with a buffer of 8 BDP, for eight seconds.
 Prediction: after its start BBR's RTT stays within a few ms of 40 ms outside its probes; CUBIC fills the
 buffer and then cycles between 70 and 100 % of it.
@@ -18,7 +18,7 @@ _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10.0, 40.0, 8
 _BUFFER = _BUFFER_BDP * take.bdp_bytes(_RATE_MBPS, _RTT_MS)
 # Startup and Drain are over after two thirds of a second (figure 4).
 _STARTED_S = 1.0
-# A queue this full has filled its buffer: less than a packet or two is free.
+# From this fill level on the buffer counts as full: less than two packets fit.
 _FULL = 0.97
 
 
@@ -40,7 +40,7 @@ def _measure(trial: Trial) -> Row:
     return {
         "median_rtt_ms": take.median(outside, "rtt_ms"),
         "filled_s": filled,
-        # A few samples lie within a loss's recovery, when the queue runs on without the sender.
+        # A few samples lie within loss recovery, when the queue drains without new data.
         "low_part": None if filled is None else take.quantile(after, "part", 0.02),
         "high_part": None if filled is None else take.quantile(after, "part", 0.98),
     }
@@ -60,12 +60,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 x=alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(nice=False)),
                 y=alt.Y("rtt_ms:Q", title="RTT, ms"),
                 color=charts.controllers(frame),
+                strokeDash=charts.dashes(frame),
             )
             .properties(width=charts.WIDTH, height=charts.HEIGHT)
         )
 
     return charts.worlds(
-        data, panel, "First 8 seconds of 10 Mbit/s, 40 ms flows", "a full buffer makes an RTT of 360 ms"
+        data, panel, "First 8 seconds of 10 Mbit/s, 40 ms flows", "with a full buffer the RTT is 360 ms"
     )
 
 
@@ -83,21 +84,21 @@ def _judge(data: Data) -> list[Check]:
             unit="ms",
         ),
         more(
-            "median RTT of CUBIC over BBR's",
+            "CUBIC's median RTT divided by BBR's",
             cubic("median_rtt_ms"),
             bbr,
             paper="CUBIC fills the buffer",
             least=2,
         ),
         within(
-            "CUBIC's queue at its fullest over the buffer",
+            "CUBIC's longest queue divided by the buffer",
             cubic("high_part"),
             paper="cycles from 70 to 100 % full",
             least=0.9,
             shape=True,
         ),
         within(
-            "CUBIC's queue at its emptiest, once it was full, over the buffer",
+            "CUBIC's shortest queue after the buffer was full, divided by the buffer",
             cubic("low_part"),
             paper="cycles from 70 to 100 % full",
             least=0.55,
@@ -116,6 +117,6 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for CUBIC's saw teeth below the full buffer and BBR's flat line with a tooth of its own "
+    look_at="CUBIC shows a sawtooth below the full buffer; BBR shows a flat line with a small probe "
     "every third of a second.",
 )

@@ -1,7 +1,8 @@
 """Five BBR flows share a bottleneck.
 
-Question: do BBR flows that start one after another come to equal shares, and by what means?
-Method: five flows on 100 Mbit/s, 10 ms with a buffer of 8 BDP, 2 s apart; throughputs over half seconds.
+Question: do BBR flows that start one after another converge to equal shares, and how?
+Method: five flows on 100 Mbit/s, 10 ms with a buffer of 8 BDP, 2 s apart. Throughputs are averages over
+half seconds.
 Prediction: the shares converge within tens of seconds, and flows enter ProbeRTT together.
 """
 
@@ -16,7 +17,7 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
 
 _FLOWS, _STAGGER_S = 5, 2
 _BIN_S = 0.5
-# Shares are compared over windows that hold one ProbeRTT at most ...
+# Shares are compared over windows that contain at most one ProbeRTT ...
 _WINDOW_S = 5.0
 # ... and flows count as converged when every later window is at least this fair (Jain's index).
 _FAIR = 0.95
@@ -40,7 +41,7 @@ def _rates(trial: Trial, bin_s: float) -> pl.DataFrame:
         .agg(pl.col("delivered_bytes").last())
     )
     before = pl.col("delivered_bytes").shift(1).fill_null(0).over("flow")
-    # What is left over at the end is no whole bin.
+    # The last bin may be incomplete.
     ends = ends.filter((pl.col("bin") + 1) * bin_s <= trial.factors["seconds"])
     return ends.select("bin", "flow", ((pl.col("delivered_bytes") - before) * 8e-6 / bin_s).alias("mbps"))
 
@@ -60,7 +61,7 @@ def _measure(trial: Trial) -> Row:
     unfair = [begin + _WINDOW_S for begin, jain in windows if begin >= all_there_s and jain < _FAIR]
     row: Row = {
         "last_jain": windows[-1][1] if windows else None,
-        # When the last unfair window ended; the run's length where that is its last.
+        # The end of the last unfair window; the length of the run if the last window is unfair.
         "converged_s": max(unfair, default=all_there_s),
         "together": _together(trial.run.flow_series()),
     }
@@ -68,9 +69,9 @@ def _measure(trial: Trial) -> Row:
 
 
 def _together(series: pl.DataFrame) -> float | None:
-    """What part of all flows is in ProbeRTT at once, at the best time of each episode of any, on average.
+    """The largest share of flows that are in ProbeRTT at once, averaged over episodes.
 
-    An episode is a stretch of time in which some flow is in ProbeRTT. Those of the second half count.
+    An episode is a period in which at least one flow is in ProbeRTT. Episodes of the second half count.
     """
     half = series.filter(pl.col("time_s") >= float(series["time_s"].max() or 0) / 2)  # type: ignore[arg-type]
     probing = (
@@ -86,7 +87,7 @@ def _together(series: pl.DataFrame) -> float | None:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    # Of the flows that there are so far.
+    # Jain's index of the flows that have started.
     fair = pl.col("mbps").sum().pow(2) / pl.len() / pl.col("mbps").pow(2).sum()
     rates = _rates(trial, _BIN_S).with_columns(fair.over("bin").alias("jain"))
     return rates.select((pl.col("bin") * _BIN_S).alias("time_s"), "flow", "mbps", "jain")
@@ -117,7 +118,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "Throughputs of five BBR flows sharing a bottleneck",
-        "100 Mbit/s, 10 ms; over half seconds. Jain's index is of the flows that have begun",
+        "100 Mbit/s, 10 ms; averages over half seconds. Jain's index includes the flows that have started",
     )
 
 
@@ -131,14 +132,14 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "time from which every 5 s are fair (Jain's index at least 0.95)",
+            "time from which every window of 5 s is fair (Jain's index at least 0.95)",
             data.values("converged_s"),
             paper="claims list: in tens of seconds",
             most=50,
             unit="s",
         ),
         within(
-            "flows in ProbeRTT together, at the best time of an episode",
+            "largest share of flows in ProbeRTT at once, per episode",
             data.values("together"),
             paper="self-synchronization",
             least=0.7,
@@ -159,5 +160,5 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the lines meeting near 20 Mbit/s, and for dips that all flows have at the same time.",
+    look_at="Do the lines meet near 20 Mbit/s, and do all flows dip at the same time?",
 )

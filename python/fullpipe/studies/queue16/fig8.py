@@ -1,10 +1,10 @@
 """Goodput under random loss.
 
-Question: how much random loss can BBR and CUBIC each bear?
+Question: how much random loss do BBR and CUBIC tolerate?
 Method: one flow for 60 s on 100 Mbit/s, 100 ms, with independent loss of 0.001 to 50 % behind a buffer of 1
-BDP. Beside them, and not judged, BBR without its model of policers.
-Prediction: CUBIC gives way from 0.1 % on; BBR stays at link rate times (1 - p) up to 5 %, close to it at 15
-%, and falls where the loss nears the gain with which it probes.
+BDP. BBR without its policer model is shown for comparison and not checked.
+Prediction: CUBIC's goodput falls from 0.1 % on. BBR's stays at link rate times (1 - p) up to 5 %, close to
+it at 15 %, and falls where the loss rate approaches its probing gain.
 """
 
 import math
@@ -26,7 +26,7 @@ def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
         "duration": f"{seconds} s",
         "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": "100 ms", "buffer": "1 bdp", "loss": f"{loss_pct} %"},
         "flows": [{"controller": controller}],
-        # What is judged needs none.
+        # The checks need no time series.
         "record": {"interval": "100 ms"} if controller == _WITHOUT else {"series": False},
     }
 
@@ -43,7 +43,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _started_mbps(trial: Trial) -> float | None:
-    """The estimate with which Startup ended; None where it did not."""
+    """The estimate at the end of Startup; None if Startup did not end."""
     after = take.samples(trial.run).filter(pl.col("phase").is_in(["drain", "probe_bw_up", "probe_bw_cruise"]))
     estimates = after.sort("time_s")["bandwidth_bps"].drop_nulls()
     return float(estimates[0]) / 1e6 if len(estimates) else None
@@ -80,7 +80,7 @@ def _judge(data: Data) -> list[Check]:
 
     return [
         more(
-            "CUBIC at 0.001 % over CUBIC at 0.1 %",
+            "CUBIC's goodput at 0.001 % loss divided by that at 0.1 %",
             cubic(0.001),
             cubic(0.1),
             paper="10 times less at 0.1 %",
@@ -89,18 +89,23 @@ def _judge(data: Data) -> list[Check]:
             shape=False,
         ),
         more(
-            "CUBIC at 0.001 % over CUBIC at 0.1 %, direction",
+            "CUBIC's goodput at 0.001 % loss divided by that at 0.1 % (direction)",
             cubic(0.001),
             cubic(0.1),
             paper="decreases",
             least=2,
         ),
         within(
-            "CUBIC at 2 %", cubic(2), paper="totally stalled above 1 %", most=2, unit="Mbit/s", shape=True
+            "CUBIC's goodput at 2 % loss",
+            cubic(2),
+            paper="totally stalled above 1 %",
+            most=2,
+            unit="Mbit/s",
+            shape=True,
         ),
         *(
             within(
-                f"BBR at {loss:g} % over its ceiling",
+                f"BBR's goodput at {loss:g} % loss, relative to the maximum",
                 bbr("of_ceiling", loss),
                 paper="meets the limit up to 5 %",
                 least=0.9,
@@ -108,20 +113,20 @@ def _judge(data: Data) -> list[Check]:
             for loss in (0.1, 1, 5)
         ),
         within(
-            f"BBR at {_CLOSE_PCT} % over its ceiling",
+            f"BBR's goodput at {_CLOSE_PCT} % loss, relative to the maximum",
             bbr("of_ceiling", _CLOSE_PCT),
             paper="close up to 15 percent",
             least=_CLOSE,
         ),
         more(
-            "BBR over CUBIC at 1 %",
+            "BBR's goodput divided by CUBIC's at 1 % loss",
             bbr("goodput_mbps", 1),
             cubic(1),
             paper="BBR keeps the rate where CUBIC stalls",
             least=10,
         ),
         more(
-            "BBR's part of the ceiling at 15 % over that at 50 %",
+            "BBR's goodput relative to the maximum: at 15 % loss divided by that at 50 %",
             bbr("of_ceiling", 15),
             bbr("of_ceiling", 50),
             paper="falls when the loss passes the probing gain",
@@ -144,17 +149,18 @@ def _explain(data: Data) -> list[str]:
         )
         started = [take.span(part, "started_mbps") for part in (low, high)]
         said.append(
-            f"At {_CLOSE_PCT} %, {low.height} of {both.height} runs have {stuck} of the ceiling, the others "
-            f"{others}. Losses in its first rounds let these leave Startup at {started[0]} Mbit/s, the "
-            f"others at {started[1]}; from there a probe with a gain of 1.25 that loses 15 % climbs by 5 % a "
-            "cycle. Besides, the model of policers takes these losses for one and holds the low rate for 48 "
-            f"rounds at a time: without it the same seeds have {freed}."
+            f"At {_CLOSE_PCT} % loss, {low.height} of {both.height} runs reach {stuck} of the maximum and "
+            f"the others {others}. Losses in the first rounds make these runs leave Startup at "
+            f"{started[0]} Mbit/s, the others at {started[1]}. From there a probe with gain 1.25 and 15 % "
+            "loss raises the estimate by only 5 % per cycle. In addition, the policer model takes these "
+            "losses for a policer and holds the low rate for 48 rounds at a time: without it the same "
+            f"seeds reach {freed}."
         )
     least, at_five = (data.mean("of_ceiling", controller="bbr1", loss_pct=loss) for loss in (0.001, 5))
     if not math.isnan(least) and not math.isnan(at_five):
         said.append(
-            f"At 5 % BBR has {at_five:.4f} of the ceiling; {least:.4f} are the most there is to have, for at "
-            "0.001 % it has no more: ProbeRTT and the start are in the mean."
+            f"At 5 % loss BBR reaches {at_five:.4f} of the maximum. At 0.001 % it reaches {least:.4f}, "
+            "because the mean includes ProbeRTT and the start; more is not possible."
         )
     return said
 
@@ -173,7 +179,7 @@ CLAIM = Claim(
         },
         quick={"controller": ("bbr1", "cubic"), "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
         tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
-        # Its runs live in wall time, and Linux cannot do without the model.
+        # Few, because they run in wall time; and Linux cannot switch the policer model off.
         kernel={
             "controller": ("bbr1", "cubic"),
             "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50),
@@ -185,5 +191,5 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Look for the dashed ceiling, which BBR follows to the right of where CUBIC is gone.",
+    look_at="How far to the right does BBR follow the dashed maximum, after CUBIC has fallen?",
 )

@@ -1,12 +1,13 @@
 """Median RTT of video-like flows.
 
-Question: what does a video do to the delay of the access link that it comes through?
+Question: how does a video stream affect the delay of an access link?
 Method: a player alone on each of 40 access paths drawn once, log-uniformly: 1 to 50 Mbit/s, RTTs of 20 to
-200 ms, buffers that take 50 ms to 2 s to drain. The video has a third of the link's rate, 8 Mbit/s at
-most; its chunks of 5 s are asked for one by one until 30 s are buffered, then as they are played, for 4
-minutes. Of each connection the median of the smoothed RTT while data is in flight. The deepest buffers
-are the deepest quarter of the paths.
-Prediction: each of CUBIC's chunks builds a queue, BBR's hardly any; both are as fast as the video needs.
+200 ms, buffers that take 50 ms to 2 s to drain. The video has a third of the link's rate, at most 8 Mbit/s.
+The player requests chunks of 5 s one by one until 30 s are buffered, then at the rate of playback, for 4
+minutes. The measure is each connection's median smoothed RTT while data is in flight. The deepest buffers
+are those of a quarter of the paths.
+Prediction: each chunk builds a queue with CUBIC and hardly any with BBR. Both are as fast as the video
+needs.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class _Path:
     buffer_ms: float
 
     def document(self) -> dict[str, Any]:
-        # A packet is the least.
+        # At least one packet.
         buffer = max(self.rate_mbps * self.buffer_ms * 125, 1500)
         return {
             "rate": f"{self.rate_mbps:.3f} Mbit/s",
@@ -61,7 +62,7 @@ def _measure(trial: Trial) -> Row:
 
 
 def _reductions(data: Data) -> dict[str, float]:
-    """By path, the part by which BBR's median RTT is below CUBIC's; the deepest buffers first."""
+    """The reduction of the median RTT with BBR relative to CUBIC by path; the deepest buffers first."""
     ratios = population.by_path(data, "rtt_ms", "bbr1", "cubic")
     deepest = sorted(ratios, key=lambda path: -_PATHS[path].buffer_ms)
     return {path: 1 - ratios[path] for path in deepest}
@@ -87,7 +88,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                     title="time that the buffer takes to drain, ms",
                     scale=alt.Scale(type="log"),
                 ),
-                y=alt.Y("reduction:Q", title="median RTT below CUBIC's, %"),
+                y=alt.Y("reduction:Q", title="reduction of the median RTT, %"),
                 color=alt.Color("rtt_ms:Q", title="RTT of the path, ms", legend=alt.Legend(orient="bottom")),
                 tooltip=["path:N", "rtt_ms:Q", "buffer_ms:Q", "reduction:Q"],
             )
@@ -116,27 +117,27 @@ def _judge(data: Data) -> list[Check]:
             most=0.66,
         ),
         within(
-            "reduction of the median RTT, mean over the paths, direction",
+            "reduction of the median RTT, mean over the paths (direction)",
             reductions,
             paper=globally,
             least=0.1,
             shape=True,
         ),
         within(
-            "reduction where buffers are deepest",
+            "reduction with the deepest buffers",
             deepest,
             paper="more than 80 percent in the developing world",
             least=0.8,
         ),
         within(
-            "reduction where buffers are deepest less that where they are shallowest",
+            "reduction with the deepest buffers minus that with the shallowest",
             [_mean(deepest) - _mean(shallowest)] if reductions else [],
             paper="80 percent against 53 on average",
             least=0.1,
             shape=True,
         ),
         within(
-            "BBR's throughput over CUBIC's, mean over the paths",
+            "BBR's throughput divided by CUBIC's, mean over the paths",
             list(population.by_path(data, "goodput_mbps", "bbr1", "cubic").values()),
             paper="only slightly improves",
             least=0.97,
@@ -145,7 +146,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "BBR's median RTT over CUBIC's on the path where it gains least",
+            "BBR's median RTT divided by CUBIC's on the path with the smallest gain",
             [1 - min(reductions)] if reductions else [],
             paper="improvement on five continents",
             most=1.1,
@@ -173,7 +174,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the rise to the right: the deeper the buffer, the more there is to gain.",
+    look_at="The reduction should rise to the right: the deeper the buffer, the larger the gain.",
     seeds=3,
     quick_seeds=1,
 )

@@ -1,10 +1,11 @@
 """A token-bucket policer.
 
-Question: what does BBR lose to a policer, and what is its policer model worth?
-Method: one flow for 60 s on 100 Mbit/s, 40 ms behind a policer of 10 Mbit/s with a bucket of 500 KB, full at
-the start; BBR, CUBIC, and BBR with the model (its long-term estimator) switched off. Measured from 10 s on.
-Prediction: BBR learns the token rate. Without the model its losses are far above CUBIC's, with it they are
-moderate.
+Question: how much does BBR lose at a policer, and how much does its policer model help?
+Method: one flow for 60 s on 100 Mbit/s, 40 ms behind a policer of 10 Mbit/s with a bucket of 500 KB, full
+at the start; BBR, CUBIC, and BBR without the policer model (its long-term estimator). All is measured from
+10 s on.
+Prediction: BBR learns the token rate. Without the model its losses are far above CUBIC's; with the model
+they are moderate.
 """
 
 from typing import Any
@@ -43,7 +44,7 @@ def _measure(trial: Trial) -> Row:
     ceiling = _TOKENS_MBPS * take.payload_share(trial)
     return {
         "of_tokens": None if goodput is None else goodput / ceiling,
-        # What was sent again over all that was sent.
+        # Retransmissions divided by all segments sent.
         "loss": again / (again + segments) if segments else None,
     }
 
@@ -54,7 +55,7 @@ def _series(trial: Trial) -> pl.DataFrame:
         .with_columns((pl.col("time_s") / _BIN_S).floor().alias("bin"))
         .group_by("bin", maintain_order=True)
         .agg(pl.col("delivered_bytes", "retransmits").last())
-        # What is left over at the end is no whole bin.
+        # The last bin may be incomplete.
         .filter((pl.col("bin") + 1) * _BIN_S <= trial.factors["seconds"])
     )
 
@@ -73,6 +74,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         base = alt.Chart(charts.values(part.series)).encode(
             x=alt.X("time_s:Q", title="time, s", scale=alt.Scale(nice=False)),
             color=charts.controllers(part.series),
+            strokeDash=charts.dashes(part.series),
         )
         return alt.vconcat(
             *(
@@ -96,7 +98,7 @@ def _judge(data: Data) -> list[Check]:
 
     checks = [
         within(
-            "BBR's goodput over the token rate",
+            "BBR's goodput divided by the token rate",
             data.values("of_tokens", controller="bbr1"),
             paper="learns the delivery rate",
             least=0.8,
@@ -108,14 +110,14 @@ def _judge(data: Data) -> list[Check]:
     if _WITHOUT in data.runs["controller"].to_list():
         checks += [
             more(
-                "losses of BBR without its model over CUBIC's",
+                "losses of BBR without the model divided by CUBIC's",
                 loss(_WITHOUT),
                 loss("cubic"),
                 paper="continuous losses from the gain cycle",
                 least=3,
             ),
             more(
-                "losses of BBR without its model over those with it",
+                "losses of BBR without the model divided by those with it",
                 loss(_WITHOUT),
                 loss("bbr1"),
                 paper="the model minimizes these losses",
@@ -133,7 +135,7 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=Grid(
         factors={"controller": ("bbr1", "cubic", _WITHOUT), "seconds": (60,)},
-        # Linux cannot do without the model.
+        # Linux cannot switch the model off.
         kernel={"controller": ("bbr1", "cubic"), "seconds": (30,)},
         tiny={"seconds": (6,)},
         document=_document,
@@ -142,6 +144,6 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for how long each takes from the link's rate, which the full bucket lends, down to the "
-    "policer's.",
+    look_at="How long does each take from the link's rate, which the full bucket allows at first, down "
+    "to the policer's rate?",
 )

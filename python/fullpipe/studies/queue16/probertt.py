@@ -1,9 +1,9 @@
-"""What ProbeRTT costs.
+"""The cost of ProbeRTT.
 
-Question: how much of its time, and of its throughput, does a bulk flow give to measuring the RTT?
+Question: how much time and throughput does a bulk flow spend on measuring the RTT?
 Method: one BBR flow for two minutes on 100 Mbit/s, 40 ms with a buffer of 1 BDP.
-Prediction: about 98 % of the time in ProbeBW and 2 % in ProbeRTT, 200 ms in every 10 s, with a window of four
-packets.
+Prediction: about 98 % of the time in ProbeBW and 2 % in ProbeRTT, 200 ms in every 10 s, with a window of
+four packets.
 """
 
 from typing import Any
@@ -71,7 +71,7 @@ def _judge(data: Data) -> list[Check]:
         within("time in ProbeBW", data.values("probe_bw"), paper="about 98 %", least=0.965, most=0.99),
         within("time in ProbeRTT", data.values("probe_rtt"), paper="200 ms in 10 s", least=0.015, most=0.035),
         within(
-            "from one ProbeRTT to the next",
+            "time from one ProbeRTT to the next",
             data.values("period_s"),
             paper="10 s",
             least=9.5,
@@ -87,14 +87,14 @@ def _judge(data: Data) -> list[Check]:
             unit="packets",
         ),
         within(
-            "time in ProbeBW, direction",
+            "time in ProbeBW (direction)",
             data.values("probe_bw"),
             paper="the vast majority of their time",
             least=0.9,
             shape=True,
         ),
         within(
-            "goodput over the link's, ProbeRTT included",
+            "goodput divided by the link's payload rate, including ProbeRTT",
             data.values("goodput_part"),
             paper="a penalty of roughly 2 %",
             least=0.96,
@@ -115,5 +115,5 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the two gaps of inflight, 10 s apart and a fifth of a second wide.",
+    look_at="Inflight should show two gaps, 10 s apart and a fifth of a second wide.",
 )

@@ -1,9 +1,10 @@
 """Rounds until Startup finds the rate.
 
-Question: how long does BBR search for a rate that may be anywhere between 10 kbit/s and 100 Gbit/s?
-Method: one flow on 40 ms with a buffer of 4 BDP (and 100 packets at least), at rates a factor of ten apart;
-the round trips from the first data until the estimate is within a tenth of the link's rate.
-Prediction: about log2 of the BDP in packets, less what the initial window of ten packets has ahead.
+Question: how long does BBR take to find a rate between 10 kbit/s and 100 Gbit/s?
+Method: one flow on 40 ms with a buffer of 4 BDP (at least 100 packets), at rates a factor of ten apart. The
+measure is the number of round trips from the first data until the estimate is within a tenth of the link's
+rate.
+Prediction: about log2 of the BDP in packets divided by the initial window of ten packets.
 """
 
 import math
@@ -22,7 +23,7 @@ _PACKET_BITS = 1500 * 8
 
 
 def _document(rate_bps: float) -> dict[str, Any]:
-    # Forty round trips, or as long as two initial windows take on a slow link.
+    # Forty round trips, or the time that two initial windows take on a slow link.
     seconds = max(40 * _RTT_S, 3 * _INITIAL_WINDOW * _PACKET_BITS / rate_bps)
     buffer = max(4 * rate_bps * _RTT_S / 8, 100 * 1500)
     return {
@@ -39,7 +40,7 @@ def _measure(trial: Trial) -> Row:
     payload_bps = rate_bps * take.payload_share(trial)
     found = take.least(frame.filter(pl.col("bandwidth_bps") >= _FOUND * payload_bps), "time_s")
     before = frame.filter(pl.col("time_s") <= (found or 0.0))
-    # Round trips as long as the RTT then is; before there is a sample of it, the path's.
+    # Round trips of the RTT at that time; before the first RTT sample, of the path's RTT.
     rtt_ms = pl.col("srtt_ms").fill_null(_RTT_S * 1e3)
     rounds = before.select((pl.col("time_s").diff() * 1e3 / rtt_ms).alias("rounds"))["rounds"].sum()
     return {
@@ -61,7 +62,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         height=charts.HEIGHT,
         title=alt.TitleParams(
             "Round trips until Startup finds BtlBw",
-            subtitle="40 ms; dashed: log2 of the BDP over the initial window of 10 packets",
+            subtitle="40 ms; dashed: log2 of the BDP divided by the initial window of 10 packets",
         ),
     )
     return found
@@ -81,7 +82,7 @@ def _judge(data: Data) -> list[Check]:
         slopes.append((high - low) / (high_x - low_x) if high_x > low_x else math.nan)
     return [
         within(
-            "runs in which the rate is found",
+            "runs that find the rate",
             [float(value is not None) for value in frame["rounds"]],
             paper="10¹² of bandwidths",
             least=1.0,
@@ -89,7 +90,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "round trips for each doubling of the BDP",
+            "round trips per doubling of the BDP",
             slopes,
             paper="log2 BDP: one",
             least=0.8,
@@ -98,7 +99,7 @@ def _judge(data: Data) -> list[Check]:
             shape=True,
         ),
         within(
-            "round trips beyond log2(BDP / initial window)",
+            "round trips in excess of log2(BDP / initial window)",
             excess,
             paper="log2 BDP round trips",
             least=-1.5,
@@ -122,5 +123,5 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    look_at="Look for the slope of the dashed line: 3.3 round trips for each factor of ten.",
+    look_at="The points should follow the slope of the dashed line: 3.3 round trips for each factor of ten.",
 )

@@ -1,11 +1,12 @@
-"""ReBBR: what of figure 8 of the BBR article holds in an emulator.
+"""ReBBR: does figure 8 of the BBR article hold in an emulator?
 
-Question: does BBR keep its goodput under loss where CUBIC does not, in other hands, on other links and beside
-other algorithms?
-Method: the report's path (100 Mbit/s, 100 ms, random loss, Mahimahi's unlimited queue), and what it plans: 1
-Mbit/s, a cellular trace, Vegas and NewReno. The report has results for the first alone; of the others it
-says what is to be compared, and the predictions are ours.
-Prediction: CUBIC gives way at 0.01 % on the fast path; on slow ones windows are small and it gives way later.
+Question: does BBR keep its goodput under loss where CUBIC does not, when others repeat the measurement, on
+other links and compared with other algorithms?
+Method: the report's path (100 Mbit/s, 100 ms, random loss, Mahimahi's unlimited queue), and the
+measurements that it plans: 1 Mbit/s, a cellular delivery trace, Vegas and NewReno. The report has results
+only for the first. For the others it names the comparison, and the predictions are ours.
+Prediction: CUBIC's goodput falls at 0.01 % on the fast path. On slow paths windows are small and it falls
+at a higher loss rate.
 """
 
 from fullpipe.studies.claim import Paper

@@ -1,6 +1,6 @@
-"""Goodput of one flow under random loss on the report's path, for several of its claims.
+"""Goodput of one flow under random loss on the report's path; several claims use it.
 
-Mahimahi's queue is unlimited; 100 MB are more than any flow here can fill in a minute.
+Mahimahi's queue is unlimited. The buffer of 100 MB is more than any flow here can fill in a minute.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ def grid(
 
 
 def measure(trial: Trial) -> Row:
-    """Goodput, also as a part of what the link can deliver at that loss."""
+    """Goodput, absolute and relative to what the link can deliver at that loss rate."""
     goodput = take.goodput_mbps(trial.run)
     kept = 1 - trial.factors["loss_pct"] / 100
     return {
@@ -86,18 +86,18 @@ def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
             ]
             return alt.hconcat(*panels) if len(panels) > 1 else panels[0]
 
-        return charts.worlds(data, panel, title, "100 ms, a queue without limit")
+        return charts.worlds(data, panel, title, "RTT 100 ms, unlimited queue")
 
     return draw
 
 
 def fall_pct(runs: pl.DataFrame) -> float:
-    """The lowest loss at which a flow has less than half of what the link delivers; NaN: none."""
+    """The lowest loss rate, in %, at which goodput is under half of what the link can deliver; or NaN."""
     fallen = runs.filter(pl.col("of_ceiling") < 0.5)["loss_pct"].min()
     return float(fallen) if isinstance(fallen, int | float) else float("nan")
 
 
 def falls_pct(data: Data, controller: str, rate_mbps: int) -> list[float]:
-    """That loss, a seed each."""
+    """`fall_pct` of each seed."""
     part = data.runs.filter((pl.col("controller") == controller) & (pl.col("rate_mbps") == rate_mbps))
     return [fall_pct(runs) for _, runs in part.group_by("seed", maintain_order=True)]

@@ -1,10 +1,11 @@
-"""The same with Vegas and NewReno added.
+"""Goodput under random loss: Vegas and NewReno added.
 
-Question: is it CUBIC that gives way under loss, or every algorithm that takes loss for congestion?
+Question: does only CUBIC lose goodput under random loss, or every algorithm that takes loss as a sign of
+congestion?
 Method: the sweep of figure 4 with Vegas and NewReno (our Reno, which recovers with SACK).
-Prediction: The paper plans this and gives no result; the prediction is ours. NewReno gives way no later than
-CUBIC, whose window grows back faster on a path of this length. Vegas, which watches delay but still halves on
-loss, gives way too.
+Prediction: the paper plans this and gives no result; the prediction is ours. NewReno's goodput falls at no
+higher loss than CUBIC's, because CUBIC's window recovers faster on a path of this length. Vegas measures
+delay but still halves on loss, so its goodput falls, too.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more
@@ -17,46 +18,46 @@ def _judge(data: Data) -> list[Check]:
 
     return [
         more(
-            "NewReno at 0.001 % over NewReno at 0.1 %",
+            "NewReno's goodput at 0.001 % loss divided by that at 0.1 %",
             goodput("reno", 0.001),
             goodput("reno", 0.1),
-            paper="to be compared; ours: gives way",
+            paper="no result; our expectation: falls",
             least=2,
         ),
         *(
             more(
-                f"BBR over NewReno at {loss:g} %",
+                f"BBR's goodput divided by NewReno's at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("reno", loss),
-                paper="to be compared; ours: BBR keeps the rate",
+                paper="no result; our expectation: BBR keeps the rate",
                 least=5,
             )
             for loss in (0.1, 1, 5)
         ),
         *(
             more(
-                f"CUBIC over NewReno at {loss:g} %",
+                f"CUBIC's goodput divided by NewReno's at {loss:g} % loss",
                 goodput("cubic", loss),
                 goodput("reno", loss),
-                paper="to be compared; ours: CUBIC no earlier",
-                # Where both are at TCP's least rate, seeds decide; one in ten is no difference.
+                paper="no result; our expectation: CUBIC falls no earlier",
+                # Where both are at TCP's lowest rate, the seeds decide; a difference of a tenth is noise.
                 least=0.9,
             )
             for loss in (0.01, 0.1, 1)
         ),
         more(
-            "Vegas at 0.001 % over Vegas at 1 %",
+            "Vegas' goodput at 0.001 % loss divided by that at 1 %",
             goodput("vegas", 0.001),
             goodput("vegas", 1),
-            paper="to be compared; ours: gives way",
+            paper="no result; our expectation: falls",
             least=2,
         ),
         *(
             more(
-                f"BBR over Vegas at {loss:g} %",
+                f"BBR's goodput divided by Vegas' at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("vegas", loss),
-                paper="to be compared; ours: BBR keeps the rate",
+                paper="no result; our expectation: BBR keeps the rate",
                 least=5,
             )
             for loss in (1, 5)
@@ -73,7 +74,7 @@ CLAIM = Claim(
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss: BBR, CUBIC, NewReno and Vegas"),
     judge=_judge,
-    look_at="Look for the lines that fall together, and whether Vegas is among them.",
+    look_at="Which lines fall together, and is Vegas among them?",
     seeds=5,
     quick_seeds=1,
 )

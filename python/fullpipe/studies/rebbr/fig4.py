@@ -1,10 +1,10 @@
-"""Goodput under random loss, emulated.
+"""Goodput under random loss in an emulator.
 
 Question: does figure 8 of the BBR article hold in an emulator?
 Method: one flow for 60 s on 100 Mbit/s, 100 ms, with random loss of 0.001 to 50 % and Mahimahi's unlimited
 queue.
-Prediction: CUBIC does acceptably only where loss is extremely small and gives way from 0.01 % on; BBR
-delivers a larger part of the rate up to 50 %.
+Prediction: CUBIC performs acceptably only where loss is extremely rare, and its goodput falls from 0.01 %
+on; BBR delivers a larger part of the link's rate up to 50 %.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more, within
@@ -17,27 +17,27 @@ def _judge(data: Data) -> list[Check]:
 
     return [
         more(
-            "CUBIC at 0.001 % over CUBIC at 0.01 %",
+            "CUBIC's goodput at 0.001 % loss divided by that at 0.01 %",
             goodput("cubic", 0.001),
             goodput("cubic", 0.01),
             paper="deteriorates from 0.01 % on",
         ),
         more(
-            "CUBIC at 0.001 % over CUBIC at 0.1 %",
+            "CUBIC's goodput at 0.001 % loss divided by that at 0.1 %",
             goodput("cubic", 0.001),
             goodput("cubic", 0.1),
             paper="poor above 0.1 %",
             least=2,
         ),
         within(
-            "CUBIC at 0.01 % over its ceiling",
+            "CUBIC's goodput at 0.01 % loss, relative to what the link can deliver",
             data.values("of_ceiling", controller="cubic", loss_pct=0.01),
             paper="acceptable only below",
             most=0.8,
         ),
         *(
             more(
-                f"BBR over CUBIC at {loss:g} %",
+                f"BBR's goodput divided by CUBIC's at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("cubic", loss),
                 paper="a larger percentage up to 50 %",
@@ -45,7 +45,7 @@ def _judge(data: Data) -> list[Check]:
             for loss in (0.01, 0.1, 1, 5, 15, 50)
         ),
         within(
-            "BBR at 5 % over its ceiling",
+            "BBR's goodput at 5 % loss, relative to what the link can deliver",
             data.values("of_ceiling", controller="bbr1", loss_pct=5),
             paper="claims list: keeps most of the rate to far higher loss",
             least=0.8,
@@ -63,9 +63,9 @@ CLAIM = Claim(
         ("bbr1", "cubic"), kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50), "seconds": (30,)}
     ),
     measure=_sweep.measure,
-    figure=_sweep.figure("Goodput under random loss, emulated"),
+    figure=_sweep.figure("Goodput under random loss in an emulator"),
     judge=_judge,
-    look_at="Look for how early CUBIC leaves the top.",
+    look_at="At which loss rate does CUBIC's line leave the top?",
     seeds=5,
     quick_seeds=1,
 )

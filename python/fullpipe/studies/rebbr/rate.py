@@ -1,10 +1,10 @@
-"""The same sweep at 1 Mbit/s.
+"""Goodput under random loss at 1 Mbit/s.
 
 Question: how does the rate of the bottleneck affect the comparison?
 Method: the sweep of figure 4 at 1 and at 100 Mbit/s.
-Prediction: The paper plans this and gives no result; the prediction is ours. A pipe of eight packets needs no
-large window, so CUBIC gives way at 1 Mbit/s only at a loss a hundred times higher than at 100 Mbit/s or more;
-BBR is ahead there too, from then on.
+Prediction: the paper plans this and gives no result; the prediction is ours. A BDP of eight packets needs
+no large window, so at 1 Mbit/s CUBIC's goodput falls only at a loss rate at least a hundred times higher
+than at 100 Mbit/s; from there on BBR is ahead, too.
 """
 
 from fullpipe.studies.claim import Check, Claim, Data, more, within
@@ -19,33 +19,33 @@ def _judge(data: Data) -> list[Check]:
 
     return [
         more(
-            "Loss at which CUBIC has half the rate: at 1 Mbit/s over that at 100 Mbit/s, direction",
+            "Loss rate that halves CUBIC's goodput: at 1 Mbit/s divided by that at 100 Mbit/s (direction)",
             slow,
             fast,
-            paper="to be compared; ours: later",
+            paper="no result; our expectation: higher",
             least=2,
         ),
         more(
-            "Loss at which CUBIC has half the rate: at 1 Mbit/s over that at 100 Mbit/s",
+            "Loss rate that halves CUBIC's goodput: at 1 Mbit/s divided by that at 100 Mbit/s",
             slow,
             fast,
-            paper="to be compared; ours: 100 times later",
+            paper="no result; our expectation: 100 times higher",
             least=30,
             shape=False,
         ),
         within(
-            "CUBIC at 0.1 %, 1 Mbit/s, over its ceiling",
+            "CUBIC's goodput at 0.1 % loss and 1 Mbit/s, relative to what the link can deliver",
             at_slow("of_ceiling", "cubic", 0.1),
-            paper="to be compared; ours: no effect",
+            paper="no result; our expectation: no effect",
             least=0.9,
             shape=True,
         ),
         *(
             more(
-                f"BBR over CUBIC at {loss:g} %, 1 Mbit/s",
+                f"BBR's goodput divided by CUBIC's at {loss:g} % loss and 1 Mbit/s",
                 at_slow("goodput_mbps", "bbr1", loss),
                 at_slow("goodput_mbps", "cubic", loss),
-                paper="to be compared; ours: BBR is ahead",
+                paper="no result; our expectation: BBR is ahead",
             )
             for loss in (5, 15)
         ),
@@ -61,7 +61,7 @@ CLAIM = Claim(
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss at 100 and at 1 Mbit/s"),
     judge=_judge,
-    look_at="Look for how far to the right CUBIC's fall moves.",
+    look_at="How far to the right does CUBIC's fall move at 1 Mbit/s?",
     seeds=5,
     quick_seeds=1,
 )

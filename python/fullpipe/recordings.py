@@ -1,53 +1,49 @@
-"""Traces: what the kernel's own congestion control was told and decided, call by call.
+"""Recordings: the inputs and decisions of the kernel's own congestion control, call by call.
 
-A trace is recorded in the kernel world and replayed against the controllers here. It is one Parquet file, a
-row a call, whose columns have the kernel's names.
+The kernel world makes them, and Fullpipe's controllers replay them. A recording is one Parquet file with one
+row for each call; its columns have the kernel's names.
 """
 
-import contextlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullpipe import _native
+from fullpipe import _native, files, parquet
 from fullpipe.errors import mistake
-from fullpipe.scenario import Alternative, Amount, Scenario, from_document, path_document
+from fullpipe.scenario import PATH_PARAMETERS, Alternative, Amount, Scenario, from_document, path_document
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
     import polars as pl
 
-# What Linux calls the algorithms whose calls can be recorded.
+# The names in Linux of the algorithms whose calls can be recorded.
 ALGORITHMS = ("bbr", "cubic")
 
 
-def read_trace(path: str | Path) -> "pl.DataFrame":
-    """A trace as a table, a row a call, one flow after the other. docs/trace-format.md has the columns."""
-    import polars as pl
+def read_recording(path: str | Path) -> "pl.DataFrame":
+    """A recording as a table with one row for each call, one flow after the other.
 
-    return pl.read_parquet(path)
+    docs/recording-format.md lists the columns. Raises `RecordingError` for a file that cannot be read.
+    """
+    return parquet.read(path)
+
+
+# The former name.
+read_trace = read_recording
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A trace and what is to be said about it."""
+    """A recording: its file, and a summary."""
 
     summary: dict[str, Any]
-    trace: bytes
+    file: bytes
 
     def write(self, path: Path) -> None:
-        """Writes the trace, completely or not at all."""
-        half = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            half.write_bytes(self.trace)
-            half.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                half.unlink()
-            raise
+        """Writes the file, completely or not at all."""
+        files.write_named(path, self.file)
 
 
 def plain_scenario(
@@ -69,7 +65,8 @@ def plain_scenario(
         **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
         "flows": [{"controller": algorithm, "count": 1 if flows is None else flows}],
     }
-    return from_document(document)
+    parameters = {**PATH_PARAMETERS, "flows[0].count": "flows", "flows[0].controller": "algorithm"}
+    return from_document(document, parameters=parameters)
 
 
 def record(
@@ -77,15 +74,15 @@ def record(
 ) -> Recording:
     """Runs a scenario over the kernel's TCP and records the calls of the flows that use `algorithm`.
 
-    Needs root, clang and libbpf. Raises `WorldError` where it cannot be done, and where calls were lost.
+    Needs root, clang and libbpf. Raises `WorldError` if that is impossible, or if calls were lost.
     """
     job = Job(_alternative(scenario, algorithm), scenario.seed if seed is None else seed)
-    summary, trace = kernel.record(job, known_algorithm(algorithm), progress)
-    return Recording(json.loads(summary), trace)
+    summary, file = kernel.record(job, known_algorithm(algorithm), progress)
+    return Recording(json.loads(summary), file)
 
 
 def known_algorithm(given: str) -> str:
-    """What Linux calls it, if it can be recorded."""
+    """Its name in Linux, if it can be recorded."""
     for one in json.loads(_native.controllers()):
         if given in (one["name"], one["kernel"]) and one["kernel"] in ALGORITHMS:
             return str(one["kernel"])
@@ -93,7 +90,7 @@ def known_algorithm(given: str) -> str:
 
 
 def _alternative(scenario: Scenario, algorithm: str) -> Alternative:
-    """The one alternative with flows of the algorithm, whatever name the scenario has for it."""
+    """The only alternative with flows of the algorithm, by either name."""
     names = {
         one["name"] for one in json.loads(_native.controllers()) if algorithm in (one["name"], one["kernel"])
     }
@@ -114,9 +111,9 @@ def _alternative(scenario: Scenario, algorithm: str) -> Alternative:
 
 
 def replay(path: str | Path) -> dict[str, Any]:
-    """Replays every flow of a trace against the controller here; says where the two part, if they do.
+    """Replays every flow of a recording with Fullpipe's controller; reports the first difference.
 
-    Raises `TraceError` for what is no trace.
+    Raises `RecordingError` for a file that is no recording.
     """
     found: dict[str, Any] = json.loads(_native.replay(str(path)))
     return found

@@ -1,6 +1,7 @@
-"""The delivery trace of `scenarios/cellular.toml`, made by the formula that is given there.
+"""The delivery trace of `scenarios/cellular.toml`, made by the formula in that file.
 
-Installed, Fullpipe has no scenarios beside it, so the trace is made anew; a test holds it to the file.
+An installed Fullpipe comes without the scenarios, so the trace is made here. A test compares it with the
+file.
 """
 
 import atexit
@@ -8,6 +9,9 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+
+from fullpipe import files
+from fullpipe.errors import OutputError
 
 _LENGTH_MS, _PERIOD_MS, _OUTAGE_EVERY_MS, _OUTAGE_MS = 30_000, 7_500, 10_000, 100
 _OPPORTUNITY = 75_000  # Of credit, for 1500 bytes.
@@ -30,12 +34,16 @@ def opportunities_ms() -> list[int]:
 
 @cache
 def file() -> str:
-    """The trace as a file, which goes away with the process."""
-    folder = Path(tempfile.mkdtemp(prefix="fullpipe-trace-"))
+    """The trace as a file, which is removed when the process ends."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="fullpipe-deliveries-"))
+    except OSError as error:
+        why = error.strerror or str(error)
+        fix = "free space in /tmp, or let TMPDIR name a folder with room"
+        raise OutputError(f"cannot write a temporary file: {why}; {fix}") from None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "cellular-synthetic.trace"
-    path.write_text("".join(f"{time}\n" for time in opportunities_ms()), encoding="ascii")
-    return str(path)
+    text = "".join(f"{time}\n" for time in opportunities_ms())
+    return str(files.write(folder, "cellular-synthetic.deliveries", text.encode("ascii")))
 
 
 def mean_mbps() -> float:

@@ -1,0 +1,180 @@
+"""What the commands share: options, where to write, how to print. Results go to stdout, notes to stderr."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fullpipe.results import Results
+    from fullpipe.watching import Watching
+
+MISTAKE = 2
+DISAGREE = 1
+
+# Wide enough for every table where no terminal limits it.
+_PIPE_WIDTH = 160
+
+
+def path(given: str) -> Path:
+    """An option or an argument that is a path. `~` is the home folder, even if no shell expanded it."""
+    return Path(path_text(given))
+
+
+def path_text(given: str) -> str:
+    """The same as text, for values that may be a name instead of a path."""
+    if not given.strip():
+        raise typer.BadParameter(f'"{given}" is no path; give a path, or leave the option out')
+    expanded = os.path.expanduser(given)  # noqa: PTH111
+    if expanded.startswith("~"):
+        raise typer.BadParameter(f'"{given}" names no home folder of a user; write "./{given}" for that name')
+    return expanded
+
+
+Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
+Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
+Buffer = Annotated[str, typer.Option(help="Queue of the bottleneck, e.g. '1 bdp' or '100 KB'.")]
+Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+World = Annotated[
+    str, typer.Option(help="sim, kernel or all.", autocompletion=lambda: ["sim", "kernel", "all"])
+]
+Seeds = Annotated[int, typer.Option(help="Number of seeds to simulate.")]
+Repetitions = Annotated[int, typer.Option(help="Number of kernel runs per case; they take real time.")]
+Attempts = Annotated[int, typer.Option(help="Attempts per kernel run until one is trustworthy.")]
+Scenario = Annotated[
+    Path,
+    typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+def complete_controllers(incomplete: str) -> list[str]:
+    """Names of controllers for a shell's completion."""
+    import json
+
+    from fullpipe import _native
+
+    names = [str(one["name"]) for one in json.loads(_native.controllers())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complain(sentence: str) -> int:
+    """Prints an error; returns the exit code for a user error."""
+    say(f"fullpipe: {sentence}")
+    return MISTAKE
+
+
+def say(line: str) -> None:
+    """Prints a line of progress, a note or an error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_agreement(results: "Results") -> None:
+    """Prints how far the worlds are apart, if both ran."""
+    if results.agreement is not None:
+        print(results.agreement.verdict)
+
+
+def print_json(results: "Results", folder: "Folder | None") -> None:
+    """Prints the results as JSON, and writes them if a folder is given."""
+    for note in results.notes:
+        say(f"fullpipe: {note}")
+    print(results.to_json())
+    write(results, folder)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Prints notes about the table above."""
+    for note in notes:
+        print(note)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder to write into. It is created when there are results; a rejected command creates none."""
+
+    path: Path
+    new: bool  # Whether it must be new: then a number is added to a name that is taken.
+
+    def create(self) -> Path:
+        """Creates it if it is missing, and returns its path."""
+        from fullpipe import files
+
+        if self.new:
+            return files.new_folder(self.path)
+        files.make_folder(self.path)
+        return self.path
+
+
+def write(results: "Results", folder: Folder | None) -> None:
+    """Writes the results, and prints where."""
+    if folder is None:
+        return
+    import contextlib
+
+    errors = console(stderr=True)
+    showing = errors.status("Drawing the report") if errors.is_terminal else contextlib.nullcontext()
+    with showing:
+        written = results.write(folder.create())
+    say(f"Report: {written / 'report.html'}")
+
+
+def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
+    """The folder to write into: the one given, else a new one in `out` if one is `wanted`.
+
+    Creates nothing. A folder that cannot be written into is an error now, not after the runs.
+    """
+    if given is None and not wanted:
+        return None
+    path = given or Path("out") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    check_folder(path)
+    return Folder(path, new=given is None)
+
+
+def check_folder(path: Path) -> None:
+    """Raises `ScenarioError` if a folder cannot be written into. Creates nothing."""
+    from fullpipe import files
+    from fullpipe.errors import mistake
+
+    if (reason := files.obstacle(path)) is not None:
+        raise mistake("--out", str(path), f"a folder to write into ({reason})", "name another folder")
+
+
+def check_file(path: Path, option: str = "--out") -> None:
+    """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
+    from fullpipe import files
+    from fullpipe.errors import mistake
+
+    if (reason := files.file_obstacle(path)) is not None:
+        raise mistake(option, str(path), f"a file to write ({reason})", "name another file")
+
+
+def plain(name: str) -> str:
+    """The name with only characters that any file system takes, and short enough for a file name."""
+    from fullpipe import files
+
+    return files.shortened(name)
+
+
+def console(stderr: bool = False) -> "Console":
+    """Where tables are printed; wide where no terminal limits it."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made.width = _PIPE_WIDTH
+    return made
+
+
+def watching() -> "Watching":
+    """Shows progress on stderr while its block runs."""
+    from fullpipe.watching import Watching
+
+    return Watching(console(stderr=True))

@@ -1,0 +1,153 @@
+"""`fullpipe agree`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.agreement import RANGE_COUNTS, TOLERANCES
+from fullpipe.commands._common import (
+    DISAGREE,
+    AsJson,
+    console,
+    folder_for,
+    path,
+    path_text,
+    plain,
+    print_json,
+    print_notes,
+    say,
+    watching,
+    write,
+)
+
+HELP = (
+    "Run a scenario, or a grid of them, in the simulator and over the kernel; report how far "
+    "they are apart.\n\n"
+    f"Tolerances of a scenario: {TOLERANCES}. {RANGE_COUNTS} Seeds count upwards from the scenario's own. "
+    "Untrustworthy kernel runs are repeated, and left out if they stay so.\n\nFor a grid, prints the "
+    "differences cell by cell and compares them with the grid's targets. Interrupted grids resume in the "
+    "same folder.\n\n"
+    "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
+    "inconclusive because no trusted run is left; 2 a mistake in the command."
+)
+
+
+def agree(
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO.toml",
+            help="A scenario file; see `fullpipe schema`.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds to simulate.", show_default="5 (10 for a grid)")
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(help="Number of kernel runs per case; they take real time.", show_default="3"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures and runs.",
+            show_default="none (out/grid-NAME for a grid)",
+            parser=path,
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            help="Run a grid instead: a file, or one of scenarios/grids.",
+            show_default="none",
+            parser=path_text,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run only the grid's quick cells, shorter.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Run only cells with these names, e.g. 'bbr1*'.", show_default="all"
+        ),
+    ] = None,
+    attempts: Annotated[
+        int | None,
+        typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3"),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-table",
+            help="Document to insert the grid's table into.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prints the result of `fullpipe.agree`, or of a grid."""
+    from fullpipe import api, tables
+    from fullpipe.errors import stated, unfit
+
+    if (scenario is None) == (grid is None):
+        given, fix = (
+            ("neither", "give a scenario or --grid")
+            if grid is None
+            else ("both", "give either a scenario or --grid, not both")
+        )
+        raise stated("agree", given, f"agree: {fix}", "a scenario or a grid", fix)
+    if grid is not None:
+        from fullpipe.grid import command
+
+        if table is not None and only is not None:
+            # The document is expected to have the whole grid, not a part of it.
+            raise unfit("--write-table", "cannot be used with --only", "leave out one of the two")
+        plan = command.plan(
+            grid, quick=quick, only=only, seeds=seeds, repetitions=repetitions, attempts=attempts
+        )
+        if plan_only:
+            command.listing(plan, console(), as_json=as_json)
+            return
+        place = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
+        assert place is not None
+        errors = console(stderr=True)
+        met = command.agree(
+            plan, place.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
+        )
+        if not met:
+            raise typer.Exit(DISAGREE)
+        return
+    for option, asked in {
+        "--quick": quick,
+        "--only": only is not None,
+        "--write-table": table is not None,
+        "--list": plan_only,
+    }.items():
+        if asked:
+            raise unfit(option, "needs a grid", "name one with --grid")
+    assert scenario is not None
+    loaded = api.load(scenario)
+    folder = folder_for(out, plain(loaded.name), wanted=False)
+    with watching() as watch:
+        found = api.agree(
+            loaded,
+            seeds=api.SEEDS if seeds is None else seeds,
+            repetitions=api.REPETITIONS if repetitions is None else repetitions,
+            attempts=api.ATTEMPTS if attempts is None else attempts,
+            watch=watch,
+        )
+    if as_json:
+        print_json(found.results, folder)
+    else:
+        console().print(tables.checks(found.checks))
+        print_notes([tables.how_often(found.results), *tables.run_notes(found.results)])
+        print(found.verdict)
+        write(found.results, folder)
+    if not found.agrees:
+        raise typer.Exit(DISAGREE)

@@ -1,0 +1,94 @@
+"""`fullpipe compare`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fullpipe.commands._common import (
+    AsJson,
+    Attempts,
+    Buffer,
+    Loss,
+    Rate,
+    Repetitions,
+    Rtt,
+    Seeds,
+    World,
+    complete_controllers,
+    console,
+    folder_for,
+    path,
+    plain,
+    print_agreement,
+    print_json,
+    print_notes,
+    watching,
+    write,
+)
+
+if TYPE_CHECKING:
+    from fullpipe.results import Results
+
+
+def compare(
+    controllers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CC...",
+            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5.",
+            autocompletion=complete_controllers,
+        ),
+    ],
+    rate: Rate,
+    rtt: Rtt,
+    buffer: Buffer = "1 bdp",
+    loss: Loss = None,
+    duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
+    flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
+    seeds: Seeds = 5,
+    repetitions: Repetitions = 3,
+    attempts: Attempts = 3,
+    world: World = "sim",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures and runs; with --json, needed to write files.",
+            show_default="out/compare-...",
+            parser=path,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare controllers, each alone on the path; print a table and write a report."""
+    from fullpipe import api
+
+    folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
+    with watching() as watch:
+        results = api.compare(
+            controllers,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            loss=loss,
+            duration=duration,
+            flows=flows,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=attempts,
+            world=world,
+            watch=watch,
+        )
+    if as_json:
+        print_json(results, folder)
+        return
+    _show_comparison(results)
+    write(results, folder)
+
+
+def _show_comparison(results: "Results") -> None:
+    from fullpipe import tables
+
+    console().print(tables.comparison(results))
+    print_notes(tables.comparison_notes(results))
+    print_agreement(results)

@@ -1,0 +1,75 @@
+"""`fullpipe run`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.commands._common import (
+    AsJson,
+    Attempts,
+    Repetitions,
+    Scenario,
+    Seeds,
+    World,
+    console,
+    folder_for,
+    path,
+    plain,
+    print_agreement,
+    print_json,
+    print_notes,
+    watching,
+    write,
+)
+
+
+def run(
+    scenario: Scenario,
+    world: World = "sim",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seed of every random stream; more seeds count upwards.", show_default="the scenario's"
+        ),
+    ] = None,
+    seeds: Seeds = 1,
+    repetitions: Repetitions = 1,
+    attempts: Attempts = 3,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures and runs; with --json, needed to write files.",
+            show_default="out/NAME-...",
+            parser=path,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
+    from fullpipe import api, tables
+
+    loaded = api.load(scenario)
+    folder = folder_for(out, plain(loaded.name), wanted=not as_json)
+    with watching() as watch:
+        results = api.run(
+            loaded,
+            world=world,
+            seed=seed,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=attempts,
+            watch=watch,
+        )
+    if as_json:
+        print_json(results, folder)
+        return
+    screen = console()
+    several = any(len(group.runs) > 1 for group in results.groups)
+    if several:
+        screen.print(tables.comparison(results), "")
+    screen.print(tables.flows(results), tables.links(results), sep="\n")
+    print_notes(tables.flow_notes(results))
+    print_notes(tables.comparison_notes(results) if several else tables.run_notes(results))
+    print_agreement(results)
+    write(results, folder)

@@ -1,0 +1,249 @@
+"""`fullpipe shell`."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fullpipe.commands._common import Rtt, path_text
+
+_BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
+_DEFAULT_BUFFER = "1 bdp"
+_PROMPT = Path(__file__).parent.parent / "prompt"
+_POSIX_SHELLS = ("sh", "dash", "ash", "ksh", "mksh")
+
+
+def _option(
+    name: str,
+    help: str,
+    panel: str,
+    *,
+    file: bool = False,
+    default: str | bool = False,
+    hidden: bool = False,
+) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        f"--{name}",
+        help=help,
+        rich_help_panel=panel,
+        metavar="FILE" if file else None,
+        parser=path_text if file else None,
+        hidden=hidden,
+        show_default=default,
+    )
+    return option
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """The options of one direction, or of both; None where an option is not given."""
+
+    prefix: str  # Prefix of the options: "", "up-" or "down-".
+    rate: str | None
+    deliveries: str | None
+    buffer: str | None
+    loss: str | None
+    jitter: str | None
+
+    def over(self, both: "_Direction") -> dict[str, str]:
+        """The keys of the scenario's path for this direction: its own options, then those for both."""
+        # A link has a rate or deliveries: a direction's own option replaces either.
+        linked = self if self.rate is not None or self.deliveries is not None else both
+        said = {
+            "rate": linked.rate,
+            "deliveries": linked.deliveries,
+            "buffer": self._or(both, "buffer"),
+            "loss": self._or(both, "loss"),
+            "jitter": self._or(both, "jitter"),
+        }
+        return {key: value for key, value in said.items() if value is not None}
+
+    def _or(self, both: "_Direction", name: str) -> str | None:
+        own: str | None = getattr(self, name)
+        return own if own is not None else getattr(both, name)
+
+    def parameter(self, key: str, both: "_Direction") -> str:
+        """The parameter of `shell` that set this key of the path."""
+        prefix = self.prefix if getattr(self, key) is not None else both.prefix
+        return f"{prefix}{key}".replace("-", "_")
+
+
+def shell(
+    rtt: Rtt,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...", help="What to run behind the path.", show_default="your shell"
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None, _option("rate", "Rate of the bottleneck, e.g. '10 Mbit/s' or 10mbit.", _BOTH)
+    ] = None,
+    deliveries: Annotated[
+        str | None,
+        _option("deliveries", "Mahimahi delivery trace to follow instead of a rate.", _BOTH, file=True),
+    ] = None,
+    trace: Annotated[
+        str | None, _option("trace", "Old name of --deliveries.", _BOTH, file=True, hidden=True)
+    ] = None,
+    buffer: Annotated[
+        str | None,
+        _option("buffer", "Queue of the bottleneck, e.g. '100 KB'.", _BOTH, default=_DEFAULT_BUFFER),
+    ] = None,
+    loss: Annotated[str | None, _option("loss", "Random loss, e.g. '0.1 %'.", _BOTH)] = None,
+    jitter: Annotated[
+        str | None, _option("jitter", "Random extra delay, from zero to e.g. '2 ms'.", _BOTH)
+    ] = None,
+    up_rate: Annotated[str | None, _option("up-rate", "Rate.", _UP)] = None,
+    up_deliveries: Annotated[str | None, _option("up-deliveries", "Delivery trace.", _UP, file=True)] = None,
+    up_buffer: Annotated[str | None, _option("up-buffer", "Queue.", _UP)] = None,
+    up_loss: Annotated[str | None, _option("up-loss", "Random loss.", _UP)] = None,
+    up_jitter: Annotated[str | None, _option("up-jitter", "Random extra delay.", _UP)] = None,
+    down_rate: Annotated[str | None, _option("down-rate", "Rate.", _DOWN)] = None,
+    down_deliveries: Annotated[
+        str | None, _option("down-deliveries", "Delivery trace.", _DOWN, file=True)
+    ] = None,
+    down_buffer: Annotated[str | None, _option("down-buffer", "Queue.", _DOWN)] = None,
+    down_loss: Annotated[str | None, _option("down-loss", "Random loss.", _DOWN)] = None,
+    down_jitter: Annotated[str | None, _option("down-jitter", "Random extra delay.", _DOWN)] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="What to run at the far end, e.g. 'iperf3 -s'.", show_default="none"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of random loss and jitter.")] = 1,
+) -> None:
+    """Run a command, or a shell, behind an emulated path. Shells nest.
+
+    Each option of the path applies to both directions. --up-... and --down-... override it for one.
+    The round-trip time is split evenly between them. The far end's address is in the environment
+    variable FULLPIPE_SERVER of the command, the path in FULLPIPE_PATH. The exit code is the command's.
+
+    For example:
+
+    fullpipe shell --rate 10mbit --rtt 80ms --server 'iperf3 -s' -- sh -c 'iperf3 -c $FULLPIPE_SERVER'
+    """
+    from fullpipe.errors import unfit
+
+    if trace is not None and deliveries is not None:
+        raise unfit("--trace", "is the old name of --deliveries", "remove --trace")
+    both = _Direction(
+        "",
+        rate,
+        deliveries if deliveries is not None else trace,
+        buffer if buffer is not None else _DEFAULT_BUFFER,
+        loss,
+        jitter,
+    )
+    up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_loss, up_jitter)
+    down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_loss, down_jitter)
+    request = {
+        "spec": _spec(rtt, seed, both, up, down),
+        "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),
+        "server": None if server is None else _far_end(server),
+    }
+    sys.stdout.flush()
+    # The shell enters namespaces, so this process replaces itself by a fresh one. An interrupt waits until
+    # that one can handle it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", json.dumps(request)])
+
+
+def _spec(rtt: str, seed: int, both: _Direction, up: _Direction, down: _Direction) -> str:
+    from fullpipe import scenario
+    from fullpipe.errors import unfit
+
+    for one in (both, up, down):
+        if one.rate is not None and one.deliveries is not None:
+            raise unfit(
+                f"--{one.prefix}deliveries",
+                f"cannot be used with --{one.prefix}rate",
+                "remove one of the two",
+            )
+    paths = [one.over(both) for one in (up, down)]
+    missing = [
+        one
+        for one, path in zip((up, down), paths, strict=True)
+        if "rate" not in path and "deliveries" not in path
+    ]
+    if missing:
+        option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
+        raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
+    # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
+    document: dict[str, Any] = {
+        "name": "shell",
+        "seed": seed,
+        "path": {"rtt": rtt, **paths[0], "reverse": paths[1]},
+        "flows": [{"controller": "reno"}],
+    }
+    parameters = _parameters(both, up, down)
+    loaded = scenario.from_document(document, base_dir=Path(), parameters=parameters)
+    return loaded.alternatives[0].spec_json
+
+
+def _parameters(both: _Direction, up: _Direction, down: _Direction) -> dict[str, str]:
+    """The parameter of `shell` that each field of the document is made from."""
+    return {
+        "path.rtt": "rtt",
+        "seed": "seed",
+        **{
+            f"{path}.{key}": direction.parameter(key, both)
+            for path, direction in (("path", up), ("path.reverse", down))
+            for key in ("rate", "deliveries", "buffer", "loss", "jitter")
+        },
+    }
+
+
+def _far_end(server: str) -> list[str]:
+    """The words of the server's command line. Raises an error early if it cannot be run."""
+    from fullpipe.errors import mistake
+
+    try:
+        words = shlex.split(server)
+    except ValueError as error:
+        raise mistake("server", server, f"a command line ({error})", "close the quotation") from None
+    if not words:
+        raise mistake("server", server, "a command line", "name a program, e.g. --server 'iperf3 -s'")
+    if shutil.which(words[0]) is None:
+        exists = "/" in words[0] and Path(words[0]).exists()
+        why = "it is not an executable file" if exists else "it was not found"
+        raise mistake(
+            "server",
+            words[0],
+            f"a program that can be run ({why})",
+            "check its name, install it, or give its path",
+        )
+    return words
+
+
+def _with_prompt(command: list[str], environment: MutableMapping[str, str]) -> list[str]:
+    """The command line that lets an interactive shell show FULLPIPE_PATH in its prompt; others as they are.
+
+    The user's own startup files are read as usual. Sets what the shell needs in `environment`.
+    """
+    if len(command) != 1:
+        return command
+    match Path(command[0]).name:
+        case "bash":
+            return [*command, "--rcfile", str(_PROMPT / "bashrc")]
+        case "zsh":
+            _replace("ZDOTDIR", str(_PROMPT), environment)
+        case name if name in _POSIX_SHELLS:
+            _replace("ENV", str(_PROMPT / "shrc"), environment)
+    return command
+
+
+def _replace(name: str, value: str, environment: MutableMapping[str, str]) -> None:
+    """Sets a variable; the startup file that it points to restores it from FULLPIPE_..."""
+    if name in environment:
+        environment[f"FULLPIPE_{name}"] = environment[name]
+    environment[name] = value

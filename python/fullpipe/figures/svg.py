@@ -1,0 +1,52 @@
+"""Figures as SVG with a text label, for readers who cannot see them."""
+
+import html
+import resource
+from typing import Any
+
+from fullpipe.errors import OutputError
+
+# The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
+_ADDRESS_SPACE = 80_000_000_000
+
+
+def picture(spec: dict[str, Any], label: str | None = None) -> str:
+    """The SVG of a Vega-Lite figure; without a label, one from its titles.
+
+    Raises:
+        OutputError: The process may not reserve enough address space.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
+        raise OutputError(
+            "the figures cannot be drawn: the renderer reserves 80 GB of address space, which is not memory, "
+            "and `ulimit -v` allows less; raise that limit"
+        )
+    import vl_convert
+
+    return labelled(vl_convert.vegalite_to_svg(spec), label or described(spec))
+
+
+def labelled(svg: str, label: str) -> str:
+    """An SVG with a label for those who cannot see it; one that has a label keeps it."""
+    if ' role="img"' in svg[: svg.index(">")]:
+        return svg
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+
+
+def described(spec: dict[str, Any]) -> str:
+    """A figure's title and subtitle, and the titles of its panels."""
+    whole, *panels = dict.fromkeys(_titles(spec)) or ("A figure",)
+    return f"{whole}. {', '.join(panels)}" if panels else whole
+
+
+def _titles(part: Any) -> list[str]:
+    if isinstance(part, list):
+        return [title for one in part for title in _titles(one)]
+    if not isinstance(part, dict):
+        return []
+    found = part.get("title")
+    said = [found.get("text"), found.get("subtitle")] if isinstance(found, dict) else [found]
+    lines = [" ".join(one) if isinstance(one, list) else one for one in said if one]
+    below = [title for key in ("concat", "hconcat", "vconcat") for title in _titles(part.get(key))]
+    return [". ".join(lines), *below] if lines else below

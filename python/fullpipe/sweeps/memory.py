@@ -1,0 +1,43 @@
+"""A store that keeps runs in memory, for sweeps that are never resumed."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fullpipe.engines import Done
+from fullpipe.results import Run
+from fullpipe.sweeps.store import Store, Stored
+from fullpipe.sweeps.task import Task
+
+
+@dataclass(frozen=True)
+class _Held(Stored):
+    whole: Run
+
+    def run(self) -> Run:
+        return replace(self.whole, alternative=self.task.job.alternative)
+
+
+class Memory(Store):
+    """Finished runs in memory. It begins empty."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Locks nothing: no other sweep can use this store."""
+        yield
+
+    def find(self, task: Task) -> None:
+        """Always None: nothing was kept before."""
+        del task
+
+    def keep(self, done: Done, attempts: int, *, left: int = 1) -> Stored:
+        """Keeps a run, in place of an earlier attempt at it."""
+        del left
+        return _Held(done.task, Path(), attempts, done.seconds, done.run.summary, done.run)
+
+    def log(self, event: str, task: Task, **more: object) -> None:
+        """Does nothing: this store has no log."""
