@@ -1,11 +1,13 @@
 # Fullpipe from a checkout. Needs Python 3.11 or newer, stable Rust and make; all else is installed into .venv.
 #
-#   make demo      BBR and CUBIC on one path, simulated and over this machine's own TCP, with a report in out/demo
-#   make test      everything that must hold: formats, lints, types, tests of both languages
-#   make lint      formats, lints and types alone
-#   make mistakes  makes known mistakes one at a time, and shows that the tests notice each
-#   make bench     benchmarks
-#   make clean     removes what the others made
+#   make demo      runs BBR and CUBIC on one path, simulated and over this machine's own TCP; the report is in out/demo
+#   make test      checks formats, lints and types, and runs the tests of both languages
+#   make lint      checks formats, lints and types only
+#   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
+#   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
+#                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
+#   make bench     runs the benchmarks
+#   make clean     removes what the other targets made
 
 PYTHON ?= python3
 DEMO_DURATION ?= 10 s
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-# Each stamp is newer than all that went into it, so that a second call does nothing.
+# Each stamp is newer than everything it depends on, so that a second call does nothing.
 TOOLS := $(VENV)/.stamp-tools
 PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
@@ -24,10 +26,10 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.c' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
 
-# cargo and pip then build for the same interpreter, and maturin is found.
+# Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python mistakes bench clean
+.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python mistakes differential bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,18 +47,18 @@ lint-rust: $(TOOLS)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# The last line holds the hand-written stubs of the native module to what it has.
+# The last line checks the hand-written stubs of the native module against the module.
 lint-python: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fullpipe._native
 
-# In the dev profile, for its checks of overflow and its debug assertions.
+# In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)
 	cargo test --workspace --locked
 
-# The controllers build where there is no std and no allocator.
+# The controllers must build without std and without an allocator.
 test-no-std: $(TOOLS)
 	cargo build --manifest-path crates/cc/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
 
@@ -67,7 +69,14 @@ test-python: $(DEV)
 mistakes: $(TOOLS)
 	$(BIN)/python tests/mistakes/run.py $(MISTAKES)
 
-# The short ones, a few minutes. bench/README.md has the others.
+# 10^8 events for each controller, the sampler and the filter: about half an hour. LINUX_SOURCE names a source other than the
+# one in /usr/src.
+EVENTS ?= 100000000
+differential:
+	cargo run --release --locked --manifest-path tests/differential/Cargo.toml \
+		--target-dir $(CARGO_TARGET)/differential -- --events $(EVENTS)
+
+# The short benchmarks, a few minutes. bench/README.md has the others.
 bench: $(PACKAGE)
 	cargo run --release --locked -p fullpipe-bench -- packets
 	cargo run --release --locked -p fullpipe-bench -- series
@@ -99,7 +108,7 @@ $(PACKAGE): $(TOOLS) $(SOURCES)
 	$(PIP_INSTALL) --no-build-isolation .
 	@touch $@
 
-# The same and the tools that check it.
+# The package and the tools that check it.
 $(DEV): $(TOOLS) $(SOURCES)
 	$(PIP_INSTALL) --no-build-isolation '.[dev]'
 	@touch $(PACKAGE) $@

@@ -1,8 +1,10 @@
 """Shared by all tests: a small comparison in the simulator, and whether the kernel world is possible here."""
 
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,22 @@ import fullpipe as fp
 from fullpipe.results import Results
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests marked `full_disk` run while no file may grow beyond 100 bytes, which fails as a full disk does.
+
+    The limit is the test's alone: pytest's own output may be a file, too.
+    """
+    if item.get_closest_marker("full_disk") is None:
+        return (yield)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        return (yield)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(scope="session")

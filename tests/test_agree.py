@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import cli
 from fullpipe.agreement import Agreement
+from fullpipe.commands import _common
 from fullpipe.results import Results, Run
 from fullpipe.scenario import Alternative, Scenario
 from fullpipe.worlds import kernel, sim
@@ -19,7 +21,14 @@ from fullpipe.worlds.job import Job
 ALTERNATIVE = Alternative("bbr1", "{}")
 
 
-def run(world: str, seed: int, goodputs: list[float], rtt_ms: float | None = 40, retransmits: int = 0) -> Run:
+def run(
+    world: str,
+    seed: int,
+    goodputs: list[float],
+    rtt_ms: float | None = 40,
+    retransmits: int = 0,
+    doubts: list[str] | None = None,
+) -> Run:
     flows: list[dict[str, Any]] = [
         {
             "label": f"f{i}",
@@ -35,17 +44,22 @@ def run(world: str, seed: int, goodputs: list[float], rtt_ms: float | None = 40,
     total = sum(goodputs)
     shares = [{"label": f"f{i}", "share": goodput / total} for i, goodput in enumerate(goodputs)]
     summary = {
-        "provenance": {"untrustworthy": []},
+        "provenance": {"untrustworthy": doubts or []},
         "flows": flows,
         "links": [],
+        "total_goodput_bps": total,
+        "fct_ms": None,
         "fairness": {"jain_index": None, "shares": shares},
     }
     return Run.of(ALTERNATIVE, world, seed, json.dumps(summary), b"", b"")
 
 
+def judged(sim: list[Run], kernel: list[Run]) -> Agreement:
+    return Agreement.of(Results(Scenario("{}", (ALTERNATIVE,)), [*sim, *kernel]))
+
+
 def verdicts(sim: list[Run], kernel: list[Run]) -> dict[str, bool]:
-    results = Results(Scenario("", "toml", (ALTERNATIVE,)), [*sim, *kernel])
-    return {one.measure.split(",")[0]: one.agrees for one in Agreement.of(results).checks}
+    return {one.measure.split(",")[0]: one.agrees for one in judged(sim, kernel).checks}
 
 
 @pytest.mark.parametrize(
@@ -93,10 +107,38 @@ def test_what_only_one_world_knows_is_a_difference() -> None:
 def test_nothing_in_both_worlds_is_no_difference() -> None:
     kernel = run("kernel", 1, [1e6])
     silent = json.loads(json.dumps(kernel.summary))
-    silent["flows"][0]["goodput_bps"] = 0.0
+    silent["total_goodput_bps"] = 0.0
     both = [Run.of(ALTERNATIVE, world, 1, json.dumps(silent), b"", b"") for world in ("sim", "kernel")]
     assert verdicts(both[:1], both[1:])["Goodput"]
     assert not verdicts([run("sim", 1, [1e6])], both[1:])["Goodput"]
+
+
+LATE = ["packets were late"]
+
+
+def test_an_untrusted_run_counts_neither_in_the_mean_nor_in_the_range() -> None:
+    sim = [run("sim", 1, [80e6])]
+    doubted = run("kernel", 2, [60e6], doubts=LATE)
+    found = judged(sim, [run("kernel", 1, [100e6]), doubted])
+    goodput = found.checks[0]
+    assert (goodput.agrees, goodput.kernel) == (False, "100.00")
+    group = found.results.groups[1]
+    assert (group.count, len(group.runs)) == ("1 of 2", 2)
+    assert group.left_out.startswith("bbr1, kernel: 1 of 2 repetitions are trusted")
+
+
+def test_without_a_trusted_run_there_is_no_verdict() -> None:
+    found = judged([run("sim", 1, [100e6])], [run("kernel", 1, [100e6], doubts=LATE)])
+    assert not found.conclusive
+    assert not found.agrees
+    assert found.verdict == "Inconclusive: bbr1 has no trusted run in the kernel world."
+    assert found.to_dict()["agrees"] is None
+    assert found.results.groups[1].measures["goodput_bps"] is None
+
+
+def test_an_alternative_that_did_not_run_in_one_world_is_not_agreement() -> None:
+    found = judged([run("sim", 1, [100e6])], [])
+    assert (found.agrees, found.unjudged) == (False, {"bbr1": "did not run in the kernel world"})
 
 
 DOCUMENT = 'seed = 7\ncompare = ["bbr1"]\nduration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n'
@@ -107,15 +149,17 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Job]]:
     """Both worlds replaced by known runs; returns what each was asked for, in that order."""
     asked: dict[str, list[Job]] = {}
 
-    def world(name: str) -> Callable[..., list[Run]]:
-        def answer(jobs: list[Job], _progress: object) -> list[Run]:
-            asked[name] = jobs
-            return [run(name, job.seed, [100e6]) for job in jobs]
+    def world(name: str) -> Callable[..., Run]:
+        def answer(job: Job, _more: object) -> Run:
+            asked.setdefault(name, []).append(job)
+            return run(name, job.seed, [100e6])
 
         return answer
 
     for module in (sim, kernel):
-        monkeypatch.setattr(module, "run", world(module.NAME))
+        monkeypatch.setattr(module, "run_one", world(module.NAME))
+    # In the order of the jobs.
+    monkeypatch.setattr(sim, "cores", lambda: 1)
     return asked
 
 
@@ -137,9 +181,9 @@ def test_the_command_prints_the_verdict_and_ends_with_it(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
-    for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, cli.DISAGREE, "do not agree")):
+    for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, _common.DISAGREE, "do not agree")):
         answer = run("kernel", 1, [theirs])
-        monkeypatch.setattr(kernel, "run", lambda _jobs, _progress, answer=answer: [answer])
+        monkeypatch.setattr(kernel, "run_one", lambda _job, _progress, answer=answer: answer)
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
@@ -150,3 +194,68 @@ def test_the_tolerances_are_stated_in_the_help() -> None:
     printed = " ".join(CliRunner().invoke(cli.app, ["agree", "--help"]).stdout.replace("│", " ").split())
     assert "goodput 3%, mean RTT 5%" in printed
     assert "8 percentage points" in printed
+
+
+@pytest.mark.usefixtures("worlds")
+def test_untrusted_repetitions_are_repeated_and_then_left_out(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
+    tried: list[int] = []
+
+    def late(job: Job, _progress: object) -> Run:
+        tried.append(job.seed)
+        # Seed 7 is never trusted, seed 8 at the second attempt.
+        doubted = job.seed == 7 or (job.seed == 8 and tried.count(8) == 1)
+        return run("kernel", job.seed, [1e6 if doubted else 100e6], doubts=LATE if doubted else [])
+
+    monkeypatch.setattr(kernel, "run_one", late)
+    with pytest.raises(SystemExit) as left:
+        cli.app(["agree", "s.toml", "--json", "--attempts", "4"])
+    printed = json.loads(capsys.readouterr().out)
+    assert left.value.code == 0
+    assert sorted(tried) == [7, 7, 7, 7, 8, 8, 9]
+    assert printed["agreement"]["verdict"] == "The worlds agree: 3 of 3 measures agree."
+    kernels = printed["results"][1]
+    assert (kernels["world"], kernels["seeds"], kernels["trusted"]) == ("kernel", 3, 2)
+    assert kernels["goodput_bps"]["mean"] == 100e6
+
+
+@pytest.mark.usefixtures("worlds")
+def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
+    doubted = run("kernel", 7, [100e6], doubts=LATE)
+    monkeypatch.setattr(kernel, "run_one", lambda _job, _progress: doubted)
+    with pytest.raises(SystemExit) as left:
+        cli.app(["agree", "s.toml"])
+    printed = capsys.readouterr().out
+    assert left.value.code == _common.DISAGREE
+    assert "Inconclusive: bbr1 has no trusted run in the kernel world." in printed
+    assert "bbr1, kernel: 0 of 3 repetitions are trusted" in printed
+
+
+def test_what_the_kernel_cannot_run_does_not_cost_the_others_their_runs(
+    worlds: dict[str, list[Job]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def picky(job: Job, _progress: object) -> Run:
+        if "beta" in job.alternative.label:
+            raise fp.WorldError("flows[0].controller: Linux has no such cubic")
+        return replace(run("kernel", job.seed, [100e6]), alternative=job.alternative)
+
+    def simulated(job: Job, _cancel: object) -> Run:
+        return replace(run("sim", job.seed, [100e6]), alternative=job.alternative)
+
+    monkeypatch.setattr(kernel, "run_one", picky)
+    monkeypatch.setattr(sim, "run_one", simulated)
+    path = {"rate": "5 Mbit/s", "rtt": "10 ms", "world": "all", "repetitions": 2}
+    results = fp.compare(["cubic:beta=0.5", "cubic"], **path)
+    assert [run.label for run in results.runs if run.world == "kernel"] == ["cubic", "cubic"]
+    assert results.notes == ["cubic:beta=0.5 did not run in the kernel world. Linux has no such cubic"]
+    assert results.agreement is not None
+    assert results.agreement.unjudged == {"cubic:beta=0.5": "did not run in the kernel world"}
+    refused = fp.compare(["cubic:beta=0.5"], **path)
+    assert refused.notes == ["The kernel world did not run. Linux has no such cubic"]
+    with pytest.raises(fp.WorldError, match=r"^Linux has no such cubic"):
+        fp.compare(["cubic:beta=0.5"], **{**path, "world": "kernel"})

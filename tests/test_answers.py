@@ -10,12 +10,20 @@ from fullpipe.results import Results, Run
 from fullpipe.scenario import Alternative, Scenario
 
 
-def run(label: str, goodputs: dict[str, float], queue_ms: float | None, seed: int = 1) -> Run:
+def run(
+    label: str,
+    goodputs: dict[str, float],
+    queue_ms: float | None,
+    seed: int = 1,
+    starts: dict[str, int] | None = None,
+) -> Run:
     total = sum(goodputs.values())
     flows: list[dict[str, Any]] = [
         {
             "label": name,
             "controller": name,
+            "start_ns": (starts or {}).get(name, 0),
+            "end_ns": 1000,
             "goodput_bps": mbps * 1e6,
             "retransmits": 0,
             "segments_sent": 1000,
@@ -28,13 +36,15 @@ def run(label: str, goodputs: dict[str, float], queue_ms: float | None, seed: in
         "provenance": {"untrustworthy": []},
         "flows": flows,
         "links": [{"name": "bottleneck", "queue_delay_ms": {"mean": queue_ms}}],
+        "total_goodput_bps": total * 1e6,
+        "fct_ms": None,
         "fairness": {"shares": [{"label": name, "share": mbps / total} for name, mbps in goodputs.items()]},
     }
     return Run.of(Alternative(label, "{}"), "sim", seed, json.dumps(summary), b"", b"")
 
 
 def answer(*runs: Run) -> str:
-    return answers(Results(Scenario("", "toml", ()), list(runs)))["sim"]
+    return answers(Results(Scenario("{}", ()), list(runs)))["sim"]
 
 
 def alone(label: str, mbps: float, queue_ms: float | None = 1, seed: int = 1) -> Run:
@@ -43,7 +53,8 @@ def alone(label: str, mbps: float, queue_ms: float | None = 1, seed: int = 1) ->
 
 def test_of_two_one_has_more() -> None:
     assert answer(alone("a", 9, 12), alone("b", 6, 3)) == (
-        "a had more goodput (9.00 Mbit/s against 6.00); b had less queueing delay (3.0 ms against 12.0)."
+        "a had more goodput than b (9.00 against 6.00 Mbit/s); "
+        "b had less queueing delay than a (3.0 against 12.0 ms)."
     )
 
 
@@ -58,10 +69,37 @@ def test_a_delay_below_one_percent_of_the_round_trip_is_about_the_same() -> None
     assert said.endswith("a and b had about the same queueing delay (1.0 and 1.4 ms).")
 
 
-def test_intervals_that_overlap_are_about_the_same() -> None:
+def test_intervals_that_overlap_cannot_be_told_apart() -> None:
     runs = [alone("a", mbps, seed=seed) for seed, mbps in enumerate((8, 9, 10))]
     runs += [alone("b", mbps, seed=seed) for seed, mbps in enumerate((7, 8, 9))]
-    assert "about the same goodput" in answer(*runs)
+    assert "a and b cannot be told apart in goodput with this many runs (9.00 and 8.00 Mbit/s)" in answer(
+        *runs
+    )
+
+
+def test_means_far_apart_are_not_grouped_however_wide_their_intervals() -> None:
+    runs = [alone("wide", 9, queue_ms=delay, seed=seed) for seed, delay in enumerate((0.1, 30))]
+    runs += [alone(name, 9, queue_ms=0, seed=seed) for name in "ab" for seed in (0, 1)]
+    assert answer(*runs).endswith(
+        "a and b had the least queueing delay (0.0 and 0.0 ms), from which wide (15.1) cannot be told apart "
+        "with this many runs."
+    )
+
+
+def test_completion_times_come_first_where_there_are_some() -> None:
+    runs = [alone("a", 5), alone("b", 9)]
+    for one, mean in zip(runs, (200.0, 100.0), strict=True):
+        one.summary["fct_ms"] = {"mean": mean, "p50": mean, "p95": mean}
+    assert answer(*runs).startswith("b had a shorter mean completion time than a (100.0 against 200.0 ms); ")
+    assert answer(runs[0]).startswith("transfers took 200.0 ms on average; a had 5.00 Mbit/s of goodput")
+
+
+def test_an_alternative_without_a_trusted_run_is_named() -> None:
+    doubted = alone("c", 100)
+    doubted.summary["provenance"]["untrustworthy"].append("late")
+    said = answer(alone("a", 9), alone("b", 6), doubted)
+    assert said.startswith("a had more goodput than b (9.00 against 6.00 Mbit/s); ")
+    assert said.endswith("; c has no trusted run.")
 
 
 def test_of_three_one_has_the_most() -> None:
@@ -72,9 +110,21 @@ def test_of_three_one_has_the_most() -> None:
 
 def test_flows_that_share_a_path_are_compared_with_their_share() -> None:
     assert answer(run("both", {"a": 3, "b": 6}, 8)) == (
-        "b had more goodput (6.00 Mbit/s against 3.00), a share of 66.7 % for b, with 8.0 ms of queueing "
-        "delay on average."
+        "b had more goodput than a (6.00 against 3.00 Mbit/s), 66.7 % of all bytes for b, with 8.0 ms of "
+        "queueing delay on average."
     )
+
+
+def test_goodputs_over_unlike_lifetimes_are_said_to_be() -> None:
+    late = run("both", {"a": 3, "b": 6}, None, starts={"b": 500})
+    assert answer(late).startswith("b had more goodput while it ran than a (6.00 against 3.00 Mbit/s)")
+
+
+def test_untrusted_runs_do_not_decide() -> None:
+    doubted = alone("b", 100)
+    doubted.summary["provenance"]["untrustworthy"].append("late")
+    assert answer(alone("a", 9), alone("b", 6), doubted).startswith("a had more goodput")
+    assert answer(doubted) == "No run can be trusted."
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fullpipe as fp
 from conftest import command
-from fullpipe._native import ScenarioError, TraceError
+from fullpipe._native import RecordingError, ScenarioError
 from fullpipe.arrivals import flow_list, models, srpt, synthetic
 
 LIST = synthetic.draw(flows=20_000, seconds=20)
@@ -199,7 +199,7 @@ def next_generation(traffic: list[tuple[int, bytes]]) -> bytes:
 def test_a_capture_becomes_a_list(write: object, in_empty_folder: Path) -> None:
     assert callable(write)
     Path("here.pcap").write_bytes(write(TRAFFIC))
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("flows.parquet: 2 flows in 3 transfers over 0.51 s, 0.0001")
     assert flow_list.read(Path("flows.parquet")).rows() == EXPECTED
@@ -207,14 +207,14 @@ def test_a_capture_becomes_a_list(write: object, in_empty_folder: Path) -> None:
 
 def test_one_packet_has_no_rate(in_empty_folder: Path) -> None:
     Path("here.pcap").write_bytes(classic(TRAFFIC[:1]))
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
     assert "1 transfers over 0 s;" in done.stdout and "bit/s" not in done.stdout
 
 
 def test_the_rate_is_that_over_the_whole_capture(in_empty_folder: Path) -> None:
     Path("here.pcap").write_bytes(classic([*TRAFFIC[:1], (1448, packet(3000, 0, 0))]))
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert "over 1.45 s, 8e-06 Gbit/s" in done.stdout
 
 
@@ -223,7 +223,7 @@ def test_a_time_stamp_decades_away_is_refused(first: bool, in_empty_folder: Path
     begin, rest = classic(TRAFFIC[:1], 7 if first else 1_600_000_000), classic(TRAFFIC[1:], 1_600_000_000)
     beyond = classic(TRAFFIC[2:3], 4_200_000_000)
     Path("here.pcap").write_bytes(begin + rest[24:] + beyond[24:])
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "here.pcap" in done.stderr and "within a year" in done.stderr
     assert not Path("flows.parquet").exists()
@@ -232,18 +232,25 @@ def test_a_time_stamp_decades_away_is_refused(first: bool, in_empty_folder: Path
 def test_a_clock_that_goes_back_is_told(in_empty_folder: Path) -> None:
     back = [TRAFFIC[0], (600, packet(3000, 0, 10)), *TRAFFIC[1:3]]
     Path("here.pcap").write_bytes(classic(back))
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 0
     assert "clock went back: 1 of 3 transfers" in done.stderr and "by up to 585 ms" in done.stderr
     Path("here.pcap").write_bytes(classic(TRAFFIC))
-    assert command("trace", "flows", "here.pcap", "--out", "flows.parquet").stderr == ""
+    assert command("flows", "here.pcap", "--out", "flows.parquet").stderr == ""
 
 
 def test_flows_can_be_made_up(in_empty_folder: Path) -> None:
-    done = command("trace", "flows", "--synthetic", "--flows", "300", "--seed", "4", "--out", "flows.parquet")
+    done = command("flows", "--synthetic", "--flows", "300", "--seed", "4", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
     expected = synthetic.draw(flows=300, seconds=synthetic.seconds(300), seed=4)
     assert flow_list.read(Path("flows.parquet")).equals(expected)
+
+
+def test_the_former_command_still_works(in_empty_folder: Path) -> None:
+    Path("here.pcap").write_bytes(classic(TRAFFIC))
+    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
+    assert done.returncode == 0, done.stderr
+    assert "│ trace " not in command("--help").stdout
 
 
 WHOLE = classic(TRAFFIC)
@@ -265,7 +272,7 @@ HOSTILE = {
 def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.pcap"
     path.write_bytes(HOSTILE[name])
-    with pytest.raises((TraceError, ScenarioError)) as caught:
+    with pytest.raises((RecordingError, ScenarioError)) as caught:
         flow_list.of_capture(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
@@ -274,14 +281,14 @@ def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("there-is.none",), "cannot be opened"),
+        (("there-is.none",), "cannot be read"),
         ((), "a capture or --synthetic"),
         (("some.pcap", "--synthetic"), "a capture or --synthetic"),
         (("some.pcap", "--flows", "3"), "--flows needs --synthetic"),
     ],
 )
 def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str, in_empty_folder: Path) -> None:
-    done = command("trace", "flows", *arguments, "--out", "flows.parquet")
+    done = command("flows", *arguments, "--out", "flows.parquet")
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1
     assert not Path("flows.parquet").exists()

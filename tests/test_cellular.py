@@ -64,11 +64,11 @@ def test_neighbouring_tenths_are_alike_and_distant_ones_are_not() -> None:
 
 def test_the_path_takes_what_is_written(in_empty_folder: Path) -> None:
     done = command(
-        "trace", "generate", "--mean", "4mbit", "--duration", "3s", "--seed", "7", "--out", "here.trace"
+        "deliveries", "--mean", "4mbit", "--duration", "3s", "--seed", "7", "--out", "here.deliveries"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "here.trace: 1000 opportunities in 3 s, 4 Mbit/s on average\n"
-    path = {"trace": "here.trace", "rtt": "40 ms", "buffer": "100 packets"}
+    assert done.stdout == "here.deliveries: 1000 opportunities in 3 s, 4 Mbit/s on average\n"
+    path = {"deliveries": "here.deliveries", "rtt": "40 ms", "buffer": "100 packets"}
     document = {"duration": "3 s", "path": path, "compare": ["bbr1"]}
     spec = from_document(document, in_empty_folder).alternatives[0].spec
     expected = cellular.generate(mean="4 Mbit/s", duration="3 s", seed=7)
@@ -100,7 +100,7 @@ def test_a_mistake_names_its_field(mean: str, duration: str, named: str) -> None
     [(2, 60), (6, 30), (12, 15)],
 )
 def test_shipped_traces_are_those_of_the_generator(mbit: int, seconds: int) -> None:
-    shipped = (SCENARIOS / "traces" / f"lte-like-{mbit}mbit.trace").read_text(encoding="ascii")
+    shipped = (SCENARIOS / "deliveries" / f"lte-like-{mbit}mbit.deliveries").read_text(encoding="ascii")
     made = cellular.generate(mean=f"{mbit} Mbit/s", duration=f"{seconds} s", seed=1)
     assert shipped == cellular.text(made)
     assert len(shipped) < 100_000

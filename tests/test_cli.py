@@ -157,6 +157,89 @@ def test_an_interrupt_at_an_awkward_moment(program: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
 
 
+# A program that is interrupted when the command line begins to be imported: by a signal, as from a keyboard.
+_STARTING = """
+import os, signal, sys, types
+class Starting(types.ModuleType):
+    def __getattr__(self, name):
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ImportError("an import that turned the interrupt into another error")
+sys.modules["fullpipe.cli"] = Starting("cli")
+from fullpipe.__main__ import main
+main()
+"""
+
+# The same when a library swallows the interrupt in a command, or the interpreter in a callback.
+_SWALLOWED = """
+import os, signal, sys
+import fullpipe.api
+def controllers():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        [None for _ in range(1000)]
+    except KeyboardInterrupt:
+        raise RuntimeError("turned into another error") from None
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        [None for _ in range(1000)]
+def dying():
+    Dying()
+    return []
+fullpipe.api.controllers = dying if sys.argv[1] == "callback" else controllers
+sys.argv = ["fullpipe", "controllers", "--json"]
+from fullpipe.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [(_STARTING,), (_SWALLOWED, "error"), (_SWALLOWED, "callback")],
+    ids=["import", "error", "callback"],
+)
+def test_an_interrupt_that_a_library_would_lose(program: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-c", *program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    """Until `main` runs, an interrupt would be a traceback."""
+    program = (
+        "import sys, fullpipe.__main__\n"
+        "print([name for name in sys.modules if '_native' in name or 'typer' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n"
+
+
+# Native calls that take hours, on the main thread: a capture with a hole of a terabyte, and a long run.
+_CAPTURE = """
+with open("here.pcap", "wb") as packets:
+    packets.write(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    packets.truncate(1 << 40)
+call = lambda: _native.read_capture("here.pcap")
+"""
+_RUN = """
+path = {"rate": "1 Gbit/s", "rtt": "9 ms", "buffer": "1 MB"}
+document = {"duration": "24 h", "path": path, "flows": [{"controller": "reno"}], "record": {"series": False}}
+_, [(_, spec)] = _native.resolve(json.dumps(document), "json", None)
+call = lambda: _native.simulate(spec, 1)
+"""
+
+
+@pytest.mark.parametrize("prepare", [_CAPTURE, _RUN], ids=["capture", "run"])
+def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -> None:
+    program = (
+        "import json, os, signal, threading\nfrom fullpipe import _native\n"
+        + prepare
+        + "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        + "try:\n    call()\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\nos._exit(0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
 # How long a run takes differs from machine to machine: here every run is worth a bar.
 _IMPATIENT = "from fullpipe import __main__, watching; watching.PATIENCE_S = 0.0; __main__.main()"
 
@@ -191,3 +274,22 @@ def _until(happened: "object", within_s: float = 30) -> None:
     while not happened():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_defect_has_an_exit_code_of_its_own() -> None:
+    """Python's own, 1, means that results differ."""
+    script = (
+        "import sys, types\n"
+        "broken = types.ModuleType('fullpipe.cli')\n"
+        "broken.app = lambda **_: 1 // 0\n"
+        "sys.modules['fullpipe.cli'] = broken\n"
+        "import fullpipe; fullpipe.cli = broken\n"
+        "from fullpipe.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 70 and "ZeroDivisionError" in done.stderr
+
+
+def test_an_absurd_width_of_the_terminal_does_not_hang() -> None:
+    done = command("--help", COLUMNS="99999999")
+    assert done.returncode == 0 and "compare" in done.stdout

@@ -1,5 +1,6 @@
 """Grids: how a file becomes cells, how a cell is judged, and what a whole grid is held against."""
 
+import io
 import json
 import math
 from dataclasses import replace
@@ -7,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.grid import compare, document, run, summary, write
+from fullpipe.grid import compare, document, run, summary, tables, write
 from fullpipe.grid.document import Cell, load
 from fullpipe.measures import BY_NAME
 from fullpipe.scenario import Alternative
@@ -70,12 +72,13 @@ def test_a_cell_takes_what_a_scenario_takes(tmp_path: Path) -> None:
     assert found.alternative.spec["forward"][0]["rate_bps"]["changes"] == [[1_000_000_000, 5_000_000]]
 
 
-def test_traces_are_looked_up_beside_the_grid(tmp_path: Path) -> None:
-    (tmp_path / "t.trace").write_text("1\n2\n3\n", encoding="utf-8")
+def test_deliveries_are_looked_up_beside_the_grid(tmp_path: Path) -> None:
+    (tmp_path / "t.deliveries").write_text("1\n2\n3\n", encoding="utf-8")
     (found,) = grid(
-        tmp_path, '[[cells]]\nname = "a"\ncontroller = "reno"\nrtt = "20 ms"\npath.trace = "t.trace"\n'
+        tmp_path,
+        '[[cells]]\nname = "a"\ncontroller = "reno"\nrtt = "20 ms"\npath.deliveries = "t.deliveries"\n',
     ).cells
-    assert found.document["path"]["trace"] == str(tmp_path / "t.trace")
+    assert found.document["path"]["deliveries"] == str(tmp_path / "t.deliveries")
 
 
 def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
@@ -89,33 +92,39 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", ["g.toml: cells", "at least one"]),
-        ("cells = 5", ["g.toml: cells", "at least one"]),
-        ("[[cells]\n", ["a grid file in TOML"]),
-        ("colour = 1\n" + CELL, ["g.toml: colour", "defaults, cells, quick"]),
-        ("[[cells]]\n" + PATH, ["cells[0]: name", "a name"]),
-        (CELL + "buffr = 1\n", ["cells[0] (a): buffr", "did you mean 'buffer'?"]),
-        ("[defaults]\nratte = 1\n" + CELL, ["g.toml: defaults: ratte", "did you mean 'rate'?"]),
-        (CELL + "loss = []\n", ["cells[0] (a): loss", "at least one value"]),
-        (CELL + 'buffer = ["1 bdp", "2 bdp"]\n', ["g.toml: cells", '"a"', "lists into the name"]),
-        (CELL + CELL, ["g.toml: cells", '"a"']),
-        ('[[cells]]\nname = "{colour}"\n' + PATH, ["cells[0] ({colour}): name", "{rate}", "'colour'"]),
+        ("cells = 5", ["g.toml:1: cells: ", "at least one"]),
+        ("[[cells]\n", ["g.toml:1:9: ", "is not TOML"]),
+        ("colour = 1\n" + CELL, ["g.toml:1: colour: ", "defaults, cells, quick"]),
+        ("[[cells]]\n" + PATH, ["cells[0].name", "a name"]),
+        (CELL + "buffr = 1\n", ["g.toml:6: cells[0].buffr: ", "did you mean 'buffer'?"]),
+        ("[defaults]\nratte = 1\n" + CELL, ["g.toml:2: defaults.ratte: ", "did you mean 'rate'?"]),
+        (CELL + "loss = []\n", ["cells[0].loss: ", "at least one value"]),
+        (CELL + 'buffer = ["1 bdp", "2 bdp"]\n', ["g.toml:2: cells[0].name: ", '"a"', "lists into the name"]),
+        (CELL + CELL, ["g.toml:7: cells[1].name: ", '"a"']),
+        ('[[cells]]\nname = "{colour}"\n' + PATH, ["cells[0].name: ", "{rate}", "'colour'"]),
         ('[[cells]]\nname = "{rate.real}"\n' + PATH, ["cells[0]", "{rate}"]),
-        ('[[cells]]\nname = "{rate"\n' + PATH, ["cells[0] ({rate): name"]),
-        ('[[cells]]\nname = "{rate:{x}}"\n' + PATH, ["g.toml: cells[0] ({rate:{x}}): name", "{rate}"]),
-        ('[[cells]]\nname = "{rate:d}"\n' + PATH, ["g.toml: cells[0] ({rate:d}): name", "not 'rate:d'"]),
-        ('[[cells]]\nname = "{rate!r}"\n' + PATH, ["g.toml: cells[0] ({rate!r}): name", "not 'rate!r'"]),
-        ('[[cells]]\nname = "{loss:d}"\nloss = [0.1]\n' + PATH, ["cells[0] ({loss:d}): name", "{loss}"]),
+        ('[[cells]]\nname = "{rate"\n' + PATH, ["cells[0].name: "]),
+        ('[[cells]]\nname = "{rate:{x}}"\n' + PATH, ["g.toml:2: cells[0].name: ", "{rate}"]),
+        ('[[cells]]\nname = "{rate:d}"\n' + PATH, ["g.toml:2: cells[0].name: ", "not 'rate:d'"]),
+        ('[[cells]]\nname = "{rate!r}"\n' + PATH, ["g.toml:2: cells[0].name: ", "not 'rate!r'"]),
+        ('[[cells]]\nname = "{loss:d}"\nloss = [0.1]\n' + PATH, ["cells[0].name: ", "{loss}"]),
         ('[[cells]]\nname = "!"\n' + PATH, ["letters or digits"]),
-        (CELL + 'loss = "5 ms"\n', ["g.toml: a: path.loss", '"5 ms"']),
-        (CELL + 'duration = "5 parsec"\n', ["g.toml: a: duration", '"5 parsec"']),
-        (CELL + 'tcp_memory = "huge"\n', ["g.toml: a: hosts.tcp_memory", "max, linux"]),
-        (CELL + 'path.colour = "red"\n', ["g.toml: a: path.colour"]),
-        (CELL + 'path.loss = "1 %"\n', ["cells[0] (a): path.loss", "write loss = ..."]),
-        ("[defaults.hosts]\ntcp_memory = 1\n" + CELL, ["defaults: hosts.tcp_memory", "write tcp_memory"]),
-        (CELL + "path = 5\n", ["cells[0] (a): path", "a table"]),
-        (CELL + 'flows = [{ controller = "reno" }]\n', ["cells[0] (a): controller", "not both"]),
-        (CELL + 'compare = ["reno"]\n', ["cells[0] (a): compare"]),
-        (CELL + "rate = [[1]]\n".replace("rate", "loss"), ["g.toml: a: path.loss"]),
+        (CELL + 'loss = "5 ms"\n', ["g.toml:6: cells[0].loss: ", '"5 ms"']),
+        (CELL + 'duration = "5 parsec"\n', ["g.toml:6: cells[0].duration: ", '"5 parsec"']),
+        (CELL + 'tcp_memory = "huge"\n', ["g.toml:6: cells[0].tcp_memory: ", "max, linux"]),
+        (CELL + 'path.colour = "red"\n', ["g.toml:6: cells[0].path.colour: "]),
+        (CELL + 'path.loss = "1 %"\n', ["cells[0].path.loss: ", "write loss = ..."]),
+        (
+            "[defaults.hosts]\ntcp_memory = 1\n" + CELL,
+            ["g.toml:2: defaults.hosts.tcp_memory: ", "write tcp_memory"],
+        ),
+        (CELL + "path = 5\n", ["cells[0].path: ", "a table"]),
+        (CELL + 'flows = [{ controller = "reno" }]\n', ["cells[0].controller: ", "not both"]),
+        (CELL.replace("[[cells]]", '[defaults]\nloss = "5 ms"\n[[cells]]'), ["g.toml:2: defaults.loss: "]),
+        (CELL + f"count = {list(range(1, 102))}\nsize = {list(range(1, 101))}\n", ["10100 combinations"]),
+        (CELL.replace('"a"', f'"{"a" * 201}"'), ["cells[0].name: ", "at most 200 characters"]),
+        (CELL + 'compare = ["reno"]\n', ["cells[0].compare: "]),
+        (CELL + "rate = [[1]]\n".replace("rate", "loss"), ["g.toml:6: cells[0].loss: "]),
     ],
 )
 def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_path: Path) -> None:
@@ -129,10 +138,10 @@ def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_p
     ("text", "said"),
     [
         (CELL, ["quick", "a table that names"]),
-        (CELL + "[quick]\ncells = []\n", ["quick: cells", "names of cells"]),
-        (CELL + '[quick]\ncells = ["aa"]\n', ["quick: cells", "did you mean 'a'?"]),
-        (CELL + '[quick]\ncells = [["a"]]\n', ["g.toml: quick: cells", "the name of a cell"]),
-        (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml: a: duration"]),
+        (CELL + "[quick]\ncells = []\n", ["quick.cells: ", "names of cells"]),
+        (CELL + '[quick]\ncells = ["aa"]\n', ["quick.cells: ", "did you mean 'a'?"]),
+        (CELL + '[quick]\ncells = [["a"]]\n', ["g.toml:7: quick.cells: ", "the name of a cell"]),
+        (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml:8: quick.duration: "]),
     ],
 )
 def test_hostile_quick_tables(text: str, said: list[str], tmp_path: Path) -> None:
@@ -207,6 +216,8 @@ def stored(
         "provenance": {"untrustworthy": [doubt] if doubt else [], "kernel": "6.18"},
         "flows": flows,
         "links": [],
+        "total_goodput_bps": sum(flow["goodput_bps"] for flow in flows),
+        "fct_ms": None,
         "fairness": {"shares": shares},
     }
     return Stored(Task(world, Job(cell.alternative, seed)), Path("/nowhere"), 1, 1.0, made)
@@ -381,3 +392,16 @@ def test_a_document_without_markers_is_refused_before_the_runs(tmp_path: Path) -
     path.write_text(f"{write.END} the wrong way round {write.BEGIN}", encoding="utf-8")
     with pytest.raises(fp.ScenarioError, match="agreement:begin"):
         write.check_markers(path)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 250])
+def test_a_grid_is_whole_in_every_terminal(width: int) -> None:
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    for found in compared("goodput_bps", 0.01, -0.2):
+        difference = found.differences["goodput_bps"]
+        console.print(tables.cells([found]))
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        for value in (found.cell.name, tables.simulated(difference), tables.measured(difference)):
+            assert value in text

@@ -14,6 +14,7 @@ import pytest
 import fullpipe as fp
 from conftest import command
 from fullpipe import _native, cli
+from fullpipe.commands import _common
 from fullpipe.grid import write
 from fullpipe.measures import goodput_bps
 from fullpipe.results import Run
@@ -105,7 +106,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
     # Once more: nothing is run again, and the same comes out.
     assert agree(str(tiny), *RUNS) == 0
     again = capsys.readouterr()
-    assert "8 runs were found in here" in again.err
+    assert "all 8 runs are already in here" in again.err
     assert again.out == out
 
 
@@ -177,10 +178,11 @@ def test_a_missed_target_ends_with_1(
     def halved(run: Run) -> Run:
         for flow in run.summary["flows"]:
             flow["goodput_bps"] /= 2
+        run.summary["total_goodput_bps"] /= 2
         return run
 
     answer_with(monkeypatch, halved)
-    assert agree(str(tiny), *RUNS) == cli.DISAGREE
+    assert agree(str(tiny), *RUNS) == _common.DISAGREE
     out = capsys.readouterr().out
     assert "MISSED" in out
     assert "+100.0%" in out
@@ -195,7 +197,7 @@ def test_doubted_runs_are_left_out_and_said(
         return run
 
     answer_with(monkeypatch, late)
-    assert agree(str(tiny), *RUNS, "--attempts", "2") == cli.DISAGREE
+    assert agree(str(tiny), *RUNS, "--attempts", "2") == _common.DISAGREE
     out = capsys.readouterr().out
     assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
     assert "Left out: 4 kernel runs. Without a kernel run that can be trusted: 2 cells." in out
@@ -209,7 +211,7 @@ def test_doubted_runs_are_left_out_and_said(
     assert table.startswith("Made by `fullpipe agree --grid ")
     assert "--seeds 2 --repetitions 2 --attempts 2`: Fullpipe" in table
     assert "0 of 2 cells, 2 seeds, 2 kernel repetitions" in table
-    assert (table.count("| no cell |"), page.count("<td>no cell</td>")) == (6, 6)
+    assert (table.count("| no cell |"), page.count("no cell</")) == (6, 6)
 
 
 def test_a_failed_run_is_told_with_the_command_that_repeats_it(
@@ -221,7 +223,7 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
         return run
 
     answer_with(monkeypatch, fails_once)
-    assert agree(str(tiny), *RUNS) == cli.DISAGREE
+    assert agree(str(tiny), *RUNS) == _common.DISAGREE
     out = capsys.readouterr().out
     assert "two, kernel, seed 2 failed: the machine sneezed; repeat it with: " in out
     assert "2 of 2 cells agree; 6 of 6 targets are met; 1 run failed." in out
@@ -242,7 +244,7 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
         raise _native.WorldError("no right to make namespaces; run as root")
 
     monkeypatch.setattr(kernel, "run_one", refused)
-    assert agree(str(tiny), *RUNS) == cli.MISTAKE
+    assert agree(str(tiny), *RUNS) == _common.MISTAKE
     assert "no right to make namespaces; run as root" in capsys.readouterr().err
     assert not Path("here/log.jsonl").exists()
 
@@ -250,25 +252,26 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
 @pytest.mark.usefixtures("no_kernel")
 def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> None:
     with Store(Path("here")).held():
-        assert agree(str(tiny), *RUNS) == cli.MISTAKE
+        assert agree(str(tiny), *RUNS) == _common.MISTAKE
         assert [path.name for path in Path("here").iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["agree"], "a scenario or a grid"),
-        (["agree", "s.toml", "--grid", "g"], "a scenario or a grid"),
+        (["agree"], "agree: give a scenario or --grid"),
+        (["agree", "s.toml", "--grid", "g"], "agree: give either a scenario or --grid, not both"),
         (["agree", "s.toml", "--quick"], "quick"),
-        (["agree", "s.toml", "--json"], "--grid"),
+        (["agree", "s.toml", "--only", "x"], "--only needs a grid"),
         (["agree", "s.toml", "--list"], "fullpipe: --list needs a grid; name one with --grid"),
-        (["agree", "s.toml", "--attempts", "3"], "--attempts needs a grid"),
+        (["compare", "reno", "--rate", "10mbit", "--rtt", "20ms", "--attempts", "0"], "attempts"),
         (
             ["agree", "--grid", "tiny.toml", "--only", "t*", "--write-table", "d.md"],
             "--write-table cannot be",
         ),
         (["agree", "--grid", "tiny.toml", "--only", "x"], "some cell's name matches"),
-        (["agree", "--grid", "tiny.toml", "--seeds", "0"], "seeds"),
+        (["agree", "--grid", "tiny.toml", "--seeds", "0"], "--seeds 0 "),
+        (["agree", "--grid", "tiny.toml", "--seeds", "100000000", "--list"], "--seeds 100000000 "),
         (["agree", "--grid", "tiny.toml", "--attempts", "0"], "attempts"),
         (["agree", "--grid", "tiny.toml", "--write-table", "no.md"], "write-table"),
     ],
@@ -279,7 +282,7 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(arguments)
-    assert left.value.code == cli.MISTAKE
+    assert left.value.code == _common.MISTAKE
     err = capsys.readouterr().err
     assert said in err
     assert len(err.splitlines()) == 1

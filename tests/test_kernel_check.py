@@ -1,5 +1,6 @@
-"""Whether the emulator is true: the verdict on measures, what is kept of it, and the command itself."""
+"""Whether the emulator is accurate: the verdict on measures, what is kept of it, and the command itself."""
 
+import io
 import json
 from array import array
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from conftest import command
 from fullpipe import cli, doctor, kernel_check, tables, trust
+from fullpipe.commands import _common
 from fullpipe.figures import emulator
 from fullpipe.kernel_check import Measured, Probe, RateVerdict
 from fullpipe.worlds import kernel
@@ -88,8 +91,8 @@ def verdict(of_light: Measures | None = None, of_heavy: Measures | None = None) 
     )
 
 
-def test_an_emulator_that_does_what_is_asked_is_true() -> None:
-    assert verdict().true, verdict().wrong
+def test_an_emulator_that_does_what_is_asked_is_accurate() -> None:
+    assert verdict().accurate, verdict().wrong
     assert verdict().wrong == []
 
 
@@ -112,7 +115,7 @@ SPOILED: list[tuple[str, Callable[[Measures], object], str, str]] = [
     ("heavy", lambda m: m.update(full=None), "queue", "never filled"),
     ("heavy", lambda m: m["full"].update(dropped=20_000), "drops", "32.65%"),
     # The model wrong in the same way.
-    ("heavy", lambda m: m["full"].update(dropped=20_000, expected=20_000), "drops", "instead of 33.33%"),
+    ("heavy", lambda m: m["full"].update(dropped=20_000, expected=20_000), "drops", "expected 33.33%"),
     ("heavy", lambda m: m["decisions"].update(dropped=20_600), "drops", "20600 packets"),
     ("heavy", lambda m: m.update(reordered=1), "order", "1 packets are reordered"),
     ("light", lambda m: m.update(duplicated=1), "order", "duplicated"),
@@ -130,7 +133,7 @@ def test_an_emulator_that_does_otherwise_is_found_out(
     both = {"light": light(), "heavy": heavy()}
     spoil(both[where])
     found = verdict(both["light"], both["heavy"])
-    assert not found.true
+    assert not found.accurate
     assert name in [one.name for one in found.findings if not one.ok]
     assert word in "; ".join(found.wrong)
 
@@ -153,22 +156,22 @@ def test_only_what_no_machine_excuses_is_an_error_of_the_emulator() -> None:
     lossy["decisions"]["differently"] = 1
     lossy["outside"]["before"] = 1
     words = [verdict(measures).word for measures in (slow, wrong, lossy)]
-    assert words == ["late", "UNTRUE", "out of reach"]
+    assert words == ["late", "INACCURATE", "out of reach"]
 
 
-def test_an_untrue_rate_that_the_emulator_did_not_notice_is_said() -> None:
+def test_an_inaccurate_rate_that_the_emulator_did_not_notice_is_reported() -> None:
     slow = light()
     slow["late"]["p99_ns"] = 5_000_000
-    assert "would not be marked" in " ".join(tables.emulator_notes([verdict(slow)]))
+    assert "would not mark" in " ".join(tables.emulator_notes([verdict(slow)]))
     slow["own_doubts"] = ["1 % of packets left more than 5 ms late"]
-    assert "would not be marked" not in " ".join(tables.emulator_notes([verdict(slow)]))
+    assert "would not mark" not in " ".join(tables.emulator_notes([verdict(slow)]))
 
 
 def test_no_two_columns_of_the_emulator_have_one_name() -> None:
     for lines in (tables.emulator_markdown([verdict()]).splitlines()[0].split("|")[1:-1],):
         assert len(set(lines)) == len(lines)
-    told = [str(column.header).replace("\n", " ") for column in tables.emulator([verdict()]).columns]
-    assert {"Dropped otherwise packets", "Lost otherwise packets"} <= set(told)
+    headings = [column.heading.replace("\n", " ") for column in tables.emulator([verdict()]).columns]
+    assert {"Drops that differ packets", "Losses that differ packets"} <= set(headings)
 
 
 def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
@@ -228,22 +231,22 @@ def measured_here(monkeypatch: pytest.MonkeyPatch, *verdicts: RateVerdict) -> in
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_untrue_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inaccurate_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = light()
     slow["late"]["p99_ns"] = 5_000_000
     halved = {**heavy(), "received_bps": 50e6}
     assert measured_here(monkeypatch, verdict(), verdict()) == 0
-    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == cli.DISAGREE
+    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == _common.DISAGREE
     trusted = replace(HEAVY, rate_bps=10_000_000)
     ten = RateVerdict(Measured(trusted, light()), Measured(trusted, heavy()), ())
     assert measured_here(monkeypatch, verdict(slow), ten) == 0
-    assert measured_here(monkeypatch, verdict(slow)) == cli.DISAGREE
+    assert measured_here(monkeypatch, verdict(slow)) == _common.DISAGREE
 
 
 def test_json_and_markdown_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check", "--json", "--markdown"])
-    assert left.value.code == cli.MISTAKE
+    assert left.value.code == _common.MISTAKE
     said = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
     assert capsys.readouterr().err == said
 
@@ -349,13 +352,13 @@ def test_a_picture_the_measures_and_every_packet_are_written(tmp_path: Path) -> 
     assert packets["received_ns"].to_list() == [20_120_000, None] * 2
     assert packets["expected"].to_list() == [True, False] * 2
     assert packets["load"].to_list() == ["light", "light", "heavy", "heavy"]
-    assert "Is the emulator true?" in (tmp_path / "emulator.svg").read_text()
+    assert "Is the emulator accurate?" in (tmp_path / "emulator.svg").read_text()
 
 
 def test_measures_without_a_packet_can_be_shown() -> None:
     none = {**heavy(), "late": None, "full": None, "received_bps": None, "received_over_time": []}
     shown = verdict({**light(), "late": None, "lost": None}, none)
-    assert not shown.true
+    assert not shown.accurate
     assert "–" in tables.emulator_markdown([shown])
     emulator.figure([shown], found()).to_dict()
 
@@ -396,7 +399,7 @@ def test_a_real_path_that_is_not_as_asked_is_found_out() -> None:
         measures, trips = kernel.probe(other.job(), asked.request())
         measured.append(Measured(asked, json.loads(measures), trips))
     verdict = RateVerdict.of(*measured)
-    assert not verdict.true
+    assert not verdict.accurate
     assert "rate" in [one.name for one in verdict.findings if not one.ok], verdict.wrong
 
 
@@ -406,3 +409,15 @@ def test_what_cannot_be_sent_is_a_sentence() -> None:
         kernel.probe(job, {**LIGHT.request(), "datagram_bytes": 9000})
     with pytest.raises(Exception, match="probe: missing field"):
         kernel.probe(job, {})
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_table_of_the_emulator_is_whole_in_every_terminal(width: int) -> None:
+    table = tables.emulator([verdict()])
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for cell in table.rows[0]:
+        assert all(word in text.split() for word in cell.plain.split())

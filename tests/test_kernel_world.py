@@ -35,11 +35,11 @@ def test_whole_answers_become_a_run() -> None:
 
 def test_errors_keep_their_kind_and_mend() -> None:
     world_error = fp.WorldError("cannot open the device")
-    world_error.mend = "run as root"
+    world_error.fix = "run as root"
     header = blob(json.dumps(_kernel_child._described(world_error)).encode())
     with pytest.raises(fp.WorldError, match="cannot open the device") as caught:
         kernel._result(JOB, header, 0, "")
-    assert caught.value.mend == "run as root"
+    assert caught.value.fix == "run as root"
 
 
 @pytest.mark.parametrize("kept", range(0, 60, 7))
@@ -61,7 +61,7 @@ def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
 
 def test_a_broken_request_comes_back_as_an_error() -> None:
     with pytest.raises((fp.ScenarioError, fp.WorldError)):
-        kernel.run([Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1)])
+        kernel.run_one(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1))
 
 
 @pytest.mark.usefixtures("kernel_world")
@@ -140,7 +140,8 @@ def test_agree_runs_both_worlds(in_empty_folder: Path) -> None:
     )
     done = command("agree", "s.toml", "--seeds", "2", "--repetitions", "1")
     assert done.returncode in (0, 1), done.stderr
-    assert "Goodput" in done.stdout
+    # On a busy machine the kernel run may be untrustworthy; there is no verdict then.
+    assert "Goodput" in done.stdout or "Inconclusive" in done.stdout
     assert "agree" in done.stdout
 
 
@@ -282,3 +283,15 @@ def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> Non
     assert done.returncode == 7, done.stderr
     assert 0.08 <= float(done.stdout) < 0.5
     assert "Traceback" not in done.stderr
+
+
+def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has several, and an ordinary user could not enter a user namespace in it."""
+    from fullpipe import _native, doctor
+
+    def refuse() -> str:
+        raise AssertionError("the doctor examined the calling process")
+
+    monkeypatch.setattr(_native, "kernel_doctor", refuse)
+    found = {check.name: check for check in doctor.checks()}
+    assert found["rights"].found

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import cli, traces
+from fullpipe import cli, recordings, tables
+from fullpipe.commands import _common
 from test_bad_input import expect_one_sentence, powerless
 
 # Where one of these is said, the machine is not made for it. Anything else that is said is a fault of ours.
@@ -35,18 +36,18 @@ def recorded(kernel_world: None, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def record(folder: Path, algorithm: str, *arguments: str) -> Path:
-    trace = folder / f"{algorithm}.trace"
-    done = command("kernel", "record", "--cc", algorithm, *arguments, "--out", str(trace))
+    recording = folder / f"{algorithm}.recording"
+    done = command("kernel", "record", "--cc", algorithm, *arguments, "--out", str(recording))
     if "cannot record the kernel's decisions" in done.stderr and any(map(done.stderr.__contains__, MISSING)):
         pytest.skip(f"no recorder here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     assert "0 lost" in done.stdout
-    assert list(folder.iterdir()) == [trace]
-    return trace
+    assert list(folder.iterdir()) == [recording]
+    return recording
 
 
 def test_each_call_continues_what_the_one_before_left(recorded: Path) -> None:
-    calls = fp.read_trace(recorded)
+    calls = fp.read_recording(recorded)
     assert calls.height > 500
     assert calls["flow"].unique().to_list() == [0]
     assert calls["state_continues"].all()
@@ -54,7 +55,7 @@ def test_each_call_continues_what_the_one_before_left(recorded: Path) -> None:
 
 
 def test_what_was_recorded_is_a_bbr_flow_from_its_beginning(recorded: Path) -> None:
-    calls = fp.read_trace(recorded)
+    calls = fp.read_recording(recorded)
     hooks = calls["hook"].to_list()
     assert hooks.count(INIT) == 1
     assert hooks.count(CONG_CONTROL) > 500
@@ -76,7 +77,7 @@ def test_nothing_is_left_behind_by_force(
     recording = subprocess.Popen(
         [
             *(sys.executable, "-m", "fullpipe", "kernel", "record", "--cc", "bbr", *SLOW),
-            *("--duration", "20 s", "--out", "never.trace"),
+            *("--duration", "20 s", "--out", "never.recording"),
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -97,12 +98,12 @@ def expect_nothing_left() -> None:
 
 
 def left_behind() -> list[str]:
-    """Congestion controls, programs and pins that a recording may have forgotten."""
+    """Congestion controls, programs and pins that a recording may have left."""
     known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="ascii")
     left = [name for name in known.split() if name.startswith("fp_")]
-    if (bpftool := shutil.which("bpftool")) is not None:
-        shown = subprocess.run([bpftool, "prog", "show"], capture_output=True, text=True, check=False)
-        left += [line for line in shown.stdout.splitlines() if " fp_" in line]
+    with Path("/proc/kallsyms").open(encoding="ascii") as symbols:
+        # Every loaded program has a symbol, which root can see.
+        left += [line.strip() for line in symbols if "_fp_bbr_" in line or "_fp_cubic_" in line]
     pins = Path("/sys/fs/bpf")
     return left + [str(pin) for pin in pins.glob("*fp_*")]
 
@@ -114,13 +115,13 @@ def test_only_flows_of_the_algorithm_are_recorded(recorded: Path, in_empty_folde
         '[[flows]]\ncontroller = "reno"\n',
         encoding="utf-8",
     )
-    done = command("kernel", "record", "--cc", "cubic", "mixed.toml", "--out", "cubic.trace", "--json")
+    done = command("kernel", "record", "--cc", "cubic", "mixed.toml", "--out", "cubic.recording", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert [flow["controller"] for flow in said["flows"]] == ["cubic", "cubic"]
-    assert said["lost"] == 0
-    assert said["bytes"] == Path("cubic.trace").stat().st_size
-    calls = fp.read_trace("cubic.trace")
+    assert (said["lost"], said["missed_calls"], said["warnings"]) == (0, 0, [])
+    assert said["bytes"] == Path("cubic.recording").stat().st_size
+    calls = fp.read_recording("cubic.recording")
     assert sum(flow["calls"] for flow in said["flows"]) == said["calls"] == calls.height
     assert calls["flow"].n_unique() == 2
     assert {INIT, CONG_AVOID, PKTS_ACKED, SSTHRESH} <= set(calls["hook"])
@@ -128,19 +129,19 @@ def test_only_flows_of_the_algorithm_are_recorded(recorded: Path, in_empty_folde
 
 
 def test_what_the_kernel_decided_is_decided_here(recorded: Path, in_empty_folder: Path) -> None:
-    shutil.copy(recorded, "bbr.trace")
-    done = command("replay", "bbr.trace", "--coverage")
+    shutil.copy(recorded, "bbr.recording")
+    done = command("replay", "bbr.recording", "--coverage")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "equal" in done.stdout
     assert "startup" in done.stdout.lower()
-    (report,) = json.loads(command("replay", "bbr.trace", "--json").stdout)
+    (report,) = json.loads(command("replay", "bbr.recording", "--json").stdout)
     assert report["agrees"] is True
-    assert report["replayed"] == report["calls"] == fp.read_trace("bbr.trace").height
+    assert report["replayed"] == report["calls"] == fp.read_recording("bbr.recording").height
 
 
 DIFFERENT = {
-    **{"trace": "x.trace", "cc": "cubic", "kernel": "6.18", "flows": 1, "calls": 9, "replayed": 3},
-    "agrees": False,
+    **{"recording": "x.recording", "cc": "cubic", "kernel": "6.18", "flows": 1, "calls": 9, "replayed": 3},
+    **{"whole": True, "lost": 0, "missed_calls": 0, "agrees": False},
     "difference": {
         "sentence": "call 2 (cong_avoid, flow 0): after it cnt is 7 here and 8 in the kernel",
         "state": [
@@ -156,10 +157,10 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "replay", lambda path: DIFFERENT)
-    arguments = ["replay", "x.trace", *(["--json"] if as_json else [])]
+    monkeypatch.setattr(recordings, "replay", lambda path: DIFFERENT)
+    arguments = ["replay", "x.recording", *(["--json"] if as_json else [])]
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == cli.DISAGREE
+    assert done.exit_code == _common.DISAGREE
     if as_json:
         assert json.loads(done.stdout) == [DIFFERENT]
         return
@@ -167,6 +168,46 @@ def test_a_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pyte
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["cnt", "7", "8", "differs"] in rows
     assert ["snd_cwnd", "10", "10"] in rows
+
+
+def incomplete(folder: Path, *, missed: int) -> Path:
+    """A trace of the corpus whose metadata counts missed calls. The footer keeps its length."""
+    whole = (Path(__file__).parent / "recordings" / "cubic-trickle.recording").read_bytes()
+    entry = f'"missed_calls":{missed},'.encode()
+    assert whole.count(b'"path":"') == whole.count(b'"flows":') == 1
+    before, after = whole.split(b'"path":"')
+    made = before + b'"path":"' + after[len(entry) :].replace(b'"flows":', entry + b'"flows":')
+    assert len(made) == len(whole)
+    path = folder / "incomplete.recording"
+    path.write_bytes(made)
+    return path
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Path) -> None:
+    trace = incomplete(tmp_path, missed=7)
+    done = CliRunner().invoke(cli.app, ["replay", str(trace), *(["--json"] if as_json else [])])
+    assert done.exit_code == _common.DISAGREE
+    if as_json:
+        (report,) = json.loads(done.stdout)
+        assert (report["missed_calls"], report["whole"], report["agrees"]) == (7, False, False)
+        assert report["difference"] is None
+        return
+    assert "incomplete" in done.stdout
+    assert "DIFFERS" not in done.stdout
+    assert "skipped at least 7 calls" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_recording_that_missed_none_is_complete(tmp_path: Path) -> None:
+    assert recordings.replay(incomplete(tmp_path, missed=0))["agrees"]
+
+
+@pytest.mark.parametrize("missed", [0, 1234])
+def test_recording_warns_of_missed_calls(missed: int) -> None:
+    summary = {"calls": 5000, "lost": 0, "missed_calls": missed}
+    text = tables.recording_total(recordings.Recording(summary, b"1234"), Path("x.recording"))
+    assert text.splitlines()[0] == f"x.recording: 5,000 calls, 0 lost, {missed} missed, 4 bytes"
+    assert ("warning: the kernel skipped at least 1,234 calls" in text) is (missed > 0)
 
 
 @pytest.fixture
@@ -179,7 +220,7 @@ def without_compiler(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.usefixtures("recorded")
 def test_without_a_compiler_it_says_so(without_compiler: dict[str, str]) -> None:
-    out = Path(without_compiler["PATH"]) / "x.trace"
+    out = Path(without_compiler["PATH"]) / "x.recording"
     done = command("kernel", "record", "--cc", "bbr", *PATH, "--out", str(out), **without_compiler)
     expect_one_sentence(done.returncode, done.stdout, done.stderr, "clang", "apt install clang")
     assert not out.exists()
@@ -190,11 +231,11 @@ def test_the_doctor_says_whether_it_can_record(without_compiler: dict[str, str])
     (check,) = [one for one in checks if one["name"].startswith("recorder")]
     assert not check["ok"]
     assert "clang" in check["found"]
-    assert "apt install" in check["mend"]
+    assert "apt install" in check["fix"]
 
 
 def test_without_permission_it_says_so(in_empty_folder: Path) -> None:
-    done = powerless("kernel", "record", "--cc", "bbr", *PATH, "--out", "x.trace")
+    done = powerless("kernel", "record", "--cc", "bbr", *PATH, "--out", "x.recording")
     expect_one_sentence(done.returncode, done.stdout, done.stderr, "permit", "root")
 
 
@@ -202,7 +243,7 @@ SCENARIO = '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
 BAD = {
     "an algorithm that cannot be recorded": (["--cc", "reno", *PATH], "cc", "reno"),
     "no path": (["--cc", "bbr"], "rtt", "none"),
-    "no rate": (["--cc", "bbr", "--rtt", "20 ms"], "rate", "path"),
+    "no rate": (["--cc", "bbr", "--rtt", "20 ms"], "--rate", "nothing is given"),
     "no flows": (["--cc", "bbr", *PATH, "--flows", "0"], "flows", "0"),
     "a path beside a scenario": (["--cc", "bbr", "one.toml", "--rate", "1 Mbit/s"], "rate", "1 Mbit/s"),
     "a scenario without such flows": (["--cc", "bbr", "one.toml"], "scenario", "none"),
@@ -223,16 +264,16 @@ def test_a_mistake_is_one_sentence(
         'compare = ["bbr1", "cubic"]\n' + SCENARIO + '[[flows]]\n[[flows]]\ncontroller = "bbr1"\n',
         encoding="utf-8",
     )
-    out = [] if "--out" in arguments else ["--out", "x.trace"]
+    out = [] if "--out" in arguments else ["--out", "x.recording"]
     done = CliRunner().invoke(cli.app, ["kernel", "record", *arguments, *out])
     expect_one_sentence(done.exit_code, done.stdout, done.stderr, field, given)
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "text", "other Parquet"])
-def test_what_is_no_trace_is_one_sentence(kind: str, in_empty_folder: Path) -> None:
+def test_what_is_no_recording_is_one_sentence(kind: str, in_empty_folder: Path) -> None:
     import polars as pl
 
-    path = Path("some.trace")
+    path = Path("some.recording")
     if kind == "folder":
         path.mkdir()
     elif kind == "text":
@@ -240,8 +281,8 @@ def test_what_is_no_trace_is_one_sentence(kind: str, in_empty_folder: Path) -> N
     elif kind == "other Parquet":
         pl.DataFrame({"flow": [1]}).write_parquet(path)
     done = CliRunner().invoke(cli.app, ["replay", str(path)])
-    assert done.exit_code == cli.MISTAKE
+    assert done.exit_code == _common.MISTAKE
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("fullpipe: ")
-    assert "some.trace" in done.stderr
+    assert "some.recording" in done.stderr

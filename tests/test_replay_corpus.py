@@ -1,4 +1,4 @@
-"""The controllers here decide what a real kernel decided: every call of every recording in `tests/traces`."""
+"""The controllers here decide what a real kernel decided: every call in `tests/recordings`."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 
 from conftest import command
 
-TRACES = sorted((Path(__file__).parent / "traces").glob("*.trace"))
+RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.recording"))
 
 
 def test_there_are_recordings_of_both_algorithms() -> None:
-    assert {trace.name.split("-")[0] for trace in TRACES} == {"bbr", "cubic"}
+    assert {one.name.split("-")[0] for one in RECORDINGS} == {"bbr", "cubic"}
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.stem)
-def test_every_call_is_decided_as_the_kernel_did(trace: Path) -> None:
-    done = command("replay", str(trace), "--json")
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda one: one.stem)
+def test_every_call_is_decided_as_the_kernel_did(recording: Path) -> None:
+    done = command("replay", str(recording), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     [report] = json.loads(done.stdout)
     assert report["agrees"]

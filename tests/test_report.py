@@ -70,7 +70,7 @@ def test_pictures_are_there_without_scripts_and_follow_the_scheme(page: str) -> 
 
 def test_one_copy_of_the_script_serves_all_figures(page: str) -> None:
     assert page.count("<script") == page.count("</script") == 1
-    assert page.count("vegaEmbed(live") == 1
+    assert page.count("vegaEmbed(drawn") == 1
 
 
 def test_it_says_scenario_seeds_and_version(page: str, small: Results) -> None:
@@ -135,3 +135,61 @@ def test_flows_that_share_a_path_are_listed() -> None:
     assert "<h2>Flows</h2>" in body
     assert "first" in body
     assert "second" in body
+
+
+def test_every_picture_says_what_it_shows(page: str) -> None:
+    pictures = re.findall(r"<svg[^>]*>", page.split("<script")[0])
+    assert len(pictures) == 5
+    for picture in pictures:
+        assert 'role="img"' in picture
+        assert len(re.findall(r'aria-label="([^"]+)"', picture)[0]) > 20
+    assert "bbr1 · simulation" in "".join(pictures)
+
+
+def test_print_is_light_and_shows_whole_tables(page: str) -> None:
+    style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
+    assert re.findall(r"@media[^{]*dark\)", style) == ["@media screen and (prefers-color-scheme: dark)"] * 2
+    assert 'name="color-scheme"' not in page
+    printed = style[style.index("@media print") :]
+    assert re.search(r"\.wide[^{]*\{ overflow: visible; \}", printed)
+
+
+def test_every_cell_knows_its_heading_for_narrow_screens(page: str) -> None:
+    cells = re.findall(r"<td[^>]*>", page.split("<script")[0])
+    assert cells
+    assert all("data-heading=" in cell for cell in cells)
+    assert 'data-heading="Goodput, Mbit/s"' in page
+
+
+def test_no_address_of_another_machine_is_in_the_page(page: str) -> None:
+    body, script = page.split("<script", 1)
+    assert set(re.findall(r"https?://[^/\"' ]+", body)) <= {"http://www.w3.org"}
+    # Vega names its schemas and namespaces; it fetches them only when asked to load data.
+    assert "cdn" not in script.lower().replace("jsdelivr", "")
+    assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
+
+
+def test_figures_can_be_zoomed_with_the_keyboard(page: str) -> None:
+    for name in ("Zoom in", "Zoom out", "Earlier", "Later", "Whole run", "Open as SVG"):
+        assert f'"{name}"' in page.split("<script")[1]
+
+
+def test_provenance_has_command_date_and_version(small: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fullpipe import provenance
+    from fullpipe.report import html
+
+    monkeypatch.setattr(provenance, "_command", None)
+    assert "called from Python" in html(small, [])
+    provenance.began(["study", "run", "a b", "--ray-address", "ray://me:secret@host:10001"])
+    body = html(small, [])
+    assert "fullpipe study run &#x27;a b&#x27; --ray-address ray://host:10001" in body
+    assert "secret" not in body
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, by Fullpipe \d", body)
+
+
+def test_the_command_line_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fullpipe import cli, provenance
+
+    monkeypatch.setattr(provenance, "_command", None)
+    cli.app(["--version"], standalone_mode=False)
+    assert provenance.command() == "fullpipe --version"

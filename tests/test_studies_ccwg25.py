@@ -211,7 +211,7 @@ def test_short_flows_are_drawn_in_every_buffer_that_is_judged() -> None:
     assert all(f"{model}, {buffer} BDP of buffer" in drawn for model in models.MODELS for buffer in (1, 8))
 
 
-# BBRv3 is not there yet.
+# BBRv3 is not implemented yet.
 
 
 def met(shape: bool = True, value: float = 1.0) -> Check:
@@ -232,11 +232,11 @@ def test_what_stands_beside_can_refute_but_not_reproduce(checks: list[Check], ve
 
 
 def test_the_reason_says_what_is_awaited_and_what_was_found() -> None:
-    assert Finding("sim", [met()], awaits=BBR3).reason == (
-        "It is about bbr3, which is not there yet. Of what stands beside it: all 1 checks are met."
+    assert Finding("sim", [met()], awaits=BBR3, others=("bbr1", "cubic")).reason == (
+        "bbr3 is not implemented yet. The only check of bbr1 and cubic passes."
     )
     missed = Finding("sim", [met(), met(False, 0.5)], awaits=BBR3).reason
-    assert missed.endswith("beside it: x: 0.5, where at least 1 was to be seen.")
+    assert missed.endswith("yet. x: 0.5 (expected at least 1).")
 
 
 @pytest.mark.parametrize("name", IDEAL)

@@ -24,7 +24,7 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     written = command("study", "claims", "--write", "claims.md", "--out", str(folder))
     assert written.returncode == 0, written.stderr
     text = (in_empty_folder / "claims.md").read_text()
-    assert "| queue16.fig4 | The first second | sim | reproduced (quick) |" in text
+    assert "| queue16.fig4 | The first second of BBR and CUBIC | sim | reproduced (quick) |" in text
     assert "| rebbr.rate |" in text and "not run" in text
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 
@@ -48,10 +48,10 @@ def changed(**parts: Any) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("file", "spoil", "wrong"),
     [
-        ("results/fig4.json", lambda path: path.write_text("{garbage"), "no JSON"),
-        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "no JSON"),
-        ("results/fig4.json", lambda path: path.write_text('{"id": 5}'), "id is not what it should be"),
-        ("results/fig4.json", lambda path: path.write_text("[]"), "the whole is not"),
+        ("results/fig4.json", lambda path: path.write_text("{garbage"), "not JSON"),
+        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "not JSON"),
+        ("results/fig4.json", lambda path: path.write_text('{"id": 5}'), "id has the wrong type"),
+        ("results/fig4.json", lambda path: path.write_text("[]"), "the whole has the wrong type"),
         ("results/fig4.json", changed(findings=[{"world": "sim"}]), "findings[0].verdict is missing"),
         (
             "results/fig4.json",
@@ -61,7 +61,7 @@ def changed(**parts: Any) -> Callable[[Path], object]:
         ("results/fig4.json", changed(spec=5), "spec is"),
         ("results/fig4.json", changed(id="queue16.fig5"), "the result of queue16.fig5"),
         ("figures/fig4.svg", lambda path: path.unlink(), "is missing"),
-        ("figures/fig4.svg", lambda path: path.write_text("<svg cut o"), "no whole SVG"),
+        ("figures/fig4.svg", lambda path: path.write_text("<svg cut o"), "not a complete SVG"),
     ],
 )
 def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
@@ -98,12 +98,12 @@ def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path,
 @pytest.mark.parametrize(
     ("spoil", "wrong", "kept"),
     [
-        (lambda _: [], "the whole is not", set()),
-        (lambda _: {"paper": "queue16", "claims": {}}, "claims is not", set()),
+        (lambda _: [], "the whole has the wrong type", set()),
+        (lambda _: {"paper": "queue16", "claims": {}}, "claims has the wrong type", set()),
         (lambda said: {"claims": said["claims"]}, "paper is missing", set()),
         (
             lambda said: {**said, "claims": [{**said["claims"][0], "findings": 5}, said["claims"][1]]},
-            "claims[0].findings is not",
+            "claims[0].findings has the wrong type",
             {"queue16.fig5"},
         ),
         (
@@ -111,7 +111,11 @@ def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path,
             "claims[0].name is missing",
             {"queue16.fig5"},
         ),
-        (lambda said: {**said, "claims": [None, said["claims"][1]]}, "claims[0] is not", {"queue16.fig5"}),
+        (
+            lambda said: {**said, "claims": [None, said["claims"][1]]},
+            "claims[0] has the wrong type",
+            {"queue16.fig5"},
+        ),
     ],
 )
 def test_damaged_verdicts_are_told_and_left_out(
@@ -145,10 +149,14 @@ def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "mend"),
+    ("arguments", "fix"),
     [
-        (["queue16.fig99"], "study list"),
-        (["queue16.fig1", "--world", "kernel"], "study list"),
+        (["queue16.fig99"], "queue16 has no claim fig99; see `fullpipe study list`"),
+        (["queue99"], 'there is no paper "queue99"'),
+        (
+            ["imc19.fig5a", "--world", "kernel"],
+            "imc19.fig5a runs in the simulator only; leave out --world or give --world sim",
+        ),
         (["queue16.fig4", "--seeds", "0"], "e.g. 3"),
         (["queue16.fig4", "--attempts", "0"], "attempts"),
         (["queue16.fig4", "--engine", "cloud"], "local or ray"),
@@ -156,6 +164,6 @@ def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) 
         (["queue16.fig4", "--engine", "ray", "--world", "kernel"], "--engine local"),
     ],
 )
-def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], mend: str) -> None:
+def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], fix: str) -> None:
     done = command("study", "run", *arguments)
-    assert done.returncode == 2 and mend in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and fix in done.stderr and "Traceback" not in done.stderr

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from conftest import SCENARIOS
+from fullpipe.figures import theme
 from fullpipe.scenario import from_document
-from fullpipe.studies import catalogue, trace
+from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
@@ -203,7 +204,7 @@ def test_goodput_and_not_its_shares_settles_behind_a_hidden_bottleneck() -> None
 def test_retransmissions_that_cease_have_not_settled() -> None:
     ceased = dict.fromkeys((100_000, 1_000_000, 10_000_000), 0.0)
     found = behind_hidden(bbr_retransmits=ceased)
-    assert found.verdict is Verdict.NOT and "sends again" in found.reason
+    assert found.verdict is Verdict.NOT and "retransmissions" in found.reason
 
 
 def paths(wins: pl.Expr) -> pl.DataFrame:
@@ -254,7 +255,7 @@ def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
         assert f"[{node.bbr}, {node.cubic}]" in drawn
     pure = next(node for node in tree.nodes if node.gini == 0 and node.decision == "BBR")
     assert pure.condition is None
-    assert "#e58139" in drawn  # scikit-learn's orange, unmixed.
+    assert theme.tint(theme.CONTROLLER["bbr1"], _draw._STRONGEST) in drawn
 
 
 def test_rules_and_trees_are_written_for_people_and_programs() -> None:
@@ -295,6 +296,6 @@ def test_a_cliff_is_found_between_two_points() -> None:
 
 
 def test_the_trace_is_that_of_the_scenario() -> None:
-    file = SCENARIOS / "traces" / "cellular-synthetic.trace"
-    assert [int(line) for line in file.read_text().split()] == trace.opportunities_ms()
-    assert Path(trace.file()).read_text() == file.read_text()
+    file = SCENARIOS / "deliveries" / "cellular-synthetic.deliveries"
+    assert [int(line) for line in file.read_text().split()] == deliveries.opportunities_ms()
+    assert Path(deliveries.file()).read_text() == file.read_text()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from fullpipe.studies import catalogue, page, run
-from fullpipe.studies.claim import Check, Data, Finding, within
+from fullpipe.studies.claim import Check, Data, Finding, Size, within
 from fullpipe.studies.write import _finding
 
 
@@ -63,6 +63,27 @@ def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
 
 def test_what_was_not_run_is_not_counted() -> None:
     result = {"size": "full", "seeds": 10, "repetitions": 3, "version": "1", "at": "now", "id": "p.c"}
-    assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith("10 seeds simulated; ")
+    assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith(
+        "Provenance: 10 seeds simulated; "
+    )
     both = [{"world": "sim"}, {"world": "kernel"}]
     assert "10 seeds simulated, 3 kernel repetitions; " in page._provenance({**result, "findings": both})
+
+
+def test_an_uncertainty_has_two_digits_and_a_miss_its_expectation() -> None:
+    one = within("Cycles", [1.0, 1.07, 1.14], paper="", least=2, most=4.5, unit="cycles")
+    assert Finding("sim", [one]).reason == "Cycles: 1.07 ± 0.17 cycles (expected 2 to 4.5)."
+
+
+def test_the_command_has_every_option_that_mattered() -> None:
+    built = catalogue.built("queue16.fig4")
+    assert built is not None
+    assert run.Plan(built, Size.FULL, ("sim",), 10, 3).command == "fullpipe study run queue16.fig4"
+    short = run.Plan(built, Size.QUICK, ("sim", "kernel"), 7, 2).command
+    assert short == "fullpipe study run queue16.fig4 --quick --world all --seeds 7 --repetitions 2"
+
+
+def test_no_column_of_checks_can_hide() -> None:
+    table = page._checks([_finding(one) for one in findings("sim", "kernel")])
+    assert 'data-heading="Simulation"' in table and 'data-heading="Linux kernel"' in table
+    assert 'class="number"' not in table, "words wrap"

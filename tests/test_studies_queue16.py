@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fullpipe.studies import catalogue, trace
+from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies.claim import Data, Finding, Verdict
 from fullpipe.studies.queue16 import cellular as cellular_claim
 
@@ -276,7 +276,7 @@ def test_a_judge_does_not_pass(
     assert changed
     finding = judged(name, pl.DataFrame(rows, infer_schema_length=None))
     assert finding.verdict is best, (finding.verdict, finding.checks)
-    assert "where" in finding.reason
+    assert "expected" in finding.reason
 
 
 def test_where_shares_are_opposite_their_mean_is_not_fair() -> None:
@@ -293,8 +293,8 @@ def test_without_deep_buffers_too_cubic_is_above_bbr_on_a_slow_link() -> None:
 
 
 def test_a_trace_carries_what_falls_into_the_time() -> None:
-    times = trace.opportunities_ms()
-    assert cellular_claim._carried_mbps(0, times[-1] / 1e3) == pytest.approx(trace.mean_mbps())
+    times = deliveries.opportunities_ms()
+    assert cellular_claim._carried_mbps(0, times[-1] / 1e3) == pytest.approx(deliveries.mean_mbps())
     again = [turn * times[-1] + time for turn in range(3) for time in times]
     within_it = sum(40_000 < time <= 60_000 for time in again)
     assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
@@ -313,7 +313,7 @@ def test_runs_that_are_not_yet_steady_are_named_with_their_startups() -> None:
         return {"rtt_ms": 9e3, "startup_s": end_s, "last_drop_s": end_s - 1}
 
     said = explained("queue16.fig10", late)
-    assert said.startswith("In 300 KB") and said.count("\n") == 0 and "within 1 s" in said
+    assert said.startswith("With 300 KB") and said.count("\n") == 0 and "within 1 s" in said
     assert explained("queue16.fig10", lambda _factors: {"startup_s": 100.0, "last_drop_s": 99.0}) == ""
 
 
@@ -328,7 +328,9 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
     built = catalogue.built("queue16.fig8")
     assert built is not None and built.claim.explain is not None
     said = built.claim.explain(Data(rows, pl.DataFrame()))
-    assert said[0].startswith("At 15 %, 1 of 2 runs have 0.04 to 0.04 of the ceiling, the others 0.8 to 0.8.")
+    assert said[0].startswith(
+        "At 15 % loss, 1 of 2 runs reach 0.04 to 0.04 of the maximum and the others 0.8 to 0.8."
+    )
 
 
 def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:
@@ -338,7 +340,7 @@ def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:
         return {"bbr_share": share, **kept, "bbr_again": 9.0, "cubic_again": 3.0}
 
     said = explained("queue16.coexist", measured).splitlines()
-    assert [line[:11] for line in said] == ["With 1 BDP ", "With 8 BDP ", "With 16 BDP"]
+    assert [line[:11] for line in said] == ["With a buff", "With 8 BDP ", "With 16 BDP"]
 
 
 @pytest.mark.parametrize("name", ["queue16.coexist", "ccwg25.cubic", "ccwg25.latecomer", "ccwg25.rttfair"])

@@ -1,8 +1,9 @@
-"""Sweeps: every run once, whatever ends them; damage, full disks and failed runs lose nothing."""
+"""Sweeps do every run once, whatever ends them. Damage, full disks and failed runs lose nothing."""
 
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +19,10 @@ import pytest
 from fullpipe import _native, scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.local import RATE_BPS_A_CORE, Local
-from fullpipe.errors import SweepError
+from fullpipe.errors import OutputError, SweepError
 from fullpipe.results import Run
 from fullpipe.sweeps import store as storing
-from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Outcome, Progress, carry_out
 from fullpipe.sweeps.task import Task
 from fullpipe.worlds import kernel, sim
@@ -51,7 +52,7 @@ def logged(folder: Path, event: str = "ran") -> Counter[str]:
 
 
 class Scripted:
-    """An engine that simulates, with doubts and failures as told, and remembers what it was given."""
+    """An engine that simulates, with the given doubts and failures, and remembers its tasks."""
 
     def __init__(self, doubts: int = 0, failing: Iterable[int] = ()) -> None:
         self.given: list[Task] = []
@@ -157,15 +158,126 @@ def test_a_damaged_file_is_told_and_its_run_repeated(harm: str, tmp_path: Path) 
 def test_what_a_killed_sweep_left_half_written_goes_away(tmp_path: Path) -> None:
     carry_out(tasks(1), Store(tmp_path), Scripted())
     (folder,) = (tmp_path / "runs").iterdir()
-    part = folder / ".x.zip.1.part"
+    part = folder / ".fullpipe-0123456789abcdef.part"
     part.write_bytes(b"half")
     carry_out(tasks(1), Store(tmp_path), Scripted())
     assert not part.exists()
 
 
 def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
-    with Store(tmp_path).held(), pytest.raises(SweepError, match="another sweep works in"):
+    with Store(tmp_path).held(), pytest.raises(SweepError, match="another sweep uses"):
         carry_out(tasks(1), Store(tmp_path), Scripted())
+
+
+def tiny_run(folder: Path) -> tuple[Task, Stored]:
+    """A stored run of a few hundred bytes."""
+    task = Task("sim", job())
+    run = Run(task.job.alternative, "sim", 1, {"provenance": {}, "flows": []}, b"the flows", b"the links")
+    return task, Store(folder).keep(Done(task, run, 0.25), 2)
+
+
+def test_any_flipped_bit_is_harmless_or_noticed(tmp_path: Path) -> None:
+    task, kept = tiny_run(tmp_path)
+    data = kept.path.read_bytes()
+    noticed = 0
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        kept.path.write_bytes(damaged)
+        store = Store(tmp_path)
+        found = store.find(task)
+        if found is None:
+            noticed += 1
+            assert len(store.damaged) == 1
+        else:
+            assert (found, store.damaged) == (kept, [])
+            assert found.run() == kept_run(kept)
+    # The rest are fields that decide nothing, e.g. dates.
+    assert noticed > 4 * len(data)
+
+
+def kept_run(kept: Stored) -> Run:
+    return Run(kept.task.job.alternative, "sim", 1, kept.summary, b"the flows", b"the links")
+
+
+def test_a_run_whose_directory_hides_a_member_is_repeated(tmp_path: Path) -> None:
+    task, kept = tiny_run(tmp_path)
+    data = kept.path.read_bytes()
+    last = data.rindex(b"flows.parquet")
+    kept.path.write_bytes(data[:last] + b"g" + data[last + 1 :])
+    store, engine = Store(tmp_path), Scripted()
+    carry_out([task], store, engine)
+    assert engine.given == [task]
+    assert "is damaged" in store.damaged[0]
+    found = Store(tmp_path).find(task)
+    assert found is not None and found.run().flow_parquet
+
+
+@pytest.mark.parametrize("harm", ["removed", "damaged", "pipe"])
+def test_a_run_that_is_lost_after_it_was_found_is_a_sentence(harm: str, tmp_path: Path) -> None:
+    _, kept = tiny_run(tmp_path)
+    kept.path.unlink()
+    if harm == "damaged":
+        kept.path.write_bytes(b"PK")
+    elif harm == "pipe":
+        os.mkfifo(kept.path)
+    with pytest.raises(SweepError, match=r"cannot be read from .*; give the same command again"):
+        kept.run()
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["folder", "runs"])
+def test_a_folder_that_is_removed_during_a_sweep(whole: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+
+    def remove(progress: Progress) -> None:
+        if progress.runs == 1:
+            shutil.rmtree(folder if whole else folder / "runs")
+
+    if whole:
+        with pytest.raises(OutputError, match=r"the folder .*sweep does not exist; .*same command again"):
+            carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
+        assert not folder.exists()
+    else:
+        outcome = carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
+        assert len(list(folder.glob("runs/*/*.zip"))) == 2
+        with pytest.raises(SweepError, match="cannot be read"):
+            outcome.stored[tasks(1)[0].key].run()
+
+
+@pytest.mark.parametrize("name", ["lock", "log.jsonl", "run"])
+def test_a_link_in_the_folder_is_not_followed(name: str, tmp_path: Path) -> None:
+    (asked,) = tasks(1)
+    victim, folder = tmp_path / "victim", tmp_path / "sweep"
+    victim.write_text("precious")
+    link = folder / (name if name != "run" else f"runs/{asked.key[:2]}/{asked.key}.zip")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(victim)
+    if name == "run":
+        carry_out([asked], Store(folder), Scripted())
+        assert link.is_file() and not link.is_symlink()
+    else:
+        with pytest.raises(OutputError, match=rf"{name} is a symbolic link.*; remove the link"):
+            carry_out([asked], Store(folder), Scripted())
+    assert victim.read_text() == "precious"
+
+
+def test_the_lock_file_is_not_truncated(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("somebody's notes")
+    carry_out(tasks(1), Store(tmp_path), Scripted())
+    assert (tmp_path / "lock").read_text() == "somebody's notes"
+
+
+def test_a_sweep_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    def refuse(_outcome: Outcome, _pending: list[Task]) -> None:
+        raise SweepError("no")
+
+    with pytest.raises(SweepError):
+        carry_out(tasks(1), Store(tmp_path / "a" / "b"), Scripted(), begin=refuse)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(SweepError):
+        carry_out(tasks(1), Store(tmp_path / "mine"), Scripted(), begin=refuse)
+    assert (tmp_path / "mine").is_dir(), "a folder that was there before stays"
 
 
 # Doubts and failures.
@@ -295,14 +407,24 @@ def test_the_slowest_of_several_links_counts() -> None:
 
 
 def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
-    (tmp_path / "link.trace").write_text("1\n1\n2\n4\n", encoding="ascii")
+    (tmp_path / "link.deliveries").write_text("1\n1\n2\n4\n", encoding="ascii")
     document = {
         "duration": "1 s",
-        "path": {"trace": "link.trace", "buffer": "100 packets", "rtt": "20 ms"},
+        "path": {"deliveries": "link.deliveries", "buffer": "100 packets", "rtt": "20 ms"},
         "flows": [{"controller": "reno"}],
     }
     loaded = scenario.from_document(document, base_dir=tmp_path)
     assert Task("kernel", Job(loaded.alternatives[0], 1)).rate_bps == 12e6
+
+
+def test_a_radio_counts_with_its_highest_rate() -> None:
+    radio = {"kind": "cellular", "rates": ["5 Mbit/s", "20 Mbit/s"], "review": "1 s", "demand": "10 ms"}
+    document = {
+        "duration": "1 s",
+        "path": {"rate": "1 Gbit/s", "rtt": "20 ms", "before": [{**radio, "buffer": "1 MB"}]},
+        "flows": [{"controller": "reno"}],
+    }
+    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 20e6
 
 
 def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,28 +458,40 @@ def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPat
 # Whatever ends a sweep.
 
 SWEEP = """
+import signal
 import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from test_sweeps import job
 from fullpipe.engines.local import Local
-from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import carry_out
 from fullpipe.sweeps.task import Task
+
+class Patient(Local):
+    def run(self, tasks):
+        for number, ended in enumerate(super().run(tasks)):
+            if number == {wait_after}:
+                signal.pause()
+            yield ended
+
 tasks = [Task("sim", job(seed, rate="1 Gbit/s", duration="12 s")) for seed in range(1, 21)]
-carry_out(tasks, Store(Path({folder!r})), Local(cores=1))
+carry_out(tasks, Store(Path({folder!r})), Patient(cores=1))
 """
 
 
-def program(folder: Path) -> list[str]:
+def program(folder: Path, wait_after: int | None = None) -> list[str]:
+    """A sweep of 20 runs. After `wait_after` runs it waits for a signal, however late that comes."""
     here = str(Path(__file__).parent)
-    return [sys.executable, "-c", textwrap.dedent(SWEEP.format(tests=here, folder=str(folder)))]
+    text = SWEEP.format(tests=here, folder=str(folder), wait_after=wait_after)
+    return [sys.executable, "-c", textwrap.dedent(text)]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_sweep_that_is_ended_goes_on_where_it_stopped(how: signal.Signals, tmp_path: Path) -> None:
     for after in (3, 9):
-        running = subprocess.Popen(program(tmp_path), stderr=subprocess.DEVNULL)
+        # Usually the signal arrives during a run. The sweep stores at most 14 runs before it waits for one.
+        running = subprocess.Popen(program(tmp_path, wait_after=7), stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while sum(logged(tmp_path).values()) < after:
             assert time.monotonic() < deadline
@@ -375,7 +509,7 @@ def test_a_sweep_that_is_ended_goes_on_where_it_stopped(how: signal.Signals, tmp
     assert len(list(tmp_path.glob("runs/*/*.zip"))) == 20
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.fsync
     calls = []
 
@@ -386,7 +520,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: py
         whole(descriptor)
 
     monkeypatch.setattr(storing.os, "fsync", full_after_two_runs)
-    with pytest.raises(SweepError, match=r"No space left.*free about 1 MB.*same command again"):
+    with pytest.raises(OutputError, match=r"No space left.*free about 1 MB.*same command again"):
         carry_out(tasks(5), Store(tmp_path), Scripted())
     assert len(list(tmp_path.glob("runs/*/*"))) == 2
     monkeypatch.setattr(storing.os, "fsync", whole)
@@ -409,6 +543,6 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         [*enter, *program(disk / "sweep")], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 1
-    assert "SweepError: cannot write" in done.stderr
+    assert "OutputError: cannot write" in done.stderr
     assert "No space left on device; free about" in done.stderr
     assert 0 < int(done.stdout.split()[-1]) < 20

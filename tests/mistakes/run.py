@@ -68,9 +68,9 @@ class BrokenError(Exception):
 class Verdict:
     """What noticed a mistake."""
 
-    # The field that differs first, of each trace that differs.
+    # The field that differs first, of each recording that differs.
     replay: dict[str, str] = field(default_factory=dict)
-    # Traces replayed, if some differ.
+    # Recordings replayed, if some differ.
     replayed: int = 0
     laws: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Copy:
         for name in (".cargo", "crates", "bench"):
             shutil.copytree(ROOT / name, folder / name, ignore=left_out, copy_function=shutil.copyfile)
         (folder / "tests").mkdir()
-        (folder / "tests" / "traces").symlink_to(ROOT / "tests" / "traces")
+        (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
 
     def prove(self, limit: float, *, tests_too: bool = False) -> Verdict:
         """Runs the replay, and the tests if the replay notices nothing or they are asked for."""
@@ -123,7 +123,7 @@ class Copy:
             failing = ["(the test binary did not end)"]
         laws = tuple(name.removeprefix("conformance::tests::") for name in failing if name.startswith(LAWS))
         units = tuple(name for name in failing if not name.startswith("conformance::tests::"))
-        replayed = re.search(r"^(\d+) traces$", replay, re.MULTILINE)
+        replayed = re.search(r"^(\d+) recordings$", replay, re.MULTILINE)
         return Verdict(differs, int(replayed[1]) if replayed else 0, laws, units, time.monotonic() - start)
 
     def _test(self, what: tuple[str, ...], limit: float, **more: str) -> str:
@@ -183,7 +183,7 @@ def told(verdict: Verdict, *, short: bool) -> tuple[str, str, str]:
     replay = ""
     if verdict.replay:
         [(most, _)] = Counter(verdict.replay.values()).most_common(1)
-        replay = f"{len(verdict.replay)} of {verdict.replayed} traces, {most} first"
+        replay = f"{len(verdict.replay)} of {verdict.replayed} recordings, {most} first"
     laws = ", ".join(verdict.laws)
     units = f"{len(verdict.units)}" if short else ", ".join(verdict.units)
     return replay, laws, units if verdict.units else ""

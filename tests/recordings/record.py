@@ -1,9 +1,9 @@
 """Records what the kernel's BBR and CUBIC decide under all the conditions below, and replays it against ours.
 
-    python tests/traces/record.py --out out/traces    # all, about 20 minutes; as root, with clang and libbpf
-    python tests/traces/record.py --out out/traces bbr-policer cubic-policer
+    python tests/recordings/record.py --out out/recordings    # all, about 20 minutes; root, clang, libbpf
+    python tests/recordings/record.py --out out/recordings bbr-policer cubic-policer
 
-A trace that is there already is not recorded again. Exit code 1: some call was decided otherwise, or lost.
+Existing recordings are kept. Exit code 1: a call differs, was lost, or was skipped by the kernel.
 """
 
 import argparse
@@ -21,6 +21,8 @@ CORPUS = {
     "10mbit-1ms",
     "10mbit-40ms",
     "1mbit-200ms",
+    "300mbit-mtu-1472",
+    "600mbit-mtu-1238",
     "ack-aggregation",
     "bursts",
     "delay-spike",
@@ -123,6 +125,12 @@ def conditions() -> dict[str, Document]:
         path = {"rate": "20 Mbit/s", "rtt": "30 ms"}
         add("probe-rtt", 45, {**path, "buffer": "4 bdp"})
         add("probe-rtt-queue", 45, {**path, "buffer": "8 bdp"}, [{"count": 2}])
+    # Segments of which one more fits a burst if the host keeps 192 bytes for headers than if it keeps 320.
+    for rate, mtu in ((600, 1238), (300, 1472)):
+        name = f"bbr-{rate}mbit-mtu-{mtu}"
+        path = {"rate": f"{rate} Mbit/s", "rtt": "20 ms"}
+        flows = [{"controller": "bbr1"}]
+        found[name] = {"name": name, "duration": "1 s", "path": path, "hosts": {"mtu": mtu}, "flows": flows}
     # Slow start after a timeout that stretched ACKs carry past the threshold, of a flow that is paced.
     outage = [{"at": "4 s", "loss": "100 %"}, {"at": "5 s", "loss": "0 %"}]
     path = {"rate": "20 Mbit/s", "rtt": "40 ms", "changes": outage}
@@ -138,7 +146,7 @@ def conditions() -> dict[str, Document]:
 
 
 def in_corpus(name: str) -> bool:
-    """Whether the trace is kept in the repository."""
+    """Whether the recording is kept in the repository."""
     return name.partition("-")[2] in CORPUS and name not in LEFT_OUT
 
 
@@ -148,7 +156,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="which conditions; all without any")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the traces")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the recordings")
     parser.add_argument("--list", action="store_true", help="print the names and what is in the corpus")
     given = parser.parse_args()
     known = conditions()
@@ -164,30 +172,32 @@ def main() -> int:
     calls = 0
     names = given.names or list(known)
     for number, name in enumerate(names, 1):
-        trace = given.out / f"{name}.trace"
+        recording = given.out / f"{name}.recording"
         scenario = given.out / f"{name}.json"
         scenario.write_text(json.dumps(known[name], indent=1) + "\n")
-        if not trace.exists():
-            fresh = trace.with_suffix(".part")
+        if not recording.exists():
+            fresh = recording.with_suffix(".part")
             algorithm = name.split("-")[0]
             command = ("kernel", "record", "--cc", algorithm, str(scenario), "--out", str(fresh))
             if _fullpipe(*command).returncode:
                 wrong += 1
                 print(f"{number}/{len(names)} {name}: not recorded", flush=True)
                 continue
-            fresh.rename(trace)
-        done = _fullpipe("replay", str(trace), "--json")
+            fresh.rename(recording)
+        done = _fullpipe("replay", str(recording), "--json")
         reports = json.loads(done.stdout or "[]")
         if not reports:
             wrong += 1
-            print(f"{number}/{len(names)} {name}: not readable; delete {trace} and start again", flush=True)
+            print(
+                f"{number}/{len(names)} {name}: not readable; delete {recording} and start again", flush=True
+            )
             continue
         report = reports[0]
         calls += report["calls"]
         wrong += not report["agrees"]
-        verdict = "equal" if report["agrees"] else f"not equal: fullpipe replay {trace}"
+        verdict = "equal" if report["agrees"] else f"not equal: fullpipe replay {recording}"
         print(f"{number}/{len(names)} {name}: {report['calls']} calls, {verdict}", flush=True)
-    print(f"{calls} calls in {len(names)} traces; {wrong} traces that were not recorded, or not equal")
+    print(f"{calls} calls in {len(names)} recordings; {wrong} of them missing or not equal")
     return 1 if wrong else 0
 
 

@@ -1,0 +1,148 @@
+"""The fingerprint of stored runs covers every source that a run depends on."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-emu"}
+SCENARIO = ROOT / "crates" / "scenario" / "src"
+# What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
+WORDS = {"document", "quantity", "reader", "resolve", "schema", "place"}
+REFUSALS = {"bounds", "check", "error"}
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("cargo") is None or shutil.which("rustc") is None, reason="needs Rust"
+)
+
+
+class Tree:
+    """A copy of the sources, and the build script that prints their fingerprints."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        ignored = shutil.ignore_patterns("target", "tests", "benches", "examples")
+        shutil.copytree(ROOT / "crates", self.root / "crates", ignore=ignored)
+        for name in ("Cargo.toml", "Cargo.lock"):
+            shutil.copy(ROOT / name, self.root / name)
+        self._script = folder / "build-script"
+        script = ROOT / "crates" / "py" / "build.rs"
+        subprocess.run(["rustc", "--edition=2024", "-O", "-o", self._script, script], check=True)
+        self._before = self.prints()
+
+    def prints(self) -> dict[str, str]:
+        """The fingerprint of each world."""
+        done = subprocess.run(
+            [self._script], cwd=self.root / "crates" / "py", capture_output=True, text=True, check=True
+        )
+        return dict(re.findall(r"cargo:rustc-env=(\w+)=(\w+)", done.stdout))
+
+    def changed_by(self, source: str) -> set[str]:
+        """The worlds whose fingerprint changes with that source."""
+        path = self.root / source
+        content = path.read_bytes()
+        path.write_bytes(content + b"// changed\n")
+        after = self.prints()
+        path.write_bytes(content)
+        return {name for name, print_ in self._before.items() if print_ != after[name]}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    return Tree(tmp_path_factory.mktemp("fingerprint"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "crates/scenario/src/transfers.rs",
+        "crates/scenario/src/transfers/playback.rs",
+        "crates/scenario/src/spec.rs",
+        "crates/path/src/chain.rs",
+        "crates/record/src/measures.rs",
+        "crates/cc/src/params.rs",
+        "Cargo.lock",
+    ],
+)
+def test_what_both_worlds_do_is_in_both_fingerprints(source: str, tree: Tree) -> None:
+    assert tree.changed_by(source) == set(WORLDS)
+
+
+def test_every_other_source_of_a_world_is_in_its_fingerprint(tree: Tree) -> None:
+    members = _members()
+    expected: dict[str, set[str]] = {}
+    for variable, member in WORLDS.items():
+        unread = {path for path in _unread() if variable == "FULLPIPE_KERNEL_BUILD" or "/cc/" not in path}
+        for folder in _closure(member, members):
+            for path in sorted(folder.joinpath("src").rglob("*.rs")):
+                source = path.relative_to(ROOT).as_posix()
+                left_out = any(source == one or source.startswith(f"{one}/") for one in unread)
+                if not left_out and "tests" not in path.relative_to(folder).with_suffix("").parts:
+                    expected.setdefault(source, set()).add(variable)
+    for source, worlds in expected.items():
+        assert tree.changed_by(source) == worlds, source
+
+
+def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:
+    before = tree.prints()
+    new = tree.root / "crates" / "scenario" / "src" / "behaviour.rs"
+    new.write_text("", encoding="utf-8")
+    after = tree.prints()
+    new.unlink()
+    assert all(before[name] != after[name] for name in WORLDS)
+
+
+def test_no_run_depends_on_what_is_left_out() -> None:
+    """Neither the worlds nor what they read of the scenario's crate use its words."""
+    left_out = WORDS | REFUSALS
+    named = {Path(one).stem for one in _unread() if "/scenario/" in one}
+    assert named == left_out
+    for path in sorted(SCENARIO.rglob("*.rs")):
+        module = path.relative_to(SCENARIO).parts[0].removesuffix(".rs")
+        if module in left_out or module == "lib":
+            continue
+        code = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+        used = set(re.findall(r"\b(?:crate|super)::(\w+)", code))
+        assert not used & WORDS, path
+    for world in ("sim", "emu", "record", "path"):
+        for path in sorted((ROOT / "crates" / world / "src").rglob("*.rs")):
+            text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+            used = set(re.findall(r"\bfullpipe_scenario::(\w+)", text))
+            assert used <= {"spec", "transfers", "controller", "Spec", "ControllerChoice"}, path
+
+
+def _unread() -> set[str]:
+    """What crates/py/build.rs leaves out."""
+    script = (ROOT / "crates" / "py" / "build.rs").read_text(encoding="utf-8")
+    return set(re.findall(r'"(crates/[^"]+/src[^"]*)"', script))
+
+
+def _members() -> dict[str, dict[str, object]]:
+    """Cargo's own list of the workspace's crates."""
+    done = subprocess.run(
+        ["cargo", "metadata", "--offline", "--no-deps", "--format-version", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {one["name"]: one for one in json.loads(done.stdout)["packages"]}
+
+
+def _closure(member: str, members: dict[str, dict[str, object]]) -> list[Path]:
+    """The folders of a crate and of all that it depends on in the workspace."""
+    names, waiting = set(), [member]
+    while waiting:
+        name = waiting.pop()
+        if name in names:
+            continue
+        names.add(name)
+        dependencies: list[dict[str, object]] = members[name]["dependencies"]  # type: ignore[assignment]
+        waiting += [
+            str(one["name"]) for one in dependencies if one["kind"] is None and one["name"] in members
+        ]
+    return [Path(str(members[name]["manifest_path"])).parent for name in sorted(names)]

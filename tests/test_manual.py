@@ -1,0 +1,134 @@
+"""Help, the manual page and completion follow the command tree."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fullpipe import cli
+from fullpipe.commands import manual
+
+
+def invoke(*words: str) -> str:
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("help",), ("--help",)),
+        (("help", "compare"), ("compare", "--help")),
+        (("compare", "help"), ("compare", "--help")),
+        (("help", "study", "run"), ("study", "run", "--help")),
+        (("study", "help"), ("study", "--help")),
+        (("help", "help"), ("help", "--help")),
+    ],
+)
+def test_help_is_a_command_in_front_and_behind(words: tuple[str, ...], same: tuple[str, ...]) -> None:
+    assert invoke(*words) == invoke(*same)
+
+
+def test_usage_and_defaults_have_no_second_brackets() -> None:
+    assert "Usage: fullpipe compare [OPTIONS] CC... " in invoke("compare", "--help")
+    assert "[OPTIONS] PAPER[.CLAIM]... " in invoke("study", "run", "--help")
+    assert "[OPTIONS] [-- COMMAND...] " in invoke("shell", "--help")
+    assert "[default: 5 (10 for a grid)]" in " ".join(invoke("agree", "--help").split())
+
+
+def test_paragraphs_of_help_are_wrapped_only_at_the_width() -> None:
+    wide = CliRunner().invoke(cli.app, ["kernel", "check", "--help"], env={"COLUMNS": "1000"}).stdout
+    assert "Sends numbered packets" in wide
+    assert "runs use. Compares delay, rate, queue" in " ".join(wide.split())
+    (paragraph,) = [line for line in wide.splitlines() if "Sends numbered packets" in line]
+    assert "or can be trusted at none." in paragraph
+
+
+def test_help_for_what_is_no_command_is_one_sentence() -> None:
+    done = CliRunner().invoke(cli.app, ["help", "comapre"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "comapre" in done.stderr
+    # Behind arguments it is an argument.
+    assert manual.as_option(typer.main.get_command(cli.app), ["compare", "bbr1", "help"]) == [
+        "compare",
+        "bbr1",
+        "help",
+    ]
+
+
+def leaves(command: object, path: str = "fullpipe") -> list[tuple[str, object]]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        return [(path, command)]
+    return [leaf for name, child in children.items() for leaf in leaves(child, f"{path} {name}")]
+
+
+def test_the_manual_page_has_every_command_and_option() -> None:
+    page = invoke("man").replace("\\-", "-").replace("\\&", "")
+    found = leaves(typer.main.get_command(cli.app))
+    assert len(found) > 10
+    for path, command in found:
+        section = page.partition(f'.SS "{path} ')[2].partition(".SS")[0]
+        assert section, path
+        for parameter in command.params:  # type: ignore[attr-defined]
+            if parameter.param_type_name == "option" and not parameter.hidden:
+                assert max(parameter.opts, key=len) in section, (path, parameter.opts)
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_troff_has_nothing_to_complain_about() -> None:
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z"],
+        input=invoke("man"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("shell", manual.SHELLS)
+def test_each_shell_has_a_script(shell: str) -> None:
+    assert manual.COMPLETE_VARIABLE in invoke("completion", shell)
+
+
+def test_a_shell_without_a_script_is_one_sentence() -> None:
+    done = CliRunner().invoke(cli.app, ["completion", "tcsh"])
+    assert done.exit_code == 2
+    assert "bash, zsh, fish" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("fullpipe comp", {"compare", "completion"}),
+        ("fullpipe compare cu", {"cubic"}),
+        ("fullpipe run --world ", {"sim", "kernel", "all"}),
+        ("fullpipe run --rep", {"--repetitions"}),
+    ],
+)
+def test_bash_is_offered(line: str, offered: set[str]) -> None:
+    words = line.split(" ")
+    asked = {
+        manual.COMPLETE_VARIABLE: "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "fullpipe"],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert set(done.stdout.split()) == offered
+    # Each Tab starts Python: what is heavy must not be imported.
+    imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
+    assert not imported & {"polars", "altair", "numpy"}

@@ -1,0 +1,127 @@
+"""Tables in a terminal of 80 columns: nothing is cut, and no number is broken over two lines."""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import fullpipe as fp
+from fullpipe import api, doctor, tables
+from fullpipe.agreement import Check
+from fullpipe.fitting import Either, Fitting
+from fullpipe.results import Results
+from fullpipe.studies import catalogue, command
+from fullpipe.studies import tables as study_tables
+
+WIDTHS = (60, 80, 100, 160, 250)
+
+
+def printed(table: object, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def cells(table: Fitting | Either) -> Iterable[str]:
+    table = table.wide if isinstance(table, Either) else table
+    return (cell.plain for row in table.rows for cell in row)
+
+
+def check_whole(table: Fitting | Either, width: int) -> None:
+    """No line is too long, nothing is replaced by an ellipsis, and every word and number is whole."""
+    text = printed(table, width)
+    assert "…" not in text
+    assert max(map(len, text.splitlines()), default=0) <= width
+    words = set(re.split(r"\s+", text))
+    for cell in cells(table):
+        for word in cell.split():
+            assert word in words or len(word) > width // 3, f"{word!r} is broken at {width} columns:\n{text}"
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Results:
+    """Names of every length, and five flows."""
+    flows: list[dict[str, Any]] = [{"controller": "bbr1:probe_gain=1.5"}, {"controller": "cubic", "count": 4}]
+    return fp.run({"duration": "1 s", "path": {"rate": "5 Mbit/s", "rtt": "10 ms"}, "flows": flows})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_results_fit_every_terminal(small: Results, mixed: Results, width: int) -> None:
+    for results in (small, mixed):
+        for make in (tables.comparison, tables.flows, tables.links):
+            check_whole(make(results), width)
+
+
+def test_a_comparison_shows_every_measure_at_80_columns(small: Results) -> None:
+    text = printed(tables.comparison(small), 80)
+    for column in (
+        "Goodput, Mbit/s",
+        "RTT mean, ms",
+        "RTT p95, ms",
+        "Queue mean, ms",
+        "Retransmits",
+        "Loss, %",
+    ):
+        assert column in text
+
+
+def test_a_comparison_is_one_row_a_controller_at_160_columns(small: Results) -> None:
+    lines = printed(tables.comparison(small), 160).splitlines()
+    assert len([line for line in lines if line.startswith(("bbr1", "cubic"))]) == 2
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tables_of_words_wrap_at_spaces(width: int) -> None:
+    check_whole(tables.diagnosis(doctor.checks()), width)
+    check_whole(tables.controllers(api.controllers()), width)
+    everything = catalogue.everything()
+    rows = [command._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
+    check_whole(study_tables.claims(rows), width)
+    for row in rows:
+        for one in row["worlds"].values():  # type: ignore[attr-defined]
+            one.update(verdict="reproduced in shape", reason="Accuracy: 90 ± 8.8 % (expected 76.3 to 86.3).")
+    check_whole(study_tables.reasons(rows), width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_checks_of_agreement_are_whole(width: int) -> None:
+    good = Check("bbr1", "Goodput, Mbit/s", "93.59", "93.38 (93.1 to 93.9)", "+0.2 %", "3 %", True, "")
+    odd = Check("bbr1", "Retransmits", "733", "744 (700 to 760)", "x 0.98", "x 1.5", False, "too few to say")
+    check_whole(tables.checks([good, odd]), width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_thousand_flows_are_blocks_of_columns(width: int) -> None:
+    table = Fitting("Flow")
+    for number in range(7):
+        table.add_numbers(f"Measure {number}", "Mbit/s")
+    for flow in range(1000):
+        table.add_row(f"flow-{flow}", *(f"{flow * number:,}.25" for number in range(7)))
+    check_whole(table, width)
+
+
+def test_a_word_longer_than_the_terminal_is_folded_not_cut() -> None:
+    table = Fitting("Controller")
+    table.add_numbers("Goodput", "Mbit/s")
+    name = "bbr1:" + "x" * 220
+    table.add_row(name, "9.59 ± 0.01")
+    text = printed(table, 80)
+    assert text.count("x") == 220
+    assert "9.59 ± 0.01" in text
+
+
+def test_a_replay_is_counted_in_words_that_fit() -> None:
+    one = {"calls": 2566, "agrees": True}
+    assert tables.replays_total([one]) == "2,566 calls in 1 recording; all decisions are equal."
+    other = {**one, "agrees": False}
+    assert tables.replays_total([one, other]) == "5,132 calls in 2 recordings; 1 of 2 are equal."
+
+
+def test_what_was_not_measured_is_not_ok() -> None:
+    found = doctor.Check("Kernel world", "emulator", True, "not measured: run the check", "")
+    shown = printed(tables.diagnosis([found]), 100)
+    assert "–" in shown and " ok " not in shown
