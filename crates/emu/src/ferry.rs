@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Counts, Packet};
-use fullpipe_record::{LinkRecord, LinkSeries, LinkTotals};
+use fullpipe_path::{Chain, Counts, Packet, QueueView};
+use fullpipe_record::{LinkRecord, LinkSeries, QueueSample};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::EmuError;
@@ -244,7 +244,8 @@ struct Direction {
     batches: Vec<Batch>,
     /// Classes whose batch is not empty.
     open: Vec<u32>,
-    links: Vec<LinkRecord>,
+    /// One for each queue.
+    series: Vec<LinkSeries>,
     lateness: Histogram,
     failed_writes: u64,
     slowest: Rate,
@@ -261,12 +262,7 @@ impl Direction {
     ) -> Result<Direction, EmuError> {
         let chain: Chain<Unit> = Chain::new(plan.elements, plan.class_delays, plan.seed)
             .map_err(|error| EmuError::Path(error.to_string()))?;
-        let links = (0..chain.queues()).map(|index| LinkRecord {
-            name: chain.queue(index).name().to_owned(),
-            totals: LinkTotals::default(),
-            series: LinkSeries::default(),
-        });
-        let links = links.collect();
+        let series = vec![LinkSeries::default(); chain.queues()];
         Ok(Direction {
             from: Arc::clone(from),
             to: Arc::clone(to),
@@ -276,7 +272,7 @@ impl Direction {
             gro: plan.gro,
             batches: (0..classes.flows.max(1)).map(|_| Batch::default()).collect(),
             open: Vec::new(),
-            links,
+            series,
             lateness: Histogram::default(),
             failed_writes: 0,
             slowest: lowest_rate(plan.elements),
@@ -292,20 +288,12 @@ impl Direction {
     }
 
     fn link_records(self, now: Time) -> Vec<LinkRecord> {
-        let mut links = self.links;
-        let capacities = fullpipe_path::capacities(&self.elements, now);
-        for (index, (link, capacity_bytes)) in links.iter_mut().zip(capacities).enumerate() {
-            let queue = self.chain.queue(index);
-            let totals = queue.totals(now);
-            link.totals = LinkTotals {
-                arrived_packets: totals.arrived.packets,
-                dropped_packets: totals.dropped.packets,
-                accepted_bytes: totals.accepted.bytes.as_u64(),
-                departed_bytes: totals.accepted.bytes.saturating_sub(queue.backlog(now)).as_u64(),
-                capacity_bytes,
-            };
-        }
-        links
+        let queues = (0..self.chain.queues()).map(|index| self.chain.queue(index));
+        let each = queues.zip(self.series).zip(fullpipe_path::capacities(&self.elements, now));
+        each.map(|((queue, series), capacity_bytes)| {
+            LinkRecord::new(queue.name(), sample_queue(now, queue), capacity_bytes, series)
+        })
+        .collect()
     }
 
     /// Writes everything that is due.
@@ -378,13 +366,22 @@ impl Direction {
     }
 
     fn sample(&mut self, now: Time) {
-        for (index, link) in self.links.iter_mut().enumerate() {
-            let queue = self.chain.queue(index);
-            link.series.time_ns.push(now.as_nanos());
-            link.series.queue_bytes.push(queue.backlog(now).as_u64());
-            link.series.queue_delay_ns.push(queue.delay(now).as_nanos());
-            link.series.dropped_packets.push(queue.totals(now).dropped.packets);
+        for (index, series) in self.series.iter_mut().enumerate() {
+            series.sample(sample_queue(now, self.chain.queue(index)));
         }
+    }
+}
+
+/// The present state of a queue.
+fn sample_queue(now: Time, queue: QueueView<'_>) -> QueueSample {
+    let totals = queue.totals(now);
+    QueueSample {
+        time_ns: now.as_nanos(),
+        backlog_bytes: queue.backlog(now).as_u64(),
+        delay_ns: queue.delay(now).as_nanos(),
+        arrived_packets: totals.arrived.packets,
+        dropped_packets: totals.dropped.packets,
+        accepted_bytes: totals.accepted.bytes.as_u64(),
     }
 }
 

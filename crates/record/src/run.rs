@@ -1,6 +1,6 @@
 //! The record of one run. `sim` and `emu` fill it; measures are computed here, once, for all of them.
 
-use fullpipe_cc::Phase;
+use fullpipe_cc::{CaState, Limits, Phase};
 use serde::{Deserialize, Serialize};
 
 /// Which world ran a scenario.
@@ -139,6 +139,37 @@ pub struct FlowSeries {
     pub ca_state: Vec<u8>,
 }
 
+/// A flow at one time, as the world that runs it sees it. What it does not know is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub time_ns: u64,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments; [`Limits::INFINITE`] or anything above it while infinite.
+    pub ssthresh: u32,
+    /// Pacing rate, payload bits per second; `None` when unpaced.
+    pub pacing_bps: Option<u64>,
+    /// Segments in flight.
+    pub inflight: u32,
+    /// Smoothed RTT.
+    pub srtt_ns: Option<u64>,
+    /// Windowed minimum RTT of the transport.
+    pub min_rtt_ns: Option<u64>,
+    /// Last delivery-rate sample, payload bits per second.
+    pub delivery_bps: u64,
+    /// The controller's bandwidth estimate; `None` when it has none.
+    pub bandwidth_bps: Option<u64>,
+    /// Application bytes delivered in order so far.
+    pub delivered_bytes: u64,
+    /// Retransmissions so far.
+    pub retransmits: u64,
+    /// What the controller is doing.
+    pub phase: Phase,
+    /// What loss recovery is doing.
+    pub ca_state: CaState,
+}
+
 /// What one queue of the path did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRecord {
@@ -179,6 +210,23 @@ pub struct LinkSeries {
     pub dropped_packets: Vec<u64>,
 }
 
+/// A queue at one time, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSample {
+    /// When.
+    pub time_ns: u64,
+    /// Bytes waiting.
+    pub backlog_bytes: u64,
+    /// How long a packet that arrived now would wait.
+    pub delay_ns: u64,
+    /// Packets that arrived so far.
+    pub arrived_packets: u64,
+    /// Of these, packets that were dropped.
+    pub dropped_packets: u64,
+    /// IP bytes admitted so far, those that wait included.
+    pub accepted_bytes: u64,
+}
+
 impl Run {
     /// Leaves out the time series. The measures of the summary are computed from them, so take [`Run::summary`] first.
     pub fn drop_series(&mut self) {
@@ -188,6 +236,23 @@ impl Run {
 }
 
 impl FlowSeries {
+    /// Appends a sample.
+    pub fn push(&mut self, sample: Sample) {
+        self.time_ns.push(sample.time_ns);
+        self.cwnd.push(sample.cwnd);
+        self.ssthresh.push(if sample.ssthresh >= Limits::INFINITE { u32::MAX } else { sample.ssthresh });
+        self.pacing_bps.push(or_absent(sample.pacing_bps));
+        self.inflight.push(sample.inflight);
+        self.srtt_ns.push(or_absent(sample.srtt_ns));
+        self.min_rtt_ns.push(or_absent(sample.min_rtt_ns));
+        self.delivery_bps.push(sample.delivery_bps);
+        self.bandwidth_bps.push(or_absent(sample.bandwidth_bps));
+        self.delivered_bytes.push(sample.delivered_bytes);
+        self.retransmits.push(sample.retransmits);
+        self.phase.push(sample.phase as u8);
+        self.ca_state.push(sample.ca_state as u8);
+    }
+
     /// Number of samples.
     ///
     /// # Panics
@@ -218,7 +283,29 @@ impl FlowSeries {
     }
 }
 
+impl LinkRecord {
+    /// The record of a queue that is in the state `end` when the run ends. `capacity_bytes`: see [`LinkTotals`].
+    pub fn new(name: &str, end: QueueSample, capacity_bytes: Option<u64>, series: LinkSeries) -> LinkRecord {
+        let totals = LinkTotals {
+            arrived_packets: end.arrived_packets,
+            dropped_packets: end.dropped_packets,
+            accepted_bytes: end.accepted_bytes,
+            departed_bytes: end.accepted_bytes.saturating_sub(end.backlog_bytes),
+            capacity_bytes,
+        };
+        LinkRecord { name: name.to_owned(), totals, series }
+    }
+}
+
 impl LinkSeries {
+    /// Appends the state of the queue.
+    pub fn sample(&mut self, queue: QueueSample) {
+        self.time_ns.push(queue.time_ns);
+        self.queue_bytes.push(queue.backlog_bytes);
+        self.queue_delay_ns.push(queue.delay_ns);
+        self.dropped_packets.push(queue.dropped_packets);
+    }
+
     /// Number of samples.
     ///
     /// # Panics
@@ -234,6 +321,11 @@ impl LinkSeries {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// An absent sample is `u64::MAX`.
+fn or_absent(value: Option<u64>) -> u64 {
+    value.unwrap_or(u64::MAX)
 }
 
 /// A sample, or `None` if it is absent (`u64::MAX`).
@@ -335,5 +427,99 @@ pub(crate) fn example() -> Run {
         },
         flows: vec![a, b],
         links: vec![bottleneck],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every number of its own, so that none can stand in another's column.
+    fn sample() -> Sample {
+        Sample {
+            time_ns: 1,
+            cwnd: 2,
+            ssthresh: 3,
+            pacing_bps: Some(4),
+            inflight: 5,
+            srtt_ns: Some(6),
+            min_rtt_ns: Some(7),
+            delivery_bps: 8,
+            bandwidth_bps: Some(9),
+            delivered_bytes: 10,
+            retransmits: 11,
+            phase: Phase::Drain,
+            ca_state: CaState::Recovery,
+        }
+    }
+
+    #[test]
+    fn each_value_of_a_sample_is_in_its_column() {
+        let mut series = FlowSeries::default();
+        series.push(sample());
+        let expected = FlowSeries {
+            time_ns: vec![1],
+            cwnd: vec![2],
+            ssthresh: vec![3],
+            pacing_bps: vec![4],
+            inflight: vec![5],
+            srtt_ns: vec![6],
+            min_rtt_ns: vec![7],
+            delivery_bps: vec![8],
+            bandwidth_bps: vec![9],
+            delivered_bytes: vec![10],
+            retransmits: vec![11],
+            phase: vec![Phase::Drain as u8],
+            ca_state: vec![CaState::Recovery as u8],
+        };
+        assert_eq!(series, expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_the_largest_number() {
+        let mut series = FlowSeries::default();
+        let unknown = Sample {
+            ssthresh: Limits::INFINITE,
+            pacing_bps: None,
+            srtt_ns: None,
+            min_rtt_ns: None,
+            bandwidth_bps: None,
+            ..sample()
+        };
+        series.push(unknown);
+        series.push(Sample { ssthresh: Limits::INFINITE - 1, ..sample() });
+        assert_eq!(series.ssthresh, [u32::MAX, Limits::INFINITE - 1]);
+        let absent = [series.pacing_bps[0], series.srtt_ns[0], series.min_rtt_ns[0], series.bandwidth_bps[0]];
+        assert_eq!(absent, [u64::MAX; 4]);
+        assert_eq!(series.len(), 2);
+    }
+
+    #[test]
+    fn what_waits_at_the_end_has_not_departed() {
+        let end = QueueSample {
+            time_ns: 1,
+            backlog_bytes: 2,
+            delay_ns: 3,
+            arrived_packets: 4,
+            dropped_packets: 5,
+            accepted_bytes: 6,
+        };
+        let mut series = LinkSeries::default();
+        series.sample(end);
+        let link = LinkRecord::new("bottleneck", end, Some(7), series);
+        let totals = LinkTotals {
+            arrived_packets: 4,
+            dropped_packets: 5,
+            accepted_bytes: 6,
+            departed_bytes: 4,
+            capacity_bytes: Some(7),
+        };
+        let series = LinkSeries {
+            time_ns: vec![1],
+            queue_bytes: vec![2],
+            queue_delay_ns: vec![3],
+            dropped_packets: vec![5],
+        };
+        assert_eq!(link, LinkRecord { name: "bottleneck".into(), totals, series });
     }
 }

@@ -1,41 +1,43 @@
-//! Time series of a run, sampled at equal distances.
+//! What a run's sampler sees.
 
-use fullpipe_cc::Limits;
-use fullpipe_path::Carrier;
-use fullpipe_record::{FlowSeries, LinkSeries};
+use fullpipe_path::QueueView;
+use fullpipe_record::{QueueSample, Sample};
 use fullpipe_units::{Duration, Time};
 
 use crate::flow::Flow;
 
-/// Appends the present state of a flow.
-pub(crate) fn sample_flow(series: &mut FlowSeries, now: Time, flow: &Flow) {
-    let Some(sender) = &flow.sender else { return };
+/// The present state of a flow; `None` before it starts.
+pub(crate) fn sample(now: Time, flow: &Flow) -> Option<Sample> {
+    let sender = flow.sender.as_ref()?;
     let limits = sender.limits();
     let snapshot = sender.snapshot();
-    let known = |duration: Duration| if duration == Duration::MAX { u64::MAX } else { duration.as_nanos() };
-    series.time_ns.push(now.as_nanos());
-    series.cwnd.push(limits.cwnd);
-    series.ssthresh.push(if limits.ssthresh >= Limits::INFINITE { u32::MAX } else { limits.ssthresh });
-    series.pacing_bps.push(if sender.is_paced() { sender.pacing_rate().as_bits_per_sec() } else { u64::MAX });
-    series.inflight.push(sender.in_flight());
-    let srtt = sender.srtt();
-    series.srtt_ns.push(if srtt == Duration::ZERO { u64::MAX } else { srtt.as_nanos() });
-    series.min_rtt_ns.push(known(sender.min_rtt()));
-    series.delivery_bps.push(sender.delivery_rate().as_bits_per_sec());
-    series.bandwidth_bps.push(snapshot.bandwidth.map_or(u64::MAX, |rate| rate.as_bits_per_sec()));
-    series.delivered_bytes.push(flow.receiver.as_ref().map_or(0, |receiver| receiver.delivered_bytes()));
-    series.retransmits.push(sender.counters.retransmits);
-    series.phase.push(snapshot.phase as u8);
-    series.ca_state.push(sender.state() as u8);
+    let known = |duration: Duration, unknown| (duration != unknown).then_some(duration.as_nanos());
+    Some(Sample {
+        time_ns: now.as_nanos(),
+        cwnd: limits.cwnd,
+        ssthresh: limits.ssthresh,
+        pacing_bps: sender.is_paced().then(|| sender.pacing_rate().as_bits_per_sec()),
+        inflight: sender.in_flight(),
+        srtt_ns: known(sender.srtt(), Duration::ZERO),
+        min_rtt_ns: known(sender.min_rtt(), Duration::MAX),
+        delivery_bps: sender.delivery_rate().as_bits_per_sec(),
+        bandwidth_bps: snapshot.bandwidth.map(|rate| rate.as_bits_per_sec()),
+        delivered_bytes: flow.receiver.as_ref().map_or(0, |receiver| receiver.delivered_bytes()),
+        retransmits: sender.counters.retransmits,
+        phase: snapshot.phase,
+        ca_state: sender.state(),
+    })
 }
 
-/// Appends the present state of a direction's queues. The chain has settled at `now`.
-pub(crate) fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
-    for (index, series) in series.iter_mut().enumerate() {
-        let queue = chain.queue(index);
-        series.time_ns.push(now.as_nanos());
-        series.queue_bytes.push(queue.backlog(now).as_u64());
-        series.queue_delay_ns.push(queue.delay(now).as_nanos());
-        series.dropped_packets.push(queue.totals(now).dropped.packets);
+/// The present state of a queue, whose chain has settled at `now`.
+pub(crate) fn sample_queue(now: Time, queue: QueueView<'_>) -> QueueSample {
+    let totals = queue.totals(now);
+    QueueSample {
+        time_ns: now.as_nanos(),
+        backlog_bytes: queue.backlog(now).as_u64(),
+        delay_ns: queue.delay(now).as_nanos(),
+        arrived_packets: totals.arrived.packets,
+        dropped_packets: totals.dropped.packets,
+        accepted_bytes: totals.accepted.bytes.as_u64(),
     }
 }

@@ -6,8 +6,7 @@ use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Carrier, Chain, ConfigError, Hops, Packet, capacities};
 use fullpipe_record::{
-    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, LinkTotals, Provenance, Run,
-    World as RunWorld,
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, World as RunWorld,
 };
 use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
@@ -267,13 +266,15 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     fn sample(&mut self, now: Time) {
         if self.sample_flows {
             for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
-                series::sample_flow(series, now, flow);
+                if let Some(sample) = series::sample(now, flow) {
+                    series.push(sample);
+                }
             }
         }
         self.forward.chain.settle(now);
         self.reverse.chain.settle(now);
-        series::sample_links(&mut self.forward_series, now, &self.forward.chain);
-        series::sample_links(&mut self.reverse_series, now, &self.reverse.chain);
+        sample_links(&mut self.forward_series, now, &self.forward.chain);
+        sample_links(&mut self.reverse_series, now, &self.reverse.chain);
         if let Some(interval) = self.sample_interval {
             self.agenda.set(SAMPLER, now + interval);
         }
@@ -339,30 +340,23 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
     }
 }
 
+/// Appends the present state of a direction's queues.
+fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
+    for (index, series) in series.iter_mut().enumerate() {
+        series.sample(series::sample_queue(now, chain.queue(index)));
+    }
+}
+
 fn link_records<P>(
     chain: &impl Carrier<P>,
     elements: &[ElementConfig],
     series: Vec<LinkSeries>,
     end: Time,
 ) -> Vec<LinkRecord> {
-    let capacities = capacities(elements, end);
     let queues = (0..chain.queues()).map(|index| chain.queue(index));
-    queues
-        .zip(series)
-        .zip(capacities)
-        .map(|((queue, series), capacity_bytes)| {
-            let totals = queue.totals(end);
-            LinkRecord {
-                name: queue.name().to_string(),
-                totals: LinkTotals {
-                    arrived_packets: totals.arrived.packets,
-                    dropped_packets: totals.dropped.packets,
-                    accepted_bytes: totals.accepted.bytes.as_u64(),
-                    departed_bytes: totals.accepted.bytes.saturating_sub(queue.backlog(end)).as_u64(),
-                    capacity_bytes,
-                },
-                series,
-            }
-        })
-        .collect()
+    let each = queues.zip(series).zip(capacities(elements, end));
+    each.map(|((queue, series), capacity_bytes)| {
+        LinkRecord::new(queue.name(), series::sample_queue(end, queue), capacity_bytes, series)
+    })
+    .collect()
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Params;
-use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals};
+use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals, Sample};
 use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
 use fullpipe_scenario::transfers::Server;
 use fullpipe_units::{Bytes, Duration, Time};
@@ -350,23 +350,23 @@ impl Flow<'_> {
             return;
         }
         let bbr = if self.is_bbr { BbrInfo::of(socket).ok().flatten() } else { None };
-        let micros = |us: u32| if us == UNKNOWN_US || us == 0 { u64::MAX } else { u64::from(us) * 1_000 };
+        let micros = |us: u32| (us != UNKNOWN_US && us != 0).then(|| u64::from(us) * 1_000);
         let bits = |bytes: u64| bytes.saturating_mul(8);
-        let series = &mut self.series;
-        series.time_ns.push(now.as_nanos());
-        series.cwnd.push(info.snd_cwnd);
-        let infinite = info.snd_ssthresh >= fullpipe_cc::Limits::INFINITE;
-        series.ssthresh.push(if infinite { u32::MAX } else { info.snd_ssthresh });
-        series.pacing_bps.push(if self.paced { bits(info.pacing_rate) } else { u64::MAX });
-        series.inflight.push(info.in_flight());
-        series.srtt_ns.push(micros(info.rtt_us));
-        series.min_rtt_ns.push(micros(info.min_rtt_us));
-        series.delivery_bps.push(bits(info.delivery_rate));
-        series.bandwidth_bps.push(bbr.map_or(u64::MAX, |bbr| bits(bbr.bandwidth)));
-        series.delivered_bytes.push(self.progress.bytes());
-        series.retransmits.push(u64::from(info.total_retrans));
-        series.phase.push(bbr.map_or(info.loss_based_phase(), |bbr| bbr.phase()) as u8);
-        series.ca_state.push(info.ca_state as u8);
+        self.series.push(Sample {
+            time_ns: now.as_nanos(),
+            cwnd: info.snd_cwnd,
+            ssthresh: info.snd_ssthresh,
+            pacing_bps: self.paced.then(|| bits(info.pacing_rate)),
+            inflight: info.in_flight(),
+            srtt_ns: micros(info.rtt_us),
+            min_rtt_ns: micros(info.min_rtt_us),
+            delivery_bps: bits(info.delivery_rate),
+            bandwidth_bps: bbr.map(|bbr| bits(bbr.bandwidth)),
+            delivered_bytes: self.progress.bytes(),
+            retransmits: u64::from(info.total_retrans),
+            phase: bbr.map_or(info.loss_based_phase(), |bbr| bbr.phase()),
+            ca_state: info.ca_state,
+        });
     }
 
     fn into_record(self) -> FlowRecord {
