@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import fullpipe
-from fullpipe import scenario
+from fullpipe.ask import scenario
 from fullpipe.worlds import sim
 from fullpipe.worlds.job import jobs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.results import Results
+from fullpipe.show.results import Results
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import cli
-from fullpipe.agreement import Agreement
+from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.commands import _common
-from fullpipe.results import Results, Run
-from fullpipe.scenario import Alternative, Scenario
+from fullpipe.judge.agreement import Agreement
+from fullpipe.results.runs import Run
+from fullpipe.show.results import Results
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from fullpipe.answers import answers
-from fullpipe.results import Results, Run
-from fullpipe.scenario import Alternative, Scenario
+from fullpipe.ask.scenario import Alternative, Scenario
+from fullpipe.results.runs import Run
+from fullpipe.show.answers import answers
+from fullpipe.show.results import Results
 
 
 def run(

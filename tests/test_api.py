@@ -11,7 +11,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.results import Results
+from fullpipe.show.results import Results
 
 FLOW_COLUMNS = {
     "time_s", "flow", "controller", "cwnd_segments", "ssthresh_segments", "pacing_bps", "inflight_segments",
@@ -131,7 +131,7 @@ def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_scenario_resolves(path: Path) -> None:
-    from fullpipe.scenario import from_file
+    from fullpipe.ask.scenario import from_file
 
     assert from_file(path).alternatives
 
@@ -152,7 +152,7 @@ def test_errors_name_their_parts() -> None:
 
 
 def test_an_error_of_one_run_stops_the_rest() -> None:
-    from fullpipe.scenario import Alternative
+    from fullpipe.ask.scenario import Alternative
     from fullpipe.worlds import sim
     from fullpipe.worlds.job import Job
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fullpipe as fp
 from conftest import command
 from fullpipe._native import RecordingError, ScenarioError
-from fullpipe.arrivals import flow_list, models, srpt, synthetic
+from fullpipe.ask.arrivals import flow_list, models, srpt, synthetic
 
 LIST = synthetic.draw(flows=20_000, seconds=20)
 SIZES = models.apply(LIST, models.COLLAPSED)["bytes"]

@@ -7,9 +7,9 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS, command
-from fullpipe import cellular
 from fullpipe._native import ScenarioError
-from fullpipe.scenario import from_document
+from fullpipe.ask import cellular
+from fullpipe.ask.scenario import from_document
 
 
 def rates_mbps(trace: list[int], window_ms: int) -> list[float]:

@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe import path_facts
-from fullpipe.figures import FIGURES, drawable, drawings, save, theme
-from fullpipe.figures import prepare as p
-from fullpipe.results import Results
+from fullpipe.ask import path_facts
+from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
+from fullpipe.show.figures import prepare as p
+from fullpipe.show.results import Results
 from fullpipe.studies import take
 
 
@@ -319,7 +319,7 @@ def test_captions_are_about_what_is_drawn(small: Results) -> None:
 
 
 def test_text_on_a_field_without_colour_follows_the_page() -> None:
-    from fullpipe.figures import grid, svg
+    from fullpipe.show.figures import grid, svg
 
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
     drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"]))

@@ -12,13 +12,14 @@ from rich.console import Console
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.grid import compare, document, run, summary, tables, write
-from fullpipe.grid.document import Cell, load
-from fullpipe.measures import BY_NAME
-from fullpipe.scenario import Alternative
-from fullpipe.stats import estimate
+from fullpipe.ask.scenario import Alternative
+from fullpipe.engines.task import Task
+from fullpipe.judge.grid import compare, document, run, summary
+from fullpipe.judge.grid.document import Cell, load
+from fullpipe.results.measures import BY_NAME
+from fullpipe.results.statistics import estimate
+from fullpipe.show.grid import tables, write
 from fullpipe.sweeps.store import Stored
-from fullpipe.sweeps.task import Task
 from fullpipe.worlds.job import Job
 
 PATH = 'rate = "10 Mbit/s"\nrtt = "20 ms"\ncontroller = "reno"\n'

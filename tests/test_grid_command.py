@@ -15,9 +15,9 @@ import fullpipe as fp
 from conftest import command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
-from fullpipe.grid import write
-from fullpipe.measures import goodput_bps
-from fullpipe.results import Run
+from fullpipe.results.measures import goodput_bps
+from fullpipe.results.runs import Run
+from fullpipe.show.grid import write
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job

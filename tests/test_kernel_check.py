@@ -13,10 +13,12 @@ import pytest
 from rich.console import Console
 
 from conftest import command
-from fullpipe import cli, doctor, kernel_check, tables, trust
+from fullpipe import cli
 from fullpipe.commands import _common
-from fullpipe.figures import emulator
-from fullpipe.kernel_check import Measured, Probe, RateVerdict
+from fullpipe.judge import doctor, emulator_check, trust
+from fullpipe.judge.emulator_check import Measured, Probe, RateVerdict
+from fullpipe.show import tables
+from fullpipe.show.figures import emulator
 from fullpipe.worlds import kernel
 
 LIGHT = Probe(100_000_000, "light", 1500, 5.0)
@@ -175,10 +177,10 @@ def test_no_two_columns_of_the_emulator_have_one_name() -> None:
 
 
 def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
-    full, quick = kernel_check.plan(quick=False), kernel_check.plan(quick=True)
+    full, quick = emulator_check.plan(quick=False), emulator_check.plan(quick=True)
     assert [probe.rate_bps // 1_000_000 for probe in full[::2]] == [1, 10, 100, 500, 1000, 2000]
-    assert kernel_check.seconds(quick=False) < 120
-    assert kernel_check.seconds(quick=True) < 30
+    assert emulator_check.seconds(quick=False) < 120
+    assert emulator_check.seconds(quick=True) < 30
     for probe in full + quick:
         spec = probe.job().alternative.spec
         link = spec["forward"][0]
@@ -223,7 +225,7 @@ def test_trust_names_the_ranges_of_rates_that_were_true() -> None:
 
 def measured_here(monkeypatch: pytest.MonkeyPatch, *verdicts: RateVerdict) -> int:
     """The exit code of a check that measures this."""
-    monkeypatch.setattr(kernel_check, "run", lambda _plan, _watch: list(verdicts))
+    monkeypatch.setattr(emulator_check, "run", lambda _plan, _watch: list(verdicts))
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check"])
     assert isinstance(left.value.code, int)
@@ -378,7 +380,7 @@ def test_a_quick_check_measures_this_machine(tmp_path: Path) -> None:
         # What no machine excuses: nothing is early, twice or out of order.
         for probe in (slow, full):
             assert (probe["reordered"], probe["duplicated"], probe["damaged"]) == (0, 0, 0)
-            assert probe["late"]["min_ns"] >= -(probe["stamp_error_ns"] + kernel_check.EARLY_TOLERANCE_NS)
+            assert probe["late"]["min_ns"] >= -(probe["stamp_error_ns"] + emulator_check.EARLY_TOLERANCE_NS)
         if not any(slow["outside"].values()):
             assert slow["decisions"]["differently"] == 0
         assert 0 < full["received_bps"] < 1.05 * one["rate_bps"]

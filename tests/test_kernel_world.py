@@ -15,7 +15,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe.scenario import Alternative
+from fullpipe.ask.scenario import Alternative
 from fullpipe.worlds import _kernel_child, kernel
 from fullpipe.worlds.job import Job
 
@@ -287,7 +287,8 @@ def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> Non
 
 def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has several, and an ordinary user could not enter a user namespace in it."""
-    from fullpipe import _native, doctor
+    from fullpipe import _native
+    from fullpipe.judge import doctor
 
     def refuse() -> str:
         raise AssertionError("the doctor examined the calling process")

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import SCENARIOS, command
 from fullpipe import _native
-from fullpipe.arrivals import flow_list, synthetic
+from fullpipe.ask.arrivals import flow_list, synthetic
 
 RECORDING = sorted((Path(__file__).parent / "recordings").glob("cubic-*.recording"))[0]
 # Of each kind: the file, what errors call it, and what takes it.
@@ -93,8 +93,9 @@ def test_endless_files_are_not_read(in_empty_folder: Path) -> None:
 # Reads each damaged file, and prints how often that gave a table and how often a sentence.
 READS = """
 import pathlib, sys
-from fullpipe import _native, recordings
-from fullpipe.arrivals import flow_list
+from fullpipe import _native
+from fullpipe.judge import recordings
+from fullpipe.ask.arrivals import flow_list
 read = {"flows": flow_list.read, "recording": recordings.read_recording}
 counts = {"table": 0, "sentence": 0}
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):

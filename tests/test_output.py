@@ -15,11 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import PATH, command
-from fullpipe import _native, cli, kernel_check, recordings
+from fullpipe import _native, cli
 from fullpipe.commands import _common
-from fullpipe.grid import write as grid_write
-from fullpipe.results import Run
-from fullpipe.sweeps.watched import Watched
+from fullpipe.judge import emulator_check, recordings
+from fullpipe.results.runs import Run
+from fullpipe.show.grid import write as grid_write
+from fullpipe.show.watched import Watched
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -44,12 +45,12 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(kernel, "run_one", run_one)
     recorded = recordings.Recording({"flows": [], "kernel": "", "calls": 0, "lost": 0}, b"x" * 1000)
     monkeypatch.setattr(recordings, "record", lambda *_, **__: recorded)
-    monkeypatch.setattr("fullpipe.tables.recording", lambda _: "recorded")
-    monkeypatch.setattr("fullpipe.tables.recording_total", lambda *_: "recorded")
-    monkeypatch.setattr("fullpipe.figures.emulator.figure", lambda *_: None)
-    monkeypatch.setattr(kernel_check, "run", lambda *_: [])
-    monkeypatch.setattr("fullpipe.tables.emulator", lambda _: "checked")
-    monkeypatch.setattr("fullpipe.tables.emulator_notes", lambda _: [])
+    monkeypatch.setattr("fullpipe.show.tables.recording", lambda _: "recorded")
+    monkeypatch.setattr("fullpipe.show.tables.recording_total", lambda *_: "recorded")
+    monkeypatch.setattr("fullpipe.show.figures.emulator.figure", lambda *_: None)
+    monkeypatch.setattr(emulator_check, "run", lambda *_: [])
+    monkeypatch.setattr("fullpipe.show.tables.emulator", lambda _: "checked")
+    monkeypatch.setattr("fullpipe.show.tables.emulator_notes", lambda _: [])
     monkeypatch.setenv("XDG_CACHE_HOME", str(in_empty_folder / "cache"))
     return in_empty_folder
 
@@ -161,7 +162,7 @@ def test_a_refused_command_leaves_no_folder(
         raise _native.WorldError("the kernel world cannot run here; ask root")
 
     monkeypatch.setattr(kernel, "run_one", no_kernel)
-    monkeypatch.setattr(kernel_check, "run", no_kernel)
+    monkeypatch.setattr(emulator_check, "run", no_kernel)
     before = contents(here)
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import scenario
+from fullpipe.ask import scenario
 from fullpipe.engines import Done, Failed
 from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import carry_out
-from fullpipe.sweeps.task import Task
 from fullpipe.worlds.job import Job
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray>=2.48'")

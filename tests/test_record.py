@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import cli, recordings, tables
+from fullpipe import cli
 from fullpipe.commands import _common
+from fullpipe.judge import recordings
+from fullpipe.show import tables
 from test_bad_input import expect_one_sentence, powerless
 
 # Where one of these is said, the machine is not made for it. Anything else that is said is a fault of ours.

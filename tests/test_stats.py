@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.stats import estimate, t_quantile
+from fullpipe.results.statistics import estimate, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 from fullpipe import _native
 from fullpipe.engines import Done, Ended
+from fullpipe.engines.task import Task
 from fullpipe.errors import ScenarioError
 from fullpipe.studies import catalogue, run, tables, write
 from fullpipe.studies.catalogue import Built, Listed
 from fullpipe.studies.claim import Check, Data, Finding, Grid, Size, Verdict, more, within
 from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.task import Task
 from fullpipe.worlds import sim
 
 CLAIMS = catalogue.find(["all"])

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import fullpipe as fp
-from fullpipe.arrivals import flow_list, models
+from fullpipe.ask.arrivals import flow_list, models
 from fullpipe.studies import catalogue, write
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from conftest import SCENARIOS
-from fullpipe.figures import theme
-from fullpipe.scenario import from_document
+from fullpipe.ask.scenario import from_document
+from fullpipe.show.figures import theme
 from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built

@@ -16,15 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import _native, scenario
+from fullpipe import _native
+from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.local import RATE_BPS_A_CORE, Local
+from fullpipe.engines.task import Task
 from fullpipe.errors import OutputError, SweepError
-from fullpipe.results import Run
+from fullpipe.results.runs import Run
 from fullpipe.sweeps import store as storing
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Outcome, Progress, carry_out
-from fullpipe.sweeps.task import Task
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -466,7 +467,7 @@ from test_sweeps import job
 from fullpipe.engines.local import Local
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import carry_out
-from fullpipe.sweeps.task import Task
+from fullpipe.engines.task import Task
 
 class Patient(Local):
     def run(self, tasks):

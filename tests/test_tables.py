@@ -9,11 +9,14 @@ import pytest
 from rich.console import Console
 
 import fullpipe as fp
-from fullpipe import api, doctor, tables
-from fullpipe.agreement import Check
-from fullpipe.fitting import Either, Fitting
-from fullpipe.results import Results
-from fullpipe.studies import catalogue, command
+from fullpipe import api
+from fullpipe.commands import study
+from fullpipe.judge import doctor
+from fullpipe.judge.agreement import Check
+from fullpipe.show import tables
+from fullpipe.show.fitting import Either, Fitting
+from fullpipe.show.results import Results
+from fullpipe.studies import catalogue
 from fullpipe.studies import tables as study_tables
 
 WIDTHS = (60, 80, 100, 160, 250)
@@ -79,7 +82,7 @@ def test_tables_of_words_wrap_at_spaces(width: int) -> None:
     check_whole(tables.diagnosis(doctor.checks()), width)
     check_whole(tables.controllers(api.controllers()), width)
     everything = catalogue.everything()
-    rows = [command._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
+    rows = [study._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
     check_whole(study_tables.claims(rows), width)
     for row in rows:
         for one in row["worlds"].values():  # type: ignore[attr-defined]

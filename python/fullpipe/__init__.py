@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fullpipe._native import Cancelled, RecordingError, ScenarioError, WorldError
-    from fullpipe.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, run, schema
     from fullpipe.errors import OutputError
-    from fullpipe.recordings import read_recording
-    from fullpipe.results import Results, Run
+    from fullpipe.judge.agreement import Agreement
+    from fullpipe.judge.recordings import read_recording
+    from fullpipe.results.runs import Run
+    from fullpipe.show.results import Results
 
 __all__ = [
     "Agreement",
@@ -46,13 +47,13 @@ _HOME = {
     "controllers": "fullpipe.api",
     "run": "fullpipe.api",
     "schema": "fullpipe.api",
-    "Agreement": "fullpipe.agreement",
+    "Agreement": "fullpipe.judge.agreement",
     "OutputError": "fullpipe.errors",
-    "read_recording": "fullpipe.recordings",
+    "read_recording": "fullpipe.judge.recordings",
     # Former names, which still work.
-    "read_trace": "fullpipe.recordings",
-    "Results": "fullpipe.results",
-    "Run": "fullpipe.results",
+    "read_trace": "fullpipe.judge.recordings",
+    "Results": "fullpipe.show.results",
+    "Run": "fullpipe.results.runs",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
     "TraceError": "fullpipe._native",

@@ -38,7 +38,8 @@ def main() -> None:
         sys.unraisablehook = _unraisable
     try:
         # Imported here, because an interrupt may also come during an import.
-        from fullpipe import cli, streams
+        from fullpipe import cli
+        from fullpipe.system import streams
 
         interrupts.raises = True
         stdout = streams.install()

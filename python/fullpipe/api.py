@@ -5,16 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fullpipe import _native, scenario
-from fullpipe.agreement import Agreement
+from fullpipe import _native
+from fullpipe.ask import scenario
+from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.engines.single import Single
+from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
-from fullpipe.limits import check_runs
-from fullpipe.results import Results, Run
-from fullpipe.scenario import Amount, Scenario
+from fullpipe.judge.agreement import Agreement
+from fullpipe.results.runs import Run
+from fullpipe.show.results import Results
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
-from fullpipe.sweeps.task import Task
+from fullpipe.system.limits import check_runs
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job, Progress, jobs
 
@@ -109,11 +111,11 @@ def agree(
     repetitions: int | Sequence[int] = REPETITIONS,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
-) -> Agreement:
+) -> Agreement[Results]:
     """Runs a scenario in the simulator and over the kernel, and judges how far they are apart.
 
     A number of seeds counts upwards from the scenario's own. Untrustworthy kernel runs are tried up to
-    `attempts` times, and then left out. `fullpipe.agreement` states the tolerances.
+    `attempts` times, and then left out. `fullpipe.judge.agreement` states the tolerances.
     """
     loaded = load(what)
     (kernel_runs, notes), (sim_runs, _) = (

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fullpipe import provenance
-from fullpipe.commands import agree, ask, compare, deliveries, flows, kernel, manual, replay, run, shell
+from fullpipe.commands import agree, available, compare, deliveries, flows, kernel, manual, replay, run, shell
 from fullpipe.commands._common import complain
-from fullpipe.studies.command import app as study
+from fullpipe.commands.study import app as study
+from fullpipe.system import provenance
 
 
 class _Command(TyperCommand):
@@ -200,9 +200,9 @@ app.command()(replay.replay)
 app.command()(deliveries.deliveries)
 app.command()(flows.flows)
 app.add_typer(_former_names(), name="trace", hidden=True)
-app.command()(ask.controllers)
-app.command()(ask.schema)
-app.command()(ask.doctor)
+app.command()(available.controllers)
+app.command()(available.schema)
+app.command()(available.doctor)
 app.command(name="help")(manual.help_)
 app.command()(manual.man)
 app.command()(manual.completion)

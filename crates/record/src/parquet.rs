@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `fullpipe.format` | version of this layout, [`FORMAT`] |
 //! | `fullpipe.table` | `flows` or `links` |
-//! | `fullpipe.provenance` | [`Provenance`] as JSON |
+//! | `fullpipe.system.provenance` | [`Provenance`] as JSON |
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub const FORMAT: &str = "1";
 
 const FORMAT_KEY: &str = "fullpipe.format";
 const TABLE_KEY: &str = "fullpipe.table";
-const PROVENANCE_KEY: &str = "fullpipe.provenance";
+const PROVENANCE_KEY: &str = "fullpipe.system.provenance";
 
 /// A table read back.
 #[derive(Clone, Debug, PartialEq)]

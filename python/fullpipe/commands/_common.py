@@ -13,8 +13,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fullpipe.results import Results
-    from fullpipe.watching import Watching
+    from fullpipe.show.results import Results
+    from fullpipe.show.watching import Watching
 
 MISTAKE = 2
 DISAGREE = 1
@@ -105,7 +105,7 @@ class Folder:
 
     def create(self) -> Path:
         """Creates it if it is missing, and returns its path."""
-        from fullpipe import files
+        from fullpipe.system import files
 
         if self.new:
             return files.new_folder(self.path)
@@ -140,8 +140,8 @@ def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
 
 def check_folder(path: Path) -> None:
     """Raises `ScenarioError` if a folder cannot be written into. Creates nothing."""
-    from fullpipe import files
     from fullpipe.errors import mistake
+    from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
         raise mistake("--out", str(path), f"a folder to write into ({reason})", "name another folder")
@@ -149,8 +149,8 @@ def check_folder(path: Path) -> None:
 
 def check_file(path: Path, option: str = "--out") -> None:
     """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
-    from fullpipe import files
     from fullpipe.errors import mistake
+    from fullpipe.system import files
 
     if (reason := files.file_obstacle(path)) is not None:
         raise mistake(option, str(path), f"a file to write ({reason})", "name another file")
@@ -158,7 +158,7 @@ def check_file(path: Path, option: str = "--out") -> None:
 
 def plain(name: str) -> str:
     """The name with only characters that any file system takes, and short enough for a file name."""
-    from fullpipe import files
+    from fullpipe.system import files
 
     return files.shortened(name)
 
@@ -175,6 +175,6 @@ def console(stderr: bool = False) -> "Console":
 
 def watching() -> "Watching":
     """Shows progress on stderr while its block runs."""
-    from fullpipe.watching import Watching
+    from fullpipe.show.watching import Watching
 
     return Watching(console(stderr=True))

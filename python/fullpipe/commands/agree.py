@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.agreement import RANGE_COUNTS, TOLERANCES
 from fullpipe.commands._common import (
     DISAGREE,
     AsJson,
@@ -20,6 +19,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.judge.agreement import RANGE_COUNTS, TOLERANCES
 
 HELP = (
     "Run a scenario, or a grid of them, in the simulator and over the kernel; report how far "
@@ -92,8 +92,9 @@ def agree(
     as_json: AsJson = False,
 ) -> None:
     """Prints the result of `fullpipe.agree`, or of a grid."""
-    from fullpipe import api, tables
+    from fullpipe import api
     from fullpipe.errors import stated, unfit
+    from fullpipe.show import tables
 
     if (scenario is None) == (grid is None):
         given, fix = (
@@ -103,21 +104,21 @@ def agree(
         )
         raise stated("agree", given, f"agree: {fix}", "a scenario or a grid", fix)
     if grid is not None:
-        from fullpipe.grid import command
+        from fullpipe.commands import agree_grid
 
         if table is not None and only is not None:
             # The document is expected to have the whole grid, not a part of it.
             raise unfit("--write-table", "cannot be used with --only", "leave out one of the two")
-        plan = command.plan(
+        plan = agree_grid.plan(
             grid, quick=quick, only=only, seeds=seeds, repetitions=repetitions, attempts=attempts
         )
         if plan_only:
-            command.listing(plan, console(), as_json=as_json)
+            agree_grid.listing(plan, console(), as_json=as_json)
             return
         place = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
         assert place is not None
         errors = console(stderr=True)
-        met = command.agree(
+        met = agree_grid.agree(
             plan, place.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
         )
         if not met:

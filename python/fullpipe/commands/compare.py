@@ -28,7 +28,7 @@ from fullpipe.commands._common import (
 )
 
 if TYPE_CHECKING:
-    from fullpipe.results import Results
+    from fullpipe.show.results import Results
 
 
 def compare(
@@ -87,7 +87,7 @@ def compare(
 
 
 def _show_comparison(results: "Results") -> None:
-    from fullpipe import tables
+    from fullpipe.show import tables
 
     console().print(tables.comparison(results))
     print_notes(tables.comparison_notes(results))

@@ -35,8 +35,8 @@ def flows(
 
     `fullpipe study run ccwg25.short` replays the list that the variable FULLPIPE_FLOWS names.
     """
-    from fullpipe.arrivals import flow_list
-    from fullpipe.arrivals import synthetic as made_up
+    from fullpipe.ask.arrivals import flow_list
+    from fullpipe.ask.arrivals import synthetic as made_up
     from fullpipe.errors import stated, unfit
 
     if (capture is None) != synthetic:

@@ -53,8 +53,10 @@ def record(
 
     Needs root, clang and libbpf. In a scenario, only the flows that use the algorithm are recorded.
     """
-    from fullpipe import api, recordings, tables
+    from fullpipe import api
     from fullpipe.errors import mistake, unfit
+    from fullpipe.judge import recordings
+    from fullpipe.show import tables
 
     algorithm = recordings.known_algorithm(algorithm)
     if scenario is None:
@@ -105,23 +107,24 @@ def check(
     which rate the kernel world can be trusted. A quick check does not replace the result of a full check of
     this machine. Exit code 1: the emulator is inaccurate at some rate, or can be trusted at none.
     """
-    from fullpipe import kernel_check, tables, trust
     from fullpipe.errors import unfit
+    from fullpipe.judge import emulator_check, trust
+    from fullpipe.show import tables
 
     if as_json and as_markdown:
         raise unfit("--json", "cannot be used with --markdown", "leave out one of the two")
     folder = folder_for(out, "check", wanted=False)
     began, load = time.monotonic(), trust.Load()
     with watching() as watch:
-        verdicts = kernel_check.run(
-            kernel_check.plan(quick), lambda done, total: watch("kernel", done, total)
+        verdicts = emulator_check.run(
+            emulator_check.plan(quick), lambda done, total: watch("kernel", done, total)
         )
     found = trust.Trust.of(verdicts, quick=quick, took_s=time.monotonic() - began, load=load)
     fuller = found.keep()
     if as_json:
         rates = [one.to_json() for one in verdicts]
         print(
-            json.dumps({**found.to_json(), "tolerances": kernel_check.TOLERANCES, "rates": rates}, indent=2)
+            json.dumps({**found.to_json(), "tolerances": emulator_check.TOLERANCES, "rates": rates}, indent=2)
         )
     elif as_markdown:
         print(tables.emulator_markdown(verdicts))
@@ -130,12 +133,12 @@ def check(
     if not as_json:
         print_notes([*tables.emulator_notes(verdicts), found.statement, f"Measured: {found.conditions}."])
     if folder is not None:
-        from fullpipe.figures import emulator
+        from fullpipe.show.figures import emulator
 
         written = folder.create()
         emulator.write(verdicts, found, written)
         say(f"Figure and packets: {written}")
     if fuller is not None:
         say(f"`fullpipe doctor` still reports the full check of {fuller.when}")
-    if not found.true_bps or any(one.word == kernel_check.INACCURATE for one in verdicts):
+    if not found.true_bps or any(one.word == emulator_check.INACCURATE for one in verdicts):
         raise typer.Exit(DISAGREE)

@@ -30,7 +30,9 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded kernel decisions with Fullpipe's controllers. Exit code 1: some decision differs."""
-    from fullpipe import _native, recordings, tables
+    from fullpipe import _native
+    from fullpipe.judge import recordings
+    from fullpipe.show import tables
 
     reports = []
     unreadable = False

@@ -47,7 +47,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
-    from fullpipe import api, tables
+    from fullpipe import api
+    from fullpipe.show import tables
 
     loaded = api.load(scenario)
     folder = folder_for(out, plain(loaded.name), wanted=not as_json)

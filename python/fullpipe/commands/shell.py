@@ -17,7 +17,7 @@ from fullpipe.commands._common import Rtt, path_text
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
 _DEFAULT_BUFFER = "1 bdp"
-_PROMPT = Path(__file__).parent.parent / "prompt"
+_PROMPT = Path(__file__).parent / "prompt"
 _POSIX_SHELLS = ("sh", "dash", "ash", "ksh", "mksh")
 
 
@@ -159,7 +159,7 @@ def shell(
 
 
 def _spec(rtt: str, seed: int, both: _Direction, up: _Direction, down: _Direction) -> str:
-    from fullpipe import scenario
+    from fullpipe.ask import scenario
     from fullpipe.errors import unfit
 
     for one in (both, up, down):

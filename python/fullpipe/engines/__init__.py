@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from fullpipe.results import Run
-from fullpipe.sweeps.task import Task
+from fullpipe.engines.task import Task
+from fullpipe.results.runs import Run
 
 
 @dataclass(frozen=True)

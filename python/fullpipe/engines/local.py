@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
-from fullpipe.sweeps.task import Task
+from fullpipe.engines.task import Task
 from fullpipe.worlds import kernel, sim
 
 _TICK_S = 0.1

@@ -13,9 +13,9 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
+from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.results import Run
-from fullpipe.sweeps.task import Task
+from fullpipe.results.runs import Run
 from fullpipe.worlds import sim
 
 # How often a task is repeated after its worker died. Then it counts as failed, because it may kill workers.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Generator, Iterable
 
 from fullpipe.engines import Done, Ended
-from fullpipe.sweeps.task import Task
+from fullpipe.engines.task import Task
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Progress, ignore_progress
 

@@ -6,8 +6,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.figures import theme
-from fullpipe.figures.prepare import records
+from fullpipe.show.figures import theme
+from fullpipe.show.figures.prepare import records
 from fullpipe.studies.claim import Data
 
 WIDTH, HEIGHT = 420, 220

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import altair as alt
 import polars as pl
 
-from fullpipe.answers import together
-from fullpipe.results import Run
-from fullpipe.stats import Estimate, estimate
+from fullpipe.results.runs import Run
+from fullpipe.results.statistics import Estimate, estimate
+from fullpipe.show.answers import together
 
 # A row of a tidy table: names and plain values. None means no value.
 Row: TypeAlias = dict[str, Any]

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fullpipe import files
-from fullpipe.figures import theme
+from fullpipe.show.figures import theme
 from fullpipe.studies.catalogue import Study
 from fullpipe.studies.write import loaded, overall
+from fullpipe.system import files
 
 # Pixels per unit: small images for a repository, but readable.
 _SCALE = 0.75

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fullpipe.figures import theme
-from fullpipe.grid.run import counted
-from fullpipe.page import Heading, figure, page, table, text
+from fullpipe.show.figures import theme
+from fullpipe.show.page import Heading, figure, page, table, text
 from fullpipe.studies.catalogue import Study
+from fullpipe.system.words import counted
 
 _NOTE = (
     "Reproduced: every check passes. Reproduced in shape: every check of direction, ordering or crossover "

@@ -10,18 +10,18 @@ from typing import Any
 import polars as pl
 
 from fullpipe._native import ScenarioError
+from fullpipe.ask.scenario import from_document
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
-from fullpipe.figures.theme import world_title
-from fullpipe.grid.run import counted, try_kernel
-from fullpipe.scenario import from_document
+from fullpipe.engines.task import Task
+from fullpipe.judge.grid.run import try_kernel
+from fullpipe.show.figures.theme import world_title
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Claim, Data, Factors, Finding, Row, Size, Trial
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.sweeps.task import Task
-from fullpipe.sweeps.watched import minutes
+from fullpipe.system.words import counted, minutes
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 

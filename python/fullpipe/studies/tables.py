@@ -6,9 +6,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from fullpipe.fitting import Fitting
+from fullpipe.show.fitting import Fitting
 from fullpipe.studies.claim import Verdict
-from fullpipe.sweeps.watched import minutes
+from fullpipe.system.words import minutes
 
 _WIDTH = 160
 _COLOUR = {

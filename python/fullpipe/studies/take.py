@@ -5,12 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import path_facts
-from fullpipe.results import Run
+from fullpipe.ask import path_facts
+from fullpipe.results.runs import Run
 from fullpipe.studies.claim import Trial, number
-
-# Headers of a packet: IPv4 20, TCP 20, timestamps 12 (`Spec::HEADER_BYTES`).
-HEADER_BYTES = 52
 
 
 def flow(run: Run, label: str | None = None, controller: str | None = None) -> dict[str, Any]:
@@ -107,7 +104,7 @@ def quantile(frame: pl.DataFrame, column: str, part: float) -> float | None:
 
 def payload_share(trial: Trial) -> float:
     """The share of a full packet that is payload."""
-    return 1 - HEADER_BYTES / float(trial.spec["mtu_bytes"])
+    return path_facts.of(trial.run.alternative).payload_share
 
 
 def delivered_mbps(frame: pl.DataFrame) -> float | None:

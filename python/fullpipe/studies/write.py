@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, files
-from fullpipe.figures import theme
-from fullpipe.figures.svg import picture
+from fullpipe import _native
+from fullpipe.show.figures import theme
+from fullpipe.show.figures.svg import picture
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.claim import Check, Finding, Verdict
 from fullpipe.studies.run import Result
+from fullpipe.system import files
 
 _PNG_SCALE = 2
 

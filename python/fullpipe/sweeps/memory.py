@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fullpipe.engines import Done
-from fullpipe.results import Run
+from fullpipe.engines.task import Task
+from fullpipe.results.runs import Run
 from fullpipe.sweeps.store import Store, Stored
-from fullpipe.sweeps.task import Task
 
 
 @dataclass(frozen=True)

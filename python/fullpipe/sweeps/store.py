@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import files
 from fullpipe.engines import Done
+from fullpipe.engines.task import FORMAT, Task
 from fullpipe.errors import SweepError
-from fullpipe.results import Run
-from fullpipe.sweeps.task import FORMAT, Task
+from fullpipe.results.runs import Run
+from fullpipe.system import files
 
 _MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from fullpipe.engines import Engine, Failed
+from fullpipe.engines.task import Task
 from fullpipe.sweeps.store import Store, Stored
-from fullpipe.sweeps.task import Task
 
 # How often an untrustworthy run is tried in all: next to other runs, and the last time alone. The usual cause
 # is a host that stalls for a moment. Running alone does not prevent that, and slow paths would have to wait.

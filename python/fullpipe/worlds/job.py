@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fullpipe.scenario import Alternative
+from fullpipe.ask.scenario import Alternative
 
 # Called with runs done (a fraction while one is in progress), from the thread that started the world.
 Progress: TypeAlias = Callable[[float], None]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from fullpipe import _native
-from fullpipe.results import Run
+from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 NAME = "kernel"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from fullpipe import _native
-from fullpipe.results import Run
+from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 NAME = "sim"

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.arrivals import flow_list, models, srpt, synthetic
-from fullpipe.studies import take
+from fullpipe.ask import path_facts
+from fullpipe.ask.arrivals import flow_list, models, srpt, synthetic
 from fullpipe.studies.claim import Trial
 
 # The environment variable that names a flow list; without it, the flows are synthetic.
@@ -59,12 +59,13 @@ def replayed(model: str, seconds: float, scale: float) -> tuple[dict[str, Any], 
 
 def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
     """Every completed flow: columns start_s, bytes, slowdown, srpt (its slowdown under SRPT)."""
-    mss: int = trial.spec["mtu_bytes"] - take.HEADER_BYTES
+    header_bytes = path_facts.of(trial.run.alternative).header_bytes
+    mss: int = trial.spec["mtu_bytes"] - header_bytes
     scripts = [_script(flow["workload"]) for flow in trial.spec["flows"]]
     starts = [flow["start_ns"] / 1e9 for flow in trial.run.summary["flows"]]
 
     def service_s(size: int) -> float:
-        return (size + -(-size // mss) * take.HEADER_BYTES) * 8 / rate_bps
+        return (size + -(-size // mss) * header_bytes) * 8 / rate_bps
 
     ideal = srpt.schedule(
         [

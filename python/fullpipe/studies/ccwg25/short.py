@@ -24,8 +24,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.arrivals import models
-from fullpipe.figures import theme
+from fullpipe.ask.arrivals import models
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _arrivals, _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Size, Trial, more, number, within

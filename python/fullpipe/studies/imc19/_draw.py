@@ -9,9 +9,9 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.figures import theme
-from fullpipe.grid.run import counted
+from fullpipe.show.figures import theme
 from fullpipe.studies.imc19._tree import CLASSES, Node, Tree
+from fullpipe.system.words import counted
 
 _COLOUR = {CLASSES[0]: theme.CONTROLLER["bbr1"], CLASSES[1]: theme.CONTROLLER["cubic"]}
 # A node keeps its colour on a dark page, so its text must keep its own.

@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.figures import theme
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts
 
 _CELL = 44

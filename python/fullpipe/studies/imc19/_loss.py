@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.figures import theme
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Data, Grid, Row, Trial
 from fullpipe.studies.imc19 import _testbed

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.grid.run import counted
+from fullpipe.system.words import counted
 
 # Columns of a table of paths, and their names in rules.
 FEATURES = {

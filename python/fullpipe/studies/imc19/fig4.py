@@ -17,10 +17,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.grid.run import counted
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _draw, _grid, _tree
+from fullpipe.system.words import counted
 
 # Mean and median accuracy over the folds, per cent.
 _PAPER = {_grid.MAX: (81.3, 81.9), _grid.DEFAULT: (90.0, 90.2)}

@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.figures import theme
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
 

@@ -1,0 +1,184 @@
+"""What to run: a document as the user wrote it, resolved into one numeric spec for each alternative.
+
+A document has one shape, in TOML and as a Python dict: name, duration, path, hosts, flows, compare, record.
+The native half alone reads, checks and resolves it; nothing here parses TOML or interprets a unit.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fullpipe import _native
+from fullpipe._native import ScenarioError
+from fullpipe.errors import mistake, renamed
+from fullpipe.system import kinds
+
+Document: TypeAlias = Mapping[str, Any]
+Amount: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of the alternatives that a scenario compares, in numbers."""
+
+    label: str
+    spec_json: str
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The spec as Python values."""
+        loaded: dict[str, Any] = json.loads(self.spec_json)
+        return loaded
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything its runs depend on, except the name, and the seed, which the caller replaces.
+
+        Computed once for all seeds, because a spec may have tens of thousands of flows.
+        """
+        decisive = {name: value for name, value in self.spec.items() if name not in ("name", "seed")}
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def duration_s(self) -> float:
+        """How long one run lasts."""
+        return float(self.spec["duration_ns"]) / 1e9
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A document as text, and the alternatives (one or more) that it resolved to."""
+
+    text: str  # The document in JSON.
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def name(self) -> str:
+        """The name in the document."""
+        return str(self.alternatives[0].spec["name"])
+
+    @property
+    def seed(self) -> int:
+        """The document's seed; several seeds count upwards from it."""
+        return int(self.alternatives[0].spec["seed"])
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The document as the user wrote it, for display. Its meaning is in the specs."""
+        loaded: dict[str, Any] = json.loads(self.text)
+        return loaded
+
+
+def from_file(path: str | Path) -> Scenario:
+    """Reads a scenario in TOML (or JSON, by its suffix). Delivery traces are relative to its folder.
+
+    Raises:
+        ScenarioError: It cannot be read or is invalid; the error has file and line.
+    """
+    kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
+    return _scenario(*_native.resolve_file(str(path)))
+
+
+def from_document(
+    document: Document,
+    base_dir: str | Path | None = None,
+    *,
+    parameters: Mapping[str, str] | None = None,
+) -> Scenario:
+    """Takes a scenario as a dict of the same shape as the TOML.
+
+    Delivery traces are relative to `base_dir`. If a function builds the document from its own
+    parameters, `parameters` maps each field to its parameter, so that errors name what the caller passed.
+    """
+    folder = None if base_dir is None else str(base_dir)
+    try:
+        return _scenario(*_native.resolve(_to_json(document), "json", folder))
+    except ScenarioError as error:
+        # The text is generated, so its line numbers mean nothing to the user.
+        error.line = None
+        raise renamed(error, parameters or {}) from None
+
+
+def comparison(
+    controllers: str | Sequence[str],
+    *,
+    rate: Amount,
+    rtt: Amount,
+    buffer: Amount = "1 bdp",
+    loss: Amount | None = None,
+    duration: Amount | None = None,
+    flows: int = 1,
+) -> Scenario:
+    """The scenario that puts each controller alone on one path, with `flows` flows of it at a time."""
+    if isinstance(controllers, str):
+        controllers = [controllers]
+    if not controllers:
+        raise mistake("controllers", "none", "at least one controller", "name some, e.g. bbr1 cubic")
+    if isinstance(flows, bool) or flows < 1:
+        raise mistake("flows", flows, "a whole number from 1", "give how many flows share the path")
+    return from_document(
+        {
+            "name": "compare",
+            "duration": duration if duration is not None else "20 s",
+            **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
+            "flows": [{"count": flows}] if flows > 1 else [{}],
+            "compare": list(controllers),
+        },
+        parameters={**PATH_PARAMETERS, "flows[0].count": "flows", "compare": "controllers"},
+    )
+
+
+# The fields of a document that `path_document` and a duration make.
+PATH_PARAMETERS = {
+    "path.rate": "rate",
+    "path.rtt": "rtt",
+    "path.buffer": "buffer",
+    "path.loss": "loss",
+    "path.reverse.rate": "rate",
+    "path.reverse.buffer": "buffer",
+    "duration": "duration",
+}
+
+
+def path_document(
+    *,
+    rate: Amount | None,
+    rtt: Amount,
+    buffer: Amount | None = None,
+    loss: Amount | None = None,
+    trace: str | None = None,
+) -> dict[str, Any]:
+    """The `path` table of a document; None leaves a key at its default."""
+    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "trace": trace}
+    return {"path": {key: value for key, value in said.items() if value is not None}}
+
+
+def _scenario(text: str, pairs: Sequence[tuple[str, str]]) -> Scenario:
+    return Scenario(text, tuple(Alternative(label, spec) for label, spec in pairs))
+
+
+def _to_json(document: Document) -> str:
+    try:
+        return json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError):
+        pass  # A mapping that is not a dict, or a number that is not finite: rare, and slower.
+    try:
+        return json.dumps(_finite(document), allow_nan=False)
+    except TypeError as error:
+        raise mistake("scenario", document, "text, numbers, lists and tables", str(error)) from None
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities as strings: JSON has neither, and the native half knows their field."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

@@ -1,0 +1,311 @@
+"""Implements `fullpipe study`. Each command imports the heavy modules that it needs."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from fullpipe.commands._common import check_file, check_folder, path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fullpipe.engines import Engine
+    from fullpipe.studies.catalogue import Built, Listed
+    from fullpipe.studies.claim import Size
+    from fullpipe.studies.run import Plan
+
+# A claim's result, as in claims.json.
+Said: TypeAlias = "dict[str, Any]"
+
+app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' figures and tables.")
+
+FAILED = 1
+_WIDTH = 160
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the results; several papers get a subfolder each.",
+        show_default="out/study-PAPER",
+        parser=path,
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+@app.command("list")
+def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> None:
+    """List papers and claims, how long they take here, and their last verdicts."""
+    from fullpipe.studies import catalogue, tables
+
+    everything = catalogue.everything()
+    said = _verdicts(everything, out, quick=quick)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    tables.listing(rows)
+
+
+@app.command()
+def run(
+    what: Annotated[
+        list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` runs every claim.")
+    ],
+    world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
+    quick: Quick = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds to simulate.", show_default="the claim's own")
+    ] = None,
+    repetitions: Annotated[
+        int, typer.Option(help="Number of kernel runs per case; they take real time.")
+    ] = 3,
+    attempts: Annotated[
+        int | None, typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
+        ),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
+    from fullpipe.errors import mistake
+    from fullpipe.studies import catalogue, tables
+    from fullpipe.studies.claim import Size
+    from fullpipe.sweeps.sweep import ATTEMPTS
+
+    attempts = ATTEMPTS if attempts is None else attempts
+    if world not in ("sim", "kernel", "all"):
+        raise mistake("world", world, "sim, kernel or all", "name one of the three")
+    for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
+        if given is not None and given < 1:
+            raise mistake(name, given, "a whole number from 1", "e.g. 3")
+    chosen = catalogue.find(what)
+    carrier = _engine(engine, ray_address, world)
+    size = Size.QUICK if quick else Size.FULL
+    papers = list(dict.fromkeys(one.paper for one in chosen))
+    failed, rows = 0, []
+    for paper in papers:
+        plans = _plans([one for one in chosen if one.paper == paper], size, world, seeds, repetitions)
+        folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
+        check_folder(folder)
+        failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
+        names = {plan.claim.id for plan in plans}
+        ran = [one for one in catalogue.everything() if one.id in names]
+        said = _verdicts(ran, folder)
+        rows += [_row(one, catalogue.built(one.id), said.get(one.id)) for one in ran]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        tables.verdicts(rows)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def claims(
+    write: Annotated[
+        Path | None, typer.Option(help="File to write the table to.", show_default="stdout", parser=path)
+    ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(help="Document to write with every figure.", show_default="none", parser=path),
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
+    from fullpipe.errors import mistake
+    from fullpipe.studies import catalogue, tables
+    from fullpipe.system import files
+
+    if write is not None:
+        check_file(write, "--write")
+    if gallery is not None:
+        check_file(gallery, "--gallery")
+        if not gallery.suffix:
+            # The images go into a folder that is named after the document.
+            raise mistake("--gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
+    everything = catalogue.everything()
+    said = _verdicts(everything, out)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
+    table = tables.markdown(rows)
+    if write is None:
+        print(table, end="")
+    else:
+        files.write_named(write, table.encode())
+        _say(f"Claims: {write}")
+    if gallery is not None:
+        from fullpipe.studies import gallery as pictures
+
+        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+        pictures.save(gallery, folders, _complain)
+        _say(f"Gallery: {gallery}")
+
+
+def _carry_out(
+    plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
+) -> int:
+    """Runs a paper's claims, writes them, and returns how many runs failed."""
+    from rich.console import Console
+
+    from fullpipe.show.watched import Watched
+    from fullpipe.studies import run as running
+    from fullpipe.studies import write
+    from fullpipe.studies.catalogue import Study
+    from fullpipe.sweeps.store import Store
+    from fullpipe.system import files
+
+    assert isinstance(study, Study)
+    store = Store(folder)
+    errors = Console(stderr=True, highlight=False)
+    try:
+        with files.runs_kept(folder), Watched(errors, _say, study.name) as watch:
+            outcome = running.carry_out(
+                plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
+            )
+    except KeyboardInterrupt:
+        _say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        for plan in plans:
+            with errors.status(f"Measuring {plan.claim.id}"):
+                result = running.examine(plan, store, outcome)
+                write.claim(result, folder)
+            for note in result.notes:
+                _say(f"fullpipe: {plan.claim.id}: {note}")
+        with errors.status("Writing the report"):
+            report = write.paper(study, folder, _complain)
+    _say(f"Report: {report}")
+    return len(outcome.failed)
+
+
+def _plans(
+    chosen: "list[Built]", size: "Size", world: str, seeds: int | None, repetitions: int
+) -> "list[Plan]":
+    from fullpipe.studies import run as running
+    from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
+
+    cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
+    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+        check_runs(name, given or 1, cells, MOST_STORED_RUNS)
+    asked = ("sim", "kernel") if world == "all" else (world,)
+    plans = [
+        running.Plan(
+            one,
+            size,
+            tuple(name for name in one.claim.worlds if name in asked),
+            seeds if seeds is not None else one.claim.seeds_of(size),
+            repetitions,
+        )
+        for one in chosen
+        if any(name in asked for name in one.claim.worlds)
+    ]
+    if not plans:
+        raise _elsewhere(chosen, world)
+    return plans
+
+
+def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
+    """The error for claims of which none runs in the world that was asked for."""
+    from fullpipe.errors import stated
+
+    names = {"sim": "the simulator", "kernel": "the kernel world"}
+    worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
+    which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
+    where = " and ".join(names.get(name, name) for name in worlds)
+    given = " or ".join(f"--world {name}" for name in worlds)
+    fix = f"leave out --world or give {given}" if "sim" in worlds else f"give {given}"
+    return stated("world", world, f"{which} in {where} only; {fix}", " or ".join(worlds), fix)
+
+
+def _papers_of(chosen: "list[Built]") -> str:
+    return ", ".join(dict.fromkeys(one.paper for one in chosen))
+
+
+def _engine(name: str, address: str | None, world: str) -> "Engine | None":
+    from fullpipe.errors import mistake
+
+    if name == "local":
+        if address is not None:
+            raise mistake("ray-address", address, "an engine that uses it", "add --engine ray")
+        return None
+    if name != "ray":
+        raise mistake("engine", name, "local or ray", "name one of the two")
+    if world != "sim":
+        raise mistake("engine", name, "the simulator", "run the kernel world with --engine local")
+    from fullpipe.engines.ray import Ray
+
+    return Ray(address)
+
+
+def _folder(given: Path | None, paper: str, *, quick: bool, alone: bool) -> Path:
+    """The folder of a paper's results. Quick runs have their own, because their verdicts differ."""
+    if given is not None:
+        return given if alone else given / paper
+    return Path("out") / f"study-{paper}{'-quick' if quick else ''}"
+
+
+def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
+    """Where to look for a paper's results. A given folder may be that of one paper or of several."""
+    alone = _folder(given, paper, quick=quick, alone=True)
+    return alone / paper if (alone / paper / "claims.json").is_file() else alone
+
+
+def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Said]":
+    """The last results of claims, by claim."""
+    from fullpipe.studies import write
+
+    found: dict[str, Said] = {}
+    # A given folder may be that of every paper. It is read, and damage in it is reported, once.
+    for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
+        found |= write.verdicts(folder, _complain)
+    return found
+
+
+def _row(
+    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False, timed: bool = True
+) -> dict[str, object]:
+    """A claim's worlds, expected times and last verdicts."""
+    from fullpipe.studies import run as running
+    from fullpipe.studies.claim import Size, Verdict
+
+    findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
+    times: dict[str, float] = {}
+    if built is not None and timed:
+        size = Size.QUICK if quick else Size.FULL
+        for world in built.claim.worlds:
+            plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
+            known = built.claim.takes_s.get(size) if world == "sim" else None
+            times[world] = running.expected_s(plan.tasks) if known is None else known
+    worlds = () if built is None else built.claim.worlds
+    missing = {world: Verdict.NOT_RUN if world in worlds else Verdict.NOT_BUILT for world in one.worlds}
+    return {
+        "id": one.id,
+        "title": one.title,
+        "worlds": {
+            world: {
+                "expected_s": times.get(world),
+                "verdict": findings[world]["verdict"] if world in findings else missing[world].value,
+                "reason": findings[world]["reason"] if world in findings else "",
+            }
+            for world in one.worlds
+        },
+        "size": said["size"] if said else None,
+    }
+
+
+def _complain(sentence: str) -> None:
+    _say(f"fullpipe: {sentence}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

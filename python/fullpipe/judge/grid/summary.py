@@ -1,0 +1,123 @@
+"""Compares a grid with its targets."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
+from fullpipe.judge.grid.compare import SHARE_TOLERANCE, Compared
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target, and the measured value."""
+
+    title: str
+    measured: float | None  # None if no cell has a value for it.
+    limit: float
+    at_least: bool  # Whether the limit is a minimum or a maximum.
+    cells: int
+    # Whether the grid has cells for this target: then there must be a measured value.
+    expected: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it can be met or missed at all."""
+        return self.expected or self.measured is not None
+
+    @property
+    def met(self) -> bool:
+        """Whether it is met. A target for which the grid has no cell is not missed."""
+        if self.measured is None:
+            return not self.expected
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+    @property
+    def word(self) -> str:
+        """The verdict."""
+        return "no cell" if self.measured is None else "met" if self.met else "missed"
+
+    @property
+    def said(self) -> str:
+        """The limit in words."""
+        return f"{'at least' if self.at_least else 'at most'} {self.limit:.0%}"
+
+    @property
+    def measured_said(self) -> str:
+        """The measured value in words."""
+        return "–" if self.measured is None else f"{self.measured:.1%}"
+
+
+def targets(cells: Sequence[Compared]) -> list[Target]:
+    """The targets over a whole grid."""
+    few, share = _within("retransmits", cells), _within("share", cells)
+    return [
+        *_spread("Goodput", "goodput_bps", cells, median=0.02, ninetieth=0.08),
+        *_spread("Mean RTT", "rtt_mean_ms", cells, median=0.03, ninetieth=0.10),
+        Target(
+            f"Retransmissions within a factor of {RETRANSMITS_FACTOR:g}, of cells with over "
+            f"{RETRANSMITS_THAT_COUNT}",
+            *_part(few),
+            cells=len(few),
+            expected=False,  # Whether a cell has many is not known before it has run.
+        ),
+        Target(
+            f"Shares within {100 * SHARE_TOLERANCE:.0f} percentage points, of competing cells",
+            *_part(share),
+            cells=len(share),
+            expected=any(cell.cell.competing for cell in cells),
+        ),
+    ]
+
+
+def quick_targets(cells: Sequence[Compared]) -> list[Target]:
+    """Targets for a few short cells on any machine: limits that only a mistake exceeds.
+
+    Results of a few seconds with three repetitions scatter by some per cent, too much for the targets of the
+    whole grid.
+    """
+    return [
+        _median("Goodput", "goodput_bps", cells, 0.05),
+        _median("Mean RTT", "rtt_mean_ms", cells, 0.10),
+    ]
+
+
+def percentile(values: Sequence[float], part: float) -> float | None:
+    """The quantile of these values, interpolated linearly between two neighbours."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    at = part * (len(ordered) - 1)
+    low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
+    # Infinite values cannot be interpolated.
+    return low if low == high else low + (high - low) * (at - math.floor(at))
+
+
+def _apart(name: str, cells: Sequence[Compared]) -> list[float]:
+    found = (cell.differences.get(name) for cell in cells)
+    return [abs(one.apart) for one in found if one is not None and one.apart is not None]
+
+
+def _spread(
+    title: str, name: str, cells: Sequence[Compared], *, median: float, ninetieth: float
+) -> list[Target]:
+    apart = _apart(name, cells)
+    return [
+        _median(title, name, cells, median),
+        Target(f"{title}: 90th percentile", percentile(apart, 0.9), ninetieth, False, len(apart), True),
+    ]
+
+
+def _median(title: str, name: str, cells: Sequence[Compared], limit: float) -> Target:
+    apart = _apart(name, cells)
+    return Target(f"{title}: median difference", percentile(apart, 0.5), limit, False, len(apart), True)
+
+
+def _within(name: str, cells: Sequence[Compared]) -> list[bool]:
+    found = (cell.differences.get(name) for cell in cells)
+    return [one.tolerable for one in found if one is not None and one.apart is not None]
+
+
+def _part(within: list[bool]) -> tuple[float | None, float, bool]:
+    """The measured share, the limit, and that the limit is a minimum."""
+    return (sum(within) / len(within) if within else None), 0.80, True

@@ -1,0 +1,235 @@
+"""A `Run` for each alternative, world and seed, and the `Runs` of a scenario side by side.
+
+Tables are polars data frames. Time series keep the columns that every world writes (see `Run.flow_series`).
+"""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from fullpipe.ask.scenario import Alternative, Scenario
+from fullpipe.results.measures import MEASURES, estimates
+from fullpipe.results.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: an alternative of a scenario, a world, a seed."""
+
+    alternative: Alternative
+    world: str
+    seed: int
+    summary: dict[str, Any]
+    flow_parquet: bytes = field(repr=False)
+    link_parquet: bytes = field(repr=False)
+
+    @staticmethod
+    def of(
+        alternative: Alternative, world: str, seed: int, summary: str, flows: bytes, links: bytes
+    ) -> "Run":
+        """Builds a run from the native half's result."""
+        return Run(alternative, world, seed, json.loads(summary), flows, links)
+
+    @property
+    def label(self) -> str:
+        """The alternative's name in the scenario; in a comparison, the controller."""
+        return self.alternative.label
+
+    @property
+    def untrustworthy(self) -> list[str]:
+        """Why this run cannot be trusted; empty when it can."""
+        return list(self.summary["provenance"].get("untrustworthy") or [])
+
+    def flow_series(self) -> pl.DataFrame:
+        """Samples of every flow, one row for each time and flow: cwnd_segments, srtt_ms, phase and more."""
+        return pl.read_parquet(io.BytesIO(self.flow_parquet))
+
+    def link_series(self) -> pl.DataFrame:
+        """Samples of every queue, one row for each time and link: queue_bytes, queue_delay_ms and more."""
+        return pl.read_parquet(io.BytesIO(self.link_parquet))
+
+    @property
+    def size(self) -> int:
+        """The approximate size of its files, in bytes."""
+        return len(self.flow_parquet) + len(self.link_parquet)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one alternative in one world, and every measure over the trusted ones.
+
+    Without a trusted run every measure is None.
+    """
+
+    world: str
+    label: str
+    runs: list[Run]
+
+    @cached_property
+    def trusted(self) -> list[Run]:
+        """The trusted runs. The others are shown and marked, but no mean or verdict uses them."""
+        return [run for run in self.runs if not run.untrustworthy]
+
+    @cached_property
+    def measures(self) -> dict[str, Estimate | None]:
+        """Every measure over the trusted runs, by name."""
+        return estimates([run.summary for run in self.trusted])
+
+    @property
+    def count(self) -> str:
+        """The number of trusted runs, and of all if there are more: "3", "2 of 3"."""
+        trusted, ran = len(self.trusted), len(self.runs)
+        return str(ran) if trusted == ran else f"{trusted} of {ran}"
+
+    @property
+    def times(self) -> str:
+        """How often it ran, as text: "5 seeds", "3 repetitions, 2 of them trusted"."""
+        noun = "repetition" if self.world == "kernel" else "seed"
+        ran = f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
+        if len(self.trusted) == len(self.runs):
+            return ran
+        if not self.trusted:
+            return f"{ran}, not trusted" if len(self.runs) == 1 else f"{ran}, none of them trusted"
+        return f"{ran}, {len(self.trusted)} of them trusted"
+
+    @property
+    def left_out(self) -> str:
+        """A sentence about the runs that are not trusted; empty when all are."""
+        if len(self.trusted) == len(self.runs):
+            return ""
+        noun = "repetitions" if self.world == "kernel" else "seeds"
+        used = "the others are" if self.trusted else "they are"
+        return (
+            f"{self.label}, {self.world}: {len(self.trusted)} of {len(self.runs)} {noun} are trusted; "
+            f"{used} left out of means and verdicts."
+        )
+
+    @property
+    def untrustworthy(self) -> list[str]:
+        """Each reason once, in the order of the seeds."""
+        return list(dict.fromkeys(reason for run in self.runs for reason in run.untrustworthy))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of one scenario, with its alternatives side by side. `notes` lists what could not run, and why."""
+
+    scenario: Scenario
+    runs: list[Run]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def worlds(self) -> list[str]:
+        """The worlds that ran, in order."""
+        return list(dict.fromkeys(run.world for run in self.runs))
+
+    @property
+    def labels(self) -> list[str]:
+        """The alternatives that ran, in the scenario's order."""
+        return list(dict.fromkeys(run.label for run in self.runs))
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Runs grouped so that members differ only in seed; an alternative's worlds follow each other."""
+        together: dict[tuple[str, str], list[Run]] = {}
+        for label in self.labels:
+            for run in self.runs:
+                if run.label == label:
+                    together.setdefault((run.world, label), []).append(run)
+        return [Group(world, label, runs) for (world, label), runs in together.items()]
+
+    def name_of(self, label: str, part: str) -> str:
+        """The name of a flow or a queue, with its alternative if several alternatives have it."""
+        return part if part == label or len(self.labels) == 1 else f"{label}: {part}"
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """One row for each world and alternative: mean and 95 % confidence interval of each measure."""
+        return pl.DataFrame(
+            [_summary_row(group) for group in self.groups], schema=_SUMMARY_SCHEMA, orient="row"
+        )
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row for each run and flow, with the totals of its summary."""
+        rows = [
+            {"world": run.world, "alternative": run.label, "seed": run.seed, **_flat(flow)}
+            for run in self.runs
+            for flow in run.summary["flows"]
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """One row for each run and queue, with the totals of its summary."""
+        rows = [
+            {"world": run.world, "alternative": run.label, "seed": run.seed, **_flat(link)}
+            for run in self.runs
+            for link in run.summary["links"]
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def series(self) -> pl.DataFrame:
+        """The flow series of every run, with columns world, alternative and seed in front."""
+        return self._stacked([run.flow_series() for run in self.runs])
+
+    def link_series(self) -> pl.DataFrame:
+        """The link series of every run, with columns world, alternative and seed in front."""
+        return self._stacked([run.link_series() for run in self.runs])
+
+    def _stacked(self, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        named = [
+            frame.select(
+                pl.lit(run.world).alias("world"),
+                pl.lit(run.label).alias("alternative"),
+                pl.lit(run.seed, dtype=pl.UInt64).alias("seed"),
+                pl.all(),
+            )
+            for run, frame in zip(self.runs, frames, strict=True)
+        ]
+        return pl.concat(named, how="vertical_relaxed")
+
+
+_SUMMARY_SCHEMA: dict[str, Any] = {
+    "world": pl.String,
+    "controller": pl.String,
+    "seeds": pl.Int64,
+    "trusted": pl.Int64,
+    **{
+        name: pl.Float64
+        for measure in MEASURES
+        for name in (measure.name, f"{measure.name}_ci95_low", f"{measure.name}_ci95_high")
+    },
+    "untrustworthy": pl.List(pl.String),
+}
+
+
+def _summary_row(group: Group) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "world": group.world,
+        "controller": group.label,
+        "seeds": len(group.runs),
+        "trusted": len(group.trusted),
+    }
+    for name, value in group.measures.items():
+        row[name] = value.mean if value else None
+        row[f"{name}_ci95_low"] = value.low if value else None
+        row[f"{name}_ci95_high"] = value.high if value else None
+    return {**row, "untrustworthy": group.untrustworthy}
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """One level of names: {"rtt_ms": {"mean": 1}} becomes {"rtt_mean_ms": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            stem, _, unit = key.rpartition("_")
+            flat.update({f"{stem}_{part}_{unit}": inner for part, inner in value.items()})
+        else:
+            flat[key] = value
+    return flat

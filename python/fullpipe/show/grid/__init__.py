@@ -1,0 +1,1 @@
+"""How a judged grid is shown: tables, a page, and the table in the documentation."""

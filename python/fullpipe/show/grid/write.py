@@ -1,0 +1,269 @@
+"""Writes the results of a grid: grid.json, cells.parquet, runs.parquet, table.md, index.html."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fullpipe import _native
+from fullpipe.errors import mistake
+from fullpipe.judge.grid.compare import Compared, Difference, kernels
+from fullpipe.judge.grid.run import Found, Plan
+from fullpipe.results.measures import MEASURES, shares
+from fullpipe.results.statistics import Estimate
+from fullpipe.show.grid.tables import HEADINGS, measured, simulated
+from fullpipe.sweeps.store import Stored
+from fullpipe.system import files
+from fullpipe.system.words import counted
+from fullpipe.worlds import kernel, sim
+
+BEGIN, END = "<!-- agreement:begin -->", "<!-- agreement:end -->"
+
+
+def everything(found: Found, folder: Path) -> Path:
+    """Writes all files, and returns the path of the page."""
+    from fullpipe.show.grid.page import html
+
+    files.write(folder, "grid.json", json.dumps(as_dict(found), indent=1).encode())
+    files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells)))
+    files.write(folder, "runs.parquet", files.parquet(runs_frame(found.cells)))
+    files.write(folder, "table.md", markdown(found).encode())
+    return files.write(folder, "index.html", html(found).encode())
+
+
+def as_dict(found: Found) -> dict[str, Any]:
+    """The grid in plain values."""
+    return {
+        "grid": found.plan.grid.name,
+        "quick": found.plan.grid.quick,
+        "version": _native.version(),
+        "builds": {world: _native.build(world) for world in (sim.NAME, kernel.NAME)},
+        "kernels": kernels(found.cells),
+        "seeds": found.plan.seeds,
+        "repetitions": found.plan.repetitions,
+        "met": found.met,
+        "compared_cells": found.judged,
+        "targets": [
+            {
+                "target": one.title,
+                "measured": finite(one.measured),
+                "limit": one.limit,
+                "at_least": one.at_least,
+                "met": one.met,
+                "cells": one.cells,
+            }
+            for one in found.targets
+        ],
+        "cells": [_cell(one) for one in found.cells],
+        "failed": [{"run": one.task.name, "reason": one.reason} for one in found.failed],
+        "notes": found.notes,
+    }
+
+
+def plan_as_dict(plan: Plan, seconds: float) -> dict[str, Any]:
+    """The planned runs and about how long they take, in plain values."""
+    return {
+        "grid": plan.grid.name,
+        "quick": plan.grid.quick,
+        "seeds": plan.seeds,
+        "repetitions": plan.repetitions,
+        "seconds": seconds,
+        "cells": [
+            {
+                "cell": one.name,
+                "slug": one.slug,
+                "duration_s": one.alternative.duration_s,
+                "flows": len(one.alternative.spec["flows"]),
+                "scenario": one.document,
+            }
+            for one in plan.grid.cells
+        ],
+    }
+
+
+def _cell(one: Compared) -> dict[str, Any]:
+    return {
+        "cell": one.cell.name,
+        "slug": one.cell.slug,
+        "verdict": one.verdict,
+        "known_in_one_world": list(one.one_sided),
+        "sim_runs": len(one.sim),
+        "kernel_runs": len(one.kernel),
+        "untrustworthy_runs": len(one.doubted),
+        "measures": {
+            name: {
+                "sim": _estimate(each.sim),
+                "kernel": _estimate(each.kernel),
+                "difference": each.said,
+                "of_tolerance": finite(each.of_tolerance),
+                "overlaps": each.overlaps,
+            }
+            for name, each in one.differences.items()
+        },
+        "scenario": one.cell.document,
+    }
+
+
+def _estimate(of: Estimate) -> dict[str, Any]:
+    return {"mean": of.mean, "ci95": [of.low, of.high], "range": [of.least, of.most]}
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None if JSON has no such number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def cells_frame(cells: Sequence[Compared]) -> pl.DataFrame:
+    """One row for each cell and measure."""
+    rows = [
+        {
+            "cell": one.cell.name,
+            "verdict": one.verdict,
+            "measure": name,
+            "sim_mean": each.sim.mean,
+            "sim_ci95_low": each.sim.low,
+            "sim_ci95_high": each.sim.high,
+            "kernel_mean": each.kernel.mean,
+            "kernel_least": each.kernel.least,
+            "kernel_most": each.kernel.most,
+            "of_tolerance": each.of_tolerance,
+            "overlaps": each.overlaps,
+            "sim_runs": len(one.sim),
+            "kernel_runs": len(one.kernel),
+        }
+        for one in cells
+        for name, each in one.differences.items()
+    ]
+    texts, numbers = ("cell", "verdict", "measure"), ("sim_runs", "kernel_runs")
+    floats = ("sim_mean", "sim_ci95_low", "sim_ci95_high", "kernel_mean", "kernel_least", "kernel_most")
+    schema: dict[str, Any] = {
+        **dict.fromkeys(texts, pl.String),
+        **dict.fromkeys((*floats, "of_tolerance"), pl.Float64),
+        "overlaps": pl.Boolean,
+        **dict.fromkeys(numbers, pl.Int64),
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
+    """One row for each run and flow: the run's measures, the flow's share, and the run's file."""
+    rows = [
+        {
+            "cell": cell.cell.name,
+            "world": run.task.world,
+            "seed": run.task.job.seed,
+            "flow": flow["label"],
+            "controller": flow["controller"],
+            "flow_goodput_bps": flow["goodput_bps"],
+            "flow_retransmits": flow["retransmits"],
+            "flow_share": shares(run.summary)[flow["label"]],
+            "flow_completion_ms": flow.get("completion_ms"),
+            **{measure.name: measure.take(run.summary) for measure in MEASURES},
+            "untrustworthy": run.untrustworthy,
+            "attempts": run.attempts,
+            "seconds": run.seconds,
+            "file": _relative(run),
+        }
+        for cell in cells
+        for run in [*cell.sim, *cell.kernel, *cell.doubted]
+        for flow in run.summary["flows"]
+    ]
+    floats = ("flow_goodput_bps", "flow_retransmits", "flow_share", "flow_completion_ms")
+    schema: dict[str, Any] = {
+        "cell": pl.String,
+        "world": pl.String,
+        "seed": pl.UInt64,
+        "flow": pl.String,
+        "controller": pl.String,
+        **dict.fromkeys((*floats, *(measure.name for measure in MEASURES)), pl.Float64),
+        "untrustworthy": pl.List(pl.String),
+        "attempts": pl.Int64,
+        "seconds": pl.Float64,
+        "file": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema, strict=False)
+
+
+def _relative(run: Stored) -> str:
+    return "/".join(run.path.parts[-3:])
+
+
+def markdown(found: Found) -> str:
+    """The targets and the table of cells, as `docs/fidelity.md` shows them."""
+    lines = [_made_how(found), ""]
+    lines += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
+    for one in found.targets:
+        word = "**missed**" if one.word == "missed" else one.word
+        lines.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
+    lines += ["", found.verdict, ""]
+    heads = ["cell"]
+    for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
+        heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, sim", "kernel", "difference"]
+    heads += ["p95 RTT", "shares", ""]
+    lines += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    lines += [f"| {' | '.join(_row(one))} |" for one in found.cells]
+    return "\n".join(lines) + "\n"
+
+
+def _row(one: Compared) -> list[str]:
+    row = [_plain(one.cell.name)]
+    for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
+        each = one.differences.get(name)
+        row += ["–"] * 3 if each is None else [simulated(each), measured(each), each.said]
+    row += [_said(one.differences.get(name)) for name in ("rtt_p95_ms", "share")]
+    return [*row, one.verdict]
+
+
+def _said(one: Difference | None) -> str:
+    return "–" if one is None else one.said
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _made_how(found: Found) -> str:
+    doubted = sum(len(cell.doubted) for cell in found.cells)
+    left_out = f" {doubted} kernel runs that cannot be trusted are left out." if doubted else ""
+    every = found.judged == len(found.cells)
+    judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
+    return (
+        f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
+        f"{', '.join(kernels(found.cells)) or '–'}, {judged}{found.plan.seeds} seeds, "
+        f"{found.plan.repetitions} kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, "
+        "retransmissions in segments; ± is half the 95 % confidence interval of the mean over seeds, "
+        "in brackets is the range of the kernel's repetitions. A cell agrees when in every measure "
+        "the range over seeds overlaps the kernel's; it is "
+        "close when all differences are within the limits for nine tenths of the cells.\n"
+    )
+
+
+def check_markers(path: Path) -> None:
+    """Raises `ScenarioError` if the table cannot be put into a document; called before the runs."""
+    _parts(path)
+    if (reason := files.file_obstacle(path)) is not None:
+        raise mistake("--write-table", str(path), f"a file to write ({reason})", "name another file")
+
+
+def put_table(found: Found, path: Path) -> None:
+    """Inserts the table into a document, between its two markers."""
+    before, after = _parts(path)
+    files.write_named(path, f"{before}{BEGIN}\n{markdown(found)}{END}{after}".encode())
+
+
+def _parts(path: Path) -> tuple[str, str]:
+    """The text before and after the markers."""
+    expected = f"a document with the lines {BEGIN} and {END}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise mistake("write-table", str(path), expected, f"{reason}: name another") from None
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise mistake("write-table", str(path), expected, "add the two where the table belongs")
+    return before, after

@@ -1,0 +1,137 @@
+"""Results as people use them: the runs of a scenario that can be printed, drawn, judged and written."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fullpipe.judge.agreement import Agreement
+from fullpipe.results.runs import Group, Run, Runs
+from fullpipe.system import files
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+class Results(Runs):
+    """Runs of one scenario, with its alternatives side by side. `notes` lists what could not run, and why."""
+
+    @cached_property
+    def agreement(self) -> "Agreement[Results] | None":
+        """How far the worlds are apart; None unless both ran."""
+        return Agreement.between(self)
+
+    def plot(self, what: str = "throughput") -> "alt.TopLevelMixin":
+        """A figure: throughput, rtt, inflight, startup or summary."""
+        from fullpipe.show.figures import draw
+
+        return draw(self, what)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes one HTML file that needs no network, and returns its path."""
+        from fullpipe.show.report import html
+
+        path = Path(path)
+        files.make_folder(path.parent)
+        files.write_named(path, html(self).encode(errors="replace"))
+        return path
+
+    def write(self, folder: str | Path) -> Path:
+        """Writes report.html, figures/ (SVG and PNG) and runs/ (summary JSON and Parquet) into a folder.
+
+        Raises:
+            OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
+        """
+        from fullpipe.show.figures import drawings, save
+        from fullpipe.show.report import html
+
+        folder = Path(folder)
+        files.make_folder(folder)
+        self._write_runs(folder)
+        with files.adding(self._kept(len(self.runs), folder)):
+            drawn = drawings(self)
+            save(drawn, folder, "figures")
+            files.write(folder, "report.html", html(self, drawn).encode(errors="replace"))
+        return folder
+
+    def _write_runs(self, folder: Path) -> None:
+        names = files.file_names(self.labels)
+        needed = sum(run.size for run in self.runs)
+        for number, run in enumerate(self.runs):
+            with files.adding(self._kept(number, folder)):
+                for name, data in _files_of(run, names[run.label]).items():
+                    files.write(folder, f"runs/{name}", data, needed=needed)
+            needed -= run.size
+
+    def _kept(self, number: int, folder: Path) -> str:
+        return f"{number} of {len(self.runs)} runs are in {folder / 'runs'}; report.html is not written"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scenario, and one result for each world and alternative, in plain values.
+
+        With `agreement` if both worlds ran, and `notes` if something did not run.
+        """
+        told: dict[str, Any] = {
+            "scenario": {**self.scenario.document, "name": self.scenario.name},
+            "results": [_result(group) for group in self.groups],
+        }
+        if self.agreement is not None:
+            told["agreement"] = self.agreement.to_dict()
+        if self.notes:
+            told["notes"] = self.notes
+        return told
+
+    def to_json(self) -> str:
+        """`to_dict` as text: what compare, run and agree print with `--json`."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def _repr_html_(self) -> str:
+        from fullpipe.show.report import summary_table
+
+        return summary_table(self)
+
+
+def _files_of(run: Run, name: str) -> dict[str, bytes]:
+    """Both series as Parquet and the summary as JSON, by file name. `name` stands for the alternative."""
+    stem = f"{run.world}-{name}-seed{run.seed}"
+    return {
+        f"{stem}.flows.parquet": run.flow_parquet,
+        f"{stem}.links.parquet": run.link_parquet,
+        f"{stem}.json": (json.dumps(run.summary, indent=1) + "\n").encode(),
+    }
+
+
+# Measures that have an interval, by their names in `fullpipe compare --json`.
+_NESTED = {
+    "rtt_ms": {"mean": "rtt_mean_ms", "p50": "rtt_p50_ms", "p95": "rtt_p95_ms"},
+    "queue_delay_ms": {
+        "mean": "queue_delay_mean_ms",
+        "p50": "queue_delay_p50_ms",
+        "p95": "queue_delay_p95_ms",
+    },
+    "fct_ms": {"mean": "fct_mean_ms", "p50": "fct_p50_ms", "p95": "fct_p95_ms"},
+}
+
+
+def _result(group: Group) -> dict[str, Any]:
+    def mean(name: str) -> float | None:
+        value = group.measures[name]
+        return value.mean if value else None
+
+    def interval(name: str) -> list[float | None]:
+        value = group.measures[name]
+        return [value.low, value.high] if value else [None, None]
+
+    result: dict[str, Any] = {
+        "world": group.world,
+        "controller": group.label,
+        "seeds": len(group.runs),
+        "trusted": len(group.trusted),
+        "goodput_bps": {"mean": mean("goodput_bps"), "ci95": interval("goodput_bps")},
+    }
+    for name, parts in _NESTED.items():
+        result[name] = {key: mean(measure) for key, measure in parts.items()}
+        result[name]["ci95"] = interval(parts["mean"])
+    for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
+        result[name] = {"mean": mean(name), "ci95": interval(name)}
+    return {**result, "untrustworthy": group.untrustworthy}

@@ -1,0 +1,436 @@
+"""Tables for the terminal."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from fullpipe.judge import agreement, doctor, emulator_check, recordings
+from fullpipe.results.measures import (
+    BY_NAME,
+    SHARE,
+    Column,
+    Quantity,
+    columns,
+    flow_alone,
+    flow_columns,
+    known,
+    shares,
+    unlike_lifetimes,
+)
+from fullpipe.results.runs import Group, Runs
+from fullpipe.show.fitting import Fitting
+
+MARK = " !"
+# With more recordings, the numbers of calls do not fit a terminal.
+_SIDE_BY_SIDE = 4
+
+
+def comparison(results: Runs) -> Fitting:
+    """One row for each world and alternative: means, with confidence intervals over seeds."""
+    table = Fitting("Controller", "World")
+    table.add_numbers("Runs")
+    shown = columns(run.summary for run in results.runs)
+    for column in shown:
+        table.add_numbers(column.heading, column.measure.unit, alone=column.measure.title)
+    for group in results.groups:
+        cells = [_value(group, column) for column in shown]
+        table.add_row(Text(group.label, style="bold"), _world(group), group.count, *cells)
+    return table
+
+
+def comparison_notes(results: Runs) -> list[str]:
+    """What the reader of the table must know."""
+    notes = []
+    of_world = {group.world: group for group in results.groups}
+    said = _times(results)
+    singles = [world for world, group in of_world.items() if len(group.trusted) <= 1]
+    if len(singles) < len(of_world):
+        notes.append(f"± is the 95 % confidence interval of the mean ({said}).")
+    if singles:
+        notes.append(f"A single run gives no confidence interval ({', '.join(singles)}).")
+    return notes + run_notes(results)
+
+
+def _times(results: Runs) -> str:
+    times = {group.world: group.times for group in results.groups}
+    return ", ".join(f"{world} {often}" for world, often in times.items())
+
+
+def how_often(results: Runs) -> str:
+    """How often each world ran."""
+    return f"Runs of each alternative: {_times(results)}."
+
+
+def flow_notes(results: Runs) -> list[str]:
+    """The total of flows that share a path, and what the goodputs of its flows are over."""
+    notes = []
+    shared = [group for group in results.groups if len(group.runs[0].summary["flows"]) > 1]
+    goodput = BY_NAME["goodput_bps"]
+    for group in shared:
+        if (total := group.measures[goodput.name]) is not None:
+            name = f"{group.label}, {group.world}"
+            notes.append(f"All flows of {name}: {goodput.show(total.mean)} {goodput.unit} of goodput.")
+    if any(unlike_lifetimes(run.summary) for group in shared for run in group.trusted):
+        notes.append("Each flow's goodput is over its own lifetime; lifetimes differ, so they do not add up.")
+    return notes
+
+
+def run_notes(results: Runs) -> list[str]:
+    """Which runs cannot be trusted, and which did not run."""
+    doubts = [
+        f"{MARK.strip()} {run.label}, {run.world}, seed {run.seed} is untrustworthy: {reason}"
+        for run in results.runs
+        for reason in run.untrustworthy
+    ]
+    left_out = [group.left_out for group in results.groups if group.left_out]
+    return doubts + left_out + results.notes
+
+
+def _value(group: Group, column: Column) -> str:
+    value = group.measures[column.measure.name]
+    shown = column.measure.show(value.mean if value else None)
+    half_width = column.half_width(value)
+    return f"{shown} ± {half_width}" if half_width else shown
+
+
+def _world(of: Group) -> Text:
+    world = Text(of.world)
+    if of.untrustworthy:
+        world.append(MARK, style="bold red")
+    return world
+
+
+def flows(results: Runs) -> Fitting:
+    """One row for each world, alternative and flow: means over trusted runs."""
+    table = Fitting("Flow", "Controller", "World")
+    table.add_numbers(SHARE.title, SHARE.unit)
+    shown = flow_columns(run.summary for run in results.runs)
+    for column in shown:
+        table.add_numbers(column.heading, column.measure.unit, alone=column.measure.title)
+    for group in results.groups:
+        for flow in group.runs[0].summary["flows"]:
+            label = flow["label"]
+            cells = [_mean(SHARE, [shares(run.summary)[label] for run in group.trusted])]
+            alone = [flow_alone(run.summary, label) for run in group.trusted]
+            cells += [_mean(column.measure, map(column.measure.take, alone)) for column in shown]
+            name = Text(results.name_of(group.label, label), style="bold")
+            table.add_row(name, flow["controller"], _world(group), *cells)
+    return table
+
+
+def links(results: Runs) -> Fitting:
+    """One row for each world, alternative and queue: means over trusted runs."""
+    table = Fitting("Queue", "World")
+    for quantity, alone in zip(_OF_A_QUEUE, _QUEUE_ALONE, strict=True):
+        table.add_numbers(quantity.title, quantity.unit, alone=alone)
+    for group in results.groups:
+        for number, link in enumerate(group.runs[0].summary["links"]):
+            rows = [_of_a_queue(run.summary["links"][number]) for run in group.trusted]
+            cells = [
+                _mean(quantity, [row[place] for row in rows]) for place, quantity in enumerate(_OF_A_QUEUE)
+            ]
+            name = Text(results.name_of(group.label, link["name"]), style="bold")
+            table.add_row(name, _world(group), *cells)
+    return table
+
+
+def _mean(quantity: Quantity, values: Iterable[float | None]) -> str:
+    value = known(list(values))
+    return quantity.show(value.mean if value else None)
+
+
+def _of_a_queue(link: dict[str, Any]) -> list[float | None]:
+    delay = link["queue_delay_ms"] or {}
+    return [
+        *(delay.get(part) for part in ("mean", "p95", "max")),
+        link["dropped_packets"],
+        link["utilisation"],
+    ]
+
+
+_OF_A_QUEUE = (
+    Quantity("Delay mean", "ms", 1, 1),
+    Quantity("p95", "ms", 1, 1),
+    Quantity("max", "ms", 1, 1),
+    Quantity("Dropped", "packets", 1, 0),
+    Quantity("Used", "%", 0.01, 1),
+)
+_QUEUE_ALONE = ("", "Delay p95", "Delay max", "", "")
+
+
+def checks(found: Sequence[agreement.Check]) -> Fitting:
+    """One row for each check of agreement."""
+    table = Fitting("Alternative", "Measure")
+    for heading in ("Simulator", "Kernel (range)", "Difference", "Tolerance"):
+        table.add_numbers(heading)
+    table.add_text("", alone="Verdict")
+    for one in found:
+        verdict = Text("agrees", style="green") if one.agrees else Text("DIFFERS", style="bold red")
+        if one.reason:
+            verdict.append(f", {one.reason}", style="dim")
+        table.add_row(
+            Text(one.alternative, style="bold"),
+            one.measure,
+            one.sim,
+            one.kernel,
+            one.difference,
+            one.tolerance,
+            verdict,
+        )
+    return table
+
+
+def diagnosis(found: Sequence[doctor.Check]) -> Fitting:
+    """One row for each check of this machine."""
+    table = Fitting("", "", "", "", show_header=False)
+    group = ""
+    for one in found:
+        heading, group = (one.group if one.group != group else ""), one.group
+        mark = Text("ok", style="green") if one.ok else Text("missing", style="bold red")
+        if one.found.startswith("not measured"):
+            mark = Text("–")
+        what = Text(one.found)
+        if not one.ok and one.fix:
+            what.append(f"\nfix: {one.fix}", style="yellow")
+        table.add_row(Text(heading, style="bold"), one.name, mark, what)
+    return table
+
+
+def recording(made: recordings.Recording) -> Fitting:
+    """One row for each recorded flow, in the order of their numbers in the recording."""
+    table = Fitting("Flow", "In the scenario", "Controller")
+    table.add_numbers("Calls")
+    for number, flow in enumerate(made.summary["flows"]):
+        label = Text(flow["label"], style="bold")
+        table.add_row(str(number), label, flow["controller"], f"{flow['calls']:,}")
+    return table
+
+
+def recording_total(made: recordings.Recording, path: Path) -> str:
+    """The size of a recording, and a warning if it is incomplete."""
+    calls, lost, missed = (made.summary[key] for key in ("calls", "lost", "missed_calls"))
+    total = f"{path}: {calls:,} calls, {lost} lost, {missed} missed, {len(made.file):,} bytes"
+    return total if not missed else f"{total}\nwarning: {missed_calls(missed)}"
+
+
+def missed_calls(missed: int) -> str:
+    """The consequence of calls of a recorder that the kernel skipped."""
+    return (
+        f"the kernel skipped at least {missed:,} calls of the recorder, so these flows did not behave "
+        "quite as they do without it; the recording is incomplete, record it again"
+    )
+
+
+def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
+    """One row for each recording."""
+    table = Fitting("Recording", "Algorithm", "Kernel")
+    for heading in ("Flows", "Calls", "Replayed"):
+        table.add_numbers(heading)
+    table.add_text("", alone="Verdict")
+    for report in reports:
+        if not report["whole"]:
+            verdict = Text("incomplete", style="yellow")
+        elif report["agrees"]:
+            verdict = Text("equal", style="green")
+        else:
+            verdict = Text("DIFFERS", style="bold red")
+        numbers = (f"{report[key]:,}" for key in ("flows", "calls", "replayed"))
+        table.add_row(
+            Text(report["recording"], style="bold"), report["cc"], report["kernel"], *numbers, verdict
+        )
+    return table
+
+
+def replays_total(reports: Sequence[dict[str, Any]]) -> str:
+    """All recordings in a sentence."""
+    calls, equal = (
+        sum(report["calls"] for report in reports),
+        sum(bool(report["agrees"]) for report in reports),
+    )
+    noun = "recording" if len(reports) == 1 else "recordings"
+    total = f"{calls:,} calls in {len(reports)} {noun}"
+    if equal == len(reports):
+        return f"{total}; all decisions are equal."
+    return f"{total}; {equal} of {len(reports)} are equal."
+
+
+def difference(report: dict[str, Any]) -> Fitting:
+    """Both states after the first decision that differs, side by side."""
+    table = Fitting("Field")
+    for heading in ("Here", "Kernel"):
+        table.add_numbers(heading)
+    table.add_text("", alone="Verdict")
+    for row in report["difference"]["state"]:
+        differs = row["ours"] != row["kernel"]
+        mark = Text("differs" if differs else "", style="bold red")
+        table.add_row(Text(row["field"], style="bold"), str(row["ours"]), str(row["kernel"]), mark)
+    return table
+
+
+def disagreements(report: dict[str, Any]) -> list[str]:
+    """The first decision that differs, as text; also for the checks of single ACKs.
+
+    For an incomplete recording, why it is incomplete: a difference after a missing call means nothing.
+    """
+    if not report["whole"]:
+        missed, lost = report["missed_calls"], report["lost"]
+        return [
+            f"{report['recording']}: {reason}."
+            for reason, count in ((missed_calls(missed), missed), (f"the recorder lost {lost:,} calls", lost))
+            if count
+        ]
+    firsts = {
+        "": report["difference"] and report["difference"]["sentence"],
+        "the windowed maximum alone: ": report["filter"]["first"],
+        "the delivery-rate sample alone: ": report["sampler"]["first"],
+    }
+    return [f"{report['recording']}: {what}{first}" for what, first in firsts.items() if first]
+
+
+def coverage(reports: Sequence[dict[str, Any]]) -> list[Fitting]:
+    """For each algorithm, how many calls reached each branch.
+
+    A few recordings get a column each; of many, the sum is shown with a digit for each recording.
+    """
+    made = []
+    for algorithm in dict.fromkeys(report["cc"] for report in reports):
+        of_it = [report for report in reports if report["cc"] == algorithm]
+        names = [Path(report["recording"]).stem for report in of_it]
+        together = len(of_it) > _SIDE_BY_SIDE
+        table = Fitting(f"Branch of {algorithm}")
+        for name in ["All calls"] if together else names:
+            table.add_numbers(name)
+        if together:
+            table.add_text(f"Recordings 1 to {len(of_it)}")
+            numbered = ", ".join(f"{number} {name}" for number, name in enumerate(names, 1))
+            table.caption = f"Digit: the number of digits of the recording's calls. Recordings: {numbered}."
+        table.add_text("")
+        for branch in zip(*(report["coverage"] for report in of_it), strict=True):
+            calls = [one["calls"] for one in branch]
+            if together:
+                signs = "".join(str(min(len(str(count)), 9)) if count else "·" for count in calls)
+                cells = [f"{sum(calls):,}" if sum(calls) else "–", signs]
+            else:
+                cells = [f"{count:,}" if count else "–" for count in calls]
+            table.add_row(branch[0]["branch"], *cells, Text(branch[0]["summary"], style="dim"))
+        made.append(table)
+    return made
+
+
+def emulator(verdicts: Sequence[emulator_check.RateVerdict]) -> Fitting:
+    """One row for each rate: the requested rate, the measured values, and the verdict."""
+    table = Fitting("Asked")
+    for heading, unit, rare in _OF_THE_EMULATOR:
+        if not rare:
+            table.add_numbers(heading, unit, alone=_EMULATOR_ALONE.get(heading, ""))
+    table.add_text("", alone="Verdict")
+    for one in verdicts:
+        verdict = Text(one.word, style=_VERDICTS[one.word])
+        cells = [cell for cell, of in zip(_emulator_cells(one), _OF_THE_EMULATOR, strict=True) if not of[2]]
+        table.add_row(Text(emulator_check.mbit(one.rate_bps), style="bold"), *cells, verdict)
+    return table
+
+
+_VERDICTS = {
+    emulator_check.ACCURATE: "green",
+    emulator_check.OUT_OF_REACH: "yellow",
+    emulator_check.LATE: "red",
+    emulator_check.INACCURATE: "bold red",
+}
+# Heading, unit, and whether it is for documents only, because a terminal is too narrow.
+_OF_THE_EMULATOR = (
+    ("Packets", "", True),
+    ("Late p50", "ms", False),
+    ("p99", "ms", False),
+    ("max", "ms", False),
+    ("Late p99", "ms, full", False),
+    ("Sent", "Mbit/s", False),
+    ("Delivered", "Mbit/s", False),
+    ("Queue", "ms\n(model)", False),
+    ("Dropped", "%\n(model)", True),
+    ("Dropped", "packets\n(model)", False),
+    ("Drops that differ", "packets", False),
+    ("Lost", "packets\n(model)", False),
+    ("Losses that differ", "packets", False),
+    ("Own p99", "ms, full", True),
+)
+
+_EMULATOR_ALONE = {"p99": "Late p99", "max": "Late max"}
+
+
+def emulator_markdown(verdicts: Sequence[emulator_check.RateVerdict]) -> str:
+    """The same table in Markdown."""
+    headings = ["asked", *(_in_a_line(", ".join(filter(None, of[:2]))) for of in _OF_THE_EMULATOR)]
+    rows = [[*headings, "verdict"], ["---"] * (len(headings) + 1)]
+    for one in verdicts:
+        verdict = ": ".join([one.word, "; ".join(one.wrong)]) if one.wrong else one.word
+        rows.append([emulator_check.mbit(one.rate_bps), *map(_in_a_line, _emulator_cells(one)), verdict])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def emulator_notes(verdicts: Sequence[emulator_check.RateVerdict]) -> list[str]:
+    """What the reader of the table must know."""
+    notes = [
+        f"{emulator_check.mbit(one.rate_bps)} is {one.word}: {'; '.join(one.wrong)}."
+        + (" The emulator's own record would not mark such a run." if one.unnoticed else "")
+        for one in verdicts
+        if not one.accurate
+    ]
+    light, heavy = emulator_check.LIGHT_LOAD, emulator_check.HEAVY_LOAD
+    return [
+        f"Late: how late packets arrive on a path of {emulator_check.RTT_MS} ms, at {light:.0%} of the rate. "
+        f"Random losses are measured at the same load; full, sent, delivered, queue and drops at "
+        f"{heavy:.0%}. "
+        "Model: the expected value, computed by the path model from the times of sending. Differ: decisions "
+        "that differ from the model; no random loss may differ.",
+        *notes,
+    ]
+
+
+def _emulator_cells(one: emulator_check.RateVerdict) -> list[str]:
+    light, heavy = one.light.measures, one.heavy.measures
+    late, full_late, full = light["late"] or {}, heavy["late"] or {}, heavy["full"]
+    queueing = [((full or {}).get(which) or {}).get("p50_ns") for which in ("queueing", "expected_queueing")]
+    shares = emulator_check.drop_shares(one.heavy)
+    drops, losses = heavy["decisions"], light["decisions"]
+    return [
+        f"{light['sent'] + heavy['sent']:,}",
+        *(_ms(late.get(part)) for part in ("p50_ns", "p99_ns", "max_ns")),
+        _ms(full_late.get("p99_ns")),
+        *("–" if bps is None else f"{bps / 1e6:,.4g}" for bps in (heavy["sent_bps"], heavy["received_bps"])),
+        f"{_ms(queueing[0])}\n({_ms(queueing[1])})",
+        "–" if shares is None else f"{shares[0] * 100:.2f}\n({shares[1] * 100:.2f})",
+        f"{drops['dropped']:,}\n({drops['expected']:,})",
+        f"{drops['differently']:,}",
+        f"{losses['dropped']:,}\n({losses['expected']:,})",
+        f"{losses['differently']:,}",
+        _ms(heavy["own_p99_ns"]),
+    ]
+
+
+def _in_a_line(cell: str) -> str:
+    return cell.replace("\n", " ")
+
+
+def _ms(ns: float | None) -> str:
+    return "–" if ns is None else emulator_check.ms(ns)
+
+
+def controllers(found: Sequence[dict[str, Any]]) -> Fitting:
+    """One row for each controller, with its parameters below it."""
+    table = Fitting("Controller", "In Linux", "Description")
+    for one in found:
+        table.add_row(Text(one["name"], style="bold"), one["kernel"] or "–", one["summary"])
+        for parameter in one["parameters"]:
+            default = f" (default {_default(parameter)})"
+            table.add_row(f"  :{parameter['name']}=", "", Text(parameter["summary"] + default, style="dim"))
+    return table
+
+
+def _default(parameter: dict[str, Any]) -> str:
+    value, unit = parameter["default"], parameter.get("unit") or ""
+    if unit == "bit/s" and value >= 1e6:
+        value, unit = value / 1e6, "Mbit/s"
+    return f"{value:g} {unit.removesuffix('s') if value == 1 and unit == 'segments' else unit}".strip()

@@ -1,0 +1,74 @@
+"""Python's rooms: each imports only from rooms below it, also inside functions and for types."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
+
+# From bottom to top. A room may import from those above it in this list, that is from lower ones.
+ROOMS = (
+    "errors",
+    "system",
+    "ask",
+    "results",
+    "worlds",
+    "engines",
+    "sweeps",
+    "judge",
+    "show",
+    "studies",
+    "api",
+    "commands",
+    "cli",
+    "__main__",
+)
+
+
+def modules() -> dict[str, Path]:
+    return {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "__init__.py" or path.parent != PACKAGE
+    }
+
+
+def imported(path: Path) -> set[str]:
+    """The modules and names of this package that a file imports, without the package's own name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fullpipe":
+            base = node.module.split(".")[1:]
+            found |= {".".join([*base, name.name]) for name in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[2] for name in node.names if name.name.startswith("fullpipe.")}
+    return found
+
+
+def room(name: str) -> str:
+    return name.split(".")[0]
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {room(name) for name in modules()} == set(ROOMS)
+
+
+def test_arrows_point_down() -> None:
+    upwards = [
+        f"{name} imports {other}"
+        for name, path in modules().items()
+        for other in sorted(imported(path))
+        if room(other) in ROOMS and ROOMS.index(room(other)) > ROOMS.index(room(name))
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_no_room_below_the_interface_uses_the_package_itself() -> None:
+    """`fullpipe.compare` and its like are for users: they lead to the topmost rooms."""
+    allowed = {"_native", "__version__", "errors", "api", "cli"}
+    outside = [
+        f"{name} imports {other}"
+        for name, path in modules().items()
+        for other in sorted(imported(path))
+        if other and room(other) not in ROOMS and other not in allowed and not other.startswith("_native.")
+    ]
+    assert not outside, "\n".join(outside)
