@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -29,6 +30,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture(autouse=True)
+def signals_arrive() -> Generator[None]:
+    """No test may leave a signal blocked: the processes that later tests start and interrupt inherit that."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 @pytest.fixture(scope="session")

@@ -241,7 +241,10 @@ def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -
 
 
 # How long a run takes differs from machine to machine: here every run is worth a bar.
-_IMPATIENT = "from fullpipe import __main__; from fullpipe.show import watching; watching.PATIENCE_S = 0.0; __main__.main()"
+_IMPATIENT = (
+    "from fullpipe import __main__; from fullpipe.show import watching; "
+    "watching.PATIENCE_S = 0.0; __main__.main()"
+)
 
 
 def _at_a_terminal(*arguments: str) -> tuple[str, str]:

@@ -13,7 +13,6 @@ from fullpipe.ask import path_facts
 from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
 from fullpipe.show.figures import prepare as p
 from fullpipe.show.results import Results
-from fullpipe.studies import take
 
 
 def flow(values: list[float], name: str = "a") -> pl.DataFrame:
@@ -89,10 +88,6 @@ def test_the_path_has_its_own_limits(small: Results) -> None:
         assert p.goodput_ceiling_mbps(panel) == [(0, pytest.approx(10 * 1448 / 1500))]
         assert p.base_rtt_ms(panel) == [(0, 20)]
         assert p.full_pipe_segments(panel) == [(0, pytest.approx(10e6 * 0.02 / 8 / 1500))]
-
-
-def test_headers_are_as_large_as_in_the_worlds(small: Results) -> None:
-    assert path_facts.of(small.scenario.alternatives[0]).header_bytes == take.HEADER_BYTES
 
 
 def test_a_start_is_drawn_close_up_only_where_it_is_a_part() -> None:

@@ -18,7 +18,7 @@ from conftest import command
 from fullpipe import cli
 
 PATH = ("--rate", "10 Mbit/s", "--rtt", "100 ms")
-PROMPT = Path(cli.__file__).parent / "prompt"
+PROMPT = Path(cli.__file__).parent / "commands" / "prompt"
 
 Directions = dict[str, dict[str, dict[str, Any]]]
 

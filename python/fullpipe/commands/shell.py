@@ -154,8 +154,12 @@ def shell(
     sys.stdout.flush()
     # The shell enters namespaces, so this process replaces itself by a fresh one. An interrupt waits until
     # that one can handle it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", json.dumps(request)])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", json.dumps(request)])
+    finally:
+        # Children inherit the mask. With this one, none that this process starts later could be interrupted.
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _spec(rtt: str, seed: int, both: _Direction, up: _Direction, down: _Direction) -> str:
