@@ -105,7 +105,7 @@ $(TOOLS):
 	@touch $@
 
 $(PACKAGE): $(TOOLS) $(SOURCES)
-	$(PIP_INSTALL) --no-build-isolation .
+	$(PIP_INSTALL) --no-build-isolation '.[studies]'
 	@touch $@
 
 # The package and the tools that check it.

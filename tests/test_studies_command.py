@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,6 +141,31 @@ def test_commands_tell_damaged_verdicts_once_though_the_folder_may_be_that_of_an
         assert done.returncode == 0 and "not run" in done.stdout
         (sentence,) = done.stderr.splitlines()
         assert sentence.startswith(f"fullpipe: {tmp_path / 'claims.json'} is damaged")
+
+
+# As a machine without scikit-learn: sys.modules has None for a module that cannot be imported.
+_WITHOUT = "import sys; sys.modules['sklearn'] = None; from fullpipe.__main__ import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("claims", "code", "sentence"),
+    [
+        (("imc19.fig4",), 2, "fullpipe: imc19.fig4 needs the Python module sklearn; install it: pip install"),
+        (("imc19.fig4", "queue16.fig4"), 0, "fullpipe: imc19.fig4 is left out: it needs the Python module"),
+    ],
+)
+def test_a_claim_whose_module_is_missing_is_left_out(
+    claims: tuple[str, ...], code: int, sentence: str, in_empty_folder: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, "study", "run", *claims, "--quick", "--seeds", "1"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr
+    assert ("queue16.fig4" in done.stdout) is (code == 0)
 
 
 def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) -> None:

@@ -89,7 +89,7 @@ def run(
     for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
-    chosen = catalogue.find(what)
+    chosen = _installed(catalogue.find(what))
     carrier = _engine(engine, ray_address, world)
     size = Size.QUICK if quick else Size.FULL
     papers = list(dict.fromkeys(one.paper for one in chosen))
@@ -149,6 +149,24 @@ def claims(
         folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
         pictures.save(gallery, folders, _complain)
         _say(f"Gallery: {gallery}")
+
+
+def _installed(chosen: "list[Built]") -> "list[Built]":
+    """The claims whose modules are installed, with a note on each of the others.
+
+    Raises:
+        ScenarioError: None of them is.
+    """
+    from fullpipe.errors import stated
+
+    able = [one for one in chosen if not one.claim.not_installed]
+    for one in chosen:
+        for module, fix in one.claim.not_installed.items():
+            if not able:
+                why = f"{one.id} needs the Python module {module}; install it: {fix}"
+                raise stated("what", one.id, why, "a claim whose modules are installed", fix)
+            _complain(f"{one.id} is left out: it needs the Python module {module}; install it: {fix}")
+    return able
 
 
 def _carry_out(

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import altair as alt
@@ -235,6 +236,8 @@ class Claim:
     look_at: str  # What to look for in the figure.
     series: Callable[[Trial], pl.DataFrame] | None = None
     needs: str | None = None  # A feature that is not built yet, without which its scenarios may be rejected.
+    # Modules that only this claim imports, and how to install each.
+    modules: Mapping[str, str] = field(default_factory=dict)
     # Further files, for people and programs: Data -> text by name, e.g. "rules.txt".
     texts: Callable[[Data], Mapping[str, str]] | None = None
     # If a check failed: sentences on what the data show about it.
@@ -245,6 +248,11 @@ class Claim:
     quick_seeds: int = 3  # and in short forms.
     # Seconds on two cores in these forms, for claims where computing the estimate would take long.
     takes_s: Mapping[Size, float] = field(default_factory=dict)
+
+    @property
+    def not_installed(self) -> dict[str, str]:
+        """The modules of `modules` that are not installed."""
+        return {name: fix for name, fix in self.modules.items() if find_spec(name) is None}
 
     def seeds_of(self, size: Size) -> int:
         """How many seeds the simulator runs in that form."""

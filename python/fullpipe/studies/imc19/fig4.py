@@ -248,6 +248,7 @@ def _folds(tree: _tree.Tree | None) -> list[float]:
 
 CLAIM = Claim(
     source="figure 4",
+    modules={"sklearn": "pip install 'scikit-learn>=1.5'"},
     says="The median and mean classification accuracy for the decision tree is 81.9% and 81.3% under 5-fold "
     "cross validation. Under the OS's default TCP memory sizes, they increase to 90.2% and 90.0%. The "
     "left branch indicates the region where BDP is small and buffer is large, under which Cubic results "
