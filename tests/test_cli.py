@@ -92,6 +92,22 @@ def test_run_prints_flows_and_queues(in_empty_folder: Path) -> None:
     assert Path("here/report.html").exists()
 
 
+def test_run_takes_several_seeds_and_prints_json(in_empty_folder: Path) -> None:
+    Path("s.toml").write_text(
+        'duration = "1 s"\nseed = 5\ncompare = ["reno"]\n'
+        '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\nloss = "1 %"\n',
+        encoding="utf-8",
+    )
+    done = command("run", "s.toml", "--seeds", "3", "--json", "--out", "here")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    assert result["seeds"] == 3
+    low, high = result["goodput_bps"]["ci95"]
+    assert low < result["goodput_bps"]["mean"] < high
+    names = {path.name for path in Path("here/runs").glob("*.json")}
+    assert names == {f"sim-reno-seed{seed}.json" for seed in (5, 6, 7)}
+
+
 @pytest.mark.parametrize("name", ["controllers", "schema", "doctor", "--version", "--help"])
 def test_what_only_prints(name: str) -> None:
     done = command(name)

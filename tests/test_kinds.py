@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import fullpipe as fp
 from conftest import SCENARIOS, command
 from fullpipe import _native
 from fullpipe.ask.arrivals import flow_list, synthetic
@@ -144,3 +145,9 @@ def test_a_table_is_read_as_polars_reads_it(tmp_path: Path) -> None:
     frame = synthetic.draw(flows=300, seconds=1.0, seed=1)
     flow_list.write(frame, path)
     assert flow_list.read(path).equals(pl.read_parquet(path))
+
+
+def test_the_former_names_of_recordings_still_work() -> None:
+    assert fp.read_trace is fp.read_recording
+    assert fp.TraceError is fp.RecordingError
+    assert fp.read_trace(RECORDING).height > 0

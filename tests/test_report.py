@@ -194,3 +194,12 @@ def test_the_command_line_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "_command", None)
     cli.app(["--version"], standalone_mode=False)
     assert provenance.command() == "fullpipe --version"
+
+
+def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_path: Path) -> None:
+    """Here the second world is the first under another name, so that they agree."""
+    twins = [replace(run, world="kernel") for run in small.runs]
+    text = Results(small.scenario, [*small.runs, *twins]).report(tmp_path / "both.html").read_text("utf-8")
+    assert "How far apart" in text and "The worlds agree: 6 of 6 measures agree." in text
+    alone = small.report(tmp_path / "one.html").read_text("utf-8")
+    assert "How far apart" not in alone

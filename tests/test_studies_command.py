@@ -185,6 +185,7 @@ def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) 
             "imc19.fig5a runs in the simulator only; leave out --world or give --world sim",
         ),
         (["queue16.fig4", "--seeds", "0"], "e.g. 3"),
+        (["queue16.fig4", "--seeds", "100000000"], "give at most"),
         (["queue16.fig4", "--attempts", "0"], "attempts"),
         (["queue16.fig4", "--engine", "cloud"], "local or ray"),
         (["queue16.fig4", "--ray-address", "x:1"], "--engine ray"),
