@@ -108,6 +108,10 @@ def test_no_run_depends_on_what_is_left_out() -> None:
         code = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
         used = set(re.findall(r"\b(?:crate|super)::(\w+)", code))
         assert not used & WORDS, path
+    for room in ("sim", "path", "scenario", "record"):
+        for path in sorted((ROOT / "crates" / room / "src").rglob("*.rs")):
+            reads = "fullpipe_replay" in path.read_text(encoding="utf-8")
+            assert not reads or "recording" in path.relative_to(ROOT).as_posix(), path
     for world in ("sim", "emu", "record", "path"):
         for path in sorted((ROOT / "crates" / world / "src").rglob("*.rs")):
             text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]

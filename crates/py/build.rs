@@ -19,11 +19,11 @@ struct World {
 }
 
 const WORLDS: [World; 2] = [
-    World { variable: "FULLPIPE_SIM_BUILD", member: "fullpipe-sim", unread: &[WORDS, REFUSALS] },
+    World { variable: "FULLPIPE_SIM_BUILD", member: "fullpipe-sim", unread: &[WORDS, REFUSALS, RECORDINGS] },
     World {
         variable: "FULLPIPE_KERNEL_BUILD",
         member: "fullpipe-emu",
-        unread: &[WORDS, REFUSALS, DECISIONS],
+        unread: &[WORDS, REFUSALS, RECORDINGS, DECISIONS],
     },
 ];
 
@@ -43,21 +43,21 @@ const WORDS: &[&str] = &[
 const REFUSALS: &[&str] =
     &["crates/scenario/src/bounds.rs", "crates/scenario/src/check.rs", "crates/scenario/src/error.rs"];
 
+/// What replays recorded decisions of a kernel. A recording is no run.
+const RECORDINGS: &[&str] = &["crates/replay/src"];
+
 /// What our controllers decide. The kernel world runs Linux's own and takes from that crate only what a controller is
 /// called, whether it needs pacing, and the name of its phase. A kernel run takes as long as it lasts.
 const DECISIONS: &[&str] = &[
     "crates/cc/src/any.rs",
     "crates/cc/src/bbr1",
-    "crates/cc/src/conformance",
-    "crates/cc/src/conformance.rs",
     "crates/cc/src/cubic.rs",
     "crates/cc/src/delivery.rs",
     "crates/cc/src/fixed.rs",
     "crates/cc/src/hystart.rs",
+    "crates/cc/src/ordered.rs",
     "crates/cc/src/recovery.rs",
     "crates/cc/src/reno.rs",
-    "crates/cc/src/replay",
-    "crates/cc/src/replay.rs",
     "crates/cc/src/testing.rs",
     "crates/cc/src/vegas.rs",
     "crates/cc/src/windowed.rs",

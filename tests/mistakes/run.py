@@ -24,11 +24,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mistakes.toml")
-LAWS = "conformance::tests::every_controller_obeys"
+# How tests of fullpipe-conformance are called; those of fullpipe-cc begin with their module.
+CONFORMANCE = "tests::"
+LAWS = f"{CONFORMANCE}every_controller_obeys"
 
 REPLAY = ("-p", "fullpipe-record", "--features", "parquet", "--test", "corpus")
 SMALL_BYTES = "200000"
-TESTS = ("-p", "fullpipe-cc", "--lib")
+TESTS = ("-p", "fullpipe-cc", "-p", "fullpipe-conformance", "--lib", "--no-fail-fast")
 # A mistake may make a loop endless; a build and a run take seconds once the first build is done.
 FIRST_SECONDS, LIMIT_SECONDS = 3600, 600
 
@@ -121,8 +123,8 @@ class Copy:
         failing = sorted(set(re.findall(r"^test (\S+) \.\.\. FAILED", tests, re.MULTILINE)))
         if not failing and _failed(tests):
             failing = ["(the test binary did not end)"]
-        laws = tuple(name.removeprefix("conformance::tests::") for name in failing if name.startswith(LAWS))
-        units = tuple(name for name in failing if not name.startswith("conformance::tests::"))
+        laws = tuple(name.removeprefix(CONFORMANCE) for name in failing if name.startswith(LAWS))
+        units = tuple(name for name in failing if not name.startswith(CONFORMANCE))
         replayed = re.search(r"^(\d+) recordings$", replay, re.MULTILINE)
         return Verdict(differs, int(replayed[1]) if replayed else 0, laws, units, time.monotonic() - start)
 

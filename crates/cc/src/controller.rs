@@ -20,7 +20,7 @@
 //!       may cause the events of step 3 but no `on_ack`.
 //! 4. A timer (retransmission timeout, reordering timer): [`Controller::on_lost`], then [`Controller::on_state`].
 //!
-//! [`conformance::Ordered`](crate::conformance::Ordered) wraps a controller and checks that a transport keeps this order.
+//! [`Ordered`](crate::Ordered) wraps a controller and checks that a transport keeps this order.
 //!
 //! No method has an empty default: a controller that ignores an event does so in its own code.
 

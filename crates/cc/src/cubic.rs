@@ -171,7 +171,7 @@ pub struct Curve {
 impl Curve {
     /// Time on the curve one RTT from now, in 1/1,024 s since the epoch's start.
     #[inline]
-    pub(crate) fn time(&self, jiffies: u32, hz: u32) -> u64 {
+    pub fn time(&self, jiffies: u32, hz: u32) -> u64 {
         let elapsed = jiffies.wrapping_sub(self.epoch_start) as i32 as u64;
         let ahead = (self.delay_min as u64 * hz as u64).div_ceil(1_000_000);
         (elapsed.wrapping_add(ahead) << SCALE_SHIFT) / hz as u64

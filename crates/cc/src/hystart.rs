@@ -55,7 +55,7 @@ pub struct Round {
 impl Round {
     /// Whether its least RTT is more than an eighth above the minimum.
     #[inline]
-    pub(crate) fn is_delay_high(&self, delay_min: u32) -> bool {
+    pub fn is_delay_high(&self, delay_min: u32) -> bool {
         self.curr_rtt > delay_min.wrapping_add((delay_min >> 3).clamp(DELAY_MIN_US, DELAY_MAX_US))
     }
 
@@ -137,7 +137,7 @@ impl HyStart {
 
     /// A train of ACKs as long as the path means a pipe full of data. Pacing alone can stretch a train to half the RTT,
     /// so without pacing half the length suffices.
-    pub(crate) fn is_train_long(&mut self, delay_min: u32, now_us: u32, pacing: &Pacing) -> bool {
+    pub fn is_train_long(&mut self, delay_min: u32, now_us: u32, pacing: &Pacing) -> bool {
         if now_us.wrapping_sub(self.round.last_ack) as i32 > self.params.ack_delta_us as i32 {
             return false;
         }

@@ -7,8 +7,10 @@
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
 //! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`fixed`]: no control at all.
-//! 6. [`conformance`]: the laws that every controller obeys, including yours.
-//! 7. [`replay`]: recorded calls of a real kernel, and whether these controllers make the same decisions.
+//! 6. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
+//!
+//! Two crates beside this one judge controllers: `fullpipe-conformance` by laws that every controller obeys, including yours,
+//! and `fullpipe-replay` by recorded decisions of a real kernel.
 //!
 //! The crate has no clock, no timer, no allocation, no random numbers, no floating point in a decision, and no packets.
 //! The crate needs neither `std` nor `alloc`; `tests/no_std` proves it.
@@ -36,7 +38,6 @@
 
 pub mod any;
 pub mod bbr1;
-pub mod conformance;
 pub mod controller;
 pub mod cubic;
 mod decimal;
@@ -44,10 +45,10 @@ pub mod delivery;
 pub mod fixed;
 pub mod hystart;
 pub mod loss_based;
+pub mod ordered;
 pub mod params;
 mod recovery;
 pub mod reno;
-pub mod replay;
 #[cfg(test)]
 mod testing;
 pub mod vegas;
@@ -56,4 +57,5 @@ pub mod windowed;
 pub use any::Any;
 pub use controller::*;
 pub use delivery::{Sampler, TxState};
+pub use ordered::{AckEvent, Ordered, OutOfOrder};
 pub use params::{CATALOGUE, ControllerInfo, Decimal, ParamError, ParameterInfo, Params};

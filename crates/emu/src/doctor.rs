@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use fullpipe_cc::replay::Ops;
+use fullpipe_replay::Ops;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Clock;

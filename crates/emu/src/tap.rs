@@ -46,8 +46,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use fullpipe_cc::replay::{Call, Ops};
 use fullpipe_record::Run;
+use fullpipe_replay::{Call, Ops};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 
 use crate::EmuError;

@@ -14,9 +14,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{panic, thread};
 
-use fullpipe_cc::replay::Ops;
 use fullpipe_files::Kind;
 use fullpipe_record::{Run, frames, parquet, table::Table};
+use fullpipe_replay::Ops;
 use fullpipe_scenario::{Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

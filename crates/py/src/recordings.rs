@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use fullpipe_cc::replay::{Call, Coverage, Difference, Moment, Ops, Replay, Tier};
 use fullpipe_emu::tap::Recording;
 use fullpipe_record::recording::{self, Meta, Recorded, RecordingError};
+use fullpipe_replay::{Branch, Call, Coverage, Difference, Moment, Ops, Replay, Tier, replay_all};
 use serde_json::{Value, json};
 
 /// A summary as JSON, and the file.
@@ -45,7 +45,7 @@ pub(crate) fn encode(
 /// and the branches reached.
 pub(crate) fn replay_json(path: &Path) -> Result<String, RecordingError> {
     let (meta, calls) = recording::read(path)?;
-    let all = recording::replay(&meta, &calls);
+    let all = replay_all(meta.cc, meta.hz, meta.flows, &calls);
     let alone = all.filter.differences + all.sampler.differences;
     let whole = meta.lost_records == 0 && meta.missed_calls == 0;
     let report = json!({
@@ -109,6 +109,9 @@ fn tier_json(tier: &Tier) -> Value {
 }
 
 fn coverage_json(coverage: &Coverage) -> Value {
-    let branch = |(branch, calls): (&fullpipe_cc::replay::Branch, u64)| json!({"branch": branch.name, "summary": branch.summary, "calls": calls});
-    Value::from_iter(coverage.iter().map(branch))
+    let rows = coverage.iter().map(|(branch, calls)| {
+        let Branch { name, summary } = branch;
+        json!({"branch": name, "summary": summary, "calls": calls})
+    });
+    Value::from_iter(rows)
 }

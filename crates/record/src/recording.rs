@@ -1,10 +1,10 @@
-//! Recordings of a kernel's congestion control ([`fullpipe_cc::replay`]) as Parquet files, one row a call.
+//! Recordings of a kernel's congestion control ([`fullpipe_replay`]) as Parquet files, one row a call.
 //!
 //! docs/recording-format.md lists the columns and their units, and says which files are accepted. The metadata key
 //! `fullpipe.trace` holds [`Meta`] as JSON; it is older than the term "recording". Equal recordings give equal bytes.
 //!
 //! ```
-//! use fullpipe_cc::replay::{Call, Hook, Ops};
+//! use fullpipe_replay::{Call, Hook, Ops};
 //! use fullpipe_record::recording::{self, Meta, Recorded};
 //!
 //! let meta = Meta {
@@ -22,7 +22,6 @@
 //! ```
 
 mod columns;
-mod replay;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -38,7 +37,7 @@ use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use bytes::Bytes;
-use fullpipe_cc::replay::{Call, Hook, Ops, Private};
+use fullpipe_replay::{Call, Hook, Ops, Private};
 use serde::{Deserialize, Serialize};
 
 use fullpipe_files::Kind;
@@ -46,8 +45,6 @@ use fullpipe_files::Kind;
 use crate::contain::contained;
 use crate::file::{self, Unreadable};
 use columns::{Before, Column, Storage, columns};
-
-pub use replay::{Replayed, replay};
 
 /// Version of the layout that this code writes and reads.
 pub const VERSION: u32 = 1;

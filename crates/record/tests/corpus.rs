@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use fullpipe_record::recording;
+use fullpipe_replay::replay_all;
 
 /// Every recording; with `FULLPIPE_CORPUS_MAX_BYTES` only those up to that size, for a first look that takes a second.
 fn corpus() -> Vec<PathBuf> {
@@ -32,7 +33,7 @@ type Parted = (&'static str, String);
 fn replay(path: &Path) -> Result<u64, Parted> {
     let (meta, calls) = recording::read(path).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(meta.lost_records, 0, "{}", path.display());
-    let all = catch_unwind(AssertUnwindSafe(|| recording::replay(&meta, &calls)))
+    let all = catch_unwind(AssertUnwindSafe(|| replay_all(meta.cc, meta.hz, meta.flows, &calls)))
         .map_err(|panic| ("panic", message(&*panic).to_owned()))?;
     let found = [all.difference, all.filter.first, all.sampler.first].into_iter().flatten();
     match found.min_by_key(|found| found.call) {

@@ -5,7 +5,7 @@ use crate::linux::{self, Core, Entry, Setup, View};
 use crate::plan::{self, Profile, Rtts};
 use crate::random::Random;
 use crate::report::{Difference, Report};
-use fullpipe_cc::conformance::Ordered;
+use fullpipe_cc::Ordered;
 use fullpipe_cc::controller::*;
 use fullpipe_units::{Duration, Rate as Bits, Time};
 
@@ -377,7 +377,7 @@ impl<C: Compared> Flow<C> {
         let (view, limits) = (&self.view, self.ours.limits());
         let unequal = |field, ours: u64, linux: u64| (ours != linux).then_some((field, ours, linux));
         if let Err(broken) = self.ours.verdict() {
-            return Some(("the order of events", broken.seen, broken.bound));
+            return Some(("the order of events", broken.seen as u64, broken.expected as u64));
         }
         // Our rates count bits, in 64 of them.
         let linux_rate = Bits::from_bytes_per_sec(view.pacing_rate);

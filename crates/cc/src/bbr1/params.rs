@@ -3,7 +3,7 @@
 use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
 
 /// One in Q8, the scale of gains (Linux: `BBR_UNIT`).
-pub(crate) const UNIT: u32 = 1 << 8;
+pub const UNIT: u32 = 1 << 8;
 
 /// The defaults are Linux's (`net/ipv4/tcp_bbr.c`, 6.12). Gains are in Q8: 256 is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

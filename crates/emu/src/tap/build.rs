@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, io};
 
-use fullpipe_cc::replay::Ops;
+use fullpipe_replay::Ops;
 
 use super::Missing;
 use crate::sys;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use fullpipe_cc::replay::Call;
+use fullpipe_replay::Call;
 use fullpipe_units::Duration;
 
 use super::Tapped;
@@ -88,7 +88,7 @@ impl Drained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_cc::replay::Ops;
+    use fullpipe_replay::Ops;
 
     /// A record of a socket with that port, in the namespace with that number.
     fn record(port: u16, network: u32) -> [u8; 488] {

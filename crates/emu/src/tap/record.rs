@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use fullpipe_cc::replay::{Call, Hook, KernelSample, Outcome, Socket};
+use fullpipe_replay::{Call, Hook, KernelSample, Outcome, Socket};
 
 /// `struct record`, member by member.
 #[derive(Clone, Copy, Debug)]

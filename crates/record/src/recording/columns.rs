@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_schema::{DataType, Field};
-use fullpipe_cc::replay::{Call, Ops, Private, PrivateField};
+use fullpipe_replay::{Call, Ops, Private, PrivateField};
 
 use super::{Problem, hook};
 

@@ -60,7 +60,7 @@ pub(crate) struct Counters {
 
 /// The controller; where assertions are on, the order of its events is checked.
 #[cfg(debug_assertions)]
-type Held = fullpipe_cc::conformance::Ordered<Any>;
+type Held = fullpipe_cc::Ordered<Any>;
 #[cfg(not(debug_assertions))]
 type Held = Any;
 

@@ -1,8 +1,8 @@
 //! Every controller through the conformance checks, without std, alloc, or an operating system.
 #![no_std]
 
-use fullpipe_cc::conformance::{Path, check_all};
 use fullpipe_cc::{Any, CATALOGUE, Params};
+use fullpipe_conformance::{Path, check_all};
 
 /// The number of controllers that broke a law: zero.
 #[unsafe(no_mangle)]

@@ -84,7 +84,7 @@ pub(super) fn check(ops: Ops, call: &Call) -> Result<(), Unequal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::testing::call;
+    use crate::testing::call;
 
     #[test]
     fn what_breaks_a_bound_is_named() {

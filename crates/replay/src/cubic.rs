@@ -10,10 +10,10 @@ use super::layout::CUBIC;
 use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};
-use crate::controller::{CaState, Config};
-use crate::cubic::{CubicIncrease, Curve, Params};
-use crate::hystart::Round;
-use crate::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
+use fullpipe_cc::controller::{CaState, Config};
+use fullpipe_cc::cubic::{CubicIncrease, Curve, Params};
+use fullpipe_cc::hystart::Round;
+use fullpipe_cc::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
 use fullpipe_units::Rate;
 
 /// Linux: `CA_EVENT_TX_START`.

@@ -1,32 +1,36 @@
 //! The laws that every congestion controller obeys, and a bottleneck to test them.
 //!
 //! [`check_all`] runs any controller over a small deterministic path with the real events in their real order
-//! (see [`controller`](crate::controller)) and returns the first law that it broke. The path allocates nothing, so the
+//! (see [`controller`](fullpipe_cc::controller)) and returns the first law that it broke. The path allocates nothing, so the
 //! check runs wherever the controller does. It is a test, not a simulator: one flow, one drop-tail queue, whole segments,
 //! an ACK for each, losses found by three later deliveries or by a timeout, recoveries undone if every retransmission was
 //! spurious. A controller that reports that it reacts to nothing ([`Phase::Fixed`]) is exempt from the laws that require a
 //! reaction ([`Law::binds`]); all others apply to it, too.
 //!
-//! [`Ordered`] checks the other side: whether a transport reports the events in the order of
-//! [`controller`](crate::controller).
+//! The controllers of `fullpipe-cc` are held against the same laws, and so can yours: implement
+//! [`Controller`] and pass its constructor. [`fullpipe_cc::Ordered`] checks the other side, whether a
+//! transport reports the events in their order; here it checks this path.
+//!
+//! The crate needs neither `std` nor `alloc`; `crates/cc/tests/no_std` proves it.
 //!
 //! ```
-//! use fullpipe_cc::conformance::{check_all, Path};
 //! use fullpipe_cc::{Any, Params};
+//! use fullpipe_conformance::{check_all, Path};
 //!
 //! let params = Params::by_name("cubic").unwrap();
 //! check_all(&Path::default(), |config, connection| Any::new(&params, config, connection)).unwrap();
 //! ```
+#![no_std]
+#![forbid(unsafe_code)]
 
 mod bench;
 mod ledger;
-mod order;
 
-use crate::controller::*;
 use bench::Bench;
 use core::fmt;
+use fullpipe_cc::OutOfOrder;
+use fullpipe_cc::controller::*;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
-pub use order::Ordered;
 
 /// A law, and how it was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +85,10 @@ pub enum Law {
     /// An undone reduction leaves neither the slow-start threshold below what it was before, nor the window of a controller
     /// without a bandwidth estimate (RFC 4015 section 3.2; Linux `tcp_undo_cwnd_reduction`).
     UndoRestores,
-    /// The transport reports an ACK's events in the documented order. It judges the transport, not the controller.
+    /// The transport reports an ACK's events in the documented order. It judges the transport, not the controller:
+    /// [`Broken::seen`] and [`Broken::bound`] are the numbers of an [`AckEvent`](fullpipe_cc::AckEvent).
     EventsComeInOrder,
-    /// The delivery-rate samples are those of the definition. It judges [`crate::delivery::Sampler`], not the controller.
+    /// The delivery-rate samples are those of the definition. It judges [`fullpipe_cc::Sampler`], not the controller.
     SampleFollowsItsDefinition,
 }
 
@@ -103,6 +108,12 @@ impl fmt::Display for Broken {
 }
 
 impl core::error::Error for Broken {}
+
+impl From<OutOfOrder> for Broken {
+    fn from(OutOfOrder { at, seen, expected }: OutOfOrder) -> Broken {
+        Broken { law: Law::EventsComeInOrder, at, seen: seen as u64, bound: expected as u64 }
+    }
+}
 
 /// The path of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +137,7 @@ pub struct Path {
     pub start: Time,
     /// The controller's configuration.
     pub config: Config,
-    /// The controller's [`ControllerInfo::answers_delay`](crate::ControllerInfo::answers_delay); if true,
+    /// The controller's [`ControllerInfo::answers_delay`](fullpipe_cc::ControllerInfo::answers_delay); if true,
     /// [`Law::JitterDoesNotEndSlowStart`] does not bind it.
     pub answers_delay: bool,
 }
@@ -400,8 +411,7 @@ fn at_start(path: &Path) -> Connection {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::any::Any;
-    use crate::params::{CATALOGUE, Params};
+    use fullpipe_cc::{Any, CATALOGUE, Params};
     use proptest::prelude::*;
 
     fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {

@@ -1,9 +1,9 @@
 //! The test bench: a sender, a bottleneck and the checks of the laws that hold at every moment.
 
 use super::ledger::{self, Ledger};
-use super::{Broken, Law, Ordered, Outcome, Path, at_start, broken_unless, jiffies};
-use crate::controller::*;
-use crate::delivery::{Sampler, TxState};
+use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
+use fullpipe_cc::controller::*;
+use fullpipe_cc::{Ordered, Sampler, TxState};
 use fullpipe_units::{Bytes, Duration, Time};
 
 /// Segments that may be out.

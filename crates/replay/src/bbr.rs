@@ -15,9 +15,9 @@ use super::layout::BBR;
 use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
 use super::unwrapped::{Counters, ca_state, micros};
 use super::{Call, Hook, Private};
-use crate::bbr1::{Bbr1, Mode, Params, State};
-use crate::controller::*;
-use crate::windowed::{Sample, WindowedMax};
+use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
+use fullpipe_cc::controller::*;
+use fullpipe_cc::windowed::{Sample, WindowedMax};
 use fullpipe_units::{Duration, Rate, Time};
 
 /// Linux: `CA_EVENT_TX_START`.

@@ -5,12 +5,12 @@ use super::flow::{Difference, Moment};
 use super::plausible::{self, Unequal, unequal};
 use super::unwrapped::{Unwrapped, micros};
 use super::{Call, Hook, Ops};
-use crate::bbr1::Params;
-use crate::controller::RateSample;
-use crate::delivery::{Sampler, TxState};
+use fullpipe_cc::bbr1::Params;
+use fullpipe_cc::controller::RateSample;
+use fullpipe_cc::delivery::{Sampler, TxState};
 use fullpipe_units::Duration;
 
-/// Feeds the sample of one ACK to [`crate::windowed::WindowedMax`] as the kernel had it before, and compares all three
+/// Feeds the sample of one ACK to [`fullpipe_cc::windowed::WindowedMax`] as the kernel had it before, and compares all three
 /// candidates with the kernel's after it (Linux: `minmax_running_max` in `lib/win_minmax.c`, with the condition of
 /// `bbr_update_bw`). Returns whether there was a sample to feed.
 pub fn filter_step(ops: Ops, call: &Call) -> Result<bool, Difference> {

@@ -9,7 +9,7 @@ use super::layout::{Ops, Private, PrivateField};
 use super::plausible::{self, Unequal, unequal};
 use super::tiers::{filter_step, sampler_step};
 use super::{Call, Hook};
-use crate::controller::CaState;
+use fullpipe_cc::controller::CaState;
 
 /// Where our controller and the kernel's diverge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Every number has the kernel's value, name and unit (Linux 6.18, `include/linux/tcp.h`,
 //! `include/net/tcp.h`, `net/ipv4/tcp_bbr.c`, `tcp_cubic.c`).
 
-use crate::controller::Config;
+use fullpipe_cc::controller::Config;
 
 /// A function of `struct tcp_congestion_ops`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
-//! The delivery-rate sample by its definition, to test [`crate::delivery::Sampler`]: in full width, and written from the
+//! The delivery-rate sample by its definition, to test [`fullpipe_cc::Sampler`]: in full width, and written from the
 //! specification rather than from that code.
 //!
 //! Specification: draft-ietf-ccwg-bbr, "Delivery Rate Samples", for ACKs of one segment each.
 
-use crate::controller::{Connection, RateSample};
+use fullpipe_cc::controller::{Connection, RateSample};
 use fullpipe_units::{Duration, Time};
 
 /// The values noted when a segment leaves.

@@ -2,7 +2,7 @@
 
 use super::Call;
 use super::plausible::in_flight;
-use crate::controller::{CaState, Connection};
+use fullpipe_cc::controller::{CaState, Connection};
 use fullpipe_units::{Duration, Time};
 
 /// A counter that is 32 bits wide in the kernel and 64 here. It starts one turn above zero, so that it can also go back.

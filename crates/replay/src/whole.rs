@@ -1,8 +1,9 @@
 //! Replays a whole recording: every flow once, with work that grows only with the number of calls.
 
-use fullpipe_cc::replay::{Call, Coverage, Difference, Replay, Tier, replay_flow};
+use alloc::vec;
+use alloc::vec::Vec;
 
-use super::Meta;
+use crate::{Call, Coverage, Difference, Ops, Replay, Tier, replay_flow};
 
 /// The combined result of all flows of a recording.
 #[derive(Clone, Debug)]
@@ -21,19 +22,20 @@ pub struct Replayed {
     pub coverage: Coverage,
 }
 
-/// Replays every flow of a recording. The flows' numbers must be below [`Meta::flows`], as in everything that was read.
-pub fn replay(meta: &Meta, calls: &[Call]) -> Replayed {
+/// Replays every flow of a recording of `ops`. The flows of `calls` are numbered below `flows`; `hz` is the kernel's
+/// `CONFIG_HZ`.
+pub fn replay_all(ops: Ops, hz: u32, flows: u32, calls: &[Call]) -> Replayed {
     let mut all = Replayed {
         replayed: 0,
         skipped: 0,
         difference: None,
         filter: Tier::default(),
         sampler: Tier::default(),
-        coverage: *Replay::new(meta.cc, meta.hz).coverage(),
+        coverage: *Replay::new(ops, hz).coverage(),
     };
-    for (flow, positions) in (0..).zip(positions(meta.flows, calls).iter()) {
+    for (flow, positions) in (0..).zip(positions(flows, calls).iter()) {
         let of_flow = positions.iter().map(|&index| (u64::from(index), &calls[index as usize]));
-        let report = replay_flow(meta.cc, meta.hz, flow, of_flow);
+        let report = replay_flow(ops, hz, flow, of_flow);
         all.replayed += report.replayed;
         all.skipped += report.skipped;
         all.difference = first(all.difference, report.difference);
@@ -89,9 +91,9 @@ fn positions(flows: u32, calls: &[Call]) -> Positions {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
-    use crate::recording::Recorded;
-    use fullpipe_cc::replay::{Hook, Ops};
+    use crate::Hook;
     use proptest::prelude::*;
 
     fn of_flow(flow: u32) -> Call {
@@ -103,17 +105,7 @@ mod tests {
     fn many_flows_cost_no_more_than_their_calls() {
         let flows = 300_000;
         let calls: Vec<Call> = (0..flows).map(of_flow).collect();
-        let recorded = Recorded::default();
-        let meta = Meta {
-            cc: Ops::Cubic,
-            kernel: String::new(),
-            hz: 250,
-            recorded,
-            lost_records: 0,
-            missed_calls: 0,
-            flows,
-        };
-        let found = replay(&meta, &calls);
+        let found = replay_all(Ops::Cubic, 250, flows, &calls);
         assert_eq!(found.replayed + found.skipped, u64::from(flows));
     }
 

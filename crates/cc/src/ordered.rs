@@ -1,7 +1,7 @@
 //! Checks whether a transport reports events in the order of [`controller`](crate::controller).
 
-use super::{Broken, Law};
 use crate::controller::*;
+use core::fmt;
 use fullpipe_units::Time;
 
 /// A controller, and a check of the transport that drives it: of the order of an ACK's events, and of the recovery state,
@@ -18,17 +18,41 @@ pub struct Ordered<C> {
     left: Option<Time>,
     /// The RTT of the ACK whose `on_ack` has not come yet.
     rtt: Option<RttSample>,
-    broken: Option<Broken>,
+    broken: Option<OutOfOrder>,
 }
 
-/// The events that [`Broken::seen`] names, and what [`Broken::bound`] expects instead.
+/// An event that came before another one that had to precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-enum Event {
+pub struct OutOfOrder {
+    /// When.
+    pub at: Time,
+    /// The event that came.
+    pub seen: AckEvent,
+    /// The event that had to come before it.
+    pub expected: AckEvent,
+}
+
+impl fmt::Display for OutOfOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}: expected {:?} before it", self.seen, self.at, self.expected)
+    }
+}
+
+impl core::error::Error for OutOfOrder {}
+
+/// An event of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AckEvent {
+    /// [`Controller::on_rtt`].
     Rtt = 1,
+    /// [`Controller::on_ce`].
     Ce = 2,
+    /// [`Controller::on_undo`].
     Undo = 3,
+    /// [`Controller::on_state`].
     State = 4,
+    /// [`Controller::on_ack`].
     Ack = 5,
 }
 
@@ -43,9 +67,8 @@ impl<C> Ordered<C> {
         &self.controller
     }
 
-    /// The first event that came out of order. [`Broken::seen`] is its number and [`Broken::bound`] that of the event that
-    /// had to come before: 1 RTT, 2 marks, 3 undo, 4 change of state, 5 ACK.
-    pub const fn verdict(&self) -> Result<(), Broken> {
+    /// The first event that came out of order.
+    pub const fn verdict(&self) -> Result<(), OutOfOrder> {
         match self.broken {
             Some(broken) => Err(broken),
             None => Ok(()),
@@ -53,15 +76,14 @@ impl<C> Ordered<C> {
     }
 
     #[inline]
-    fn expect(&mut self, holds: bool, at: Time, seen: Event, before: Event) {
+    fn expect(&mut self, holds: bool, at: Time, seen: AckEvent, expected: AckEvent) {
         if !holds && self.broken.is_none() {
-            let law = Law::EventsComeInOrder;
-            self.broken = Some(Broken { law, at, seen: seen as u64, bound: before as u64 });
+            self.broken = Some(OutOfOrder { at, seen, expected });
         }
     }
 
-    fn expect_state(&mut self, connection: &Connection, seen: Event) {
-        self.expect(connection.state == self.state, connection.now, seen, Event::State);
+    fn expect_state(&mut self, connection: &Connection, seen: AckEvent) {
+        self.expect(connection.state == self.state, connection.now, seen, AckEvent::State);
     }
 }
 
@@ -81,8 +103,8 @@ impl<C: Controller> Controller for Ordered<C> {
 
     fn on_rtt(&mut self, sample: &RttSample) {
         let now = sample.now;
-        self.expect(self.changed != Some(now), now, Event::State, Event::Rtt);
-        self.expect(self.rtt.is_none(), now, Event::Rtt, Event::Ack);
+        self.expect(self.changed != Some(now), now, AckEvent::State, AckEvent::Rtt);
+        self.expect(self.rtt.is_none(), now, AckEvent::Rtt, AckEvent::Ack);
         (self.rtt, self.changed, self.left) = (Some(*sample), None, None);
         self.controller.on_rtt(sample);
     }
@@ -90,15 +112,15 @@ impl<C: Controller> Controller for Ordered<C> {
     /// Without a time, so that nothing but an RTT of the same ACK orders it.
     fn on_ce(&mut self, marks: &CeMarks) {
         if let (Some(sample), Some(changed)) = (self.rtt, self.changed) {
-            self.expect(sample.now != changed, changed, Event::State, Event::Ce);
+            self.expect(sample.now != changed, changed, AckEvent::State, AckEvent::Ce);
         }
         self.controller.on_ce(marks);
     }
 
     fn on_undo(&mut self, undo: &Undo) {
         let now = undo.connection.now;
-        self.expect(self.left != Some(now), now, Event::State, Event::Undo);
-        self.expect_state(&undo.connection, Event::Undo);
+        self.expect(self.left != Some(now), now, AckEvent::State, AckEvent::Undo);
+        self.expect_state(&undo.connection, AckEvent::Undo);
         self.changed = Some(now);
         self.controller.on_undo(undo);
     }
@@ -109,7 +131,7 @@ impl<C: Controller> Controller for Ordered<C> {
 
     fn on_state(&mut self, change: &StateChange) {
         let now = change.connection.now;
-        self.expect_state(&change.connection, Event::State);
+        self.expect_state(&change.connection, AckEvent::State);
         if change.trigger == Trigger::Ack {
             self.changed = Some(now);
             // A tail probe's answer leaves CWR before an undo of what came before it (Linux: tcp_process_tlp_ack).
@@ -123,8 +145,8 @@ impl<C: Controller> Controller for Ordered<C> {
 
     fn on_ack(&mut self, ack: &Ack) {
         let now = ack.connection.now;
-        self.expect(self.rtt == ack.rtt_sample(), now, Event::Ack, Event::Rtt);
-        self.expect_state(&ack.connection, Event::Ack);
+        self.expect(self.rtt == ack.rtt_sample(), now, AckEvent::Ack, AckEvent::Rtt);
+        self.expect_state(&ack.connection, AckEvent::Ack);
         (self.rtt, self.changed, self.left) = (None, None, None);
         self.controller.on_ack(ack);
     }
@@ -149,7 +171,7 @@ mod tests {
     use crate::reno::{Params, Reno};
     use crate::testing::{CONFIG, Flow, deliver};
 
-    fn verdict(drive: impl Fn(&mut Flow, &mut Ordered<Reno>)) -> Option<(u64, u64)> {
+    fn verdict(drive: impl Fn(&mut Flow, &mut Ordered<Reno>)) -> Option<(AckEvent, AckEvent)> {
         let mut flow = Flow::new();
         let reno = Reno::new(&Params::default(), &CONFIG, &flow.connection);
         let mut ordered = Ordered::new(reno, CaState::Open);
@@ -157,7 +179,7 @@ mod tests {
         ordered.on_ack(&Ack { rtt: None, newly_lost: 1, ..flow.ack(1) });
         flow.pass(fullpipe_units::Duration::from_millis(1));
         drive(&mut flow, &mut ordered);
-        ordered.verdict().err().map(|broken| (broken.seen, broken.bound))
+        ordered.verdict().err().map(|broken| (broken.seen, broken.expected))
     }
 
     fn undo(flow: &Flow, controller: &mut impl Controller) {
@@ -185,7 +207,7 @@ mod tests {
             flow.change(ordered, CaState::Open, false);
             undo(flow, ordered);
         });
-        assert_eq!(late, Some((Event::State as u64, Event::Undo as u64)));
+        assert_eq!(late, Some((AckEvent::State, AckEvent::Undo)));
     }
 
     #[test]
@@ -194,13 +216,13 @@ mod tests {
             flow.change(ordered, CaState::Open, false);
             deliver(ordered, &flow.ack(1));
         });
-        assert_eq!(late, Some((Event::State as u64, Event::Rtt as u64)));
+        assert_eq!(late, Some((AckEvent::State, AckEvent::Rtt)));
         let missing = verdict(|flow, ordered| ordered.on_ack(&flow.ack(1)));
-        assert_eq!(missing, Some((Event::Ack as u64, Event::Rtt as u64)));
+        assert_eq!(missing, Some((AckEvent::Ack, AckEvent::Rtt)));
         let unknown = verdict(|flow, ordered| {
             flow.connection.state = CaState::Open;
             deliver(ordered, &flow.ack(1));
         });
-        assert_eq!(unknown, Some((Event::Ack as u64, Event::State as u64)));
+        assert_eq!(unknown, Some((AckEvent::Ack, AckEvent::State)));
     }
 }

@@ -1,10 +1,10 @@
 //! The branches of CUBIC and HyStart, as the state before and after a call shows them.
 
-use crate::controller::CaState;
-use crate::cubic::CubicIncrease;
-use crate::loss_based::{Pacing, Window};
-use crate::replay::coverage::{Coverage, branches};
-use crate::replay::{Call, Hook};
+use crate::coverage::{Coverage, branches};
+use crate::{Call, Hook};
+use fullpipe_cc::controller::CaState;
+use fullpipe_cc::cubic::CubicIncrease;
+use fullpipe_cc::loss_based::{Pacing, Window};
 
 branches!(CubicBranch {
     BeforeInit "before_init" "a call while the handshake lasts";

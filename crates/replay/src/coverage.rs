@@ -75,8 +75,8 @@ macro_rules! branches {
         enum $enumeration { $($variant,)+ }
 
         impl $enumeration {
-            const TABLE: &'static [$crate::replay::Branch] =
-                &[$($crate::replay::Branch { name: $name, summary: $summary },)+];
+            const TABLE: &'static [$crate::Branch] =
+                &[$($crate::Branch { name: $name, summary: $summary },)+];
         }
     };
 }
