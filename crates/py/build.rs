@@ -49,7 +49,8 @@ const RECORDINGS: &[&str] = &["crates/replay/src"];
 /// What our controllers decide. The kernel world runs Linux's own and takes from that crate only what a controller is
 /// called, whether it needs pacing, and the name of its phase. A kernel run takes as long as it lasts.
 const DECISIONS: &[&str] = &[
-    "crates/cc/src/any.rs",
+    "crates/cc/src/bbr",
+    "crates/cc/src/bbr.rs",
     "crates/cc/src/bbr1",
     "crates/cc/src/cubic.rs",
     "crates/cc/src/delivery.rs",

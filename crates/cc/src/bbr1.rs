@@ -5,60 +5,47 @@
 //! docs/deviations.md#bbr1.
 //!
 //! This file has the order of events; each concept of the specification has its own file:
-//! [`params`], `policer` (long-term bandwidth), `ack_aggregation`, `cycle` (gains of ProbeBW), `full_pipe`, `probe_rtt`
-//! (minimum RTT), `pacing`, `cwnd` (window and recovery).
+//! [`params`], `mode` (the modes, and the steps between them), `policer` (long-term bandwidth), `cycle` (gains of ProbeBW),
+//! `probe_rtt` (minimum RTT), `pacing` (bursts), `cwnd` (window and recovery). What it shares with BBRv3 is in [`crate::bbr`].
 //!
 //! Arithmetic is the kernel's: bandwidth in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or
 //! jiffies, all in 32 bits that wrap. [`Bbr1::state`] and [`Bbr1::restore`] expose every field of the kernel's `struct bbr`
 //! under its own name, to replay recorded calls.
 
-mod ack_aggregation;
 mod cwnd;
 mod cycle;
-mod full_pipe;
+mod mode;
 mod pacing;
 pub mod params;
 mod policer;
 mod probe_rtt;
 mod state;
 
+use crate::bbr::Gain;
+use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
+use crate::bbr::bandwidth::{self, NO_RTT};
+use crate::bbr::full_pipe::FullPipe;
+use crate::bbr::rounds::Rounds;
 use crate::controller::*;
 use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
-use ack_aggregation::AckAggregation;
 use cycle::Cycle;
-use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};
+pub use mode::Mode;
 pub(crate) use params::INFO;
 pub use params::Params;
-pub use params::UNIT;
 use policer::{Policer, Verdict};
 use probe_rtt::ProbeRtt;
 pub use state::State;
-
-/// What the flow is doing (Linux: `enum bbr_mode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Mode {
-    /// Searching for the bandwidth.
-    #[default]
-    Startup = 0,
-    /// Emptying the queue that Startup built.
-    Drain = 1,
-    /// Cycling gains around the estimate.
-    ProbeBw = 2,
-    /// Measuring the minimum RTT.
-    ProbeRtt = 3,
-}
 
 /// The phase that follows from a stock kernel's gains, times 256 as `TCP_CC_INFO` reports them (Linux: `bbr_update_gains`). A
 /// policer's rate in force reads as cruising.
 pub fn phase_of_gains(pacing_gain: u32, cwnd_gain: u32) -> Phase {
     let stock = Params::default();
-    match (pacing_gain, cwnd_gain) {
+    match (Gain::from_q8(pacing_gain), Gain::from_q8(cwnd_gain)) {
         (gain, _) if gain == stock.high_gain => Phase::Startup,
         (gain, _) if gain == stock.drain_gain => Phase::Drain,
-        (UNIT, UNIT) => Phase::ProbeRtt,
+        (Gain::ONE, Gain::ONE) => Phase::ProbeRtt,
         (gain, _) if gain == stock.probe_gain => Phase::ProbeBwUp,
         (gain, _) if gain == stock.probe_drain_gain => Phase::ProbeBwDown,
         _ => Phase::ProbeBwCruise,
@@ -86,13 +73,11 @@ pub struct Bbr1 {
     random: u32,
     // What the kernel's `struct bbr` holds.
     mode: Mode,
-    pacing_gain: u32,
-    cwnd_gain: u32,
-    round_start: bool,
+    pacing_gain: Gain,
+    cwnd_gain: Gain,
+    rounds: Rounds,
     idle_restart: bool,
     has_seen_rtt: bool,
-    rtt_cnt: u32,
-    next_rtt_delivered: u32,
     max_bw: WindowedMax,
     policer: Policer,
     aggregation: AckAggregation,
@@ -105,13 +90,13 @@ pub struct Bbr1 {
 impl Bbr1 {
     /// A flow whose handshake is done (Linux: `bbr_init`).
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Bbr1 {
-        let min_rtt_us = connection.min_rtt.as_micros().min(probe_rtt::NO_RTT as u64) as u32;
+        let min_rtt_us = connection.min_rtt.as_micros().min(NO_RTT as u64) as u32;
         let mut bbr = Bbr1 {
             params: Params { tso_goal_max_bytes: pacing::goal_max_bytes(params, config), ..*params },
             mss: config.mss,
             cwnd_clamp: config.cwnd_clamp,
             max_pacing_rate: config.max_pacing_rate.as_bytes_per_sec(),
-            usecs_less_margin: pacing::usecs_less_margin(params),
+            usecs_less_margin: bandwidth::usecs_less_margin(params.pacing_margin_percent),
             cwnd: config.initial_cwnd.min(config.cwnd_clamp),
             ssthresh: Limits::INFINITE,
             prior_ssthresh: PriorThreshold::default(),
@@ -121,13 +106,11 @@ impl Bbr1 {
             random: 0,
             mode: Mode::Startup,
             // Linux leaves the gains at zero until the first ACK.
-            pacing_gain: 0,
-            cwnd_gain: 0,
-            round_start: false,
+            pacing_gain: Gain::from_q8(0),
+            cwnd_gain: Gain::from_q8(0),
+            rounds: Rounds::new(connection.delivered),
             idle_restart: false,
             has_seen_rtt: false,
-            rtt_cnt: 0,
-            next_rtt_delivered: connection.delivered as u32,
             max_bw: WindowedMax::new(0, 0),
             policer: Policer::default(),
             aggregation: AckAggregation::default(),
@@ -147,19 +130,16 @@ impl Bbr1 {
     /// Round, policer and bandwidth (Linux: `bbr_update_bw`). Returns whether the ACK carries a valid rate sample.
     #[inline]
     fn update_bw(&mut self, ack: &Ack) -> bool {
-        self.round_start = false;
+        self.rounds.round_start = false;
         let Some((delivered, interval_us)) = valid(&ack.sample) else { return false };
-        if (ack.sample.prior_delivered as u32).wrapping_sub(self.next_rtt_delivered) as i32 >= 0 {
-            self.next_rtt_delivered = ack.connection.delivered as u32;
-            self.rtt_cnt = self.rtt_cnt.wrapping_add(1);
-            self.round_start = true;
+        if self.rounds.on_sample(ack.sample.prior_delivered, ack.connection.delivered) {
             self.recovery.packet_conservation = false;
         }
         self.update_policer(&ack.connection, ack.newly_lost > 0, ack.sample.app_limited);
-        let bw = ((delivered as u64) << pacing::BW_SCALE) / interval_us;
+        let bw = ((delivered as u64) << bandwidth::BW_SCALE) / interval_us;
         // The application's rate says nothing about the path, unless it is above what the path seemed capable of.
         if !ack.sample.app_limited || bw >= self.max_bw.get() as u64 {
-            self.max_bw.update(self.params.bw_window_rounds, self.rtt_cnt, bw as u32);
+            self.max_bw.update(self.params.bw_window_rounds, self.rounds.rtt_cnt, bw as u32);
         }
         true
     }
@@ -180,14 +160,14 @@ impl Bbr1 {
                 delivered_us,
                 newly_lost,
                 app_limited,
-                round_start: self.round_start,
+                round_start: self.rounds.round_start,
                 in_probe_bw: self.mode == Mode::ProbeBw,
                 mss: self.rate_bytes(),
             },
         );
         match verdict {
             Verdict::Nothing => {}
-            Verdict::Found => self.pacing_gain = UNIT,
+            Verdict::Found => self.pacing_gain = Gain::ONE,
             Verdict::Released => self.enter_probe_bw(delivered_us),
         }
     }
@@ -197,14 +177,14 @@ impl Bbr1 {
     fn is_phase_over(&self, ack: &Ack, delivered_us: u64) -> bool {
         let full_length = self.cycle.is_full_length(delivered_us, self.probe_rtt.min_rtt_us);
         let gain = self.pacing_gain;
-        if gain == UNIT {
+        if gain == Gain::ONE {
             return full_length;
         }
         let in_net = || self.in_network_at_departure(ack.prior_in_flight, &ack.connection);
-        if gain > UNIT {
+        if gain > Gain::ONE {
             full_length && (ack.newly_lost > 0 || in_net() >= self.inflight(self.max_bw.get(), gain))
         } else {
-            full_length || in_net() <= self.inflight(self.max_bw.get(), UNIT)
+            full_length || in_net() <= self.inflight(self.max_bw.get(), Gain::ONE)
         }
     }
 
@@ -212,12 +192,12 @@ impl Bbr1 {
     #[inline]
     fn check_drain(&mut self, connection: &Connection, delivered_us: u64) {
         if self.mode == Mode::Startup && self.full_pipe.full_bw_reached {
-            self.mode = Mode::Drain;
-            self.ssthresh = self.inflight(self.max_bw.get(), UNIT);
+            self.enter(Mode::Drain);
+            self.ssthresh = self.inflight(self.max_bw.get(), Gain::ONE);
         }
         if self.mode == Mode::Drain
             && self.in_network_at_departure(connection.in_flight, connection)
-                <= self.inflight(self.max_bw.get(), UNIT)
+                <= self.inflight(self.max_bw.get(), Gain::ONE)
         {
             self.enter_probe_bw(delivered_us);
         }
@@ -230,7 +210,7 @@ impl Bbr1 {
         let rtt_us = ack.rtt.map(Duration::as_micros);
         let expired = self.probe_rtt.on_rtt(connection.jiffies, rtt_us, ack.maybe_delayed);
         if expired && self.params.probe_rtt_ms > 0 && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.mode = Mode::ProbeRtt;
+            self.enter(Mode::ProbeRtt);
             self.recovery.save(self.cwnd, true);
             self.probe_rtt.probe_rtt_done_stamp = 0;
         }
@@ -238,13 +218,13 @@ impl Bbr1 {
         self.mark_app_limited = self.mode == Mode::ProbeRtt;
         if self.mode == Mode::ProbeRtt {
             if self.probe_rtt.probe_rtt_done_stamp != 0 {
-                self.probe_rtt.probe_rtt_round_done |= self.round_start;
+                self.probe_rtt.probe_rtt_round_done |= self.rounds.round_start;
                 if self.probe_rtt.probe_rtt_round_done {
                     self.check_probe_rtt_done(connection.jiffies, connection.delivered_time.as_micros());
                 }
             } else if connection.in_flight <= self.params.cwnd_min_target {
                 self.probe_rtt.begin_dwell(connection.jiffies);
-                self.next_rtt_delivered = connection.delivered as u32;
+                self.rounds.begin(connection.delivered);
             }
         }
         if ack.sample.delivered.is_some_and(|delivered| delivered > 0) {
@@ -261,12 +241,18 @@ impl Bbr1 {
         if self.full_pipe.full_bw_reached {
             self.enter_probe_bw(delivered_us);
         } else {
-            self.mode = Mode::Startup;
+            self.enter(Mode::Startup);
         }
     }
 
+    /// Changes the mode; nothing else does, except a restored record.
+    fn enter(&mut self, to: Mode) {
+        assert!(self.mode.may_become(to), "BBRv1 has no step from {:?} to {to:?}", self.mode);
+        self.mode = to;
+    }
+
     fn enter_probe_bw(&mut self, delivered_us: u64) {
-        self.mode = Mode::ProbeBw;
+        self.enter(Mode::ProbeBw);
         self.cycle.restart(&self.params, self.random, delivered_us);
     }
 
@@ -276,9 +262,9 @@ impl Bbr1 {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (self.params.high_gain, self.params.high_gain),
             Mode::Drain => (self.params.drain_gain, self.params.high_gain),
-            Mode::ProbeBw if self.policer.lt_use_bw => (UNIT, self.params.cwnd_gain),
+            Mode::ProbeBw if self.policer.lt_use_bw => (Gain::ONE, self.params.cwnd_gain),
             Mode::ProbeBw => (self.cycle.pacing_gain(&self.params), self.params.cwnd_gain),
-            Mode::ProbeRtt => (UNIT, UNIT),
+            Mode::ProbeRtt => (Gain::ONE, Gain::ONE),
         };
     }
 
@@ -292,8 +278,8 @@ impl Bbr1 {
 
     /// Segments in flight for a bandwidth and a gain (Linux: `bbr_inflight`).
     #[inline]
-    fn inflight(&self, bw: u32, gain: u32) -> u32 {
-        self.quantise(cwnd::bdp(bw, self.probe_rtt.min_rtt_us, gain))
+    fn inflight(&self, bw: u32, gain: Gain) -> u32 {
+        self.quantise(bandwidth::bdp(bw, self.probe_rtt.min_rtt_us, gain))
     }
 
     #[inline]
@@ -307,8 +293,8 @@ impl Bbr1 {
     #[inline]
     fn in_network_at_departure(&self, in_flight: u32, connection: &Connection) -> u32 {
         let wait_us = connection.departure.saturating_since(connection.now).as_micros();
-        let delivered = ((self.bw() as u64).wrapping_mul(wait_us) >> pacing::BW_SCALE) as u32;
-        let at_departure = in_flight + if self.pacing_gain > UNIT { self.burst_goal } else { 0 };
+        let delivered = ((self.bw() as u64).wrapping_mul(wait_us) >> bandwidth::BW_SCALE) as u32;
+        let at_departure = in_flight + if self.pacing_gain > Gain::ONE { self.burst_goal } else { 0 };
         at_departure.saturating_sub(delivered)
     }
 
@@ -319,14 +305,14 @@ impl Bbr1 {
     }
 
     #[inline]
-    fn pacing_rate_for(&self, bw: u32, gain: u32) -> u64 {
-        pacing::bytes_per_sec(bw as u64, gain, self.rate_bytes(), self.usecs_less_margin)
+    fn pacing_rate_for(&self, bw: u32, gain: Gain) -> u64 {
+        bandwidth::bytes_per_sec(bw as u64, gain, self.rate_bytes(), self.usecs_less_margin)
             .min(self.max_pacing_rate)
     }
 
     /// Sets the pacing rate; until the pipe was full it only rises, but for the first RTT (Linux: `bbr_set_pacing_rate`).
     #[inline]
-    fn set_pacing_rate(&mut self, bw: u32, gain: u32, srtt: Duration) {
+    fn set_pacing_rate(&mut self, bw: u32, gain: Gain, srtt: Duration) {
         let rate = self.pacing_rate_for(bw, gain);
         if !self.has_seen_rtt && srtt != Duration::ZERO {
             self.init_pacing_rate(srtt);
@@ -340,12 +326,12 @@ impl Bbr1 {
     /// The window over the RTT, times the high gain (Linux: `bbr_init_pacing_rate_from_rtt`).
     fn init_pacing_rate(&mut self, srtt: Duration) {
         let rtt_us = if srtt == Duration::ZERO {
-            pacing::NOMINAL_RTT_US
+            bandwidth::NOMINAL_RTT_US
         } else {
             self.has_seen_rtt = true;
             (srtt.as_micros() as u32).max(1)
         };
-        let bw = ((self.cwnd as u64) << pacing::BW_SCALE) / rtt_us as u64;
+        let bw = ((self.cwnd as u64) << bandwidth::BW_SCALE) / rtt_us as u64;
         self.pacing_rate = self.pacing_rate_for(bw as u32, self.params.high_gain);
         self.burst_goal = pacing::burst_goal(&self.params, self.pacing_rate, self.mss);
     }
@@ -357,7 +343,7 @@ impl Bbr1 {
         if ack.newly_delivered > 0 {
             let recovered = self.recovery.on_ack(
                 cwnd,
-                &cwnd::Acked {
+                &cwnd::Progress {
                     state: ack.connection.state,
                     newly_delivered: ack.newly_delivered,
                     newly_lost: ack.newly_lost,
@@ -366,12 +352,17 @@ impl Bbr1 {
             );
             cwnd = recovered.cwnd;
             if recovered.round_begins {
-                self.next_rtt_delivered = ack.connection.delivered as u32;
+                self.rounds.begin(ack.connection.delivered);
             }
             if !recovered.conserved {
                 let full = self.full_pipe.full_bw_reached;
-                let bonus = if full { self.aggregation.bonus(&self.params, bw) } else { 0 };
-                let target = cwnd::bdp(bw, self.probe_rtt.min_rtt_us, self.cwnd_gain).wrapping_add(bonus);
+                let bonus = if full {
+                    self.aggregation.bonus(self.params.extra_acked_gain, self.params.extra_acked_max_ms, bw)
+                } else {
+                    0
+                };
+                let target =
+                    bandwidth::bdp(bw, self.probe_rtt.min_rtt_us, self.cwnd_gain).wrapping_add(bonus);
                 let target = self.quantise(target);
                 cwnd = cwnd::approach(
                     &self.params,
@@ -415,7 +406,7 @@ impl Controller for Bbr1 {
         self.aggregation.restart(connection.now.as_micros());
         match self.mode {
             // No need to probe or drain with an empty pipe: restart at the estimated bandwidth.
-            Mode::ProbeBw => self.set_pacing_rate(self.bw(), UNIT, connection.srtt),
+            Mode::ProbeBw => self.set_pacing_rate(self.bw(), Gain::ONE, connection.srtt),
             Mode::ProbeRtt => {
                 self.check_probe_rtt_done(connection.jiffies, connection.delivered_time.as_micros());
             }
@@ -455,7 +446,7 @@ impl Controller for Bbr1 {
             // ... and BBR's (bbr_set_state): it ends the round, and counts as a loss for the policer.
             self.recovery.prev_ca_state = CaState::Loss;
             self.full_pipe.full_bw = 0;
-            self.round_start = true;
+            self.rounds.round_start = true;
             self.update_policer(&change.connection, true, false);
         }
     }
@@ -474,21 +465,22 @@ impl Controller for Bbr1 {
         let delivered_us = connection.delivered_time.as_micros();
         self.random = connection.random;
         let sampled = self.update_bw(ack);
-        if sampled && ack.newly_delivered > 0 && self.params.extra_acked_gain > 0 {
-            let acked = ack_aggregation::Acked {
+        if sampled && ack.newly_delivered > 0 && self.params.extra_acked_gain > Gain::from_q8(0) {
+            let acked = Delivery {
+                window_rounds: self.params.extra_acked_win_rtts,
                 segments: ack.newly_delivered,
-                round_start: self.round_start,
+                round_start: self.rounds.round_start,
                 bw: self.bw(),
                 delivered_us,
                 cwnd: self.cwnd,
             };
-            self.aggregation.on_ack(&self.params, &acked);
+            self.aggregation.on_ack(&acked);
         }
         if self.mode == Mode::ProbeBw && self.is_phase_over(ack, delivered_us) {
             self.cycle.advance(delivered_us);
         }
-        if self.round_start && !self.full_pipe.full_bw_reached && !ack.sample.app_limited {
-            self.full_pipe.on_round(&self.params, self.max_bw.get());
+        if self.rounds.round_start && !self.full_pipe.full_bw_reached && !ack.sample.app_limited {
+            self.full_pipe.on_round(self.params.full_bw_thresh, self.params.full_bw_cnt, self.max_bw.get());
         }
         self.check_drain(connection, delivered_us);
         self.update_min_rtt(ack);
@@ -509,7 +501,7 @@ impl Controller for Bbr1 {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
             pacing_rate: Rate::from_bytes_per_sec(self.pacing_rate),
-            min_burst: pacing::min_burst(&self.params, self.pacing_rate),
+            min_burst: bandwidth::min_burst(self.params.min_tso_rate_bps, self.pacing_rate),
             mark_app_limited: self.mark_app_limited,
         }
     }
@@ -518,8 +510,8 @@ impl Controller for Bbr1 {
         let phase = match self.mode {
             Mode::Startup => Phase::Startup,
             Mode::Drain => Phase::Drain,
-            Mode::ProbeBw if self.pacing_gain > UNIT => Phase::ProbeBwUp,
-            Mode::ProbeBw if self.pacing_gain < UNIT => Phase::ProbeBwDown,
+            Mode::ProbeBw if self.pacing_gain > Gain::ONE => Phase::ProbeBwUp,
+            Mode::ProbeBw if self.pacing_gain < Gain::ONE => Phase::ProbeBwDown,
             Mode::ProbeBw => Phase::ProbeBwCruise,
             Mode::ProbeRtt => Phase::ProbeRtt,
         };
@@ -530,10 +522,10 @@ impl Controller for Bbr1 {
             // Linux: bbr_get_info.
             bandwidth: (bw > 0).then(|| {
                 Rate::from_bytes_per_sec(
-                    bw.wrapping_mul(self.mss as u64).wrapping_mul(1_000_000) >> pacing::BW_SCALE,
+                    bw.wrapping_mul(self.mss as u64).wrapping_mul(1_000_000) >> bandwidth::BW_SCALE,
                 )
             }),
-            min_rtt: (min_rtt_us != probe_rtt::NO_RTT).then(|| Duration::from_micros(min_rtt_us as u64)),
+            min_rtt: (min_rtt_us != NO_RTT).then(|| Duration::from_micros(min_rtt_us as u64)),
         }
     }
 }
@@ -547,6 +539,9 @@ mod tests {
     use fullpipe_units::Time;
     use std::format;
     use std::string::String;
+
+    /// A gain of one, as the kernel keeps it.
+    const ONE: u32 = Gain::ONE.q8();
 
     /// A flow in ProbeBW that believes in 100 segments in 100 ms.
     fn in_probe_bw(flow: &Flow, cycle_idx: u32, pacing_gain: u32) -> Bbr1 {
@@ -570,11 +565,71 @@ mod tests {
         bbr
     }
 
+    /// The state after one ACK, for a flow with 150 segments in flight where the pipe holds 100.
+    fn after_an_ack_in(from: Mode, change: impl Fn(&mut Flow, &mut State)) -> State {
+        let mut flow = Flow::new();
+        let mut bbr = in_probe_bw(&flow, 3, ONE);
+        let mut state = State { mode: from, ..bbr.state() };
+        flow.connection.in_flight = 150;
+        change(&mut flow, &mut state);
+        bbr.restore(&state);
+        bbr.on_ack(&flow.ack(1));
+        bbr.state()
+    }
+
+    #[test]
+    fn a_flow_takes_every_step_between_modes_that_linux_takes_and_no_other() {
+        let expire = |flow: &mut Flow| flow.pass(Duration::from_millis(10_001));
+        let dwelt = |flow: &Flow, state: &mut State| {
+            state.probe_rtt_done_stamp = flow.connection.jiffies - 1;
+            state.probe_rtt_round_done = true;
+        };
+        let released = after_an_ack_in(Mode::ProbeBw, |_, state| {
+            (state.lt_use_bw, state.lt_bw, state.lt_rtt_cnt) = (true, 1 << 14, 47);
+        });
+        assert!(!released.lt_use_bw, "the policer's rate has expired, and ProbeBW begins anew");
+        let taken = [
+            (Mode::Startup, after_an_ack_in(Mode::Startup, |_, _| {}).mode),
+            (Mode::Drain, after_an_ack_in(Mode::Drain, |flow, _| flow.connection.in_flight = 90).mode),
+            (Mode::ProbeBw, released.mode),
+            (
+                Mode::Startup,
+                after_an_ack_in(Mode::Startup, |flow, state| {
+                    expire(flow);
+                    state.full_bw_reached = false;
+                })
+                .mode,
+            ),
+            (Mode::Drain, after_an_ack_in(Mode::Drain, |flow, _| expire(flow)).mode),
+            (Mode::ProbeBw, after_an_ack_in(Mode::ProbeBw, |flow, _| expire(flow)).mode),
+            (
+                Mode::ProbeRtt,
+                after_an_ack_in(Mode::ProbeRtt, |flow, state| {
+                    dwelt(flow, state);
+                    state.full_bw_reached = false;
+                })
+                .mode,
+            ),
+            (Mode::ProbeRtt, after_an_ack_in(Mode::ProbeRtt, |flow, state| dwelt(flow, state)).mode),
+        ];
+        assert_eq!(taken, mode::STEPS.map(|(from, to, _)| (from, to)));
+        let modes = [Mode::Startup, Mode::Drain, Mode::ProbeBw, Mode::ProbeRtt];
+        for (from, to) in modes.into_iter().flat_map(|from| modes.map(|to| (from, to))) {
+            let step = std::panic::catch_unwind(|| {
+                let mut bbr = in_probe_bw(&Flow::new(), 3, ONE);
+                bbr.mode = from;
+                bbr.enter(to);
+            });
+            assert_eq!(step.is_ok(), taken.contains(&(from, to)), "{from:?} to {to:?}");
+        }
+    }
+
     #[test]
     fn headers_that_pacing_does_not_count_make_it_faster_than_the_estimate() {
         let flow = Flow::new();
         let bw = ((100u64 << 24) / 100_000) as u32;
-        let rate = |params: Params| Bbr1::new(&params, &CONFIG, &flow.connection).pacing_rate_for(bw, UNIT);
+        let rate =
+            |params: Params| Bbr1::new(&params, &CONFIG, &flow.connection).pacing_rate_for(bw, Gain::ONE);
         let exact = Params { pacing_margin_percent: 0, ..Params::default() };
         let headers = CONFIG.mss / 25;
         let faster = Params { unpaced_header_bytes: headers, ..exact };
@@ -646,7 +701,7 @@ round delivered phase            cwnd KB/s
     fn the_phase_is_judged_by_the_gain_of_the_ack_before() {
         let mut flow = Flow::new();
         // The index says "probe", whose phase would last until more is in flight; but the last ACK paced at one.
-        let mut bbr = in_probe_bw(&flow, 0, UNIT);
+        let mut bbr = in_probe_bw(&flow, 0, ONE);
         bbr.on_ack(&Ack { prior_in_flight: 10, ..flow.ack(1) });
         assert_eq!(bbr.state().cycle_idx, 1);
         assert_eq!(bbr.state().pacing_gain, 192);
@@ -685,7 +740,7 @@ round delivered phase            cwnd KB/s
     #[test]
     fn the_rate_of_an_idle_application_counts_only_upwards() {
         let mut flow = Flow::new();
-        let mut bbr = in_probe_bw(&flow, 3, UNIT);
+        let mut bbr = in_probe_bw(&flow, 3, ONE);
         let before = bbr.state().bw.get();
         let mut ack = flow.ack(90);
         ack.sample.app_limited = true;
@@ -702,7 +757,7 @@ round delivered phase            cwnd KB/s
     #[test]
     fn probe_rtt_marks_every_ack_caps_even_an_empty_ack_and_ends_after_a_round_and_200_ms() {
         let mut flow = Flow::new();
-        let mut bbr = in_probe_bw(&flow, 3, UNIT);
+        let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 100;
         flow.connection.srtt = Duration::from_millis(110);
         flow.pass(Duration::from_millis(10_001));
@@ -754,7 +809,7 @@ round delivered phase            cwnd KB/s
     #[test]
     fn a_timeout_leaves_one_segment_and_ends_the_round_and_recovery_restores_the_window() {
         let mut flow = Flow::new();
-        let mut bbr = in_probe_bw(&flow, 3, UNIT);
+        let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 2;
         flow.change(&mut bbr, CaState::Loss, true);
         assert_eq!(bbr.limits().cwnd, 3);
@@ -769,7 +824,7 @@ round delivered phase            cwnd KB/s
     #[test]
     fn the_first_round_of_recovery_conserves_packets_below_the_floor_of_four() {
         let mut flow = Flow::new();
-        let mut bbr = in_probe_bw(&flow, 3, UNIT);
+        let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 1;
         flow.change(&mut bbr, CaState::Recovery, true);
         // It does not end a round, so conservation lasts.
@@ -816,7 +871,7 @@ round delivered phase            cwnd KB/s
     #[test]
     fn recorded_state_survives_a_round_trip() {
         let flow = Flow::new();
-        let state = in_probe_bw(&flow, 5, UNIT).state();
+        let state = in_probe_bw(&flow, 5, ONE).state();
         let mut other = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
         other.restore(&state);
         assert_eq!(other.state(), state);

@@ -8,7 +8,7 @@
 use crate::controller::{CaState, Config, Connection, Limits};
 use crate::hystart::{self, HyStart};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
+use crate::params::{ControllerInfo, parameters};
 
 /// Scale of `beta` and of the curve's clock (Linux: `BICTCP_BETA_SCALE`, `1 << BICTCP_HZ`).
 const SCALE_SHIFT: u32 = 10;
@@ -16,123 +16,21 @@ const SCALE: u32 = 1 << SCALE_SHIFT;
 /// Scale of the curve: 2^10 for its factor and 2^30 for the clock's cube.
 const CURVE_SHIFT: u32 = 40;
 
-/// CUBIC's parameters; the defaults are Linux's module parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
-    /// The window after a loss, as a share of that before it, in 1/1,024 (Linux: `beta`; RFC 9438: 0.7).
-    pub beta: u32,
-    /// The curve's steepness C in 10/1,024 segments/s^3 (Linux: `bic_scale`; RFC 9438: C = 0.4).
-    pub bic_scale: u32,
-    /// Give way to new flows by aiming below the last maximum.
-    pub fast_convergence: bool,
-    /// Never be slower than Reno would be.
-    pub tcp_friendliness: bool,
-    /// The threshold to start with, if HyStart is off; zero for none.
-    pub initial_ssthresh: u32,
-    /// Slow start's early end.
-    pub hystart: hystart::Params,
-    /// The core's.
-    pub core: CoreParams,
+parameters! {
+    /// CUBIC's parameters; the defaults are Linux's module parameters.
+    pub struct Params from "Linux 6.12 net/ipv4/tcp_cubic.c";
+    /// In 1/1,024 (Linux: `beta`; RFC 9438: 0.7).
+    beta: u32 = fraction((SCALE, 1), 717, 205..=1013, ""),
+        "the window after a loss, as a share of that before it";
+    /// C in 10/1,024 segments/s^3 (Linux: `bic_scale`; RFC 9438: C = 0.4).
+    bic_scale as "c": u32 = fraction((SCALE, 10), 41, 1..=1024, "segments/s^3"), "the curve's steepness";
+    fast_convergence: bool = switch(true), "give way to new flows by aiming below the last maximum";
+    tcp_friendliness: bool = switch(true), "never be slower than Reno would be";
+    initial_ssthresh: u32 = whole(0, 0..=1_000_000, "segments"),
+        "the threshold to start with if hystart is 0; 0 for none";
+    ..hystart: hystart::Params;
+    ..core: CoreParams;
 }
-
-impl Default for Params {
-    fn default() -> Params {
-        Params {
-            beta: 717,
-            bic_scale: 41,
-            fast_convergence: true,
-            tcp_friendliness: true,
-            initial_ssthresh: 0,
-            hystart: hystart::Params::default(),
-            core: CoreParams::default(),
-        }
-    }
-}
-
-impl Params {
-    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        Some(match name {
-            "beta" => Slot::Number(&mut self.beta),
-            "c" => Slot::Number(&mut self.bic_scale),
-            "fast_convergence" => Slot::Switch(&mut self.fast_convergence),
-            "tcp_friendliness" => Slot::Switch(&mut self.tcp_friendliness),
-            "initial_ssthresh" => Slot::Number(&mut self.initial_ssthresh),
-            "hystart" => Slot::Switch(&mut self.hystart.enabled),
-            "hystart_ack_train" => Slot::Switch(&mut self.hystart.ack_train),
-            "hystart_delay" => Slot::Switch(&mut self.hystart.delay),
-            "hystart_low_window" => Slot::Number(&mut self.hystart.low_window),
-            "hystart_ack_delta_us" => Slot::Number(&mut self.hystart.ack_delta_us),
-            _ => return self.core.slot(name),
-        })
-    }
-}
-
-const SOURCE: &str = "Linux 6.12 net/ipv4/tcp_cubic.c";
-
-const fn switch(name: &'static str, summary: &'static str) -> ParameterInfo {
-    ParameterInfo {
-        name,
-        summary,
-        default: Decimal::ONE,
-        min: Decimal::ZERO,
-        max: Decimal::ONE,
-        unit: "",
-        source: SOURCE,
-        kind: Kind::Switch,
-    }
-}
-
-const PARAMETERS: &[ParameterInfo] = &[
-    ParameterInfo {
-        name: "beta",
-        summary: "the window after a loss, as a share of that before it",
-        default: Decimal::from_ratio(717, SCALE),
-        min: Decimal::from_ratio(205, SCALE),
-        max: Decimal::from_ratio(1013, SCALE),
-        unit: "",
-        source: SOURCE,
-        kind: Kind::Fraction { numerator: SCALE, denominator: 1 },
-    },
-    ParameterInfo {
-        name: "c",
-        summary: "the curve's steepness",
-        default: Decimal::from_ratio(410, SCALE),
-        min: Decimal::from_ratio(10, SCALE),
-        max: Decimal::from_ratio(10_240, SCALE),
-        unit: "segments/s^3",
-        source: SOURCE,
-        kind: Kind::Fraction { numerator: SCALE, denominator: 10 },
-    },
-    switch("fast_convergence", "give way to new flows by aiming below the last maximum"),
-    switch("tcp_friendliness", "never be slower than Reno would be"),
-    ParameterInfo {
-        default: Decimal::ZERO,
-        max: Decimal::from_integer(1_000_000),
-        unit: "segments",
-        kind: Kind::Whole,
-        ..switch("initial_ssthresh", "the threshold to start with if hystart is 0; 0 for none")
-    },
-    switch("hystart", "end slow start before loss does"),
-    switch("hystart_ack_train", "HyStart watches how long a round's ACKs arrive close together"),
-    switch("hystart_delay", "HyStart watches the RTT rise"),
-    ParameterInfo {
-        default: Decimal::from_integer(16),
-        max: Decimal::from_integer(1_000_000),
-        unit: "segments",
-        kind: Kind::Whole,
-        ..switch("hystart_low_window", "HyStart keeps still below this window")
-    },
-    ParameterInfo {
-        default: Decimal::from_integer(2_000),
-        max: Decimal::from_integer(1_000_000),
-        unit: "µs",
-        kind: Kind::Whole,
-        ..switch("hystart_ack_delta_us", "ACKs at most this far apart are close together")
-    },
-    CoreParams::INFO[0],
-    CoreParams::INFO[1],
-    CoreParams::INFO[2],
-];
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
     name: "cubic",
@@ -140,7 +38,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     source: "Linux 6.12 net/ipv4/tcp_cubic.c; RFC 9438",
     linux_name: Some("cubic"),
     answers_delay: false,
-    parameters: PARAMETERS,
+    parameters: Params::PARAMETERS,
 };
 
 /// The curve's state: every field of the kernel's `struct bictcp`, with its name (HyStart's are in [`HyStart`]).

@@ -9,7 +9,7 @@
 //! controller at this window would send.
 
 use crate::controller::*;
-use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
+use crate::params::{ControllerInfo, parameters};
 use fullpipe_units::Rate;
 
 /// The window if neither window nor rate was given (Linux: `TCP_INIT_CWND`; RFC 6928).
@@ -18,13 +18,14 @@ const DEFAULT_CWND: u32 = 10;
 /// Linux's rate for a window that does not grow, in percent of a window per RTT (`tcp_pacing_ca_ratio`).
 const SIZING_PERCENT: u64 = 120;
 
-/// The window and the rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Params {
-    /// Segments in flight; zero leaves it to the rate, and without a rate it is 10.
-    pub cwnd: u32,
-    /// Pacing rate of payload in kbit/s; zero for none.
-    pub rate_kbps: u32,
+parameters! {
+    /// The window and the rate.
+    pub struct Params from "Fullpipe's own";
+    cwnd: u32 = whole(0, 0..=100_000_000, "segments"),
+        "segments in flight; 0 means limited by the rate alone, or 10 without a rate";
+    /// In kbit/s.
+    rate_kbps as "rate": u32 = fraction((1000, 1), 0, 0..=4_000_000_000, "Mbit/s"),
+        "pacing rate of payload; 0 for no pacing";
 }
 
 impl Params {
@@ -32,46 +33,15 @@ impl Params {
     pub const fn is_paced(&self) -> bool {
         self.rate_kbps > 0
     }
-
-    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        Some(match name {
-            "cwnd" => Slot::Number(&mut self.cwnd),
-            "rate" => Slot::Number(&mut self.rate_kbps),
-            _ => return None,
-        })
-    }
 }
-
-const SOURCE: &str = "Fullpipe's own";
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
     name: "fixed",
     summary: "keeps its window or rate constant: an instrument, not a congestion control",
-    source: SOURCE,
+    source: "Fullpipe's own",
     linux_name: None,
     answers_delay: false,
-    parameters: &[
-        ParameterInfo {
-            name: "cwnd",
-            summary: "segments in flight; 0 means limited by the rate alone, or 10 without a rate",
-            default: Decimal::ZERO,
-            min: Decimal::ZERO,
-            max: Decimal::from_integer(100_000_000),
-            unit: "segments",
-            source: SOURCE,
-            kind: Kind::Whole,
-        },
-        ParameterInfo {
-            name: "rate",
-            summary: "pacing rate of payload; 0 for no pacing",
-            default: Decimal::ZERO,
-            min: Decimal::ZERO,
-            max: Decimal::from_integer(4_000_000),
-            unit: "Mbit/s",
-            source: SOURCE,
-            kind: Kind::Fraction { numerator: 1000, denominator: 1 },
-        },
-    ],
+    parameters: Params::PARAMETERS,
 };
 
 /// A window and a rate.

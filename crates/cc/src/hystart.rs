@@ -5,6 +5,7 @@
 
 use crate::controller::Config;
 use crate::loss_based::{Pacing, Sampled};
+use crate::params::parameters;
 
 /// RTT samples of a round before its minimum counts (Linux: `HYSTART_MIN_SAMPLES`).
 const MIN_SAMPLES: u32 = 8;
@@ -14,25 +15,19 @@ const DELAY_MAX_US: u32 = 16_000;
 /// The most that bursts add to the length of an ACK train (Linux: `hystart_ack_delay`).
 const CUSHION_MAX_US: u32 = 1_000;
 
-/// HyStart's parameters, Linux's module parameters of CUBIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
-    /// Whether HyStart is enabled.
-    pub enabled: bool,
-    /// Watch the ACK train (Linux: bit 0 of `hystart_detect`).
-    pub ack_train: bool,
-    /// Watch the delay (Linux: bit 1 of `hystart_detect`).
-    pub delay: bool,
-    /// Do nothing below this window, in segments.
-    pub low_window: u32,
-    /// ACKs of a train are at most this far apart.
-    pub ack_delta_us: u32,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params { enabled: true, ack_train: true, delay: true, low_window: 16, ack_delta_us: 2_000 }
-    }
+parameters! {
+    /// HyStart's parameters, Linux's module parameters of CUBIC.
+    pub struct Params from "Linux 6.12 net/ipv4/tcp_cubic.c";
+    enabled as "hystart": bool = switch(true), "end slow start before loss does";
+    /// Linux: bit 0 of `hystart_detect`.
+    ack_train as "hystart_ack_train": bool = switch(true),
+        "HyStart watches how long a round's ACKs arrive close together";
+    /// Linux: bit 1 of `hystart_detect`.
+    delay as "hystart_delay": bool = switch(true), "HyStart watches the RTT rise";
+    low_window as "hystart_low_window": u32 = whole(16, 0..=1_000_000, "segments"),
+        "HyStart keeps still below this window";
+    ack_delta_us as "hystart_ack_delta_us": u32 = whole(2_000, 0..=1_000_000, "µs"),
+        "ACKs at most this far apart are close together";
 }
 
 /// What HyStart knows about the present round; the fields have the kernel's names.

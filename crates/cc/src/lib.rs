@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! 1. [`controller`]: the interface between a transport and a controller; start here.
-//! 2. [`params`]: controllers and their parameters by name. [`any`]: all of them behind one type.
+//! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
 //! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`fixed`]: no control at all.
@@ -36,7 +36,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod any;
+pub mod bbr;
 pub mod bbr1;
 pub mod controller;
 pub mod cubic;
@@ -48,14 +48,15 @@ pub mod loss_based;
 pub mod ordered;
 pub mod params;
 mod recovery;
+pub mod registry;
 pub mod reno;
 #[cfg(test)]
 mod testing;
 pub mod vegas;
 pub mod windowed;
 
-pub use any::Any;
 pub use controller::*;
 pub use delivery::{Sampler, TxState};
 pub use ordered::{AckEvent, Ordered, OutOfOrder};
-pub use params::{CATALOGUE, ControllerInfo, Decimal, ParamError, ParameterInfo, Params};
+pub use params::{ControllerInfo, Decimal, ParamError, ParameterInfo};
+pub use registry::{Any, CATALOGUE, Params};

@@ -9,69 +9,19 @@
 //! your own algorithm.
 
 use crate::controller::*;
-use crate::params::{Decimal, Kind, ParameterInfo, Slot};
+use crate::params::parameters;
 use crate::recovery::{PriorThreshold, current_ssthresh, in_reduction};
 use fullpipe_units::{Duration, Rate, Time};
 
-/// Parameters of the core, in Linux sysctls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoreParams {
-    /// Pacing rate in slow start, percent of a window an RTT (Linux: `tcp_pacing_ss_ratio`).
-    pub pacing_ss_ratio: u32,
-    /// Pacing rate otherwise (Linux: `tcp_pacing_ca_ratio`).
-    pub pacing_ca_ratio: u32,
-    /// Restart from a small window after idleness (Linux: `tcp_slow_start_after_idle`).
-    pub slow_start_after_idle: bool,
-}
-
-impl Default for CoreParams {
-    fn default() -> CoreParams {
-        CoreParams { pacing_ss_ratio: 200, pacing_ca_ratio: 120, slow_start_after_idle: true }
-    }
-}
-
-impl CoreParams {
-    pub(crate) const INFO: [ParameterInfo; 3] = [
-        ParameterInfo {
-            name: "pacing_ss_ratio",
-            summary: "pacing rate below half the slow-start threshold, of a window an RTT; if the host paces",
-            default: Decimal::from_integer(200),
-            min: Decimal::ONE,
-            max: Decimal::from_integer(1000),
-            unit: "%",
-            source: "Linux net.ipv4.tcp_pacing_ss_ratio",
-            kind: Kind::Whole,
-        },
-        ParameterInfo {
-            name: "pacing_ca_ratio",
-            summary: "pacing rate otherwise",
-            default: Decimal::from_integer(120),
-            min: Decimal::ONE,
-            max: Decimal::from_integer(1000),
-            unit: "%",
-            source: "Linux net.ipv4.tcp_pacing_ca_ratio",
-            kind: Kind::Whole,
-        },
-        ParameterInfo {
-            name: "slow_start_after_idle",
-            summary: "shrink the window when it was idle or unfilled for a retransmission timeout",
-            default: Decimal::ONE,
-            min: Decimal::ZERO,
-            max: Decimal::ONE,
-            unit: "",
-            source: "Linux net.ipv4.tcp_slow_start_after_idle; RFC 2861",
-            kind: Kind::Switch,
-        },
-    ];
-
-    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        Some(match name {
-            "pacing_ss_ratio" => Slot::Number(&mut self.pacing_ss_ratio),
-            "pacing_ca_ratio" => Slot::Number(&mut self.pacing_ca_ratio),
-            "slow_start_after_idle" => Slot::Switch(&mut self.slow_start_after_idle),
-            _ => return None,
-        })
-    }
+parameters! {
+    /// Parameters of the core, in Linux sysctls.
+    pub struct CoreParams from "Linux 6.12 net/ipv4/tcp_input.c";
+    pacing_ss_ratio: u32 = whole(200, 1..=1000, "%") from "Linux net.ipv4.tcp_pacing_ss_ratio",
+        "pacing rate below half the slow-start threshold, of a window an RTT; if the host paces";
+    pacing_ca_ratio: u32 = whole(120, 1..=1000, "%") from "Linux net.ipv4.tcp_pacing_ca_ratio",
+        "pacing rate otherwise";
+    slow_start_after_idle: bool = switch(true) from "Linux net.ipv4.tcp_slow_start_after_idle; RFC 2861",
+        "shrink the window when it was idle or unfilled for a retransmission timeout";
 }
 
 /// The window as an algorithm sees it.

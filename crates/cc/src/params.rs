@@ -1,29 +1,14 @@
-//! Controllers and their parameters by name, for scenarios.
+//! Parameters of controllers: how they are defined, described, set and read.
 //!
-//! [`CATALOGUE`] lists them all, [`Params::by_name`] gives the defaults, which are Linux's, and [`Params::set`]
-//! overrides one parameter after checking its range. Every value is turned into the controller's integer unit here,
-//! once; [`Params::get`] returns the stored value.
+//! A controller defines each of its parameters in one line of `parameters!`. [`Params::set`] overrides one after checking
+//! its range. Every value is turned into the controller's integer unit here, once; [`Params::get`] returns the stored value.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 
+use crate::bbr::Gain;
 pub use crate::decimal::Decimal;
-use crate::{bbr1, cubic, fixed, reno, vegas};
-
-/// A controller with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "parameters are copied once a flow")]
-pub enum Params {
-    /// Reno.
-    Reno(reno::Params),
-    /// CUBIC.
-    Cubic(cubic::Params),
-    /// BBR version 1.
-    Bbr1(bbr1::Params),
-    /// Vegas.
-    Vegas(vegas::Params),
-    /// A fixed window or rate.
-    Fixed(fixed::Params),
-}
+use crate::registry::Params;
 
 /// How a parameter is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +27,21 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A gain in Q8, as BBR keeps them.
-    pub const Q8: Kind = Kind::Fraction { numerator: 256, denominator: 1 };
+    /// The value as it is stored.
+    pub(crate) const fn stored(self, value: Decimal) -> u32 {
+        match self {
+            Kind::Whole | Kind::Switch => value.scaled(1, 1),
+            Kind::Fraction { numerator, denominator } => value.scaled(numerator, denominator),
+        }
+    }
+
+    /// The value that is stored so.
+    pub(crate) const fn value(self, stored: u32) -> Decimal {
+        match self {
+            Kind::Whole | Kind::Switch => Decimal::from_ratio(stored, 1),
+            Kind::Fraction { numerator, denominator } => Decimal::from_ratio(stored * denominator, numerator),
+        }
+    }
 }
 
 /// The description of a parameter.
@@ -83,9 +81,6 @@ pub struct ControllerInfo {
     /// Its parameters.
     pub parameters: &'static [ParameterInfo],
 }
-
-/// Every controller, in the order in which they should be listed.
-pub const CATALOGUE: &[ControllerInfo] = &[reno::INFO, cubic::INFO, bbr1::INFO, vegas::INFO, fixed::INFO];
 
 /// Why a parameter was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,45 +144,194 @@ pub(crate) enum Slot<'a> {
     Switch(&'a mut bool),
 }
 
+/// What a parameter can be stored as.
+pub(crate) trait Stored {
+    fn from_stored(stored: u32) -> Self;
+    fn slot(&mut self) -> Slot<'_>;
+}
+
+impl Stored for u32 {
+    fn from_stored(stored: u32) -> u32 {
+        stored
+    }
+
+    fn slot(&mut self) -> Slot<'_> {
+        Slot::Number(self)
+    }
+}
+
+impl Stored for bool {
+    fn from_stored(stored: u32) -> bool {
+        stored != 0
+    }
+
+    fn slot(&mut self) -> Slot<'_> {
+        Slot::Switch(self)
+    }
+}
+
+/// Defines the parameters of a controller, each in one place:
+///
+/// ```text
+/// parameters! {
+///     /// What they are.
+///     pub struct Params from "where the defaults come from";
+///     /// More than the summary says, for readers of the code.
+///     field: u32 = whole(10, 1..=1000, "rounds"), "the summary, for users";
+///     other as "name_in_scenarios": u32 = whole(0, 0..=9, "ms") from "elsewhere", "its summary";
+///     ..nested: Others;
+/// }
+/// ```
+///
+/// The structure, its defaults, the list of descriptions (`Params::PARAMETERS`) and the way from a name to a field all
+/// follow. Defaults and ranges are given as stored: see [`whole`], [`switch`], [`gain`] and [`fraction`].
+macro_rules! parameters {
+    (
+        $(#[$about:meta])*
+        pub struct $Params:ident from $source:expr;
+        $(
+            $(#[$note:meta])*
+            $field:ident $(as $name:literal)?: $Type:ty = $shape:ident($($given:expr),*) $(from $own:expr)?, $summary:literal;
+        )*
+        $(..$nested:ident: $Nested:ty;)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $Params {
+            $(
+                #[doc = concat!($summary, ".")]
+                $(#[$note])*
+                pub $field: $Type,
+            )*
+            $(
+                #[doc = concat!("The parameters of [`", stringify!($Nested), "`].")]
+                pub $nested: $Nested,
+            )*
+        }
+
+        impl Default for $Params {
+            #[inline]
+            fn default() -> $Params {
+                $Params {
+                    $($field: <$Type as $crate::params::Stored>::from_stored(const {
+                        let shape = $crate::params::$shape($($given),*);
+                        shape.kind.stored(shape.default)
+                    }),)*
+                    $($nested: <$Nested>::default(),)*
+                }
+            }
+        }
+
+        impl $Params {
+            /// The descriptions, in the order in which they should be listed.
+            pub(crate) const PARAMETERS: &'static [$crate::params::ParameterInfo] = {
+                use $crate::params::{self, ParameterInfo};
+                const PARTS: &[&[ParameterInfo]] = &[
+                    &[$(
+                        ParameterInfo {
+                            name: params::either!($(($name))? (stringify!($field))),
+                            summary: $summary,
+                            source: params::either!($(($own))? ($source)),
+                            ..params::$shape($($given),*)
+                        },
+                    )*],
+                    $(<$Nested>::PARAMETERS,)*
+                ];
+                &params::joined::<{ params::total(PARTS) }>(PARTS)
+            };
+
+            /// Where the parameter of this name is stored.
+            pub(crate) fn slot(&mut self, name: &str) -> Option<$crate::params::Slot<'_>> {
+                $(
+                    if name == $crate::params::either!($(($name))? (stringify!($field))) {
+                        return Some($crate::params::Stored::slot(&mut self.$field));
+                    }
+                )*
+                None$(.or_else(|| self.$nested.slot(name)))*
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
+/// The first of one or two.
+macro_rules! either {
+    (($first:expr) $(($second:expr))?) => {
+        $first
+    };
+}
+pub(crate) use either;
+
+/// A whole number.
+pub(crate) const fn whole(default: u32, range: RangeInclusive<u32>, unit: &'static str) -> ParameterInfo {
+    described(Kind::Whole, default, range, unit)
+}
+
+/// 0 or 1.
+pub(crate) const fn switch(default: bool) -> ParameterInfo {
+    described(Kind::Switch, default as u32, 0..=1, "")
+}
+
+/// A gain in 1/256.
+pub(crate) const fn gain(default: Gain, range: RangeInclusive<u32>) -> ParameterInfo {
+    described(Kind::Fraction { numerator: 256, denominator: 1 }, default.q8(), range, "")
+}
+
+/// A fraction that is stored as multiples of `per.1 / per.0`.
+pub(crate) const fn fraction(
+    per: (u32, u32),
+    default: u32,
+    range: RangeInclusive<u32>,
+    unit: &'static str,
+) -> ParameterInfo {
+    described(Kind::Fraction { numerator: per.0, denominator: per.1 }, default, range, unit)
+}
+
+const fn described(
+    kind: Kind,
+    default: u32,
+    range: RangeInclusive<u32>,
+    unit: &'static str,
+) -> ParameterInfo {
+    ParameterInfo {
+        name: "",
+        summary: "",
+        default: kind.value(default),
+        min: kind.value(*range.start()),
+        max: kind.value(*range.end()),
+        unit,
+        source: "",
+        kind,
+    }
+}
+
+/// How many descriptions these lists have.
+pub(crate) const fn total(parts: &[&[ParameterInfo]]) -> usize {
+    let (mut total, mut part) = (0, 0);
+    while part < parts.len() {
+        total += parts[part].len();
+        part += 1;
+    }
+    total
+}
+
+/// These lists as one of `N` descriptions.
+pub(crate) const fn joined<const N: usize>(parts: &[&[ParameterInfo]]) -> [ParameterInfo; N] {
+    let mut joined = [switch(false); N];
+    let (mut next, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut index = 0;
+        while index < parts[part].len() {
+            joined[next] = parts[part][index];
+            next += 1;
+            index += 1;
+        }
+        part += 1;
+    }
+    joined
+}
+
 impl Params {
-    /// The defaults of the controller called `name`, its own or Linux's.
-    pub fn by_name(name: &str) -> Option<Params> {
-        let info = CATALOGUE.iter().find(|info| info.name == name || info.linux_name == Some(name))?;
-        match info.name {
-            "reno" => Some(Params::Reno(reno::Params::default())),
-            "cubic" => Some(Params::Cubic(cubic::Params::default())),
-            "bbr1" => Some(Params::Bbr1(bbr1::Params::default())),
-            "vegas" => Some(Params::Vegas(vegas::Params::default())),
-            "fixed" => Some(Params::Fixed(fixed::Params::default())),
-            _ => None,
-        }
-    }
-
-    /// The description of the controller.
-    pub const fn info(&self) -> &'static ControllerInfo {
-        match self {
-            Params::Reno(_) => &reno::INFO,
-            Params::Cubic(_) => &cubic::INFO,
-            Params::Bbr1(_) => &bbr1::INFO,
-            Params::Vegas(_) => &vegas::INFO,
-            Params::Fixed(_) => &fixed::INFO,
-        }
-    }
-
-    /// The controller's name.
-    pub const fn name(&self) -> &'static str {
-        self.info().name
-    }
-
-    /// Whether the controller works only if the host paces ([`Config::paced`](crate::Config::paced)).
-    pub const fn needs_pacing(&self) -> bool {
-        match self {
-            Params::Bbr1(_) => true,
-            Params::Fixed(params) => params.is_paced(),
-            Params::Reno(_) | Params::Cubic(_) | Params::Vegas(_) => false,
-        }
-    }
-
     /// Sets one parameter. Nothing changes if it is rejected.
     pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
         let parameter = self.parameter(name)?;
@@ -195,13 +339,10 @@ impl Params {
         if value < min || value > max {
             return Err(ParamError::OutOfRange { field, given: value, min, max });
         }
-        let stored = match kind {
-            Kind::Whole | Kind::Switch if !value.is_whole() => {
-                return Err(ParamError::NotWhole { field, given: value, min, max });
-            }
-            Kind::Whole | Kind::Switch => value.scaled(1, 1),
-            Kind::Fraction { numerator, denominator } => value.scaled(numerator, denominator),
-        };
+        if matches!(kind, Kind::Whole | Kind::Switch) && !value.is_whole() {
+            return Err(ParamError::NotWhole { field, given: value, min, max });
+        }
+        let stored = kind.stored(value);
         match self.slot(field) {
             Some(Slot::Number(number)) => *number = stored,
             Some(Slot::Switch(switch)) => *switch = stored != 0,
@@ -219,10 +360,7 @@ impl Params {
             Some(Slot::Switch(switch)) => *switch as u32,
             None => unreachable!("every listed parameter has a slot"),
         };
-        Ok(match parameter.kind {
-            Kind::Whole | Kind::Switch => Decimal::from_millionths(stored as i64 * 1_000_000),
-            Kind::Fraction { numerator, denominator } => Decimal::from_ratio(stored * denominator, numerator),
-        })
+        Ok(parameter.kind.value(stored))
     }
 
     fn parameter(&self, name: &str) -> Result<&'static ParameterInfo, ParamError> {
@@ -230,22 +368,13 @@ impl Params {
         let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
         info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)
     }
-
-    fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        match self {
-            Params::Reno(params) => params.slot(name),
-            Params::Cubic(params) => params.slot(name),
-            Params::Bbr1(params) => params.slot(name),
-            Params::Vegas(params) => params.slot(name),
-            Params::Fixed(params) => params.slot(name),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
     use super::*;
+    use crate::registry::CATALOGUE;
     use std::string::ToString;
 
     #[test]

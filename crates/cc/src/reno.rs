@@ -5,19 +5,12 @@
 
 use crate::controller::{CaState, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, Slot};
+use crate::params::{ControllerInfo, parameters};
 
-/// Reno's parameters: those of the core, because it has none of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Params {
-    /// The core's.
-    pub core: CoreParams,
-}
-
-impl Params {
-    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        self.core.slot(name)
-    }
+parameters! {
+    /// Reno's parameters: those of the core, because it has none of its own.
+    pub struct Params from "";
+    ..core: CoreParams;
 }
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
@@ -26,7 +19,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     source: "RFC 5681; Linux 6.12 net/ipv4/tcp_cong.c",
     linux_name: Some("reno"),
     answers_delay: false,
-    parameters: &CoreParams::INFO,
+    parameters: Params::PARAMETERS,
 };
 
 /// The increase algorithm.

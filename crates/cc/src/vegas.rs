@@ -10,7 +10,7 @@
 
 use crate::controller::{CaState, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, Decimal, Kind, ParameterInfo, Slot};
+use crate::params::{ControllerInfo, parameters};
 use crate::recovery::current_ssthresh;
 
 /// An RTT that was not measured yet, in microseconds.
@@ -19,49 +19,13 @@ const UNKNOWN_US: u32 = 0x7fff_ffff;
 /// With this many RTTs a round or fewer, they may all be of delayed ACKs.
 const TOO_FEW_RTTS: u32 = 2;
 
-/// Vegas's parameters; the defaults are Linux's module parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
-    /// With fewer segments than this in the queue the window grows.
-    pub alpha: u32,
-    /// With more it shrinks.
-    pub beta: u32,
-    /// With more than this slow start ends.
-    pub gamma: u32,
-    /// The core's.
-    pub core: CoreParams,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params { alpha: 2, beta: 4, gamma: 1, core: CoreParams::default() }
-    }
-}
-
-impl Params {
-    pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        Some(match name {
-            "alpha" => Slot::Number(&mut self.alpha),
-            "beta" => Slot::Number(&mut self.beta),
-            "gamma" => Slot::Number(&mut self.gamma),
-            _ => return self.core.slot(name),
-        })
-    }
-}
-
-const SOURCE: &str = "Linux 6.12 net/ipv4/tcp_vegas.c";
-
-const fn segments(name: &'static str, default: i32, summary: &'static str) -> ParameterInfo {
-    ParameterInfo {
-        name,
-        summary,
-        default: Decimal::from_integer(default),
-        min: Decimal::ZERO,
-        max: Decimal::from_integer(1_000_000),
-        unit: "segments",
-        source: SOURCE,
-        kind: Kind::Whole,
-    }
+parameters! {
+    /// Vegas's parameters; the defaults are Linux's module parameters.
+    pub struct Params from "Linux 6.12 net/ipv4/tcp_vegas.c";
+    alpha: u32 = whole(2, 0..=1_000_000, "segments"), "grow with fewer segments than this in the queue";
+    beta: u32 = whole(4, 0..=1_000_000, "segments"), "shrink with more segments than this in the queue";
+    gamma: u32 = whole(1, 0..=1_000_000, "segments"), "end slow start with more segments than this in the queue";
+    ..core: CoreParams;
 }
 
 pub(crate) const INFO: ControllerInfo = ControllerInfo {
@@ -70,14 +34,7 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     source: "Linux 6.12 net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995",
     linux_name: Some("vegas"),
     answers_delay: true,
-    parameters: &[
-        segments("alpha", 2, "grow with fewer segments than this in the queue"),
-        segments("beta", 4, "shrink with more segments than this in the queue"),
-        segments("gamma", 1, "end slow start with more segments than this in the queue"),
-        CoreParams::INFO[0],
-        CoreParams::INFO[1],
-        CoreParams::INFO[2],
-    ],
+    parameters: Params::PARAMETERS,
 };
 
 /// The increase algorithm; the fields are those of the kernel's `struct vegas`.

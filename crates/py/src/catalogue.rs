@@ -1,7 +1,8 @@
 //! Lists and measures that Python shows, as JSON.
 
 use fullpipe_capture::{Capture, Transfer};
-use fullpipe_cc::params::{CATALOGUE, ControllerInfo, Kind, ParameterInfo};
+use fullpipe_cc::params::Kind;
+use fullpipe_cc::{CATALOGUE, ControllerInfo, ParameterInfo};
 use fullpipe_emu::Check;
 use fullpipe_emu::probe::{Measured, Trip};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! A controller chosen by name, with parameters overridden by name: `bbr1:probe_gain=1.5,cwnd_gain=2`.
 //!
-//! Names and parameters are those of [`fullpipe_cc::params::CATALOGUE`]; Linux's own names are understood too.
+//! Names and parameters are those of [`fullpipe_cc::CATALOGUE`]; Linux's own names are understood too.
 
 use std::fmt;
 use std::str::FromStr;
 
-use fullpipe_cc::params::{self, CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params};
+use fullpipe_cc::{CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params, params};
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;

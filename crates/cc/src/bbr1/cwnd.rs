@@ -1,23 +1,8 @@
 //! The window: a multiple of the bandwidth-delay product, the effect of loss recovery, and the caps.
 
 use super::Params;
-use super::pacing::BW_SCALE;
-use super::params::UNIT;
-use super::probe_rtt::NO_RTT;
+use crate::bbr::bandwidth::INITIAL_CWND;
 use crate::controller::CaState;
-
-/// The window without an RTT sample, and the segments until growth needs a reason (Linux: `TCP_INIT_CWND`; RFC 6928).
-pub(crate) const INITIAL_CWND: u32 = 10;
-
-/// Bandwidth times minimum RTT times gain in segments, rounded up (Linux: `bbr_bdp`).
-#[inline]
-pub(crate) fn bdp(bw: u32, min_rtt_us: u32, gain: u32) -> u32 {
-    if min_rtt_us == NO_RTT {
-        return INITIAL_CWND;
-    }
-    let scaled = (bw as u64 * min_rtt_us as u64).wrapping_mul(gain as u64) >> UNIT.trailing_zeros();
-    (scaled.wrapping_add((1 << BW_SCALE) - 1) >> BW_SCALE) as u32
-}
 
 /// Room for bursts at both ends, an even number, and in the probing phase two more (Linux: `bbr_quantization_budget`).
 #[inline]
@@ -38,7 +23,7 @@ pub(crate) struct Recovery {
 }
 
 /// One ACK, as recovery sees it.
-pub(crate) struct Acked {
+pub(crate) struct Progress {
     pub(crate) state: CaState,
     pub(crate) newly_delivered: u32,
     pub(crate) newly_lost: u32,
@@ -65,7 +50,7 @@ impl Recovery {
 
     /// Takes losses off the window, and begins or ends recovery (Linux: `bbr_set_cwnd_to_recover_or_restore`).
     #[inline]
-    pub(crate) fn on_ack(&mut self, cwnd: u32, acked: &Acked) -> Recovered {
+    pub(crate) fn on_ack(&mut self, cwnd: u32, acked: &Progress) -> Recovered {
         let mut cwnd = cwnd;
         if acked.newly_lost > 0 {
             cwnd = (cwnd as i32).wrapping_sub(acked.newly_lost as i32).max(1) as u32;
@@ -113,13 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_product_rounds_up_and_the_window_is_even() {
-        // 1 segment a millisecond over 10.0005 ms.
-        let bw = (1 << BW_SCALE) / 1_000;
-        assert_eq!(bdp(bw, 10_000, UNIT), 10, "the bandwidth rounded down, and the product up");
-        assert_eq!(bdp(bw, 10_002, UNIT), 11);
-        assert_eq!(bdp(bw, NO_RTT, UNIT), 10);
-        assert_eq!(bdp(1 << 14, 1 << 10, UNIT), 1, "nothing to round");
+    fn the_window_is_even_and_has_room_for_bursts() {
         for (cwnd, burst, probing, expected) in
             [(10, 1, false, 14), (11, 1, false, 14), (11, 1, true, 16), (10, 2, false, 16)]
         {
@@ -131,11 +110,11 @@ mod tests {
     fn recovery_conserves_packets_then_returns_to_the_saved_window() {
         let mut recovery = Recovery::default();
         recovery.save(100, false);
-        let acked = Acked { state: CaState::Recovery, newly_delivered: 2, newly_lost: 10, in_flight: 1 };
+        let acked = Progress { state: CaState::Recovery, newly_delivered: 2, newly_lost: 10, in_flight: 1 };
         // Three segments: below the floor of four, which conservation skips.
         assert_eq!(recovery.on_ack(100, &acked), Recovered { cwnd: 3, conserved: true, round_begins: true });
-        assert_eq!(recovery.on_ack(3, &Acked { in_flight: 7, newly_lost: 0, ..acked }).cwnd, 9);
-        let open = Acked { state: CaState::Open, newly_lost: 0, ..acked };
+        assert_eq!(recovery.on_ack(3, &Progress { in_flight: 7, newly_lost: 0, ..acked }).cwnd, 9);
+        let open = Progress { state: CaState::Open, newly_lost: 0, ..acked };
         assert_eq!(recovery.on_ack(9, &open), Recovered { cwnd: 100, conserved: false, round_begins: false });
     }
 
@@ -154,7 +133,7 @@ mod tests {
     #[test]
     fn losses_of_this_ack_come_off_the_window_but_leave_one_segment() {
         let mut recovery = Recovery { prev_ca_state: CaState::Recovery, ..Recovery::default() };
-        let acked = Acked { state: CaState::Recovery, newly_delivered: 1, newly_lost: 3, in_flight: 0 };
+        let acked = Progress { state: CaState::Recovery, newly_delivered: 1, newly_lost: 3, in_flight: 0 };
         assert_eq!(recovery.on_ack(10, &acked).cwnd, 7);
         assert_eq!(recovery.on_ack(2, &acked).cwnd, 1);
     }

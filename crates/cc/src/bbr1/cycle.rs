@@ -1,7 +1,7 @@
 //! ProbeBW's cycle of eight pacing gains: one phase probes, one drains, six cruise.
 
 use super::Params;
-use super::params::UNIT;
+use crate::bbr::{Gain, stamp_delta};
 
 /// Phases in a cycle (Linux: `CYCLE_LEN`).
 pub(crate) const CYCLE_LEN: u32 = 8;
@@ -18,11 +18,11 @@ pub(crate) struct Cycle {
 impl Cycle {
     /// The pacing gain of the present phase (Linux: `bbr_pacing_gain[]`).
     #[inline]
-    pub(crate) const fn pacing_gain(&self, params: &Params) -> u32 {
+    pub(crate) const fn pacing_gain(&self, params: &Params) -> Gain {
         match self.cycle_idx {
             0 => params.probe_gain,
             1 => params.probe_drain_gain,
-            _ => UNIT,
+            _ => Gain::ONE,
         }
     }
 
@@ -45,13 +45,6 @@ impl Cycle {
     pub(crate) fn is_full_length(&self, delivered_us: u64, min_rtt_us: u32) -> bool {
         stamp_delta(delivered_us, self.cycle_mstamp) > min_rtt_us
     }
-}
-
-/// Microseconds from `earlier` to `later`, zero if it is the other way round (Linux: `tcp_stamp_us_delta`).
-#[inline]
-pub(crate) const fn stamp_delta(later: u64, earlier: u64) -> u32 {
-    let delta = later.wrapping_sub(earlier) as i64;
-    if delta < 0 { 0 } else { delta as u32 }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! then), and two intervals that agree make their mean the bandwidth for 48 rounds. "lt" stands for long-term.
 
 use super::Params;
-use super::pacing::{BW_SCALE, bytes_per_sec, usecs_less_margin};
-use super::params::UNIT;
+use crate::bbr::Gain;
+use crate::bbr::bandwidth::{BW_SCALE, bytes_per_sec, usecs_less_margin};
 
 /// The detector. Counters and stamps wrap at 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Policer {
         }
         let lost = seen.lost.wrapping_sub(self.lt_last_lost);
         let delivered = seen.delivered.wrapping_sub(self.lt_last_delivered);
-        if delivered == 0 || (lost << 8) < params.lt_loss_thresh.wrapping_mul(delivered) {
+        if delivered == 0 || (lost << 8) < params.lt_loss_thresh.q8().wrapping_mul(delivered) {
             return Verdict::Nothing;
         }
         let interval_ms = seen.delivered_ms().wrapping_sub(self.lt_last_stamp);
@@ -132,8 +132,16 @@ impl Policer {
     fn end_interval(&mut self, params: &Params, seen: &Observation, bw: u32) -> Verdict {
         if self.lt_bw != 0 {
             let difference = (bw.wrapping_sub(self.lt_bw) as i32).unsigned_abs();
-            let close = difference.wrapping_mul(UNIT) <= params.lt_bw_ratio.wrapping_mul(self.lt_bw);
-            let bytes = || bytes_per_sec(difference as u64, UNIT, seen.mss, usecs_less_margin(params));
+            let close =
+                difference.wrapping_mul(Gain::ONE.q8()) <= params.lt_bw_ratio.q8().wrapping_mul(self.lt_bw);
+            let bytes = || {
+                bytes_per_sec(
+                    difference as u64,
+                    Gain::ONE,
+                    seen.mss,
+                    usecs_less_margin(params.pacing_margin_percent),
+                )
+            };
             if close || bytes() <= params.lt_bw_diff as u64 {
                 self.lt_bw = bw.wrapping_add(self.lt_bw) >> 1;
                 self.lt_use_bw = true;

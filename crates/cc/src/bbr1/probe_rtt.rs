@@ -1,14 +1,12 @@
 //! The minimum RTT, and when to empty the queue to measure it again.
 
 use super::Params;
-
-/// No RTT was measured yet (Linux: `~0U`).
-pub(crate) const NO_RTT: u32 = u32::MAX;
+use crate::bbr::after;
 
 /// The filter and ProbeRTT's clock. Stamps are in jiffies, so they are coarse and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeRtt {
-    /// The minimum in microseconds, or [`NO_RTT`].
+    /// The minimum in microseconds, or [`NO_RTT`](crate::bbr::bandwidth::NO_RTT).
     pub(crate) min_rtt_us: u32,
     /// When it was accepted.
     pub(crate) min_rtt_stamp: u32,
@@ -19,12 +17,6 @@ pub(crate) struct ProbeRtt {
     /// The filter's window and ProbeRTT's length in jiffies.
     pub(crate) window: u32,
     pub(crate) dwell: u32,
-}
-
-/// Whether `a` is later than `b` on a wrapping clock (Linux: `after`).
-#[inline]
-pub(crate) const fn after(a: u32, b: u32) -> bool {
-    (b.wrapping_sub(a) as i32) < 0
 }
 
 impl ProbeRtt {
@@ -70,6 +62,7 @@ impl ProbeRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bbr::bandwidth::NO_RTT;
 
     #[test]
     fn the_filter_expires_strictly_after_ten_seconds_of_jiffies_and_across_their_wrap() {

@@ -1,6 +1,7 @@
 //! Every field of the kernel's `struct bbr`, and the fields of its socket that BBR writes, with the kernel's names and units.
 
-use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, cwnd, pacing};
+use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, Rounds, cwnd, pacing};
+use crate::bbr::Gain;
 use crate::controller::CaState;
 use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
@@ -60,13 +61,13 @@ impl Bbr1 {
             min_rtt_stamp: self.probe_rtt.min_rtt_stamp,
             probe_rtt_done_stamp: self.probe_rtt.probe_rtt_done_stamp,
             bw: self.max_bw,
-            rtt_cnt: self.rtt_cnt,
-            next_rtt_delivered: self.next_rtt_delivered,
+            rtt_cnt: self.rounds.rtt_cnt,
+            next_rtt_delivered: self.rounds.next_rtt_delivered,
             cycle_mstamp: self.cycle.cycle_mstamp,
             mode: self.mode,
             prev_ca_state: self.recovery.prev_ca_state,
             packet_conservation: self.recovery.packet_conservation,
-            round_start: self.round_start,
+            round_start: self.rounds.round_start,
             idle_restart: self.idle_restart,
             probe_rtt_round_done: self.probe_rtt.probe_rtt_round_done,
             lt_is_sampling: self.policer.lt_is_sampling,
@@ -76,8 +77,8 @@ impl Bbr1 {
             lt_last_delivered: self.policer.lt_last_delivered,
             lt_last_stamp: self.policer.lt_last_stamp,
             lt_last_lost: self.policer.lt_last_lost,
-            pacing_gain: self.pacing_gain,
-            cwnd_gain: self.cwnd_gain,
+            pacing_gain: self.pacing_gain.q8(),
+            cwnd_gain: self.cwnd_gain.q8(),
             full_bw_reached: self.full_pipe.full_bw_reached,
             full_bw_cnt: self.full_pipe.full_bw_cnt,
             cycle_idx: self.cycle.cycle_idx,
@@ -133,14 +134,16 @@ impl Bbr1 {
         };
         self.cycle = Cycle { cycle_idx: state.cycle_idx, cycle_mstamp: state.cycle_mstamp };
         self.max_bw = state.bw;
-        self.rtt_cnt = state.rtt_cnt;
-        self.next_rtt_delivered = state.next_rtt_delivered;
+        self.rounds = Rounds {
+            next_rtt_delivered: state.next_rtt_delivered,
+            rtt_cnt: state.rtt_cnt,
+            round_start: state.round_start,
+        };
         self.mode = state.mode;
-        self.round_start = state.round_start;
         self.idle_restart = state.idle_restart;
         self.has_seen_rtt = state.has_seen_rtt;
-        self.pacing_gain = state.pacing_gain;
-        self.cwnd_gain = state.cwnd_gain;
+        self.pacing_gain = Gain::from_q8(state.pacing_gain);
+        self.cwnd_gain = Gain::from_q8(state.cwnd_gain);
         self.cwnd = state.snd_cwnd;
         self.ssthresh = state.snd_ssthresh;
         self.pacing_rate = state.pacing_rate;

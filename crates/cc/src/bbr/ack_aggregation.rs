@@ -1,9 +1,7 @@
 //! How much more than expected ACKs deliver at once, so that the window can bridge the gaps between them.
 
-use super::Params;
-use super::cycle::stamp_delta;
-use super::pacing::BW_SCALE;
-use super::params::UNIT;
+use super::bandwidth::BW_SCALE;
+use super::{Gain, stamp_delta};
 
 /// An epoch ends at this many segments (Linux: `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_ACKED_RESET: u32 = 1 << 20;
@@ -28,7 +26,9 @@ pub(crate) struct AckAggregation {
 }
 
 /// One ACK, as the estimator sees it.
-pub(crate) struct Acked {
+pub(crate) struct Delivery {
+    /// Half the window of the filter in rounds.
+    pub(crate) window_rounds: u32,
     pub(crate) segments: u32,
     pub(crate) round_start: bool,
     /// The estimated bandwidth.
@@ -40,10 +40,10 @@ pub(crate) struct Acked {
 impl AckAggregation {
     /// Takes in an ACK with a valid rate sample.
     #[inline]
-    pub(crate) fn on_ack(&mut self, params: &Params, acked: &Acked) {
+    pub(crate) fn on_ack(&mut self, acked: &Delivery) {
         if acked.round_start {
             self.extra_acked_win_rtts = (self.extra_acked_win_rtts + 1).min(WIN_RTTS_MAX);
-            if self.extra_acked_win_rtts >= params.extra_acked_win_rtts {
+            if self.extra_acked_win_rtts >= acked.window_rounds {
                 self.extra_acked_win_rtts = 0;
                 self.extra_acked_win_idx ^= 1;
                 self.extra_acked[self.extra_acked_win_idx as usize & 1] = 0;
@@ -70,12 +70,13 @@ impl AckAggregation {
         self.ack_epoch_mstamp = now_us;
     }
 
-    /// Segments to add to the window (Linux: `bbr_ack_aggregation_cwnd`, once the pipe was full).
+    /// Segments to add to the window: `gain` times the most excess, at most what `bw` delivers in `most_ms` (Linux:
+    /// `bbr_ack_aggregation_cwnd`, once the pipe was full).
     #[inline]
-    pub(crate) fn bonus(&self, params: &Params, bw: u32) -> u32 {
-        let most = ((bw as u64 * (params.extra_acked_max_ms as u64 * 1_000)) >> BW_SCALE) as u32;
+    pub(crate) fn bonus(&self, gain: Gain, most_ms: u32, bw: u32) -> u32 {
+        let most = ((bw as u64 * (most_ms as u64 * 1_000)) >> BW_SCALE) as u32;
         let extra = self.extra_acked[0].max(self.extra_acked[1]) as u32;
-        ((params.extra_acked_gain * extra) >> UNIT.trailing_zeros()).min(most)
+        (gain.times(extra as u64) as u32).min(most)
     }
 }
 
@@ -85,46 +86,43 @@ mod tests {
 
     const PER_MS: u32 = (1 << BW_SCALE) / 1_000;
 
-    fn acked(segments: u32, delivered_us: u64) -> Acked {
-        Acked { segments, round_start: false, bw: PER_MS, delivered_us, cwnd: u32::MAX }
+    fn acked(segments: u32, delivered_us: u64) -> Delivery {
+        Delivery { window_rounds: 5, segments, round_start: false, bw: PER_MS, delivered_us, cwnd: u32::MAX }
     }
 
     #[test]
     fn a_burst_of_acks_after_a_silence_counts_beyond_the_expected() {
-        let params = Params::default();
         let mut aggregation = AckAggregation::default();
-        aggregation.on_ack(&params, &acked(1, 1_000));
-        aggregation.on_ack(&params, &acked(40, 1_000));
+        aggregation.on_ack(&acked(1, 1_000));
+        aggregation.on_ack(&acked(40, 1_000));
         assert_eq!(aggregation.extra_acked[0], 41);
         // Ten milliseconds later ten were due, so fifty more leave 41 + 50 - 9 (the expectation rounds down).
-        aggregation.on_ack(&params, &acked(50, 11_000));
+        aggregation.on_ack(&acked(50, 11_000));
         assert_eq!(aggregation.extra_acked[0], 82);
         // The bonus is at most what 100 ms deliver.
-        assert_eq!(aggregation.bonus(&params, PER_MS), 82);
-        assert_eq!(aggregation.bonus(&params, PER_MS / 10), 9);
+        assert_eq!(aggregation.bonus(Gain::ONE, 100, PER_MS), 82);
+        assert_eq!(aggregation.bonus(Gain::ONE, 100, PER_MS / 10), 9);
     }
 
     #[test]
     fn the_sixteen_bit_maximum_wraps_and_the_twenty_bit_epoch_restarts() {
-        let params = Params::default();
         let mut aggregation = AckAggregation::default();
-        aggregation.on_ack(&params, &acked(65_537, 1_000));
+        aggregation.on_ack(&acked(65_537, 1_000));
         assert_eq!(aggregation.extra_acked[0], 1, "65,537 does not fit in sixteen bits");
         aggregation.ack_epoch_acked = EPOCH_ACKED_RESET - 10;
-        aggregation.on_ack(&params, &acked(10, 2_000));
+        aggregation.on_ack(&acked(10, 2_000));
         assert_eq!(aggregation.ack_epoch_acked, 10);
     }
 
     #[test]
     fn the_maximum_lives_for_five_to_ten_rounds() {
-        let params = Params::default();
         let mut aggregation = AckAggregation::default();
-        aggregation.on_ack(&params, &acked(30, 0));
+        aggregation.on_ack(&acked(30, 0));
         let mut lived = 0;
         while aggregation.extra_acked.contains(&30) {
             // Far apart, so that each epoch starts anew and nothing is extra.
             lived += 1;
-            aggregation.on_ack(&params, &Acked { round_start: true, ..acked(1, lived * 1_000_000) });
+            aggregation.on_ack(&Delivery { round_start: true, ..acked(1, lived * 1_000_000) });
         }
         assert_eq!(lived, 10);
     }

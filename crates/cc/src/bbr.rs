@@ -1,0 +1,36 @@
+//! What the versions of BBR share, each defined as Linux's BBRv1 and Google's BBRv3 for Linux both have it.
+//!
+//! Bandwidth is in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies, all in integers
+//! that wrap as the kernel's do. Constants are parameters of each version; these files have none that a version changes.
+//!
+//! | file | what | Linux |
+//! |---|---|---|
+//! | `gain` | [`Gain`] | `BBR_UNIT` |
+//! | `bandwidth` | pacing rate, smallest burst, bandwidth-delay product | `bbr_rate_bytes_per_sec`, `bbr_min_tso_segs`, `bbr_bdp` |
+//! | `rounds` | packet-timed round trips | `next_rtt_delivered`, `rtt_cnt`, `round_start` |
+//! | `full_pipe` | the plateau of the bandwidth that ends Startup | `bbr_check_full_bw_reached` |
+//! | `ack_aggregation` | what ACKs deliver beyond the expected | `bbr_update_ack_aggregation` |
+//!
+//! Not here, because the versions differ: the bandwidth filter (ten rounds against two cycles), the minimum RTT (BBRv3 takes
+//! an equal RTT for a new minimum and keeps a second, shorter window), ProbeBW, and the window in recovery.
+
+pub(crate) mod ack_aggregation;
+pub(crate) mod bandwidth;
+pub(crate) mod full_pipe;
+mod gain;
+pub(crate) mod rounds;
+
+pub use gain::Gain;
+
+/// Microseconds from `earlier` to `later`, zero if it is the other way round (Linux: `tcp_stamp_us_delta`).
+#[inline]
+pub(crate) const fn stamp_delta(later: u64, earlier: u64) -> u32 {
+    let delta = later.wrapping_sub(earlier) as i64;
+    if delta < 0 { 0 } else { delta as u32 }
+}
+
+/// Whether `a` is later than `b` on a wrapping clock (Linux: `after`).
+#[inline]
+pub(crate) const fn after(a: u32, b: u32) -> bool {
+    (b.wrapping_sub(a) as i32) < 0
+}

@@ -1,0 +1,156 @@
+//! The registry of built-in controllers: one line each, and everything else follows.
+//!
+//! [`CATALOGUE`] lists them, [`Params::by_name`] gives the parameters of one with Linux's defaults, and [`Any`] is each of
+//! them behind one type, without dynamic dispatch. `README.md` of this crate says how to add one.
+
+use crate::controller::*;
+use crate::fixed;
+use crate::params::{ControllerInfo, Slot};
+
+/// Calls a method of the variant.
+macro_rules! each {
+    ($self:ident, [$($Type:ident)+], $controller:ident => $call:expr) => {
+        match $self {
+            $(Any::$Type($controller) => $call,)+
+        }
+    };
+}
+
+/// Builds the registry from its lines, `Type in module, paced: rule;`. The module has the type with its constructor, its
+/// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces.
+macro_rules! controllers {
+    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr;)+) => {
+        /// Every controller, in the order in which they should be listed.
+        pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
+
+        /// A controller with its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(clippy::large_enum_variant, reason = "parameters are copied once a flow")]
+        pub enum Params {
+            $($(#[$about])* $Type($crate::$module::Params),)+
+        }
+
+        impl Params {
+            /// The defaults of the controller called `name`, its own or Linux's.
+            pub fn by_name(name: &str) -> Option<Params> {
+                let is = |info: &ControllerInfo| info.name == name || info.linux_name == Some(name);
+                $(if is(&$crate::$module::INFO) {
+                    return Some(Params::$Type($crate::$module::Params::default()));
+                })+
+                None
+            }
+
+            /// The description of the controller.
+            pub const fn info(&self) -> &'static ControllerInfo {
+                match self {
+                    $(Params::$Type(_) => &$crate::$module::INFO,)+
+                }
+            }
+
+            /// Whether the controller works only if the host paces ([`Config::paced`]).
+            pub fn needs_pacing(&self) -> bool {
+                match self {
+                    $(Params::$Type(params) => $paced(params),)+
+                }
+            }
+
+            pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
+                match self {
+                    $(Params::$Type(params) => params.slot(name),)+
+                }
+            }
+        }
+
+        /// One of the built-in controllers.
+        #[derive(Clone, Copy, Debug)]
+        #[repr(u8)] // A separate tag is faster to read than one hidden in a variant's bool.
+        #[allow(clippy::large_enum_variant, reason = "one a flow; a box would need an allocator")]
+        pub enum Any {
+            $($(#[$about])* $Type($crate::$module::$Type),)+
+        }
+
+        impl Any {
+            /// The controller that `params` names, for a connection whose handshake is done.
+            pub fn new(params: &Params, config: &Config, connection: &Connection) -> Any {
+                match params {
+                    $(Params::$Type(params) => Any::$Type($crate::$module::$Type::new(params, config, connection)),)+
+                }
+            }
+        }
+
+        impl Controller for Any {
+            fn on_transmit_start(&mut self, start: &TransmitStart) {
+                each!(self, [$($Type)+], controller => controller.on_transmit_start(start))
+            }
+            fn on_window_unused(&mut self, unused: &WindowUnused) {
+                each!(self, [$($Type)+], controller => controller.on_window_unused(unused))
+            }
+            #[inline]
+            fn on_sent(&mut self, sent: &Sent) {
+                each!(self, [$($Type)+], controller => controller.on_sent(sent))
+            }
+            /// Called once per ACK, and half of them do nothing: inlined, it costs those no call.
+            #[inline(always)]
+            fn on_rtt(&mut self, sample: &RttSample) {
+                each!(self, [$($Type)+], controller => controller.on_rtt(sample))
+            }
+            #[inline]
+            fn on_lost(&mut self, lost: &Lost) {
+                each!(self, [$($Type)+], controller => controller.on_lost(lost))
+            }
+            fn on_ce(&mut self, marks: &CeMarks) {
+                each!(self, [$($Type)+], controller => controller.on_ce(marks))
+            }
+            fn on_state(&mut self, change: &StateChange) {
+                each!(self, [$($Type)+], controller => controller.on_state(change))
+            }
+            fn on_undo(&mut self, undo: &Undo) {
+                each!(self, [$($Type)+], controller => controller.on_undo(undo))
+            }
+            #[inline]
+            fn on_ack(&mut self, ack: &Ack) {
+                each!(self, [$($Type)+], controller => controller.on_ack(ack))
+            }
+            fn on_mss(&mut self, mss: u32) {
+                each!(self, [$($Type)+], controller => controller.on_mss(mss))
+            }
+            #[inline]
+            fn limits(&self) -> Limits {
+                each!(self, [$($Type)+], controller => controller.limits())
+            }
+            fn snapshot(&self) -> Snapshot {
+                each!(self, [$($Type)+], controller => controller.snapshot())
+            }
+        }
+    };
+}
+
+controllers! {
+    /// Reno.
+    Reno in reno, paced: never;
+    /// CUBIC.
+    Cubic in cubic, paced: never;
+    /// BBR version 1.
+    Bbr1 in bbr1, paced: always;
+    /// Vegas.
+    Vegas in vegas, paced: never;
+    /// A fixed window or rate.
+    Fixed in fixed, paced: fixed::Params::is_paced;
+}
+
+/// The host need not pace.
+const fn never<P>(_: &P) -> bool {
+    false
+}
+
+/// The host must pace.
+const fn always<P>(_: &P) -> bool {
+    true
+}
+
+impl Params {
+    /// The controller's name.
+    pub const fn name(&self) -> &'static str {
+        self.info().name
+    }
+}
