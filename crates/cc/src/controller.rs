@@ -87,7 +87,7 @@ pub enum CaState {
 /// The state the controller reads besides the event itself: the connection's counters after the event's bookkeeping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// Now.
+    /// The time of the event.
     pub now: Time,
     /// The coarse clock, in ticks of 1/[`Config::hz`] s; wraps (Linux: `tcp_jiffies32`).
     pub jiffies: u32,
@@ -153,7 +153,7 @@ pub struct Sent {
 /// An ACK brought an RTT (Linux: the `pkts_acked` hook, for an ACK with an RTT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSample {
-    /// Now.
+    /// The time of the event.
     pub now: Time,
     /// The coarse clock ([`Connection::jiffies`]).
     pub jiffies: u32,

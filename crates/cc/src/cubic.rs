@@ -288,7 +288,7 @@ pub fn cubic_root(a: u64) -> u32 {
     ((x as u64 * 341) >> 10) as u32
 }
 
-/// CUBIC.
+/// A CUBIC connection.
 pub type Cubic = LossBased<CubicIncrease>;
 
 impl Cubic {

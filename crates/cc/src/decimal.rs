@@ -9,9 +9,9 @@ const ONE: i64 = 1_000_000;
 pub struct Decimal(i64);
 
 impl Decimal {
-    /// Zero.
+    /// The number 0.
     pub const ZERO: Decimal = Decimal(0);
-    /// One.
+    /// The number 1.
     pub const ONE: Decimal = Decimal(ONE);
 
     /// `millionths` millionths.
@@ -27,18 +27,6 @@ impl Decimal {
     /// `numerator / denominator`, rounded to the nearest millionth. For non-negative numbers.
     pub const fn from_ratio(numerator: u32, denominator: u32) -> Decimal {
         Decimal((numerator as i64 * ONE + denominator as i64 / 2) / denominator as i64)
-    }
-
-    /// The nearest decimal to a float; `None` if it is not finite or does not fit.
-    pub fn from_f64(value: f64) -> Option<Decimal> {
-        let millionths = value * ONE as f64;
-        let half = if millionths < 0.0 { -0.5 } else { 0.5 };
-        if millionths.abs() < 9e18 { Some(Decimal((millionths + half) as i64)) } else { None }
-    }
-
-    /// Millionths.
-    pub const fn as_millionths(self) -> i64 {
-        self.0
     }
 
     /// For people and plots.
@@ -95,14 +83,5 @@ mod tests {
         for gain in 1..1024 {
             assert_eq!(Decimal::from_ratio(gain, 256).scaled(256, 1), gain);
         }
-    }
-
-    #[test]
-    fn floats_that_do_not_fit_are_refused() {
-        assert_eq!(Decimal::from_f64(1.25), Some(Decimal::from_millionths(1_250_000)));
-        assert_eq!(Decimal::from_f64(-0.1), Some(Decimal::from_millionths(-100_000)));
-        assert_eq!(Decimal::from_f64(f64::NAN), None);
-        assert_eq!(Decimal::from_f64(f64::INFINITY), None);
-        assert_eq!(Decimal::from_f64(1e300), None);
     }
 }

@@ -24,7 +24,7 @@ pub struct Ordered<C> {
 /// An event that came before another one that had to precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
-    /// When.
+    /// When the event came.
     pub at: Time,
     /// The event that came.
     pub seen: AckEvent,

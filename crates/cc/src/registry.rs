@@ -126,13 +126,13 @@ macro_rules! controllers {
 }
 
 controllers! {
-    /// Reno.
+    /// Reno: halves on loss.
     Reno in reno, paced: never;
-    /// CUBIC.
+    /// CUBIC, with HyStart.
     Cubic in cubic, paced: never;
     /// BBR version 1.
     Bbr1 in bbr1, paced: always;
-    /// Vegas.
+    /// Vegas: answers delay.
     Vegas in vegas, paced: never;
     /// A fixed window or rate.
     Fixed in fixed, paced: fixed::Params::is_paced;

@@ -50,7 +50,7 @@ impl Algorithm for RenoIncrease {
     }
 }
 
-/// Reno.
+/// A Reno connection.
 pub type Reno = LossBased<RenoIncrease>;
 
 impl Reno {

@@ -159,7 +159,7 @@ impl Algorithm for VegasIncrease {
     }
 }
 
-/// Vegas.
+/// A Vegas connection.
 pub type Vegas = LossBased<VegasIncrease>;
 
 impl Vegas {

@@ -6,7 +6,7 @@
 
 /// A candidate: a measured value, and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
+pub struct Candidate {
     /// When it was measured.
     pub time: u32,
     /// What was measured.
@@ -17,22 +17,22 @@ pub struct Sample {
 /// following one is no older than the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowedMax {
-    candidates: [Sample; 3],
+    candidates: [Candidate; 3],
 }
 
 impl WindowedMax {
     /// A filter that has seen only `value`.
     pub const fn new(time: u32, value: u32) -> WindowedMax {
-        WindowedMax { candidates: [Sample { time, value }; 3] }
+        WindowedMax { candidates: [Candidate { time, value }; 3] }
     }
 
     /// A filter with these candidates, best first (for replaying recorded state).
-    pub const fn from_candidates(candidates: [Sample; 3]) -> WindowedMax {
+    pub const fn from_candidates(candidates: [Candidate; 3]) -> WindowedMax {
         WindowedMax { candidates }
     }
 
     /// The candidates, best first.
-    pub const fn candidates(&self) -> [Sample; 3] {
+    pub const fn candidates(&self) -> [Candidate; 3] {
         self.candidates
     }
 
@@ -45,7 +45,7 @@ impl WindowedMax {
     /// Takes in one sample; `window` is how many ticks a maximum may live.
     #[inline]
     pub fn update(&mut self, window: u32, time: u32, value: u32) {
-        let new = Sample { time, value };
+        let new = Candidate { time, value };
         let [best, second, third] = self.candidates;
         if value >= best.value || time.wrapping_sub(third.time) > window {
             self.candidates = [new; 3];
@@ -62,7 +62,7 @@ impl WindowedMax {
     /// Drops a best that is too old, and keeps the runners-up spread over the window: one from its second quarter and
     /// one from its second half, so that a good successor is at hand when the best expires.
     #[inline]
-    fn age(&mut self, window: u32, new: Sample) {
+    fn age(&mut self, window: u32, new: Candidate) {
         let [best, second, third] = self.candidates;
         let age = new.time.wrapping_sub(best.time);
         if age > window {
@@ -99,7 +99,7 @@ mod tests {
     fn a_new_maximum_forgets_everything_older() {
         let mut filter = WindowedMax::new(0, 5);
         filter.update(10, 3, 9);
-        assert_eq!(filter.candidates(), [Sample { time: 3, value: 9 }; 3]);
+        assert_eq!(filter.candidates(), [Candidate { time: 3, value: 9 }; 3]);
     }
 
     #[test]
@@ -118,7 +118,8 @@ mod tests {
     }
 
     fn after_in(window: u32, candidates: [(u32, u32); 3], time: u32, value: u32) -> [(u32, u32); 3] {
-        let mut filter = WindowedMax::from_candidates(candidates.map(|(time, value)| Sample { time, value }));
+        let mut filter =
+            WindowedMax::from_candidates(candidates.map(|(time, value)| Candidate { time, value }));
         filter.update(window, time, value);
         filter.candidates().map(|sample| (sample.time, sample.value))
     }

@@ -467,45 +467,51 @@ mod tests {
         }
     }
 
-    /// A controller with one defect.
-    struct Spoilt<F>(Any, F);
+    /// A controller with a defect: other limits, or no heed to an undo.
+    struct Spoilt<F> {
+        controller: Any,
+        limits: F,
+        heeds_undo: bool,
+    }
 
     impl<F: Fn(Limits) -> Limits> Controller for Spoilt<F> {
         fn on_transmit_start(&mut self, start: &TransmitStart) {
-            self.0.on_transmit_start(start)
+            self.controller.on_transmit_start(start)
         }
         fn on_window_unused(&mut self, unused: &WindowUnused) {
-            self.0.on_window_unused(unused)
+            self.controller.on_window_unused(unused)
         }
         fn on_sent(&mut self, sent: &Sent) {
-            self.0.on_sent(sent)
+            self.controller.on_sent(sent)
         }
         fn on_rtt(&mut self, sample: &RttSample) {
-            self.0.on_rtt(sample)
+            self.controller.on_rtt(sample)
         }
         fn on_lost(&mut self, lost: &Lost) {
-            self.0.on_lost(lost)
+            self.controller.on_lost(lost)
         }
         fn on_ce(&mut self, marks: &CeMarks) {
-            self.0.on_ce(marks)
+            self.controller.on_ce(marks)
         }
         fn on_state(&mut self, change: &StateChange) {
-            self.0.on_state(change)
+            self.controller.on_state(change)
         }
         fn on_undo(&mut self, undo: &Undo) {
-            self.0.on_undo(undo)
+            if self.heeds_undo {
+                self.controller.on_undo(undo)
+            }
         }
         fn on_ack(&mut self, ack: &Ack) {
-            self.0.on_ack(ack)
+            self.controller.on_ack(ack)
         }
         fn on_mss(&mut self, mss: u32) {
-            self.0.on_mss(mss)
+            self.controller.on_mss(mss)
         }
         fn limits(&self) -> Limits {
-            (self.1)(self.0.limits())
+            (self.limits)(self.controller.limits())
         }
         fn snapshot(&self) -> Snapshot {
-            self.0.snapshot()
+            self.controller.snapshot()
         }
     }
 
@@ -513,7 +519,12 @@ mod tests {
 
     fn law_broken_by(name: &str, path: &Path, spoil: impl Fn(Limits) -> Limits + Copy) -> Law {
         let new = controller(name);
-        check_all(path, |config, connection| Spoilt(new(config, connection), spoil)).unwrap_err().law
+        let spoilt = |config: &_, connection: &_| Spoilt {
+            controller: new(config, connection),
+            limits: spoil,
+            heeds_undo: true,
+        };
+        check_all(path, spoilt).unwrap_err().law
     }
 
     #[test]
@@ -524,50 +535,15 @@ mod tests {
         assert!(Law::DeliversEverything.binds(Phase::Fixed));
     }
 
-    /// One whose undo is ignored.
     #[test]
     fn an_undo_that_restores_nothing_is_caught() {
-        struct Stubborn(Any);
-        impl Controller for Stubborn {
-            fn on_transmit_start(&mut self, start: &TransmitStart) {
-                self.0.on_transmit_start(start)
-            }
-            fn on_window_unused(&mut self, unused: &WindowUnused) {
-                self.0.on_window_unused(unused)
-            }
-            fn on_sent(&mut self, sent: &Sent) {
-                self.0.on_sent(sent)
-            }
-            fn on_rtt(&mut self, sample: &RttSample) {
-                self.0.on_rtt(sample)
-            }
-            fn on_ce(&mut self, marks: &CeMarks) {
-                self.0.on_ce(marks)
-            }
-            fn on_undo(&mut self, _: &Undo) {}
-            fn on_lost(&mut self, lost: &Lost) {
-                self.0.on_lost(lost)
-            }
-            fn on_state(&mut self, change: &StateChange) {
-                self.0.on_state(change)
-            }
-            fn on_ack(&mut self, ack: &Ack) {
-                self.0.on_ack(ack)
-            }
-            fn on_mss(&mut self, mss: u32) {
-                self.0.on_mss(mss)
-            }
-            fn limits(&self) -> Limits {
-                self.0.limits()
-            }
-            fn snapshot(&self) -> Snapshot {
-                self.0.snapshot()
-            }
-        }
         for name in ["reno", "cubic", "vegas"] {
             let new = controller(name);
-            let broken =
-                check_reordering(&Path::default(), |config, connection| Stubborn(new(config, connection)));
+            let broken = check_reordering(&Path::default(), |config, connection| Spoilt {
+                controller: new(config, connection),
+                limits: |limits| limits,
+                heeds_undo: false,
+            });
             assert_eq!(broken.unwrap_err().law, Law::UndoRestores, "{name}");
         }
     }

@@ -17,7 +17,7 @@ use super::unwrapped::{Counters, ca_state, micros};
 use super::{Call, Hook, Private};
 use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::controller::*;
-use fullpipe_cc::windowed::{Sample, WindowedMax};
+use fullpipe_cc::windowed::{Candidate, WindowedMax};
 use fullpipe_units::{Duration, Rate, Time};
 
 /// Linux: `CA_EVENT_TX_START`.
@@ -345,9 +345,9 @@ fn fields(state: &State) -> Fields {
 pub(super) fn state(private: &Private) -> Option<State> {
     let mut fields = BBR.iter().map(|field| field.get(private));
     let mut next = || fields.next().expect("as many as BBR has");
-    macro_rules! sample {
+    macro_rules! candidate {
         () => {
-            Sample { time: next() as u32, value: next() as u32 }
+            Candidate { time: next() as u32, value: next() as u32 }
         };
     }
     // The fields are written in the order of the table, and evaluated in it.
@@ -355,7 +355,7 @@ pub(super) fn state(private: &Private) -> Option<State> {
         min_rtt_us: next() as u32,
         min_rtt_stamp: next() as u32,
         probe_rtt_done_stamp: next() as u32,
-        bw: WindowedMax::from_candidates([sample!(), sample!(), sample!()]),
+        bw: WindowedMax::from_candidates([candidate!(), candidate!(), candidate!()]),
         rtt_cnt: next() as u32,
         next_rtt_delivered: next() as u32,
         cycle_mstamp: next(),

@@ -72,9 +72,9 @@ impl fmt::Display for Difference {
 pub struct Row {
     /// The kernel's name for it.
     pub field: &'static str,
-    /// Ours.
+    /// The value of our controller.
     pub ours: u64,
-    /// The kernel's.
+    /// The value of the kernel.
     pub kernel: u64,
 }
 
@@ -325,19 +325,9 @@ impl Replay {
         each!(&mut self.flow, flow => flow.adopt(ops, call))
     }
 
-    /// Which control the flow uses.
-    pub fn ops(&self) -> Ops {
-        self.ops
-    }
-
     /// Calls replayed.
     pub fn replayed(&self) -> u64 {
         self.replayed
-    }
-
-    /// Those of them in which the jiffies ticked: they agree if the kernel read the clock after the recorder did.
-    pub fn late(&self) -> u64 {
-        self.late
     }
 
     /// Calls skipped after a difference.
@@ -397,7 +387,7 @@ pub struct FlowReport {
     pub flow: u32,
     /// Calls replayed and compared.
     pub replayed: u64,
-    /// Calls in which the jiffies ticked ([`Replay::late`]).
+    /// Those of them in which the jiffies ticked: they agree if the kernel read the clock after the recorder did.
     pub late: u64,
     /// Calls after the first difference.
     pub skipped: u64,

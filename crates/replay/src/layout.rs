@@ -27,7 +27,7 @@ pub struct PrivateField {
 }
 
 impl Ops {
-    /// Both.
+    /// Both controls.
     pub const ALL: [Ops; 2] = [Ops::Bbr, Ops::Cubic];
 
     /// The kernel's name.

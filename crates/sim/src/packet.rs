@@ -2,6 +2,7 @@
 //!
 //! Sequence numbers count segments, not bytes: every segment of a flow is full-sized except its last.
 
+use fullpipe_scenario::Spec;
 use fullpipe_units::Time;
 
 /// A data segment, or a SYN. The packet that carries it names the flow.
@@ -64,10 +65,10 @@ pub(crate) enum AckKind {
 }
 
 impl Acknowledgement {
-    /// Length of the IP packet: 20 IP + 20 TCP + 12 timestamps, 4 + 8 for each block, and the one byte of a request.
+    /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
         let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };
-        52 + blocks + (self.kind == AckKind::Request) as u32
+        Spec::HEADER_BYTES + blocks + (self.kind == AckKind::Request) as u32
     }
 }

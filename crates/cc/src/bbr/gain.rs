@@ -9,7 +9,7 @@ pub struct Gain(u32);
 impl Gain {
     /// The binary places of a gain (Linux: `BBR_SCALE`).
     const SCALE: u32 = 8;
-    /// One.
+    /// The gain that changes nothing.
     pub const ONE: Gain = Gain(1 << Gain::SCALE);
 
     /// A gain of `q8 / 256`.
