@@ -198,7 +198,7 @@ KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
 
 // ---- Records -------------------------------------------------------------------------------------------------------
 
-// The codes of `Hook` (crates/cc/src/replay/call.rs).
+// The codes of `Hook` (crates/replay/src/call.rs).
 enum hook { INIT, MAIN, CWND_EVENT, SET_STATE, SSTHRESH, UNDO, CONG_AVOID, PKTS_ACKED };
 
 // What user space reads: `Record` in record.rs, member by member. Large members first, so that there are no gaps.
