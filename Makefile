@@ -105,10 +105,12 @@ $(TOOLS):
 	@touch $@
 
 $(PACKAGE): $(TOOLS) $(SOURCES)
+	@echo "Compiling and installing Fullpipe; the first time takes about five minutes"
 	$(PIP_INSTALL) --no-build-isolation '.[studies]'
 	@touch $@
 
 # The package and the tools that check it.
 $(DEV): $(TOOLS) $(SOURCES)
+	@echo "Compiling and installing Fullpipe with the tools that check it; the first time takes about five minutes"
 	$(PIP_INSTALL) --no-build-isolation '.[dev]'
 	@touch $(PACKAGE) $@
