@@ -106,8 +106,22 @@ impl Element {
     }
 }
 
+impl Element {
+    /// The same, so that it can [change](Element::change): a link has a schedule, even if an empty one. Nothing before it in its
+    /// stage takes time.
+    pub(crate) fn changing(config: &ElementConfig, index: usize, seed: u64) -> Result<Element, ConfigError> {
+        let element = Element::new(config, index, seed, false)?;
+        Ok(match (element, config) {
+            (Element::Link(_), ElementConfig::Link { name, rate_bps, queue }) => {
+                Element::ScheduledLink(Queue::new(name, *queue, ScheduledRate::new(rate_bps), false))
+            }
+            (element, _) => element,
+        })
+    }
+}
+
 /// The kind of an element as a scenario spells it.
-const fn kind(config: &ElementConfig) -> &'static str {
+pub(crate) const fn kind(config: &ElementConfig) -> &'static str {
     match config {
         ElementConfig::Link { .. } => "link",
         ElementConfig::DeliveryTrace { .. } => "delivery_trace",
@@ -125,13 +139,13 @@ const fn kind(config: &ElementConfig) -> &'static str {
 }
 
 /// Checks the fields of one element.
-struct Check {
-    index: usize,
-    kind: &'static str,
+pub(crate) struct Check {
+    pub(crate) index: usize,
+    pub(crate) kind: &'static str,
 }
 
 impl Check {
-    fn that(
+    pub(crate) fn that(
         &self,
         right: bool,
         field: &'static str,
@@ -149,7 +163,7 @@ impl Check {
         self.that(limit.packets != Some(0), "queue.packets", 0, "at least 1, or no packet limit")
     }
 
-    fn link_rate(&self, rate: &Schedule<Rate>) -> Result<(), ConfigError> {
+    pub(crate) fn link_rate(&self, rate: &Schedule<Rate>) -> Result<(), ConfigError> {
         self.increasing("rate_bps", rate)?;
         let moves = rate.initial > Rate::ZERO || rate.changes.iter().any(|change| change.1 > Rate::ZERO);
         self.that(moves, "rate_bps", "0 bit/s at all times", "a rate above 0 at some time")
@@ -188,7 +202,11 @@ impl Check {
         Ok(())
     }
 
-    fn probability(&self, field: &'static str, probability: Probability) -> Result<(), ConfigError> {
+    pub(crate) fn probability(
+        &self,
+        field: &'static str,
+        probability: Probability,
+    ) -> Result<(), ConfigError> {
         // A probability that was parsed, not computed, may be out of range.
         self.that(probability.as_f64() <= 1.0, field, probability.as_f64(), "a probability from 0 to 1")
     }

@@ -6,6 +6,7 @@
 //! element that keeps order must see arrivals in order; between stages a packet waits in a heap.
 
 use crate::carrier::Carrier;
+use crate::change::Change;
 use crate::config::ElementConfig;
 use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
 use crate::error::ConfigError;
@@ -26,7 +27,9 @@ pub struct Chain<P> {
     /// The latest time passed by the caller.
     clock: Time,
     counts: Counts,
-    /// The places of the queues: (stage, element).
+    /// The places of the elements that are not a delay of the last holding queue: (stage, element).
+    places: Vec<(usize, usize)>,
+    /// Which of them are queues.
     queues: Vec<(usize, usize)>,
 }
 
@@ -83,42 +86,67 @@ impl<P: Clone> Chain<P> {
                 .map(|delay| Duration::from_nanos(delay.as_nanos().saturating_add(extra.as_nanos())))
                 .collect(),
         };
-        let mut inner = Vec::new();
-        let mut queues = Vec::new();
-        let mut run: Vec<Element> = Vec::new();
+        let mut stages = Stages::default();
         for (index, config) in elements.iter().enumerate() {
-            if run.last().is_some_and(Element::reorders) {
-                inner.push(Stage { elements: run.into(), hold: Hold::inner() });
-                run = Vec::new();
+            if stages.run.last().is_some_and(Element::reorders) {
+                stages.close(true, false);
             }
-            let announced = run.iter().any(Element::takes_time);
-            let element = Element::new(config, index, seed, announced)?;
-            if element.queue().is_some() {
-                queues.push((inner.len(), run.len()));
-            }
-            run.push(element);
+            let announced = stages.run.iter().any(Element::takes_time);
+            stages.add(Element::new(config, index, seed, announced)?);
         }
-        let reorders = run.last().is_some_and(Element::reorders);
-        let last = Stage { elements: run.into(), hold: Hold::last(reorders, &class_delays) };
-        let shape = match (&*last.elements, &last.hold) {
-            _ if !inner.is_empty() => Shape::Any,
-            ([], Hold::Fifo { .. }) => Shape::Delay,
-            ([Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)], Hold::Fifo { .. })
-                if queue.is_plain() =>
-            {
-                Shape::Link
+        let reorders = stages.run.last().is_some_and(Element::reorders);
+        Ok(stages.into_chain(Hold::last(reorders, &class_delays), false))
+    }
+
+    /// Builds the same chain so that [`Chain::change`] can change it. It is slower: what lies behind an element that takes time
+    /// must not see a packet before it gets there, so that a new stage begins there.
+    pub fn changing(
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+    ) -> Result<Chain<P>, ConfigError> {
+        let mut stages = Stages::default();
+        // Whether the next packets come from an element that reorders, through nothing but constant delays. At equal times, they
+        // are in the order in which that element saw them, even if classes differ in their delay; if they do not, the order in
+        // which they come is the same.
+        let differ = class_delays.iter().any(|&delay| delay != class_delays[0]);
+        let mut numbered = false;
+        for (index, config) in elements.iter().enumerate() {
+            let is_constant =
+                matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
+            let element = Element::changing(config, index, seed)?;
+            let (reorders, takes_time) = (element.reorders(), element.takes_time());
+            if !is_constant {
+                numbered = false;
             }
-            _ => Shape::Any,
-        };
-        Ok(Chain {
-            inner,
-            last,
-            shape,
-            next: Time::NEVER,
-            clock: Time::ZERO,
-            counts: Counts::default(),
-            queues,
-        })
+            stages.add(element);
+            if takes_time {
+                stages.close(reorders || numbered, numbered);
+                numbered |= reorders && differ;
+            }
+        }
+        let reorders = numbered && stages.run.is_empty();
+        Ok(stages.into_chain(Hold::last(reorders, class_delays), reorders))
+    }
+
+    /// Changes the element at `index`, from `from` on, as [`ElementConfig::change`] has changed its configuration. Everything up
+    /// to `now` has happened.
+    ///
+    /// # Panics
+    /// If the configuration does not allow the change, or the chain was not built by [`Chain::changing`].
+    pub fn change(&mut self, now: Time, index: usize, from: Time, change: Change) {
+        Carrier::settle(self, now);
+        let (stage, element) = self.places[index];
+        let Stage { elements, hold, .. } = self.inner.get_mut(stage).unwrap_or(&mut self.last);
+        match (&mut elements[element], change) {
+            (Element::ScheduledLink(queue), Change::Rate(rate)) => {
+                let times = queue.change_rate(from, rate, &hold.lengths());
+                hold.change(&times);
+            }
+            (element, change) => element.change(from, change),
+        }
+        self.next = self.last.hold.next();
+        self.look_inside();
     }
 
     /// Offers a packet at `now`. Times never go back, across `push` and `pop`.
@@ -239,12 +267,13 @@ impl<P: Clone> Chain<P> {
         for index in 0..self.inner.len() {
             let (before, after) = self.inner.split_at_mut(index + 1);
             let (from, to) = (&mut before[index].hold, after.first_mut().unwrap_or(&mut self.last));
-            while from.next() <= now
-                && from.next() != Time::NEVER
-                && let Some(Held { due, packet, payload }) = from.pop()
-            {
-                let entry = Entry { from: 0, moment: Moment { arrival: due, clock: due }, packet };
-                to.pass(&mut self.counts, entry, payload);
+            while from.next() <= now && from.next() != Time::NEVER {
+                if to.keeps_numbers {
+                    to.pass_numbered(from.pop_numbered());
+                } else if let Some(Held { due, packet, payload }) = from.pop() {
+                    let entry = Entry { from: 0, moment: Moment { arrival: due, clock: due }, packet };
+                    to.pass(&mut self.counts, entry, payload);
+                }
             }
         }
         self.next = self.last.hold.next();
@@ -379,6 +408,66 @@ fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Durat
 struct Stage<P> {
     elements: Box<[Element]>,
     hold: Hold<P>,
+    /// Whether packets keep the numbers by which the holding queue before this stage sorted them: it only delays them.
+    keeps_numbers: bool,
+}
+
+/// A chain that is being built.
+struct Stages<P> {
+    closed: Vec<Stage<P>>,
+    /// The elements of the stage that is still open.
+    run: Vec<Element>,
+    places: Vec<(usize, usize)>,
+    queues: Vec<(usize, usize)>,
+}
+
+impl<P> Default for Stages<P> {
+    fn default() -> Stages<P> {
+        Stages { closed: Vec::new(), run: Vec::new(), places: Vec::new(), queues: Vec::new() }
+    }
+}
+
+impl<P: Clone> Stages<P> {
+    fn add(&mut self, element: Element) {
+        let place = (self.closed.len(), self.run.len());
+        self.places.push(place);
+        if element.queue().is_some() {
+            self.queues.push(place);
+        }
+        self.run.push(element);
+    }
+
+    /// Ends the open stage.
+    fn close(&mut self, sorts: bool, keeps_numbers: bool) {
+        let elements = std::mem::take(&mut self.run).into();
+        self.closed.push(Stage { elements, hold: Hold::inner(sorts), keeps_numbers });
+    }
+
+    /// The chain whose last stage is the open one.
+    fn into_chain(self, hold: Hold<P>, keeps_numbers: bool) -> Chain<P> {
+        let Stages { closed: inner, run, places, queues } = self;
+        let last = Stage { elements: run.into(), hold, keeps_numbers };
+        let shape = match (&*last.elements, &last.hold) {
+            _ if !inner.is_empty() => Shape::Any,
+            ([], Hold::Fifo { .. }) => Shape::Delay,
+            ([Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)], Hold::Fifo { .. })
+                if queue.is_plain() =>
+            {
+                Shape::Link
+            }
+            _ => Shape::Any,
+        };
+        Chain {
+            inner,
+            last,
+            shape,
+            next: Time::NEVER,
+            clock: Time::ZERO,
+            counts: Counts::default(),
+            places,
+            queues,
+        }
+    }
 }
 
 /// A packet that enters a stage at one of its elements.
@@ -445,6 +534,18 @@ impl<P: Clone> Stage<P> {
             }
         }
         (Admission::Queued, self.hold.push(moment.arrival, packet, payload))
+    }
+
+    /// Runs a packet through a stage that only delays it.
+    fn pass_numbered(&mut self, taken: Option<(u64, Held<P>)>) {
+        let Some((number, Held { mut due, packet, payload })) = taken else { return };
+        for element in &mut self.elements {
+            let Fate::Leaves(departure) = element.admit(Moment { arrival: due, clock: due }, &packet) else {
+                unreachable!("a delay drops nothing")
+            };
+            due = departure;
+        }
+        self.hold.push_numbered(number, due, packet, payload);
     }
 
     /// Runs a packet and its copy through the rest of the stage. The packet counts as queued if either is.

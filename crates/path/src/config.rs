@@ -18,6 +18,20 @@ impl<T> Schedule<T> {
     pub const fn constant(value: T) -> Schedule<T> {
         Schedule { initial: value, changes: Vec::new() }
     }
+
+    /// Changes the value from `from` on, until the next change.
+    pub fn change(&mut self, from: Time, value: T) {
+        if from == Time::ZERO {
+            self.initial = value;
+            self.changes.retain(|change| change.0 > Time::ZERO);
+            return;
+        }
+        let earlier = self.changes.partition_point(|&(time, _)| time < from);
+        match self.changes.get_mut(earlier) {
+            Some(same) if same.0 == from => same.1 = value,
+            _ => self.changes.insert(earlier, (from, value)),
+        }
+    }
 }
 
 /// A probability in parts of 2^32, so that the decision is an integer comparison. `from_f64` clamps to 0..=1.

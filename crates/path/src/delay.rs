@@ -18,6 +18,11 @@ impl Delay {
         Delay { delay: Cursor::new(delay), latest: Time::ZERO }
     }
 
+    /// The delay of packets that arrive from `from` on, until the schedule's next change.
+    pub(crate) fn change(&mut self, from: Time, delay: Duration) {
+        self.delay.change(from, delay);
+    }
+
     #[inline]
     pub(crate) fn admit(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now.saturating_add(self.delay.at(now)));

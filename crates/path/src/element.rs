@@ -2,6 +2,7 @@
 
 use crate::aggregate::Aggregate;
 use crate::cellular::Grants;
+use crate::change::Change;
 use crate::delay::Delay;
 use crate::delivery_trace::Opportunities;
 use crate::duplicate::Duplicate;
@@ -178,6 +179,19 @@ impl Element {
             self,
             Element::Policer(_) | Element::Loss(_) | Element::GilbertElliott(_) | Element::Duplicate(_)
         )
+    }
+
+    /// Applies a change other than of a rate, from `from` on, to an element whose configuration allows it.
+    pub(crate) fn change(&mut self, from: Time, change: Change) {
+        match (self, change) {
+            (Element::Delay(element), Change::Delay(delay)) => element.change(from, delay),
+            (Element::Loss(element), Change::Loss(probability)) => element.change(from, probability),
+            (Element::ScheduledLink(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
+            (Element::DeliveryTrace(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
+            (Element::Cellular(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
+            (Element::TokenBucket(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
+            (element, change) => unreachable!("{element:?} cannot change so: {change:?}"),
+        }
     }
 
     /// The queue in it, if it has one.

@@ -26,14 +26,9 @@ pub(crate) enum Hold<P> {
 }
 
 impl<P> Hold<P> {
-    /// A holding queue inside a chain, behind an element that reorders.
-    pub(crate) fn inner() -> Hold<P> {
-        Hold::Heap {
-            extra: Duration::ZERO,
-            extra_of_class: Box::new([]),
-            inserted: 0,
-            heap: BinaryHeap::new(),
-        }
+    /// A holding queue inside a chain.
+    pub(crate) fn inner(reorders: bool) -> Hold<P> {
+        Hold::last(reorders, &[])
     }
 
     /// The holding queue at the end of a chain, which adds each class's delay. No class means one without delay.
@@ -109,6 +104,45 @@ impl<P> Hold<P> {
             Hold::Lanes(lanes) => lanes.pop(),
             Hold::Heap { heap, .. } => heap.pop().map(|numbered| numbered.held),
         }
+    }
+
+    /// Takes out the first packet of a queue that sorts, with its number.
+    pub(crate) fn pop_numbered(&mut self) -> Option<(u64, Held<P>)> {
+        match self {
+            Hold::Heap { heap, .. } => heap.pop().map(|Numbered { number, held }| (number, held)),
+            _ => unreachable!("only packets that overtake have numbers"),
+        }
+    }
+
+    /// [`Hold::push`] to a queue that sorts, of a packet that keeps its number.
+    pub(crate) fn push_numbered(&mut self, number: u64, due: Time, packet: Packet, payload: P) -> Time {
+        let Hold::Heap { extra, extra_of_class, heap, .. } = self else {
+            unreachable!("only packets that overtake have numbers")
+        };
+        let of_class = extra_of_class.get(packet.class as usize).copied().unwrap_or(Duration::ZERO);
+        let due = due.saturating_add(*extra).saturating_add(of_class);
+        heap.push(Numbered { number, held: Held { due, packet, payload } });
+        due
+    }
+
+    /// The lengths of the packets of a first-in, first-out queue, in order.
+    pub(crate) fn lengths(&self) -> Vec<u32> {
+        match self {
+            Hold::Fifo { ring, .. } => ring.iter().map(|held| held.packet.bytes).collect(),
+            _ => unreachable!("a link keeps the order"),
+        }
+    }
+
+    /// Its packets are due at other times, which do not change their order.
+    pub(crate) fn change(&mut self, times: &[Time]) {
+        let Hold::Fifo { latest, ring, .. } = self else { unreachable!("a link keeps the order") };
+        debug_assert_eq!(ring.len(), times.len());
+        let mut times = times.iter().copied();
+        *latest = Time::ZERO;
+        ring.for_each(|held| {
+            held.due = times.next().expect("a time for each");
+            *latest = held.due;
+        });
     }
 
     /// Every packet, in no order.

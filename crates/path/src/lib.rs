@@ -40,6 +40,7 @@
 //!   `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`
 //! * [`deliveries`]: the text format of Mahimahi delivery traces, reading and writing
+//! * `change.rs`: [`Change`], what a driver may change while packets cross the path
 //! * `rates.rs`: what a path could carry
 //! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream for each element
 //!
@@ -62,6 +63,7 @@ mod build;
 mod carrier;
 mod cellular;
 mod chain;
+mod change;
 pub mod config;
 mod delay;
 pub mod deliveries;
@@ -85,6 +87,7 @@ mod token_bucket;
 
 pub use carrier::Carrier;
 pub use chain::{Chain, Counts};
+pub use change::Change;
 pub use delivery_trace::OPPORTUNITY_BYTES;
 pub use element::{Admission, Cause, Packet, Tally};
 pub use error::ConfigError;

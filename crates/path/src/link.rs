@@ -231,6 +231,55 @@ impl ScheduledRate {
             self.backlog.segment += 1;
         }
     }
+
+    /// Does more work, after all that was there before, and returns when it is done.
+    fn serve(&mut self, work: u128) -> Time {
+        // The work left in this segment, counted from the whole nanosecond in which the server becomes free.
+        let mut work = work + self.busy.part as u128;
+        loop {
+            let rate = self.segments[self.busy_segment].1 as u128;
+            let end = self.end(self.busy_segment);
+            let room = (end - self.busy.nanos) as u128 * rate;
+            if work <= room && end != u64::MAX || work < room {
+                // Below `end - busy.nanos`, so it fits.
+                self.busy.nanos += (work / rate) as u64;
+                self.busy.part = (work % rate) as u64;
+                return Time::from_nanos(self.busy.nanos.saturating_add((self.busy.part > 0) as u64));
+            }
+            if end == u64::MAX {
+                self.busy = Busy { nanos: u64::MAX, part: 0 };
+                return Time::NEVER;
+            }
+            work -= room;
+            self.busy = Busy { nanos: end, part: 0 };
+            self.busy_segment += 1;
+        }
+    }
+
+    /// Changes the rate from `now` on, until the next change of the schedule. `waiting` are the lengths of the packets that
+    /// have not left by `now`, in order; returns when each leaves instead.
+    pub(crate) fn change(&mut self, now: Time, rate: Rate, waiting: &[u32]) -> Vec<Time> {
+        self.rise(now);
+        let (at, rate) = (now.as_nanos(), work_per_nano(rate));
+        let current = &mut self.segments[self.backlog.segment];
+        if current.0 == at {
+            current.1 = rate;
+        } else {
+            self.backlog.segment += 1;
+            self.segments.insert(self.backlog.segment, (at, rate));
+        }
+        self.busy = Busy { nanos: at, part: 0 };
+        self.busy_segment = self.backlog.segment;
+        let whole = |bytes: u32| bytes as u128 * WORK_PER_BYTE as u128;
+        let behind: u128 = waiting.iter().skip(1).map(|&bytes| whole(bytes)).sum();
+        // A part of the first packet has been sent.
+        let rest = self.backlog.work - behind;
+        let mut departures = Vec::with_capacity(waiting.len());
+        for (index, &bytes) in waiting.iter().enumerate() {
+            departures.push(self.serve(if index == 0 { rest } else { whole(bytes) }));
+        }
+        departures
+    }
 }
 
 impl Server for ScheduledRate {
@@ -251,26 +300,7 @@ impl Server for ScheduledRate {
             self.busy_segment = self.backlog.segment;
         }
         self.backlog.work += work;
-        // The work left in this segment, counted from the whole nanosecond in which the server becomes free.
-        let mut work = work + self.busy.part as u128;
-        loop {
-            let rate = self.segments[self.busy_segment].1 as u128;
-            let end = self.end(self.busy_segment);
-            let room = (end - self.busy.nanos) as u128 * rate;
-            if work <= room && end != u64::MAX || work < room {
-                // Below `end - busy.nanos`, so it fits.
-                self.busy.nanos += (work / rate) as u64;
-                self.busy.part = (work % rate) as u64;
-                return Ok(Time::from_nanos(self.busy.nanos.saturating_add((self.busy.part > 0) as u64)));
-            }
-            if end == u64::MAX {
-                self.busy = Busy { nanos: u64::MAX, part: 0 };
-                return Ok(Time::NEVER);
-            }
-            work -= room;
-            self.busy = Busy { nanos: end, part: 0 };
-            self.busy_segment += 1;
-        }
+        Ok(self.serve(work))
     }
 
     fn mark(&self) -> Backlog {

@@ -19,6 +19,11 @@ impl Loss {
         Loss { probability: Cursor::new(probability), random }
     }
 
+    /// The probability for packets that arrive from `from` on, until the schedule's next change.
+    pub(crate) fn change(&mut self, from: Time, probability: Probability) {
+        self.probability.change(from, probability);
+    }
+
     #[inline]
     pub(crate) fn loses(&mut self, now: Time) -> bool {
         self.probability.at(now).happens(self.random.next_u32())

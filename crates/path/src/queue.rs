@@ -10,8 +10,8 @@
 
 use crate::config::QueueLimit;
 use crate::element::{Cause, Fate, Moment, Packet, Tally};
-use crate::link::ConstantRate;
-use fullpipe_units::{Bytes, Duration, Time};
+use crate::link::{ConstantRate, ScheduledRate};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -88,6 +88,24 @@ impl Queue<ConstantRate> {
     }
 }
 
+impl Queue<ScheduledRate> {
+    /// Changes the rate from `now` on. `waiting` are the lengths of the packets that have not left; returns when they do.
+    pub(crate) fn change_rate(&mut self, now: Time, rate: Rate, waiting: &[u32]) -> Vec<Time> {
+        debug_assert!(
+            self.history.is_none(),
+            "packets that are announced cannot be told from those that wait"
+        );
+        let leaving = self.server.change(now, rate, waiting);
+        if let Some(&last) = leaving.last() {
+            self.clear = last;
+        }
+        if let Some(departures) = &mut self.departures {
+            departures.change(now, &leaving);
+        }
+        leaving
+    }
+}
+
 /// A queue right after an arrival.
 #[derive(Clone, Copy, Debug)]
 struct Snapshot<M> {
@@ -148,6 +166,11 @@ impl<S: Server> Queue<S> {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.departures.is_none() && self.history.is_none()
+    }
+
+    /// Changes how many bytes it takes. What is in it stays.
+    pub(crate) fn change_limit(&mut self, bytes: Bytes) {
+        self.limit.bytes = bytes;
     }
 
     /// Why a packet is rejected before the server decides.
@@ -293,6 +316,14 @@ impl Departures {
         let mut left = self.ring.back().map_or(self.before, |last| last.1);
         left.add(bytes);
         self.ring.push_back((departure, left));
+    }
+
+    /// Packets that have not left by `now` leave at other times.
+    fn change(&mut self, now: Time, leaving: &[Time]) {
+        let first = self.ring.partition_point(|entry| entry.0 <= now);
+        for (entry, &departure) in self.ring.range_mut(first..).zip(leaving) {
+            entry.0 = departure;
+        }
     }
 
     /// What has left by the time of an arrival. Arrivals do not go back.

@@ -73,6 +73,14 @@ impl<T> Ring<T> {
         first
     }
 
+    /// Lets `change` change each, in order.
+    pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut T)) {
+        for index in 0..self.len() {
+            let place = self.place(self.head.wrapping_add(index));
+            self.places[place].iter_mut().for_each(&mut change);
+        }
+    }
+
     /// All of them, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len()).filter_map(|index| self.places[self.place(self.head.wrapping_add(index))].as_ref())
@@ -98,6 +106,8 @@ mod tests {
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
                 prop_assert_eq!(ring.front(), queue.front());
+                ring.for_each(|value| *value += 1);
+                queue.iter_mut().for_each(|value| *value += 1);
                 prop_assert!(ring.iter().eq(queue.iter()));
                 prop_assert_eq!(ring.len(), queue.len());
             }

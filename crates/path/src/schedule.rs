@@ -30,6 +30,16 @@ impl<T: Copy> Cursor<T> {
         self.value
     }
 
+    /// Changes the value from `from` on, until the next change of the schedule. Nobody has asked about `from` or later.
+    pub(crate) fn change(&mut self, from: Time, value: T) {
+        let later = self.coming.partition_point(|&(time, _)| time > from);
+        match self.coming.get_mut(later) {
+            Some(same) if same.0 == from => same.1 = value,
+            _ => self.coming.insert(later, (from, value)),
+        }
+        self.until = self.coming.last().map_or(Time::NEVER, |change| change.0);
+    }
+
     #[cold]
     fn advance(&mut self, now: Time) {
         while let Some(&(time, value)) = self.coming.last()
@@ -56,5 +66,19 @@ mod tests {
             ['a', 'a', 'b', 'b', 'c', 'd', 'd']
         );
         assert_eq!(cursor.at(Time::NEVER), 'd');
+    }
+
+    #[test]
+    fn a_change_made_meanwhile_holds_until_the_next_of_the_schedule() {
+        let t = Time::from_nanos;
+        let mut cursor = Cursor::new(&Schedule { initial: 'a', changes: vec![(t(5), 'b'), (t(9), 'd')] });
+        assert_eq!(cursor.at(t(3)), 'a');
+        cursor.change(t(4), 'x');
+        cursor.change(t(9), 'z');
+        cursor.change(t(20), 'e');
+        assert_eq!(
+            [3, 4, 5, 8, 9, 19, 20].map(|nanos| cursor.at(t(nanos))),
+            ['a', 'x', 'b', 'b', 'z', 'z', 'e']
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Laws that every chain obeys, over random paths and arrivals.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use fullpipe_path::{Admission, Carrier, Cause, Chain, Hops, Packet, Tally};
+use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -445,39 +445,124 @@ proptest! {
         asked in prop::collection::vec((ask(), ask(), 0u64..3, any::<bool>()), 120),
         seed: u64,
     ) {
-        let mut chain: Chain<usize> = Chain::new(&elements, &delays, seed).unwrap();
-        let mut hops: Hops<usize> = Hops::new(&elements, &delays, seed).unwrap();
-        let (mut composed, mut plainly, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
+        let chain = Chain::new(&elements, &delays, seed).unwrap();
+        let hops = Hops::new(&elements, &delays, seed).unwrap();
+        agree(chain, hops, delays.len(), &arrivals, run_length, &asked)?;
+    }
+
+    /// The same of a chain that can be changed, if nobody does.
+    #[test]
+    fn a_chain_that_can_change_agrees_with_hops(
+        elements in prop::collection::vec(anything(), 0..6),
+        delays in prop::collection::vec(duration(), 0..12),
+        arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
+        run_length in 1u32..5,
+        asked in prop::collection::vec((ask(), ask(), 0u64..3, any::<bool>()), 120),
+        seed: u64,
+    ) {
+        let chain = Chain::changing(&elements, &delays, seed).unwrap();
+        let hops = Hops::new(&elements, &delays, seed).unwrap();
+        agree(chain, hops, delays.len(), &arrivals, run_length, &asked)?;
+    }
+
+    /// Changes made while packets are on their way, and the same changes known from the start.
+    #[test]
+    fn a_change_is_as_if_the_schedule_had_had_it(
+        elements in prop::collection::vec(anything(), 1..6),
+        delay in duration(),
+        arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
+        changes in prop::collection::vec((0usize..120, 0usize..6, change()), 1..8),
+        seed: u64,
+    ) {
+        let mut changed = elements.clone();
+        let mut chain: Chain<usize> = Chain::changing(&elements, &[delay], seed).unwrap();
+        let (mut now, mut output) = (Time::ZERO, Vec::new());
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
-            let (ask_chain, ask_hops, part, look) = asked[number];
-            let between = now + Duration::from_nanos(gap * part / 2);
             now += Duration::from_nanos(gap);
-            ask_chain.of(&mut chain, between, &mut composed);
-            ask_hops.of(&mut hops, between, &mut plainly);
-            let packet = Packet { bytes, class: (number % delays.len().max(1)) as u32 };
-            let payload = |index: u32| number * 10 + index as usize;
-            chain.push_run(now, packet, run_length, payload);
-            Carrier::push_run(&mut hops, now, packet, run_length, payload);
-            if look {
-                queues_look_alike(&mut chain, &mut hops, now)?;
+            chain.push(now, Packet { bytes, class: 0 }, number);
+            for &(_, index, change) in changes.iter().filter(|change| change.0 == number) {
+                let (index, from) = (index % elements.len(), change.from(now, true));
+                if changed[index].change(index, from, change).is_ok() {
+                    chain.change(now, index, from, change);
+                    let counts = chain.counts();
+                    prop_assert_eq!(
+                        counts.entered + counts.duplicated,
+                        counts.left + counts.dropped_total() + counts.inside
+                    );
+                }
             }
-        }
-        for (number, extra) in [0, 1, 500_000].into_iter().enumerate() {
-            now += Duration::from_nanos(extra);
-            queues_look_alike(&mut chain, &mut hops, now)?;
-            asked[number].0.of(&mut chain, now, &mut composed);
+            if number % 2 == 0 {
+                collect(&mut chain, now, &mut output);
+            }
         }
         while chain.next() != Time::NEVER {
             now = now.max(chain.next());
-            collect(&mut chain, now, &mut composed);
+            collect(&mut chain, now, &mut output);
         }
-        while hops.next() != Time::NEVER {
-            let next = hops.next().max(now);
-            collect(&mut hops, next, &mut plainly);
-            now = now.max(next);
+        let mut scheduled: Hops<usize> = Hops::new(&changed, &[delay], seed).unwrap();
+        let (mut at, mut expected) = (Time::ZERO, Vec::new());
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            at += Duration::from_nanos(gap);
+            scheduled.push(at, Packet { bytes, class: 0 }, number);
         }
-        prop_assert_eq!(composed, plainly);
-        prop_assert_eq!(chain.counts(), hops.counts());
-        queues_look_alike(&mut chain, &mut hops, now)?;
+        while scheduled.next() != Time::NEVER {
+            at = at.max(scheduled.next());
+            collect(&mut scheduled, at, &mut expected);
+        }
+        now = now.max(at);
+        prop_assert_eq!(output, expected);
+        prop_assert_eq!(chain.counts(), scheduled.counts());
+        queues_look_alike(&mut chain, &mut scheduled, now)?;
     }
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => prop_oneof![1 => Just(0), 6 => 1u64..200].prop_map(|rate| Change::Rate(mbit(rate))),
+        1 => duration().prop_map(Change::Delay),
+        1 => probability().prop_map(Change::Loss),
+    ]
+}
+
+/// Drives both with the same arrivals, asks them at different times, and compares all that can be seen.
+fn agree(
+    mut chain: Chain<usize>,
+    mut hops: Hops<usize>,
+    classes: usize,
+    arrivals: &Arrivals,
+    run_length: u32,
+    asked: &[(Ask, Ask, u64, bool)],
+) -> Result<(), TestCaseError> {
+    let (mut composed, mut plainly, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
+    for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+        let (ask_chain, ask_hops, part, look) = asked[number];
+        let between = now + Duration::from_nanos(gap * part / 2);
+        now += Duration::from_nanos(gap);
+        ask_chain.of(&mut chain, between, &mut composed);
+        ask_hops.of(&mut hops, between, &mut plainly);
+        let packet = Packet { bytes, class: (number % classes.max(1)) as u32 };
+        let payload = |index: u32| number * 10 + index as usize;
+        chain.push_run(now, packet, run_length, payload);
+        Carrier::push_run(&mut hops, now, packet, run_length, payload);
+        if look {
+            queues_look_alike(&mut chain, &mut hops, now)?;
+        }
+    }
+    for (number, extra) in [0, 1, 500_000].into_iter().enumerate() {
+        now += Duration::from_nanos(extra);
+        queues_look_alike(&mut chain, &mut hops, now)?;
+        asked[number].0.of(&mut chain, now, &mut composed);
+    }
+    while chain.next() != Time::NEVER {
+        now = now.max(chain.next());
+        collect(&mut chain, now, &mut composed);
+    }
+    while hops.next() != Time::NEVER {
+        let next = hops.next().max(now);
+        collect(&mut hops, next, &mut plainly);
+        now = now.max(next);
+    }
+    prop_assert_eq!(composed, plainly);
+    prop_assert_eq!(chain.counts(), hops.counts());
+    queues_look_alike(&mut chain, &mut hops, now)
 }

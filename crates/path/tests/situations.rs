@@ -1,7 +1,7 @@
 //! Single situations, with their arithmetic.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use fullpipe_path::{Admission, Cause, Chain, Packet};
+use fullpipe_path::{Admission, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
 
@@ -178,4 +178,42 @@ fn time_must_not_go_back() {
     let mut chain = Chain::new(&[], &[], 1).unwrap();
     chain.push(Time::from_nanos(5), FULL, ());
     chain.push(Time::from_nanos(4), FULL, ());
+}
+
+#[test]
+fn a_buffer_that_shrinks_keeps_what_it_has_and_takes_no_more() {
+    let at = Time::from_micros;
+    // A byte a microsecond.
+    let mut chain = Chain::changing(&[link(8, 6000, None)], &[], 1).unwrap();
+    for number in 0..3 {
+        assert_eq!(chain.push(at(0), FULL, number), Admission::Queued);
+    }
+    chain.change(at(1), 0, at(1), Change::Buffer(Bytes::new(3000)));
+    assert_eq!(chain.push(at(1), FULL, 3), Admission::Dropped(Cause::QueueFull));
+    assert_eq!(chain.queue(0).backlog(at(1)), Bytes::new(4499));
+    assert_eq!(chain.pop(at(1500)), Some((at(1500), FULL, 0)));
+    assert_eq!(chain.pop(at(3000)), Some((at(3000), FULL, 1)));
+    assert_eq!(chain.push(at(3000), FULL, 4), Admission::Queued);
+}
+
+#[test]
+fn what_waits_leaves_at_the_new_rate() {
+    let at = Time::from_micros;
+    let mbit = |rate: u64| Rate::from_bits_per_sec(rate * 1_000_000);
+    // A byte a microsecond.
+    let mut chain = Chain::changing(&[link(8, 6000, Some(3))], &[], 1).unwrap();
+    for number in 0..3 {
+        assert_eq!(chain.push(at(0), FULL, number), Admission::Queued);
+    }
+    // 500 bytes are sent; the rest goes at half the rate, and from 2500 us on not at all.
+    chain.change(at(500), 0, at(500), Change::Rate(mbit(4)));
+    assert_eq!((chain.next(), chain.queue(0).delay(at(500))), (at(2500), Duration::from_micros(8000)));
+    assert_eq!(chain.pop(at(2500)), Some((at(2500), FULL, 0)));
+    chain.change(at(2500), 0, at(2500), Change::Rate(Rate::ZERO));
+    assert_eq!((chain.next(), chain.queue(0).delay(at(2500))), (Time::NEVER, Duration::MAX));
+    assert_eq!(chain.queue(0).packets(at(9000)), Some(2));
+    chain.change(at(9000), 0, at(9000), Change::Rate(mbit(12)));
+    assert_eq!(chain.pop(at(10_000)), Some((at(10_000), FULL, 1)));
+    assert_eq!(chain.pop(at(11_000)), Some((at(11_000), FULL, 2)));
+    assert_eq!(chain.queue(0).packets(at(11_000)), Some(0));
 }
