@@ -176,3 +176,17 @@ pub enum ElementConfig {
         delay_ns: Duration,
     },
 }
+
+impl ElementConfig {
+    /// Its name in records and reports; `None` for an element without a queue.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            ElementConfig::Link { name, .. }
+            | ElementConfig::DeliveryTrace { name, .. }
+            | ElementConfig::Cellular { name, .. }
+            | ElementConfig::TokenBucket { name, .. }
+            | ElementConfig::Policer { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}

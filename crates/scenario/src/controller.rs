@@ -1,6 +1,9 @@
 //! A controller chosen by name, with parameters overridden by name: `bbr1:probe_gain=1.5,cwnd_gain=2`.
 //!
 //! Names and parameters are those of [`fullpipe_cc::CATALOGUE`]; Linux's own names are understood too.
+//!
+//! `mine.py:MyController` names a controller of the user's own, a class in a Python file, and `own:MyController` one that is
+//! in no Python file. This crate only recognises them: whoever runs the scenario has to bring them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +18,8 @@ use crate::error::{ScenarioError, one_of};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ControllerChoice {
-    params: Params,
+    /// `None` for a user's own.
+    params: Option<Params>,
     text: String,
 }
 
@@ -31,6 +35,9 @@ impl ControllerChoice {
             None => (text, None),
             Some((name, overrides)) => (name, Some(overrides)),
         };
+        if name.trim() == IN_NO_FILE || name.trim().ends_with(FILE_ENDING) {
+            return own(field, text);
+        }
         let name = name.trim().to_ascii_lowercase();
         let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
         let mut canonical = params.name().to_string();
@@ -47,12 +54,12 @@ impl ControllerChoice {
             canonical.push_str(&format!("{separator}{name}={number}"));
             seen.push(name);
         }
-        Ok(ControllerChoice { params, text: canonical })
+        Ok(ControllerChoice { params: Some(params), text: canonical })
     }
 
-    /// What the controller runs with.
-    pub fn params(&self) -> &Params {
-        &self.params
+    /// What the controller runs with; `None` for a user's own.
+    pub fn params(&self) -> Option<&Params> {
+        self.params.as_ref()
     }
 
     /// The text that chooses it, in its canonical form: lower case, our name, no spaces.
@@ -60,16 +67,32 @@ impl ControllerChoice {
         &self.text
     }
 
-    /// The controller's name without its parameters.
-    pub fn name(&self) -> &'static str {
-        self.params.name()
-    }
-
     /// What Linux calls this very algorithm; `None` if Linux has none, or has it with other parameters.
     pub fn linux_name(&self) -> Option<&'static str> {
-        let unchanged = Params::by_name(self.name()) == Some(self.params);
-        self.params.info().linux_name.filter(|_| unchanged)
+        let params = self.params?;
+        let unchanged = Params::by_name(params.name()) == Some(params);
+        params.info().linux_name.filter(|_| unchanged)
     }
+}
+
+/// Begins the text of a controller of the user's own that is in no Python file: one of a notebook, or in Rust.
+const IN_NO_FILE: &str = "own";
+/// Ends the file of one that is in a file.
+const FILE_ENDING: &str = ".py";
+
+/// Reads `mine.py:MyController` or `mine.py:MyController:gain=2`. The parameters are the class's business.
+fn own(field: &str, text: &str) -> Result<ControllerChoice, ScenarioError> {
+    let parts: Vec<&str> = text.splitn(3, ':').map(str::trim).collect();
+    let is_name = |name: &str| {
+        name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
+            && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    if !parts.get(1).is_some_and(|class| is_name(class)) || parts.get(2).is_some_and(|rest| rest.is_empty()) {
+        return Err(ScenarioError::new(field, text, "names no class")
+            .expected("FILE.py:CLASS or FILE.py:CLASS:parameter=value,parameter=value")
+            .fix("write for example \"mine.py:MyController\""));
+    }
+    Ok(ControllerChoice { params: None, text: parts.join(":") })
 }
 
 impl fmt::Display for ControllerChoice {
@@ -200,7 +223,19 @@ mod tests {
     fn a_name_alone_is_the_default_and_what_linux_has() {
         let choice = ControllerChoice::parse("bbr1").unwrap();
         assert_eq!((choice.text(), choice.linux_name()), ("bbr1", Some("bbr")));
-        assert_eq!(Some(*choice.params()), Params::by_name("bbr1"));
+        assert_eq!(choice.params().copied(), Params::by_name("bbr1"));
+    }
+
+    #[test]
+    fn a_class_of_the_user_is_recognised_and_kept_as_it_is() {
+        for text in ["mine.py:MyController", "../Lib/my.py:Mine:gain=1.5", "own:Mine"] {
+            let choice = ControllerChoice::parse(text).unwrap();
+            assert_eq!((choice.text(), choice.params(), choice.linux_name()), (text, None, None));
+        }
+        assert_eq!(ControllerChoice::parse(" a.py : B : c=1 ").unwrap().text(), "a.py:B:c=1");
+        for text in ["mine.py", "mine.py:", "mine.py:2", "mine.py:Mine:", "own", "own:a b"] {
+            assert!(message(text).contains("names no class; expected FILE.py:CLASS"), "{}", message(text));
+        }
     }
 
     #[test]
@@ -215,7 +250,7 @@ mod tests {
         let choice = ControllerChoice::parse("bbr1:probe_gain=1.50, cwnd_gain = 2.25").unwrap();
         assert_eq!(choice.text(), "bbr1:probe_gain=1.5,cwnd_gain=2.25");
         assert_eq!(choice.linux_name(), None);
-        assert_eq!(choice.params().get("probe_gain").unwrap().to_string(), "1.5");
+        assert_eq!(choice.params().unwrap().get("probe_gain").unwrap().to_string(), "1.5");
         let json = serde_json::to_string(&choice).unwrap();
         assert_eq!(serde_json::from_str::<ControllerChoice>(&json).unwrap(), choice);
     }

@@ -129,9 +129,10 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
-    /// Whether its segments are paced: because its controller needs it, or because the host paces everything.
+    /// Whether its segments are paced: because its controller needs it, or because the host paces everything. A controller of
+    /// the user's own says itself whether it needs it.
     pub fn is_paced(&self, hosts: &HostSpec) -> bool {
-        hosts.pacing || self.controller.params().needs_pacing()
+        hosts.pacing || self.controller.params().is_some_and(|params| params.needs_pacing())
     }
 
     /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world uses

@@ -5,6 +5,7 @@ use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
+use crate::plug::Maker;
 use crate::receiver::{Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
@@ -90,6 +91,8 @@ pub(crate) struct Flow {
     application: Option<Box<Application>>,
     /// When its client asks next, or again.
     ask_due: Time,
+    /// Makes its controller when it connects, if that is not built in.
+    pub(crate) own: Option<Maker>,
     /// Set when it stops, or when the receiver has everything.
     pub(crate) ended: Option<Ended>,
 }
@@ -113,6 +116,7 @@ impl Flow {
             merge_due: Time::NEVER,
             application,
             ask_due: Time::NEVER,
+            own: None,
             ended: None,
             config,
         }
@@ -429,7 +433,7 @@ impl Flow {
             self.write_due = application.server.due();
         }
         self.update_own_due();
-        let mut sender = Sender::establish(&config, stream, now, rtt, ack);
+        let mut sender = Sender::establish(&config, self.own.take(), stream, now, rtt, ack);
         sender.push(now, out);
         self.sender = Some(sender);
     }

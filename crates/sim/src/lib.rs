@@ -3,21 +3,28 @@
 //! [`run`] takes a resolved scenario and a seed and returns the same kind of record as every world. The same scenario and
 //! seed give the same record, on every machine and with any number of threads. Time is virtual; nothing here reads a clock.
 //!
+//! [`Simulation`] is a run as an object: it can be advanced, watched, changed and finished, and it takes controllers that are
+//! not built in. [`run`] is a few lines over it.
+//!
 //! [`run_plainly`] computes that record, too, by the simplest means: tests compare the two.
 //!
-//! Read in this order: `world` (the main loop), `sender` and `receiver` (the two halves of a connection, as in Linux),
-//! `agenda` (what happens next), `verify` (conservation, checked in every run).
+//! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of a connection, as in Linux),
+//! `agenda` (what happens next), `plug` (controllers from outside), `verify` (conservation, checked in every run).
 
 mod agenda;
 mod application;
 mod clock;
 mod flow;
 mod packet;
+mod plug;
 mod receiver;
 mod sender;
 mod series;
+mod simulation;
 mod verify;
 mod workload;
 mod world;
 
-pub use world::{SimError, run, run_plainly};
+pub use plug::{MakeController, OwnController};
+pub use simulation::{FlowView, Place, QueueNow, SimError, Simulation, Status, run};
+pub use world::run_plainly;

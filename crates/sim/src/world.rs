@@ -4,20 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Carrier, Chain, ConfigError, Hops, Packet, capacities};
+use fullpipe_path::{Carrier, ConfigError, Hops, Packet, capacities};
 use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, World as RunWorld,
 };
 use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
-use crate::agenda::{Agenda, Plain, Winners};
+use crate::agenda::{Agenda, Plain};
 use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
 use crate::packet::{AckKind, Acknowledgement, Segment};
 use crate::sender::{SenderConfig, Wire};
 use crate::series;
+use crate::simulation::SimError;
 use crate::verify;
 
 /// Linux `TCP_INIT_CWND` (RFC 6928).
@@ -30,54 +31,29 @@ const CANCEL_EVERY: u32 = 1 << 14;
 const SAMPLER: usize = 0;
 const FLOWS: usize = 1;
 
-/// Why a run gave no record.
-#[derive(Debug)]
-pub enum SimError {
-    /// It was cancelled.
-    Cancelled,
-    /// The path cannot be built.
-    Path(ConfigError),
-}
-
-impl std::fmt::Display for SimError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            SimError::Cancelled => write!(f, "the run was cancelled"),
-            SimError::Path(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for SimError {}
-
-/// Runs a scenario. `seed` replaces the one in `spec`. Setting `cancel` ends the run soon.
+/// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
+/// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
 ///
 /// # Errors
-/// When the run is cancelled, or when the path cannot be built (`scenario` resolves only paths that can).
+/// As `run`.
 ///
 /// # Panics
-/// When packets or bytes are not conserved: a defect of the simulator.
-pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-    World::<Winners, Chain<Segment>, Chain<Acknowledgement>>::record(spec, seed, cancel)
-}
-
-/// The oracle of [`run`]: the same record by the simplest means, one event for each packet and hop, from one heap for each
-/// direction and one for all timers. Tests compare [`run`] with it; it is slower, and has no other use.
-///
-/// # Errors
-/// As [`run`].
-///
-/// # Panics
-/// As [`run`].
+/// As `run`.
 // Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
 #[inline]
 pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-    World::<Plain, Hops<Segment>, Hops<Acknowledgement>>::record(spec, seed, cancel)
+    let mut world: World<Plain, Hops<Segment>, Hops<Acknowledgement>> =
+        World::new(spec, seed, Hops::new, Hops::new)?;
+    if !world.advance(Time::NEVER, cancel) {
+        return Err(SimError::Cancelled);
+    }
+    Ok(world.into_run(spec, seed))
 }
 
 /// The path to the receivers.
-struct Forward<F> {
-    chain: F,
+#[derive(Debug)]
+pub(crate) struct Forward<F> {
+    pub(crate) chain: F,
     header: u32,
 }
 
@@ -96,8 +72,9 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
 }
 
 /// The path back.
-struct Reverse<R> {
-    chain: R,
+#[derive(Debug)]
+pub(crate) struct Reverse<R> {
+    pub(crate) chain: R,
 }
 
 impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
@@ -109,45 +86,47 @@ impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
 }
 
 /// Everything in a run: `A` knows what is next; `F` carries the senders' packets, `R` the receivers'.
-struct World<A, F, R> {
-    end: Time,
+#[derive(Debug)]
+pub(crate) struct World<A, F, R> {
+    /// Everything until then has happened, if it has begun.
+    pub(crate) now: Time,
+    begun: bool,
+    /// When the run ends: with the scenario, or with its last flow.
+    pub(crate) end: Time,
     agenda: A,
-    forward: Forward<F>,
-    reverse: Reverse<R>,
-    flows: Vec<Flow>,
+    pub(crate) forward: Forward<F>,
+    pub(crate) reverse: Reverse<R>,
+    pub(crate) flows: Vec<Flow>,
     /// Flows whose measures have not ended.
     open: usize,
     sample_interval: Option<Duration>,
     sample_flows: bool,
-    flow_series: Vec<FlowSeries>,
-    forward_series: Vec<LinkSeries>,
-    reverse_series: Vec<LinkSeries>,
+    pub(crate) flow_series: Vec<FlowSeries>,
+    pub(crate) forward_series: Vec<LinkSeries>,
+    pub(crate) reverse_series: Vec<LinkSeries>,
 }
 
 impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R> {
-    /// Runs a scenario from start to end.
-    fn record(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-        let mut world: World<A, F, R> = World::new(spec, seed).map_err(SimError::Path)?;
-        if !world.run(cancel) {
-            return Err(SimError::Cancelled);
-        }
-        Ok(world.into_run(spec, seed))
-    }
-
-    fn new(spec: &Spec, seed: u64) -> Result<World<A, F, R>, ConfigError> {
+    /// The world before the run; `forward` and `reverse` build the path.
+    pub(crate) fn new(
+        spec: &Spec,
+        seed: u64,
+        forward: impl FnOnce(&[ElementConfig], &[Duration], u64) -> Result<F, ConfigError>,
+        reverse: impl FnOnce(&[ElementConfig], &[Duration], u64) -> Result<R, ConfigError>,
+    ) -> Result<World<A, F, R>, ConfigError> {
         let mss = spec.mss();
         let delays =
             |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
         let forward =
-            F::new(&spec.forward, &delays(|flow| flow.extra_forward_ns), Stream::Forward.seed(seed))?;
+            forward(&spec.forward, &delays(|flow| flow.extra_forward_ns), Stream::Forward.seed(seed))?;
         let reverse =
-            R::new(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Stream::Reverse.seed(seed))?;
+            reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Stream::Reverse.seed(seed))?;
         let flows: Vec<Flow> = spec
             .flows
             .iter()
             .enumerate()
             .map(|(index, flow)| {
-                let params = *flow.controller.params();
+                let params = flow.controller.params().copied();
                 let controller = Config {
                     mss,
                     initial_cwnd: INITIAL_CWND,
@@ -179,6 +158,8 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             agenda.set(SAMPLER, Time::ZERO);
         }
         Ok(World {
+            now: Time::ZERO,
+            begun: false,
             end: Time::ZERO + spec.duration_ns,
             agenda,
             open: flows.len(),
@@ -193,8 +174,20 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         })
     }
 
-    /// Runs to the end; false when cancelled.
-    fn run(&mut self, cancel: &AtomicBool) -> bool {
+    /// Whether anything can have happened.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether nothing more will happen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.open == 0 || (self.begun && self.now >= self.end)
+    }
+
+    /// Runs to `until`, what happens then included, or to the end; false when cancelled.
+    pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> bool {
+        let until = until.min(self.end);
+        self.begun = true;
         let mut events = 0u32;
         while self.open > 0 {
             let (forward, reverse) = (self.forward.chain.next(), self.reverse.chain.next());
@@ -207,8 +200,8 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                     source = Some(first.1);
                 }
             }
-            if now > self.end {
-                return true;
+            if now > until {
+                break;
             }
             match source {
                 None if forward == now => self.deliver_forward(now),
@@ -218,6 +211,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             }
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
+                self.reach(now);
                 return false;
             }
             if self.open == 0 {
@@ -225,7 +219,15 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 self.end = now;
             }
         }
+        self.reach(until.min(self.end));
         true
+    }
+
+    /// Notes that everything until `now` has happened, and lets the path know.
+    fn reach(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.forward.chain.settle(self.now);
+        self.reverse.chain.settle(self.now);
     }
 
     /// Hands the receivers all packets that arrive now.
@@ -280,16 +282,14 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         }
     }
 
-    fn into_run(mut self, spec: &Spec, seed: u64) -> Run {
+    /// The record of the time until now. `spec` has what was changed meanwhile.
+    pub(crate) fn into_run(self, spec: &Spec, seed: u64) -> Run {
         let books = verify::Books::of(&self.flows);
         verify::path("forward", self.forward.chain.counts(), books.forward);
         verify::path("reverse", self.reverse.chain.counts(), books.reverse);
-        // The last flow may have ended before all events of that instant.
-        self.forward.chain.settle(self.end);
-        self.reverse.chain.settle(self.end);
-        let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.end);
-        links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.end));
-        let end = self.end;
+        let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.now);
+        links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.now));
+        let end = self.now;
         let flows = self
             .flows
             .iter()

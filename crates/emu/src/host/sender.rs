@@ -87,7 +87,7 @@ impl<'a> Sender<'a> {
         let end = Time::ZERO.saturating_add(spec.duration_ns);
         let flow = |(number, flow): (usize, &'a FlowSpec)| {
             let name = flow.controller.linux_name().unwrap_or_default().to_owned();
-            let is_bbr = matches!(flow.controller.params(), Params::Bbr1(_));
+            let is_bbr = matches!(flow.controller.params(), Some(Params::Bbr1(_)));
             let start = flow.start_time(number, seed);
             Flow {
                 spec: flow,

@@ -20,6 +20,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
+use crate::plug::{Maker, Plugged};
 use crate::workload::Stream;
 use rack::Rack;
 use recovery::Recovery;
@@ -42,7 +43,8 @@ pub(crate) trait Wire {
 pub(crate) struct SenderConfig {
     pub(crate) flow: u32,
     pub(crate) controller: Config,
-    pub(crate) params: Params,
+    /// What the built-in controller runs with; `None` for one that somebody brings.
+    pub(crate) params: Option<Params>,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
     /// Seed of the random numbers that the controller is given.
@@ -60,17 +62,17 @@ pub(crate) struct Counters {
 
 /// The controller; where assertions are on, the order of its events is checked.
 #[cfg(debug_assertions)]
-type Held = fullpipe_cc::Ordered<Any>;
+type Held = fullpipe_cc::Ordered<Plugged>;
 #[cfg(not(debug_assertions))]
-type Held = Any;
+type Held = Plugged;
 
 #[cfg(debug_assertions)]
-fn hold(controller: Any) -> Held {
+fn hold(controller: Plugged) -> Held {
     Held::new(controller, CaState::Open)
 }
 
 #[cfg(not(debug_assertions))]
-fn hold(controller: Any) -> Held {
+fn hold(controller: Plugged) -> Held {
     controller
 }
 
@@ -116,6 +118,7 @@ impl Sender {
     /// A connection whose SYN was answered after `rtt`.
     pub(crate) fn establish(
         config: &SenderConfig,
+        own: Option<Maker>,
         stream: Stream,
         now: Time,
         rtt: Duration,
@@ -140,7 +143,11 @@ impl Sender {
             app_limited: true,
             ..Connection::default()
         };
-        let controller = hold(Any::new(&config.params, &config.controller, &connection));
+        let controller = hold(match (own, &config.params) {
+            (Some(Maker(make)), _) => Plugged::Own(make(&config.controller, &connection)),
+            (None, Some(params)) => Plugged::BuiltIn(Any::new(params, &config.controller, &connection)),
+            (None, None) => unreachable!("a run does not begin without its controllers"),
+        });
         let limits = controller.limits();
         let mut sender = Sender {
             flow: config.flow,
@@ -195,6 +202,11 @@ impl Sender {
     /// Recovery state.
     pub(crate) fn state(&self) -> CaState {
         self.recovery.state
+    }
+
+    /// Segments marked lost so far, counted each time.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Segments in flight.

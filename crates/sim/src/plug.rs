@@ -1,0 +1,105 @@
+//! Controllers that are not built in.
+//!
+//! The built-in ones are dispatched through an enum; a trait object costs only those flows that have one, because it shares
+//! the tag of that enum.
+
+use std::fmt;
+
+use fullpipe_cc::*;
+
+/// A controller of somebody's own.
+pub type OwnController = Box<dyn Controller + Send>;
+
+/// Makes the controller of a connection whose handshake is done, as `new` of the built-in ones does.
+pub type MakeController = Box<dyn FnOnce(&Config, &Connection) -> OwnController + Send>;
+
+/// What makes a flow's own controller when it connects.
+pub(crate) struct Maker(pub(crate) MakeController);
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Maker")
+    }
+}
+
+/// A built-in controller, or one of somebody's own.
+#[allow(clippy::large_enum_variant, reason = "one a flow, and the built-in ones are the common case")]
+pub(crate) enum Plugged {
+    BuiltIn(Any),
+    Own(OwnController),
+}
+
+impl fmt::Debug for Plugged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Plugged::BuiltIn(controller) => controller.fmt(f),
+            Plugged::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
+/// Calls a method of the variant.
+macro_rules! each {
+    ($self:ident, $controller:ident => $call:expr) => {
+        match $self {
+            Plugged::BuiltIn($controller) => $call,
+            Plugged::Own($controller) => $call,
+        }
+    };
+}
+
+impl Controller for Plugged {
+    fn on_transmit_start(&mut self, start: &TransmitStart) {
+        each!(self, controller => controller.on_transmit_start(start))
+    }
+    fn on_window_unused(&mut self, unused: &WindowUnused) {
+        each!(self, controller => controller.on_window_unused(unused))
+    }
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent) {
+        each!(self, controller => controller.on_sent(sent))
+    }
+    /// Inlined for the same reason as that of [`Any`].
+    #[inline(always)]
+    fn on_rtt(&mut self, sample: &RttSample) {
+        each!(self, controller => controller.on_rtt(sample))
+    }
+    fn on_ce(&mut self, marks: &CeMarks) {
+        each!(self, controller => controller.on_ce(marks))
+    }
+    fn on_undo(&mut self, undo: &Undo) {
+        each!(self, controller => controller.on_undo(undo))
+    }
+    #[inline]
+    fn on_lost(&mut self, lost: &Lost) {
+        each!(self, controller => controller.on_lost(lost))
+    }
+    fn on_state(&mut self, change: &StateChange) {
+        each!(self, controller => controller.on_state(change))
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        each!(self, controller => controller.on_ack(ack))
+    }
+    fn on_mss(&mut self, mss: u32) {
+        each!(self, controller => controller.on_mss(mss))
+    }
+    #[inline]
+    fn limits(&self) -> Limits {
+        each!(self, controller => controller.limits())
+    }
+    fn snapshot(&self) -> Snapshot {
+        each!(self, controller => controller.snapshot())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No word more for every flow, and no second tag to look at.
+    #[test]
+    fn one_tag_tells_all_controllers_apart() {
+        assert_eq!(size_of::<Plugged>(), size_of::<Any>());
+    }
+}

@@ -1,0 +1,467 @@
+//! A run as an object: advanced step by step, watched, changed and finished.
+
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_path::{Chain, Change, ConfigError};
+use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
+use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_units::{Duration, Time};
+
+use crate::agenda::Winners;
+use crate::flow::Flow;
+use crate::packet::{Acknowledgement, Segment};
+use crate::plug::{MakeController, Maker, OwnController};
+use crate::series;
+use crate::world::World;
+
+/// Why a run cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimError {
+    /// It was cancelled. It may still be advanced, and finished.
+    Cancelled,
+    /// The path cannot be built, or an element cannot change so.
+    Path(ConfigError),
+    /// What was asked for does not fit the scenario, or comes too late.
+    Refused {
+        /// The field of the scenario, or what was to be changed.
+        field: String,
+        /// What was given.
+        given: String,
+        /// What is expected instead.
+        expected: String,
+    },
+}
+
+impl SimError {
+    fn refused(field: impl Into<String>, given: impl Into<String>, expected: impl Into<String>) -> SimError {
+        SimError::Refused { field: field.into(), given: given.into(), expected: expected.into() }
+    }
+}
+
+impl std::fmt::Display for SimError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SimError::Cancelled => write!(f, "the run was cancelled"),
+            SimError::Path(error) => write!(f, "{error}"),
+            SimError::Refused { field, given, expected } => {
+                write!(f, "{field}: {given}; expected {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimError {}
+
+impl From<ConfigError> for SimError {
+    fn from(error: ConfigError) -> SimError {
+        SimError::Path(error)
+    }
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Advancing it changes something.
+    Running,
+    /// The time of the scenario is over, or every flow has ended.
+    Over,
+}
+
+/// Which element a change is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// The one that a scenario's own `path.rate`, `path.buffer`, `path.loss` and `path.rtt` are about: the bottleneck, the first
+    /// loss behind it, and the delay at the end of the way to the receivers.
+    Path,
+    /// The queue of this name, in either direction.
+    Named(&'a str),
+    /// The element at this position of the way to the receivers.
+    Forward(usize),
+    /// The element at this position of the way back.
+    Reverse(usize),
+}
+
+/// The name that scenarios give to the link of `path.rate`.
+const BOTTLENECK: &str = "bottleneck";
+
+/// A run of a scenario.
+///
+/// ```
+/// use fullpipe_path::Change;
+/// use fullpipe_scenario::{Format, resolve};
+/// use fullpipe_sim::{Place, Simulation, Status};
+/// use fullpipe_units::{Rate, Time};
+///
+/// let document = r#"
+///     name = "a rate that falls"
+///     duration = "4 s"
+///     path = { rate = "20 Mbit/s", rtt = "40 ms" }
+///     flows = [{ controller = "bbr1" }]
+/// "#;
+/// let mut simulation = Simulation::new(&resolve(document, Format::Toml, None)?, 1)?;
+/// assert_eq!(simulation.advance(Time::from_micros(2_000_000))?, Status::Running);
+/// assert!(simulation.flow(0).sample().unwrap().cwnd > 66);
+/// simulation.change(Place::Path, Change::Rate(Rate::from_bits_per_sec(5_000_000)))?;
+/// assert_eq!(simulation.advance(Time::NEVER)?, Status::Over);
+/// let run = simulation.finish();
+/// assert_eq!(run.links[0].totals.capacity_bytes, Some(2 * (2_500_000 + 625_000)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Simulation {
+    spec: Spec,
+    seed: u64,
+    world: World<Winners, Chain<Segment>, Chain<Acknowledgement>>,
+    /// Whether the path can change.
+    changing: bool,
+}
+
+impl Simulation {
+    /// A run that has not begun. `seed` replaces the one in `spec`.
+    ///
+    /// # Errors
+    /// When the path cannot be built (`scenario` resolves only paths that can).
+    pub fn new(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
+        let world = World::new(spec, seed, Chain::changing, Chain::changing)?;
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
+    }
+
+    /// The same run on a path that nobody will change, which is faster: what becomes of a packet can be computed when it is
+    /// sent.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn fixed(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
+        let world = World::new(spec, seed, Chain::new, Chain::new)?;
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: false })
+    }
+
+    /// Gives a flow, whose controller in the scenario is `own:NAME` or `FILE.py:CLASS`, that controller. The flow is paced if
+    /// `paced`, or if the scenario says so.
+    ///
+    /// # Errors
+    /// When there is no such flow, when the scenario gives it a built-in controller, or when the run has begun.
+    pub fn controller(&mut self, flow: usize, paced: bool, own: OwnController) -> Result<(), SimError> {
+        self.controller_from(flow, paced, Box::new(move |_, _| own))
+    }
+
+    /// The same of a controller that is made when the connection is established.
+    ///
+    /// # Errors
+    /// As [`Simulation::controller`].
+    pub fn controller_from(
+        &mut self,
+        flow: usize,
+        paced: bool,
+        make: MakeController,
+    ) -> Result<(), SimError> {
+        let field = format!("flows[{flow}].controller");
+        let Some(spec) = self.spec.flows.get(flow) else {
+            let expected = format!("one of the {} flows of the scenario", self.spec.flows.len());
+            return Err(SimError::refused(field, "there is no such flow", expected));
+        };
+        if spec.controller.params().is_some() {
+            let given = format!("the scenario says {}", spec.controller);
+            return Err(SimError::refused(field, given, "own:NAME in the scenario"));
+        }
+        if self.world.has_begun() {
+            let given = "the run has begun";
+            return Err(SimError::refused(field, given, "a controller before the first advance"));
+        }
+        let flow = &mut self.world.flows[flow];
+        flow.own = Some(Maker(make));
+        flow.config.sender.controller.paced |= paced;
+        Ok(())
+    }
+
+    /// Runs to `until`: all that happens until then, at that very nanosecond too, and nothing later. A time that is past changes
+    /// nothing, and two steps are the same as one.
+    ///
+    /// # Errors
+    /// When a flow has no controller.
+    ///
+    /// # Panics
+    /// When an invariant of the simulator is broken.
+    pub fn advance(&mut self, until: Time) -> Result<Status, SimError> {
+        self.advance_unless(until, &AtomicBool::new(false))
+    }
+
+    /// The same; setting `cancel` ends it soon.
+    ///
+    /// # Errors
+    /// As [`Simulation::advance`], and when it was cancelled.
+    pub fn advance_unless(&mut self, until: Time, cancel: &AtomicBool) -> Result<Status, SimError> {
+        if !self.world.has_begun() {
+            self.check_controllers()?;
+        }
+        if !self.world.advance(until, cancel) {
+            return Err(SimError::Cancelled);
+        }
+        Ok(self.status())
+    }
+
+    /// Every controller that is not built in has been given.
+    fn check_controllers(&self) -> Result<(), SimError> {
+        let missing =
+            |(flow, spec): (&Flow, &FlowSpec)| flow.own.is_none() && spec.controller.params().is_none();
+        match self.world.flows.iter().zip(&self.spec.flows).position(missing) {
+            None => Ok(()),
+            Some(flow) => Err(SimError::refused(
+                format!("flows[{flow}].controller"),
+                format!("{} is not built in, and nobody has brought it", self.spec.flows[flow].controller),
+                "that controller before the run begins",
+            )),
+        }
+    }
+
+    /// Whether it goes on.
+    pub fn status(&self) -> Status {
+        if self.world.is_over() { Status::Over } else { Status::Running }
+    }
+
+    /// How far it has come.
+    pub fn now(&self) -> Time {
+        self.world.now
+    }
+
+    /// When it ends at the latest.
+    pub fn end(&self) -> Time {
+        self.world.end
+    }
+
+    /// The scenario, with all changes so far. Run from its start, it gives the same record; only the size of a buffer has no
+    /// schedule, and is that of the start.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Changes the path now. A rate holds at once, for what waits too; a delay or a loss holds for packets that come later, as
+    /// in a schedule; a change of the scenario's own that is still to come takes its place in time.
+    ///
+    /// # Errors
+    /// When there is no such element, or it cannot change so; nothing has changed then.
+    pub fn change(&mut self, place: Place<'_>, change: Change) -> Result<(), SimError> {
+        self.check_changing()?;
+        let place = self.find(place, change)?;
+        self.apply(place, change)
+    }
+
+    /// Changes the round-trip time of the path, half of it on each way, like `path.rtt` in a scenario.
+    ///
+    /// # Errors
+    /// When the path has no delay at the end of both ways.
+    pub fn change_rtt(&mut self, rtt: Duration) -> Result<(), SimError> {
+        self.check_changing()?;
+        let last_delay = |elements: &[ElementConfig]| match elements {
+            [.., ElementConfig::Delay { .. }] => Some(elements.len() - 1),
+            _ => None,
+        };
+        let (Some(forward), Some(reverse)) = (last_delay(&self.spec.forward), last_delay(&self.spec.reverse))
+        else {
+            return Err(SimError::refused("rtt", "the path has none", "path.rtt above 0 in the scenario"));
+        };
+        let half = |nanos| Change::Delay(Duration::from_nanos(nanos));
+        self.apply(Spot { forward: true, index: forward }, half(rtt.as_nanos() / 2))?;
+        self.apply(Spot { forward: false, index: reverse }, half(rtt.as_nanos().div_ceil(2)))
+    }
+
+    fn check_changing(&self) -> Result<(), SimError> {
+        if self.changing {
+            return Ok(());
+        }
+        Err(SimError::refused("path", "it was built as fixed", "a simulation made by Simulation::new"))
+    }
+
+    fn apply(&mut self, spot: Spot, change: Change) -> Result<(), SimError> {
+        let Spot { forward, index } = spot;
+        let now = self.world.now;
+        let from = change.from(now, self.world.has_begun());
+        let elements = if forward { &mut self.spec.forward } else { &mut self.spec.reverse };
+        elements[index].change(index, from, change)?;
+        if forward {
+            self.world.forward.chain.change(now, index, from, change);
+        } else {
+            self.world.reverse.chain.change(now, index, from, change);
+        }
+        Ok(())
+    }
+
+    fn find(&self, place: Place<'_>, change: Change) -> Result<Spot, SimError> {
+        let Spec { forward, reverse, .. } = &self.spec;
+        let named = |name: &str| {
+            let at = |elements: &[ElementConfig]| elements.iter().position(|one| one.name() == Some(name));
+            let spot = |forward| move |index| Spot { forward, index };
+            at(forward).map(spot(true)).or_else(|| at(reverse).map(spot(false)))
+        };
+        let spot = match (place, change) {
+            (Place::Named(name), _) => named(name),
+            (Place::Forward(index), _) => (index < forward.len()).then_some(Spot { forward: true, index }),
+            (Place::Reverse(index), _) => (index < reverse.len()).then_some(Spot { forward: false, index }),
+            (Place::Path, Change::Rate(_) | Change::Buffer(_)) => named(BOTTLENECK),
+            (Place::Path, Change::Delay(_)) => match &**forward {
+                [.., ElementConfig::Delay { .. }] => Some(Spot { forward: true, index: forward.len() - 1 }),
+                _ => None,
+            },
+            (Place::Path, Change::Loss(_)) => {
+                let behind = forward.iter().position(|one| one.name() == Some(BOTTLENECK)).unwrap_or(0);
+                let is_loss = |one: &ElementConfig| matches!(one, ElementConfig::Loss { .. });
+                let index = forward[behind..].iter().position(is_loss).map(|index| behind + index);
+                index.map(|index| Spot { forward: true, index })
+            }
+        };
+        spot.ok_or_else(|| match (place, change) {
+            (Place::Path, Change::Loss(_)) => {
+                let given = "the path has no loss that could change";
+                SimError::refused("loss", given, "path.loss in the scenario, if only \"0 %\"")
+            }
+            (Place::Path, Change::Delay(_)) => {
+                let given = "the path has no delay that could change";
+                SimError::refused("delay", given, "path.rtt above 0 in the scenario")
+            }
+            _ => {
+                let names = forward.iter().chain(reverse).filter_map(|one| one.name());
+                let names = names.map(str::to_owned).collect::<Vec<String>>().join(", ");
+                let expected =
+                    format!("one of {names}, forward[0..{}] or reverse[0..{}]", forward.len(), reverse.len());
+                let given = match place {
+                    Place::Named(name) => name.to_owned(),
+                    Place::Forward(index) => format!("forward[{index}]"),
+                    Place::Reverse(index) => format!("reverse[{index}]"),
+                    Place::Path => BOTTLENECK.to_owned(),
+                };
+                SimError::refused("element", format!("{given} is not on the path"), expected)
+            }
+        })
+    }
+
+    /// How many flows there are.
+    pub fn flows(&self) -> usize {
+        self.world.flows.len()
+    }
+
+    /// A flow as it is now.
+    ///
+    /// # Panics
+    /// If no flow has this `index`.
+    pub fn flow(&self, index: usize) -> FlowView<'_> {
+        FlowView { flow: &self.world.flows[index], spec: &self.spec.flows[index], now: self.world.now }
+    }
+
+    /// The samples of a flow so far.
+    ///
+    /// # Panics
+    /// If no flow has this `index`.
+    pub fn flow_series(&self, index: usize) -> &FlowSeries {
+        &self.world.flow_series[index]
+    }
+
+    /// The queues as they are now: those on the way to the receivers, then those on the way back.
+    pub fn queues(&self) -> Vec<QueueNow<'_>> {
+        let (now, forward, reverse) = (self.world.now, &self.world.forward.chain, &self.world.reverse.chain);
+        let there = (0..forward.queues()).map(|index| forward.queue(index));
+        let back = (0..reverse.queues()).map(|index| reverse.queue(index));
+        there
+            .chain(back)
+            .map(|queue| QueueNow { name: queue.name(), sample: series::sample_queue(now, queue) })
+            .collect()
+    }
+
+    /// The samples of the queues so far, in the order of [`Simulation::queues`].
+    pub fn link_series(&self) -> impl Iterator<Item = &LinkSeries> {
+        self.world.forward_series.iter().chain(&self.world.reverse_series)
+    }
+
+    /// Ends the run where it is, and gives its record: of the whole scenario if it is over, or else of the time until now.
+    ///
+    /// # Panics
+    /// When packets or bytes are not conserved: a defect of the simulator.
+    pub fn finish(self) -> Run {
+        self.world.into_run(&self.spec, self.seed)
+    }
+}
+
+/// An element of the path.
+#[derive(Clone, Copy)]
+struct Spot {
+    forward: bool,
+    index: usize,
+}
+
+/// A flow as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowView<'a> {
+    flow: &'a Flow,
+    spec: &'a FlowSpec,
+    now: Time,
+}
+
+impl<'a> FlowView<'a> {
+    /// Its name in records.
+    pub fn label(&self) -> &'a str {
+        &self.spec.label
+    }
+
+    /// Its controller, as the scenario says it.
+    pub fn controller(&self) -> &'a str {
+        self.spec.controller.text()
+    }
+
+    /// What a sample at this instant shows: window, pacing rate, RTT, phase and more. `None` until it is connected.
+    pub fn sample(&self) -> Option<Sample> {
+        series::sample(self.now, self.flow)
+    }
+
+    /// Segments marked lost so far, each time counted.
+    pub fn lost(&self) -> u64 {
+        self.flow.sender.as_ref().map_or(0, |sender| sender.lost())
+    }
+
+    /// Segments sent so far, those sent again counted too.
+    pub fn segments_sent(&self) -> u64 {
+        self.flow.sender.as_ref().map_or(0, |sender| sender.counters.segments_sent)
+    }
+
+    /// Retransmission timeouts so far.
+    pub fn timeouts(&self) -> u64 {
+        self.flow.sender.as_ref().map_or(0, |sender| sender.counters.timeouts)
+    }
+
+    /// Payload bytes that the receiver's application has.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.flow.receiver.as_ref().map_or(0, |receiver| receiver.delivered_bytes())
+    }
+
+    /// How long each transfer of its application took that is complete; empty for an application that has none.
+    pub fn transfers_ns(&self) -> Vec<u64> {
+        self.flow.transfers_ns()
+    }
+
+    /// When its measures ended, and whether it had sent everything; `None` while they go on.
+    pub fn ended(&self) -> Option<(Time, bool)> {
+        self.flow.ended.map(|ended| (ended.at, ended.completed))
+    }
+}
+
+/// A queue as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueNow<'a> {
+    /// Its name in records.
+    pub name: &'a str,
+    /// What a sample at this instant shows.
+    pub sample: QueueSample,
+}
+
+/// Runs a scenario from start to end. `seed` replaces the one in `spec`. Setting `cancel` ends the run soon.
+///
+/// # Errors
+/// When the run is cancelled, when the path cannot be built (`scenario` resolves only paths that can), or when a controller is
+/// not built in.
+///
+/// # Panics
+/// When packets or bytes are not conserved: a defect of the simulator.
+pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
+    let mut simulation = Simulation::fixed(spec, seed)?;
+    simulation.advance_unless(Time::NEVER, cancel)?;
+    Ok(simulation.finish())
+}
