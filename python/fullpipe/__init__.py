@@ -15,27 +15,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullpipe._native import Cancelled, RecordingError, ScenarioError, WorldError
-    from fullpipe.api import agree, compare, controllers, run, schema
+    from fullpipe._native import Cancelled, ControllerError, RecordingError, ScenarioError, WorldError
+    from fullpipe.api import agree, compare, controllers, load, run, schema
+    from fullpipe.ask.controllers import Controller, Limits
     from fullpipe.errors import OutputError
     from fullpipe.judge.agreement import Agreement
     from fullpipe.judge.recordings import read_recording
     from fullpipe.results.runs import Run
     from fullpipe.show.results import Results
+    from fullpipe.simulation import Simulation
 
 __all__ = [
     "Agreement",
     "Cancelled",
+    "Controller",
+    "ControllerError",
+    "Limits",
     "OutputError",
     "RecordingError",
     "Results",
     "Run",
     "ScenarioError",
+    "Simulation",
     "WorldError",
     "__version__",
     "agree",
     "compare",
     "controllers",
+    "load",
     "read_recording",
     "run",
     "schema",
@@ -45,6 +52,11 @@ _HOME = {
     "agree": "fullpipe.api",
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
+    "load": "fullpipe.api",
+    "Controller": "fullpipe.ask.controllers",
+    "Limits": "fullpipe.ask.controllers",
+    "ControllerError": "fullpipe._native",
+    "Simulation": "fullpipe.simulation",
     "run": "fullpipe.api",
     "schema": "fullpipe.api",
     "Agreement": "fullpipe.judge.agreement",

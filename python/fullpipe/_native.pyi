@@ -1,13 +1,30 @@
 """The native half of Fullpipe. Private: use the names in `fullpipe`."""
 
-from typing import final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, final
 
 __all__ = [
+    "Ack",
     "Cancel",
     "Cancelled",
+    "CeMarks",
+    "Config",
+    "Connection",
+    "ControllerError",
+    "FlowNow",
+    "Lost",
+    "QueueNow",
+    "RateSample",
     "RecordingError",
+    "RttSample",
     "ScenarioError",
+    "Sent",
+    "Simulation",
+    "StateChange",
     "TraceError",
+    "TransmitStart",
+    "Undo",
+    "WindowUnused",
     "WorldError",
     "build",
     "controllers",
@@ -27,6 +44,7 @@ __all__ = [
     "schema",
     "shell",
     "simulate",
+    "simulate_with",
     "version",
 ]
 
@@ -50,6 +68,14 @@ class RecordingError(ValueError):
 
 TraceError = RecordingError
 
+class ControllerError(RuntimeError):
+    """A controller of the user's own raised an exception, which is the `__cause__`."""
+
+    controller: str
+    event: str  # The method, or "limits" or "phase" for an attribute.
+    flow: int
+    time_s: float  # Simulated.
+
 class Cancelled(Exception):
     """The run was cancelled through its `Cancel`."""
 
@@ -59,6 +85,352 @@ class Cancel:
 
     def __init__(self) -> None: ...
     def set(self) -> None: ...
+
+@final
+class Config:
+    """What does not change during a connection."""
+
+    @property
+    def mss(self) -> int:
+        """Payload bytes of a full-sized segment."""
+
+    @property
+    def initial_cwnd(self) -> int:
+        """In segments."""
+
+    @property
+    def paced(self) -> bool:
+        """Whether segments leave at the pacing rate."""
+
+@final
+class Connection:
+    """The connection's counters after the event's bookkeeping."""
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+
+    @property
+    def delivered(self) -> int:
+        """Segments delivered so far, each once."""
+
+    @property
+    def delivered_time_s(self) -> float:
+        """When `delivered` last grew."""
+
+    @property
+    def lost(self) -> int:
+        """Segments marked lost so far."""
+
+    @property
+    def packets_out(self) -> int:
+        """Segments sent and not cumulatively acknowledged."""
+
+    @property
+    def in_flight(self) -> int:
+        """Segments believed in the network."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """Smoothed RTT."""
+
+    @property
+    def min_rtt_s(self) -> float | None: ...
+    @property
+    def departure_s(self) -> float:
+        """Earliest departure of the next paced burst."""
+
+    @property
+    def state(self) -> Literal["open", "disorder", "cwr", "recovery", "loss"]: ...
+    @property
+    def app_limited(self) -> bool: ...
+    @property
+    def random(self) -> int:
+        """A fresh 32-bit random number of the flow."""
+
+@final
+class TransmitStart:
+    """Data is about to leave and nothing is in flight."""
+
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def last_sent_s(self) -> float:
+        """When data last left."""
+
+    @property
+    def rto_s(self) -> float:
+        """The retransmission timeout."""
+
+@final
+class WindowUnused:
+    """The application left the window unfilled."""
+
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def used(self) -> int:
+        """The most segments that were out in that time."""
+
+@final
+class Sent:
+    """A burst left."""
+
+    @property
+    def departure_s(self) -> float: ...
+    @property
+    def segments(self) -> int:
+        """In the burst."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """Before it."""
+
+    @property
+    def prior_packets_out(self) -> int:
+        """Before it; zero after idle."""
+
+    @property
+    def retransmission(self) -> bool: ...
+
+@final
+class RttSample:
+    """An ACK brought an RTT."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def rtt_s(self) -> float: ...
+    @property
+    def snd_una(self) -> int:
+        """SND.UNA after this ACK, in segments."""
+
+    @property
+    def snd_nxt(self) -> int:
+        """In segments."""
+
+@final
+class RateSample:
+    """The delivery-rate sample of an ACK."""
+
+    @property
+    def delivered(self) -> int | None:
+        """Segments over the interval; None if no segment was newly delivered."""
+
+    @property
+    def interval_s(self) -> float | None:
+        """None if there is no sample, or it is shorter than the minimum RTT."""
+
+    @property
+    def prior_delivered(self) -> int:
+        """`Connection.delivered` when the sampled segment was sent."""
+
+    @property
+    def prior_delivered_time_s(self) -> float: ...
+    @property
+    def app_limited(self) -> bool:
+        """The segment was sent while the application limited the sender."""
+
+    @property
+    def retransmitted(self) -> bool: ...
+    @property
+    def tx_in_flight(self) -> int: ...
+    @property
+    def lost_since_sent(self) -> int: ...
+
+@final
+class Ack:
+    """An ACK was processed."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def prior_in_flight(self) -> int: ...
+    @property
+    def newly_delivered(self) -> int:
+        """Segments acknowledged or SACKed by it."""
+
+    @property
+    def newly_lost(self) -> int:
+        """Segments marked lost by it."""
+
+    @property
+    def newly_acked(self) -> int:
+        """Segments acknowledged cumulatively by it."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """None if ambiguous."""
+
+    @property
+    def maybe_delayed(self) -> bool: ...
+    @property
+    def una_advanced(self) -> bool:
+        """SND.UNA advanced."""
+
+    @property
+    def snd_una(self) -> int: ...
+    @property
+    def snd_nxt(self) -> int: ...
+    @property
+    def sample(self) -> RateSample: ...
+    @property
+    def cwnd_limited(self) -> bool:
+        """The window limited the sender in the last round."""
+
+    @property
+    def max_packets_out(self) -> int: ...
+    @property
+    def may_raise_cwnd(self) -> bool:
+        """Whether the window may grow on this ACK."""
+
+@final
+class Lost:
+    """A run of segments that left together was marked lost."""
+
+    @property
+    def segments(self) -> int: ...
+    @property
+    def new_range(self) -> bool:
+        """It does not touch the run before it."""
+
+    @property
+    def tx_in_flight(self) -> int:
+        """Segments in flight when it was sent."""
+
+    @property
+    def tx_lost(self) -> int:
+        """`Connection.lost` when it was sent."""
+
+    @property
+    def lost(self) -> int:
+        """`Connection.lost` with it."""
+
+    @property
+    def app_limited(self) -> bool: ...
+
+@final
+class CeMarks:
+    """Congestion marks were echoed."""
+
+    @property
+    def segments(self) -> int: ...
+
+@final
+class StateChange:
+    """The recovery state changed."""
+
+    @property
+    def connection(self) -> Connection:
+        """Its state is the one before the change."""
+
+    @property
+    def to(self) -> Literal["open", "disorder", "cwr", "recovery", "loss"]:
+        """The state after it."""
+
+    @property
+    def reduce(self) -> bool:
+        """A new reduction begins."""
+
+    @property
+    def proven(self) -> bool:
+        """It cannot be undone."""
+
+    @property
+    def trigger(self) -> Literal["ack", "timer"]: ...
+
+@final
+class Undo:
+    """The reduction last begun was spurious."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+@final
+class FlowNow:
+    """A flow as it was when it was asked for. None stands for what is not known yet."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def controller(self) -> str: ...
+    @property
+    def connected(self) -> bool: ...
+    @property
+    def phase(self) -> str | None: ...
+    @property
+    def state(self) -> str | None: ...
+    @property
+    def cwnd(self) -> int | None: ...
+    @property
+    def ssthresh(self) -> int | None: ...
+    @property
+    def pacing_rate_bps(self) -> int | None: ...
+    @property
+    def inflight(self) -> int: ...
+    @property
+    def rtt_ms(self) -> float | None: ...
+    @property
+    def min_rtt_ms(self) -> float | None: ...
+    @property
+    def delivery_rate_bps(self) -> int | None: ...
+    @property
+    def bandwidth_bps(self) -> int | None: ...
+    @property
+    def delivered_bytes(self) -> int: ...
+    @property
+    def segments_sent(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def retransmits(self) -> int: ...
+    @property
+    def timeouts(self) -> int: ...
+    @property
+    def transfers_ms(self) -> list[float]: ...
+    @property
+    def ended_s(self) -> float | None: ...
+    @property
+    def completed(self) -> bool: ...
+
+@final
+class QueueNow:
+    """A queue as it was when it was asked for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def backlog_bytes(self) -> int: ...
+    @property
+    def delay_ms(self) -> float | None: ...
+    @property
+    def arrived_packets(self) -> int: ...
+    @property
+    def dropped_packets(self) -> int: ...
+
+@final
+class Simulation:
+    """A run that is advanced step by step. Use `fullpipe.Simulation`."""
+
+    def __new__(cls, spec_json: str, seed: int, controllers: Sequence[_Brought]) -> Simulation: ...
+    def advance(self, duration: str | None, until: str | None) -> bool: ...
+    def times_ns(self) -> tuple[int, int]: ...
+    def runs(self) -> bool: ...
+    def flows(self) -> int: ...
+    def flow(self, index: int) -> FlowNow: ...
+    def queues(self) -> list[QueueNow]: ...
+    def change(
+        self,
+        element: str | None,
+        rate: str | None,
+        delay: str | None,
+        rtt: str | None,
+        loss: str | None,
+        buffer: str | None,
+    ) -> None: ...
+    def finish(self) -> tuple[tuple[str, bytes, bytes], str]: ...
 
 def version() -> str: ...
 def build(world: str) -> str:
@@ -90,6 +462,14 @@ def line_of(text: str, path: str, field: str) -> int | None:
 
 def simulate(spec_json: str, seed: int, cancel: Cancel | None = None) -> tuple[str, bytes, bytes]:
     """Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet."""
+
+# A flow's number, the controller's name, whether it is paced, the object, and its own methods by name.
+_Brought: TypeAlias = tuple[int, str, bool, object, Mapping[str, Callable[..., object]]]
+
+def simulate_with(
+    spec_json: str, seed: int, controllers: Sequence[_Brought], cancel: Cancel | None = None
+) -> tuple[str, bytes, bytes]:
+    """The same for a spec whose flows have controllers of the user's own."""
 
 def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
     """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""

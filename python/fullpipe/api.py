@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from fullpipe import _native
 from fullpipe.ask import scenario
+from fullpipe.ask.controllers import Chosen
 from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
@@ -36,7 +37,7 @@ Watcher: TypeAlias = Callable[[str, float, int], None]
 
 
 def compare(
-    controllers: str | Sequence[str],
+    controllers: Chosen | Sequence[Chosen],
     *,
     rate: Amount,
     rtt: Amount,
@@ -53,7 +54,8 @@ def compare(
     """Puts each controller alone on one path and measures it.
 
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
-    `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. `flows` of
+    `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may be
+    one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of
     the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for the
     simulator. The kernel world runs `repetitions`, in wall time, and tries an untrustworthy one up to
     `attempts` times. `world` is `"sim"`, `"kernel"` or `"all"`; with `"all"`, a kernel world that cannot run

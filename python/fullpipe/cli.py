@@ -151,6 +151,10 @@ def _guarded(command: Callable[[], object]) -> int:
         ours = _native.ScenarioError | _native.WorldError | _native.RecordingError | OutputError | SweepError
         if isinstance(error, ours):
             return complain(str(error))
+        if isinstance(error, _native.ControllerError):
+            from fullpipe.ask import controllers
+
+            return complain(f"{controllers.place_of(error)}{error}")
         raise
 
 

@@ -34,6 +34,16 @@ impl<T> Schedule<T> {
     }
 }
 
+impl<T: Copy> Schedule<T> {
+    /// The value at `time`.
+    pub fn at(&self, time: Time) -> T {
+        match self.changes.partition_point(|(change, _)| *change <= time) {
+            0 => self.initial,
+            past => self.changes[past - 1].1,
+        }
+    }
+}
+
 /// A probability in parts of 2^32, so that the decision is an integer comparison. `from_f64` clamps to 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -66,20 +66,13 @@ pub fn combined<A: Copy, B: Copy, C: Copy + PartialEq>(
     let mut all = Schedule::constant(combine(one.initial, other.initial));
     let mut current = all.initial;
     for at in times {
-        let value = combine(value_at(one, at), value_at(other, at));
+        let value = combine(one.at(at), other.at(at));
         if value != current {
             all.changes.push((at, value));
             current = value;
         }
     }
     all
-}
-
-fn value_at<T: Copy>(schedule: &Schedule<T>, at: Time) -> T {
-    match schedule.changes.partition_point(|(change, _)| *change <= at) {
-        0 => schedule.initial,
-        past => schedule.changes[past - 1].1,
-    }
 }
 
 /// What a delivery trace offers, window by window.

@@ -10,6 +10,7 @@ use fullpipe_emu::EmuError;
 use fullpipe_files::Kind;
 use fullpipe_record::frames::FrameError;
 use fullpipe_sim::SimError;
+use fullpipe_units::Time;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -32,6 +33,12 @@ create_exception!(
     PyValueError,
     "A file is no recording, packet capture or Parquet file that can be read. `str()` says what is wrong with it."
 );
+create_exception!(
+    fullpipe._native,
+    ControllerError,
+    PyRuntimeError,
+    "A controller of the user's own raised an exception, which is the `__cause__`. `str()` says which, where and when."
+);
 create_exception!(fullpipe._native, Cancelled, PyException, "The run was cancelled through its `Cancel`.");
 
 /// Gives the classes their attributes, empty.
@@ -40,6 +47,11 @@ pub(crate) fn give_attributes(py: Python<'_>) -> PyResult<()> {
         py.get_type::<ScenarioError>().setattr(name, "")?;
     }
     py.get_type::<ScenarioError>().setattr("line", py.None())?;
+    for name in ["controller", "event"] {
+        py.get_type::<ControllerError>().setattr(name, "")?;
+    }
+    py.get_type::<ControllerError>().setattr("flow", 0)?;
+    py.get_type::<ControllerError>().setattr("time_s", 0.0)?;
     py.get_type::<WorldError>().setattr("fix", "")
 }
 
@@ -112,6 +124,11 @@ pub(crate) fn world_error(py: Python<'_>, error: &EmuError) -> PyErr {
 pub(crate) fn sim_error(py: Python<'_>, error: &SimError) -> PyErr {
     match error {
         SimError::Cancelled => Cancelled::new_err(error.to_string()),
+        SimError::Refused { field, given, expected } => {
+            let fix = "see docs/simulation.md";
+            let parts = [("field", field.as_str()), ("given", given), ("expected", expected), ("fix", fix)];
+            with_parts(py, ScenarioError::new_err(error.to_string()), &parts)
+        }
         SimError::Path(path) => {
             let fix = "resolve the scenario again";
             let parts =
@@ -119,6 +136,34 @@ pub(crate) fn sim_error(py: Python<'_>, error: &SimError) -> PyErr {
             with_parts(py, ScenarioError::new_err(format!("{path}; {fix}")), &parts)
         }
     }
+}
+
+/// The exception for user code that raised one in a run.
+pub(crate) fn controller_error(
+    py: Python<'_>,
+    controller: &str,
+    event: &str,
+    flow: usize,
+    at: Time,
+    cause: PyErr,
+) -> PyErr {
+    let time_s = at.as_nanos() as f64 / 1e9;
+    let sentence =
+        format!("{controller}: {event} raised {cause} (flows[{flow}], {time_s:.6} s of simulated time)");
+    let raised =
+        with_parts(py, ControllerError::new_err(sentence), &[("controller", controller), ("event", event)]);
+    let value = raised.value(py);
+    if let Err(unexpected) = value.setattr("flow", flow).and_then(|()| value.setattr("time_s", time_s)) {
+        return unexpected;
+    }
+    raised.set_cause(py, Some(cause));
+    raised
+}
+
+/// The exception for an attribute of a controller that is no limit.
+pub(crate) fn bad_limit(name: &str, given: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let given = given.repr().map_or_else(|_| "not printable".to_string(), |text| text.to_string());
+    PyValueError::new_err(format!("{name} is {given}; expected {expected}"))
 }
 
 fn with_parts(py: Python<'_>, error: PyErr, parts: &[(&str, &str)]) -> PyErr {

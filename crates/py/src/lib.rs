@@ -4,8 +4,10 @@
 //! JSON and Parquet, so that Python, files and other programs read the same bytes.
 
 mod catalogue;
+mod controller;
 mod errors;
 mod recordings;
+mod simulation;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -324,7 +326,14 @@ mod _native {
         schema, shell, simulate, version,
     };
     #[pymodule_export]
-    use crate::errors::{Cancelled, RecordingError, ScenarioError, WorldError};
+    use crate::controller::{
+        PyAck, PyCeMarks, PyConfig, PyConnection, PyLost, PyRateSample, PyRttSample, PySent, PyStateChange,
+        PyTransmitStart, PyUndo, PyWindowUnused,
+    };
+    #[pymodule_export]
+    use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
+    #[pymodule_export]
+    use crate::simulation::{FlowNow, PySimulation, QueueNow, simulate_with};
 
     use pyo3::prelude::*;
 

@@ -237,6 +237,33 @@ impl<T: Quantity> Said<T> {
     }
 }
 
+impl Said<Size> {
+    /// Parses the size of a buffer, given that of a full packet and of one bandwidth-delay product, if the path has one.
+    ///
+    /// # Errors
+    /// When it is no size, or no packet fits; the error names `field`.
+    pub fn read_buffer(
+        &self,
+        field: &str,
+        packet: Bytes,
+        bdp: Option<Bytes>,
+    ) -> Result<Bytes, ScenarioError> {
+        let bdp = match (self.read(field)?, bdp) {
+            (Size::Bdp(_), None) => {
+                let error =
+                    self.error(field, "has no meaning on a path whose bottleneck has no rate of its own");
+                return Err(error.expected("bytes or packets").write("\"100 packets\""));
+            }
+            (_, bdp) => bdp.unwrap_or(Bytes::ZERO),
+        };
+        let size = self.read(field)?.bytes(packet, bdp).filter(|&size| size >= packet);
+        size.ok_or_else(|| {
+            let error = self.error(field, "is below one packet, or too large");
+            error.expected(format!("at least one packet of {packet}")).write("\"20 packets\"")
+        })
+    }
+}
+
 impl<T: Quantity + PartialOrd> Said<T> {
     /// Parses the text and checks the value against the limits; an error names `field`.
     pub(crate) fn read_within(&self, field: &str, limits: RangeInclusive<T>) -> Result<T, ScenarioError> {
@@ -504,6 +531,23 @@ mod tests {
             Said::<Rate>::new("0 bit/s").read_within("path.rate", limits).unwrap_err().to_string(),
             "path.rate: \"0 bit/s\" is zero; expected a rate from 1 kbit/s to 1000 Gbit/s; write rate = \"100 Mbit/s\""
         );
+    }
+
+    #[test]
+    fn a_buffer_holds_a_packet_and_a_bdp_needs_a_rate() {
+        let read = |text: &str, bdp| {
+            Said::<Size>::new(text)
+                .read_buffer("buffer", Bytes::new(1500), bdp)
+                .map_err(|error| error.to_string())
+        };
+        let bdp = Some(Bytes::new(50_000));
+        assert_eq!(read("2 bdp", bdp), Ok(Bytes::new(100_000)));
+        assert_eq!(read("3 packets", None), Ok(Bytes::new(4500)));
+        assert!(
+            read("1 bdp", None).unwrap_err().starts_with("buffer: \"1 bdp\" has no meaning on a path whose")
+        );
+        assert!(read("1499", bdp).unwrap_err().contains("is below one packet"));
+        assert!(read("40 ms", bdp).unwrap_err().starts_with("buffer: \"40 ms\""));
     }
 
     proptest! {

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Change, ConfigError};
+use fullpipe_path::{Chain, Change, ConfigError, rates};
 use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
-use fullpipe_units::{Duration, Time};
+use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::agenda::Winners;
 use crate::flow::Flow;
@@ -247,6 +247,17 @@ impl Simulation {
         self.apply(place, change)
     }
 
+    /// Whether that change is possible now; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Simulation::change`].
+    pub fn check(&self, place: Place<'_>, change: Change) -> Result<(), SimError> {
+        self.check_changing()?;
+        let Spot { forward, index } = self.find(place, change)?;
+        let elements = if forward { &self.spec.forward } else { &self.spec.reverse };
+        Ok(elements[index].clone().change(index, self.now(), change)?)
+    }
+
     /// Changes the round-trip time of the path, half of it on each way, like `path.rtt` in a scenario.
     ///
     /// # Errors
@@ -264,6 +275,16 @@ impl Simulation {
         let half = |nanos| Change::Delay(Duration::from_nanos(nanos));
         self.apply(Spot { forward: true, index: forward }, half(rtt.as_nanos() / 2))?;
         self.apply(Spot { forward: false, index: reverse }, half(rtt.as_nanos().div_ceil(2)))
+    }
+
+    /// What the bottleneck's rate carries in a round trip without queues, as both are now: one `bdp`. `None` if it is no link.
+    pub fn bdp(&self) -> Option<Bytes> {
+        let Spec { forward, reverse, .. } = &self.spec;
+        let rate = forward.iter().find_map(|one| match one {
+            ElementConfig::Link { name, rate_bps, .. } if name == BOTTLENECK => Some(rate_bps.at(self.now())),
+            _ => None,
+        })?;
+        Some(rate.bytes_in(rates::delay(forward).at(self.now()) + rates::delay(reverse).at(self.now())))
     }
 
     fn check_changing(&self) -> Result<(), SimError> {

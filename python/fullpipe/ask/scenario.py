@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError
+from fullpipe.ask import controllers
+from fullpipe.ask.controllers import Chosen, Own
 from fullpipe.errors import mistake, renamed
 from fullpipe.system import kinds
 
@@ -28,6 +30,7 @@ class Alternative:
 
     label: str
     spec_json: str
+    own: tuple[Own, ...] = ()  # The controllers in it that are not built in, each once.
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -42,6 +45,8 @@ class Alternative:
         Computed once for all seeds, because a spec may have tens of thousands of flows.
         """
         decisive = {name: value for name, value in self.spec.items() if name not in ("name", "seed")}
+        if self.own:
+            decisive["own"] = sorted((own.text, own.digest) for own in self.own)
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -81,7 +86,8 @@ def from_file(path: str | Path) -> Scenario:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
     kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
-    return _scenario(*_native.resolve_file(str(path)))
+    text, pairs = _native.resolve_file(str(path))
+    return _scenario(text, pairs, [], Path(path).parent)
 
 
 def from_document(
@@ -92,12 +98,15 @@ def from_document(
 ) -> Scenario:
     """Takes a scenario as a dict of the same shape as the TOML.
 
-    Delivery traces are relative to `base_dir`. If a function builds the document from its own
+    A controller may be a class that extends `Controller`, too. Delivery traces, and files of controllers, are
+    relative to `base_dir`. If a function builds the document from its own
     parameters, `parameters` maps each field to its parameter, so that errors name what the caller passed.
     """
     folder = None if base_dir is None else str(base_dir)
+    document, given = controllers.named(document)
     try:
-        return _scenario(*_native.resolve(_to_json(document), "json", folder))
+        text, pairs = _native.resolve(_to_json(document), "json", folder)
+        return _scenario(text, pairs, given, Path(base_dir or "."))
     except ScenarioError as error:
         # The text is generated, so its line numbers mean nothing to the user.
         error.line = None
@@ -105,7 +114,7 @@ def from_document(
 
 
 def comparison(
-    controllers: str | Sequence[str],
+    compared: Chosen | Sequence[Chosen],
     *,
     rate: Amount,
     rtt: Amount,
@@ -115,9 +124,10 @@ def comparison(
     flows: int = 1,
 ) -> Scenario:
     """The scenario that puts each controller alone on one path, with `flows` flows of it at a time."""
-    if isinstance(controllers, str):
-        controllers = [controllers]
-    if not controllers:
+    chosen = (
+        list(compared) if isinstance(compared, Sequence) and not isinstance(compared, str) else [compared]
+    )
+    if not chosen:
         raise mistake("controllers", "none", "at least one controller", "name some, e.g. bbr1 cubic")
     if isinstance(flows, bool) or flows < 1:
         raise mistake("flows", flows, "a whole number from 1", "give how many flows share the path")
@@ -127,7 +137,7 @@ def comparison(
             "duration": duration if duration is not None else "20 s",
             **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
             "flows": [{"count": flows}] if flows > 1 else [{}],
-            "compare": list(controllers),
+            "compare": chosen,
         },
         parameters={**PATH_PARAMETERS, "flows[0].count": "flows", "compare": "controllers"},
     )
@@ -158,8 +168,11 @@ def path_document(
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 
-def _scenario(text: str, pairs: Sequence[tuple[str, str]]) -> Scenario:
-    return Scenario(text, tuple(Alternative(label, spec) for label, spec in pairs))
+def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Sequence[Own], base_dir: Path) -> Scenario:
+    return Scenario(
+        text,
+        tuple(Alternative(label, spec, controllers.of_spec(spec, given, base_dir)) for label, spec in pairs),
+    )
 
 
 def _to_json(document: Document) -> str:

@@ -50,6 +50,11 @@ class Ray:
             raise SweepError(
                 f"{foreign[0].name} cannot run on a cluster; use --engine local for the kernel world"
             )
+        if own := [task for task in waiting if task.job.alternative.own]:
+            raise SweepError(
+                f"{own[0].name} has a controller that is not built in, which workers do not have; "
+                "use --engine local"
+            )
         waiting.reverse()
         self._connect()
         simulate = self._ray.remote(num_cpus=1, max_retries=RETRIES)(_simulate)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from fullpipe import _native
+from fullpipe.ask.controllers import Brought
+from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
@@ -43,5 +45,19 @@ def cores() -> int:
 
 def run_one(job: Job, cancel: _native.Cancel) -> Run:
     """Runs one job on the calling thread, until it is done or cancelled."""
-    summary, flows, links = _native.simulate(job.alternative.spec_json, job.seed, cancel)
+    alternative = job.alternative
+    if alternative.own:
+        answer = _native.simulate_with(alternative.spec_json, job.seed, brought(alternative), cancel)
+    else:
+        answer = _native.simulate(alternative.spec_json, job.seed, cancel)
+    summary, flows, links = answer
     return Run.of(job.alternative, NAME, job.seed, summary, flows, links)
+
+
+def brought(alternative: Alternative) -> list[Brought]:
+    """A new controller for each flow whose controller is not built in."""
+    own = {one.text: one for one in alternative.own}
+    if not own:
+        return []
+    texts = [flow["controller"] for flow in alternative.spec["flows"]]
+    return [own[text].plug(flow) for flow, text in enumerate(texts) if text in own]

@@ -260,7 +260,9 @@ def _cell(path: Path, said: _Said) -> Cell:
         field = said.field(error.field)
         raise renamed(error, {error.field: field}) from None
     (alternative,) = resolved.alternatives
-    return Cell(said.name, document, Alternative(said.name, alternative.spec_json), resolved.seed)
+    return Cell(
+        said.name, document, Alternative(said.name, alternative.spec_json, alternative.own), resolved.seed
+    )
 
 
 def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:

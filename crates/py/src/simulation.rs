@@ -1,0 +1,333 @@
+//! A run as an object for Python, and a whole run with controllers written in Python.
+//!
+//! No thread is started: the run goes on in slices of a few thousand events, and between them this one looks for signals and for
+//! what user code has raised. Without user code, a slice runs without the GIL.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use fullpipe_path::Change;
+use fullpipe_path::config::Probability;
+use fullpipe_scenario::quantity::{Quantity, Said, Size};
+use fullpipe_scenario::spec::Spec;
+use fullpipe_sim::{Place, SimError, Simulation, Status};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::controller::{Brought, Faults, plug};
+use crate::errors::{scenario_error, sim_error};
+use crate::{Answer, Cancel, PyAnswer, read_spec};
+
+/// Runs a spec whose flows have controllers of the user's own, from start to end.
+#[pyfunction]
+#[pyo3(signature = (spec_json, seed, controllers, cancel=None))]
+pub(crate) fn simulate_with<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    controllers: Vec<Brought>,
+    cancel: Option<Bound<'py, Cancel>>,
+) -> PyResult<PyAnswer<'py>> {
+    let spec = read_spec(py, spec_json)?;
+    let made = Simulation::fixed(&spec, seed).map_err(|error| sim_error(py, &error))?;
+    let mut driven = Driven::new(py, made, controllers)?;
+    let stop = cancel.as_ref().map(|cancel| &*cancel.get().flag);
+    driven.advance(py, Time::NEVER, stop)?;
+    let answer = py.detach(move || Answer::of(driven.simulation.finish(), &spec));
+    Ok(answer.into_python(py))
+}
+
+/// A simulation and what its controllers raise.
+struct Driven {
+    simulation: Simulation,
+    faults: Arc<Faults>,
+    in_python: bool,
+    /// User code has failed, so that the run means nothing any more.
+    broken: bool,
+}
+
+impl Driven {
+    fn new(py: Python<'_>, mut simulation: Simulation, controllers: Vec<Brought>) -> PyResult<Driven> {
+        let faults = Arc::new(Faults::default());
+        let in_python = !controllers.is_empty();
+        plug(py, &mut simulation, controllers, &faults)?;
+        Ok(Driven { simulation, faults, in_python, broken: false })
+    }
+
+    /// Advances to `until`, and stops at Ctrl-C, when `cancel` is set, and when user code raises.
+    fn advance(&mut self, py: Python<'_>, until: Time, cancel: Option<&AtomicBool>) -> PyResult<Status> {
+        // Set from the start, it ends every slice.
+        let slice = AtomicBool::new(true);
+        loop {
+            let simulation = &mut self.simulation;
+            let ended = if self.in_python {
+                simulation.advance_unless(until, &slice)
+            } else {
+                py.detach(|| simulation.advance_unless(until, &slice))
+            };
+            self.faults.check(py).inspect_err(|_| self.broken = true)?;
+            match ended {
+                Ok(status) => return Ok(status),
+                Err(SimError::Cancelled) => {
+                    if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                        return Err(sim_error(py, &SimError::Cancelled));
+                    }
+                    py.check_signals()?;
+                }
+                Err(error) => return Err(sim_error(py, &error)),
+            }
+        }
+    }
+}
+
+/// A run that is advanced step by step.
+#[pyclass(frozen, module = "fullpipe._native", name = "Simulation")]
+pub(crate) struct PySimulation {
+    driven: Mutex<Option<Driven>>,
+}
+
+#[pymethods]
+impl PySimulation {
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str, seed: u64, controllers: Vec<Brought>) -> PyResult<PySimulation> {
+        let spec = read_spec(py, spec_json)?;
+        let simulation = Simulation::new(&spec, seed).map_err(|error| sim_error(py, &error))?;
+        Ok(PySimulation { driven: Mutex::new(Some(Driven::new(py, simulation, controllers)?)) })
+    }
+
+    /// Runs for a time, or until one; to the end without either. Returns whether it goes on.
+    #[pyo3(signature = (duration, until))]
+    fn advance(&self, py: Python<'_>, duration: Option<String>, until: Option<String>) -> PyResult<bool> {
+        let mut held = self.held()?;
+        let driven = running(&mut held)?;
+        let until = match (duration, until) {
+            (Some(text), _) => driven.simulation.now().saturating_add(said(py, "duration", text)?),
+            (None, Some(text)) => Time::ZERO.saturating_add(said(py, "until", text)?),
+            (None, None) => Time::NEVER,
+        };
+        Ok(driven.advance(py, until, None)? == Status::Running)
+    }
+
+    /// How far it has come, and when it ends at the latest; nanoseconds.
+    fn times_ns(&self) -> PyResult<(u64, u64)> {
+        self.look(|simulation| (simulation.now().as_nanos(), simulation.end().as_nanos()))
+    }
+
+    /// Whether it goes on.
+    fn runs(&self) -> PyResult<bool> {
+        self.look(|simulation| simulation.status() == Status::Running)
+    }
+
+    /// The number of its flows.
+    fn flows(&self) -> PyResult<usize> {
+        self.look(Simulation::flows)
+    }
+
+    /// A flow as it is now.
+    fn flow(&self, index: usize) -> PyResult<FlowNow> {
+        self.look(|simulation| FlowNow::of(simulation, index))
+    }
+
+    /// The queues as they are now.
+    fn queues(&self) -> PyResult<Vec<QueueNow>> {
+        self.look(|simulation| simulation.queues().iter().map(QueueNow::of).collect())
+    }
+
+    /// Changes what is given: all of it, or nothing if some of it cannot be.
+    #[pyo3(signature = (element, rate, delay, rtt, loss, buffer))]
+    #[allow(clippy::too_many_arguments, reason = "one for each keyword of the method in Python")]
+    fn change(
+        &self,
+        py: Python<'_>,
+        element: Option<String>,
+        rate: Option<String>,
+        delay: Option<String>,
+        rtt: Option<String>,
+        loss: Option<String>,
+        buffer: Option<String>,
+    ) -> PyResult<()> {
+        let mut held = self.held()?;
+        let simulation = &mut running(&mut held)?.simulation;
+        let mut changes = Vec::new();
+        if let Some(text) = rate {
+            changes.push(("rate", Change::Rate(said::<Rate>(py, "rate", text)?)));
+        }
+        if let Some(text) = delay {
+            changes.push(("delay", Change::Delay(said::<Duration>(py, "delay", text)?)));
+        }
+        if let Some(text) = loss {
+            changes.push(("loss", Change::Loss(said::<Probability>(py, "loss", text)?)));
+        }
+        if let Some(text) = buffer {
+            // Packets and bandwidth-delay products are those of the path as it is now.
+            let packet = Bytes::new(u64::from(simulation.spec().mtu_bytes));
+            let bytes = Said::<Size>::new(text).read_buffer("buffer", packet, simulation.bdp());
+            let bytes = bytes.map_err(|error| scenario_error(py, &error))?;
+            changes.push(("buffer", Change::Buffer(bytes)));
+        }
+        let rtt = rtt.map(|text| said::<Duration>(py, "rtt", text)).transpose()?;
+        let place = match element.as_deref() {
+            None => Place::Path,
+            Some(name) => at_position(name).unwrap_or(Place::Named(name)),
+        };
+        let failed = |error: SimError| sim_error(py, &error);
+        for (_, change) in &changes {
+            simulation.check(place, *change).map_err(failed)?;
+        }
+        if let Some(rtt) = rtt {
+            simulation.change_rtt(rtt).map_err(failed)?;
+        }
+        for (_, change) in changes {
+            simulation.change(place, change).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the run: summary JSON, flow series and link series as Parquet, and the spec with all changes as JSON.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<(PyAnswer<'py>, String)> {
+        let mut held = self.held()?;
+        running(&mut held)?;
+        let Some(driven) = held.take() else { return Err(over()) };
+        let spec: Spec = driven.simulation.spec().clone();
+        let answer = py.detach(|| Answer::of(driven.simulation.finish(), &spec));
+        Ok((answer.into_python(py), spec.to_json()))
+    }
+}
+
+impl PySimulation {
+    /// The simulation, unless a thread or a controller of its own is just using it.
+    fn held(&self) -> PyResult<MutexGuard<'_, Option<Driven>>> {
+        match self.driven.try_lock() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(_)) => {
+                Err(PyRuntimeError::new_err("the simulation has panicked, and cannot go on"))
+            }
+            Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
+                "the simulation is being advanced; ask it afterwards, not from a controller or another thread",
+            )),
+        }
+    }
+
+    fn look<T>(&self, see: impl FnOnce(&Simulation) -> T) -> PyResult<T> {
+        let mut held = self.held()?;
+        Ok(see(&running(&mut held)?.simulation))
+    }
+}
+
+fn running(held: &mut Option<Driven>) -> PyResult<&mut Driven> {
+    match held {
+        None => Err(over()),
+        Some(Driven { broken: true, .. }) => Err(PyRuntimeError::new_err(
+            "a controller of this simulation has failed, so that the run means nothing; make a new one",
+        )),
+        Some(driven) => Ok(driven),
+    }
+}
+
+fn over() -> PyErr {
+    PyRuntimeError::new_err("the simulation is finished; make a new one")
+}
+
+/// Reads a quantity; an error names the parameter.
+fn said<T: Quantity>(py: Python<'_>, field: &str, text: String) -> PyResult<T> {
+    Said::<T>::new(text).read(field).map_err(|error| scenario_error(py, &error))
+}
+
+/// `forward[2]` or `reverse[0]`.
+fn at_position(name: &str) -> Option<Place<'static>> {
+    let (way, rest) = name.split_once('[')?;
+    let index = rest.strip_suffix(']')?.parse().ok()?;
+    match way {
+        "forward" => Some(Place::Forward(index)),
+        "reverse" => Some(Place::Reverse(index)),
+        _ => None,
+    }
+}
+
+fn millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+/// A flow as it was when it was asked for.
+#[pyclass(frozen, get_all, module = "fullpipe._native")]
+pub(crate) struct FlowNow {
+    label: String,
+    controller: String,
+    connected: bool,
+    phase: Option<&'static str>,
+    state: Option<&'static str>,
+    cwnd: Option<u32>,
+    ssthresh: Option<u32>,
+    pacing_rate_bps: Option<u64>,
+    inflight: u32,
+    rtt_ms: Option<f64>,
+    min_rtt_ms: Option<f64>,
+    delivery_rate_bps: Option<u64>,
+    bandwidth_bps: Option<u64>,
+    delivered_bytes: u64,
+    segments_sent: u64,
+    lost: u64,
+    retransmits: u64,
+    timeouts: u64,
+    transfers_ms: Vec<f64>,
+    ended_s: Option<f64>,
+    completed: bool,
+}
+
+impl FlowNow {
+    fn of(simulation: &Simulation, index: usize) -> FlowNow {
+        let flow = simulation.flow(index);
+        let sample = flow.sample();
+        let sample = sample.as_ref();
+        FlowNow {
+            label: flow.label().to_owned(),
+            controller: flow.controller().to_owned(),
+            connected: sample.is_some(),
+            phase: sample.map(|sample| sample.phase.name()),
+            state: sample.map(|sample| crate::controller::state_name(sample.ca_state)),
+            cwnd: sample.map(|sample| sample.cwnd),
+            ssthresh: sample
+                .map(|sample| sample.ssthresh)
+                .filter(|&most| most < fullpipe_cc::Limits::INFINITE),
+            pacing_rate_bps: sample.and_then(|sample| sample.pacing_bps),
+            inflight: sample.map_or(0, |sample| sample.inflight),
+            rtt_ms: sample.and_then(|sample| sample.srtt_ns).map(millis),
+            min_rtt_ms: sample.and_then(|sample| sample.min_rtt_ns).map(millis),
+            delivery_rate_bps: sample.map(|sample| sample.delivery_bps),
+            bandwidth_bps: sample.and_then(|sample| sample.bandwidth_bps),
+            delivered_bytes: flow.delivered_bytes(),
+            segments_sent: flow.segments_sent(),
+            lost: flow.lost(),
+            retransmits: sample.map_or(0, |sample| sample.retransmits),
+            timeouts: flow.timeouts(),
+            transfers_ms: flow.transfers_ns().into_iter().map(millis).collect(),
+            ended_s: flow.ended().map(|(at, _)| at.as_nanos() as f64 / 1e9),
+            completed: flow.ended().is_some_and(|(_, completed)| completed),
+        }
+    }
+}
+
+/// A queue as it was when it was asked for.
+#[pyclass(frozen, get_all, module = "fullpipe._native")]
+pub(crate) struct QueueNow {
+    name: String,
+    backlog_bytes: u64,
+    /// `None` while the link is down for good.
+    delay_ms: Option<f64>,
+    arrived_packets: u64,
+    dropped_packets: u64,
+}
+
+impl QueueNow {
+    fn of(queue: &fullpipe_sim::QueueNow<'_>) -> QueueNow {
+        let sample = &queue.sample;
+        QueueNow {
+            name: queue.name.to_owned(),
+            backlog_bytes: sample.backlog_bytes,
+            delay_ms: (sample.delay_ns != u64::MAX).then(|| millis(sample.delay_ns)),
+            arrived_packets: sample.arrived_packets,
+            dropped_packets: sample.dropped_packets,
+        }
+    }
+}

@@ -1,0 +1,407 @@
+"""Controllers of your own, written in Python: the class to extend, and how a scenario names them.
+
+    class Mine(fp.Controller):
+        def on_ack(self, ack):
+            self.cwnd += ack.newly_acked / self.cwnd
+
+    fp.compare(["bbr1", Mine], rate="20 Mbit/s", rtt="40 ms")
+
+A scenario names such a class `FILE.py:CLASS`, or `own:CLASS` if it is in no file, as in a notebook.
+Parameters follow as `FILE.py:CLASS:gain=2`. Only the simulator runs them.
+"""
+
+import ast
+import hashlib
+import importlib
+import inspect
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from traceback import walk_tb
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fullpipe._native import ControllerError
+from fullpipe.errors import mistake
+
+if TYPE_CHECKING:
+    from fullpipe import _native
+
+# The names under which the native half looks for methods that a class has of its own.
+_METHODS = (
+    "start",
+    "on_transmit_start",
+    "on_window_unused",
+    "on_sent",
+    "on_rtt",
+    "on_ce",
+    "on_undo",
+    "on_lost",
+    "on_state",
+    "on_ack",
+    "on_mss",
+    "limits",
+)
+_IN_NO_FILE = "own"
+
+
+@dataclass
+class Limits:
+    """What a controller allows, for a class that computes it in `limits()`: see `Controller`."""
+
+    cwnd: float
+    ssthresh: float | None = None
+    pacing_rate_bps: float | None = None
+    min_burst: int = 2
+    mark_app_limited: bool = False
+
+
+class Controller:
+    """A congestion controller: it is told events, and its attributes are its limits.
+
+    Counts are in segments. The events and their order are those of the trait `fullpipe_cc::Controller`,
+    which are Linux's; docs/controllers.md describes them. A class needs only the methods that it uses: those
+    that it does not have are not called, and cost nothing. The attributes may be properties.
+    """
+
+    paced: bool = False  # Whether segments leave at the pacing rate, or as soon as the window allows.
+    cwnd: float = 10  # Segments that may be in flight; at least one may.
+    ssthresh: float | None = None  # The slow-start threshold, if there is one.
+    pacing_rate_bps: float | None = None  # Of payload; None is Linux's, 1.2 windows a round trip.
+    min_burst: int = 2  # The fewest segments that a burst should hold.
+    mark_app_limited: bool = False  # Whether the controller itself holds the sender back, as BBR in ProbeRTT.
+    phase: str | None = None  # Its name in figures and records; None follows window and recovery.
+    bandwidth_bps: float | None = None  # Its estimate, for records.
+
+    def start(self, config: "_native.Config", connection: "_native.Connection") -> None:
+        """The connection is established. Comes first, and once."""
+
+    def on_transmit_start(self, start: "_native.TransmitStart") -> None:
+        """Data is about to leave and nothing is in flight."""
+
+    def on_window_unused(self, unused: "_native.WindowUnused") -> None:
+        """The application left the window unfilled for a retransmission timeout."""
+
+    def on_sent(self, sent: "_native.Sent") -> None:
+        """A burst left."""
+
+    def on_rtt(self, sample: "_native.RttSample") -> None:
+        """An ACK brought an RTT. First of an ACK's events."""
+
+    def on_ce(self, marks: "_native.CeMarks") -> None:
+        """Congestion marks were echoed. Before an undo and before any change of state."""
+
+    def on_undo(self, undo: "_native.Undo") -> None:
+        """The last reduction proved spurious. Before the change of state that leaves the recovery."""
+
+    def on_lost(self, lost: "_native.Lost") -> None:
+        """A run of segments was marked lost. Before the change of state that it causes."""
+
+    def on_state(self, change: "_native.StateChange") -> None:
+        """The recovery state changes."""
+
+    def on_ack(self, ack: "_native.Ack") -> None:
+        """An ACK was processed. Last of an ACK's events."""
+
+    def on_mss(self, mss: int) -> None:
+        """The segment size changed."""
+
+    def limits(self) -> Limits:
+        """What it allows now. The attributes say it, unless a class has this method."""
+        return Limits(self.cwnd, self.ssthresh, self.pacing_rate_bps, self.min_burst, self.mark_app_limited)
+
+    @classmethod
+    def using(cls, **parameters: object) -> "Own":
+        """This controller, made with these parameters: `Mine.using(gain=2)`."""
+        return Own.of(cls, parameters)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A controller of the user's own, as a scenario uses it."""
+
+    text: str  # As specs and records name it.
+    digest: str  # A hash of its code.
+    parameters: Mapping[str, object] = field(hash=False)
+    made_by: type[Controller] = field(hash=False, compare=False, repr=False)
+
+    @staticmethod
+    def of(made_by: type[Controller], parameters: Mapping[str, object] | None = None) -> "Own":
+        """A class of this process."""
+        given = dict(parameters or {})
+        file = _file_of(made_by)
+        name = f"{_IN_NO_FILE if file is None else file.name}:{made_by.__name__}"
+        said = ",".join(f"{key}={value}" for key, value in given.items())
+        digest = _of_files(file) if file is not None else _of_class(made_by)
+        return Own(f"{name}:{said}" if said else name, _with(digest, made_by, given), given, made_by)
+
+    @staticmethod
+    def load(text: str, base_dir: Path) -> "Own":
+        """The class that `FILE.py:CLASS` or `FILE.py:CLASS:parameter=value,...` names, from `base_dir`."""
+        file, _, rest = text.partition(":")
+        name, _, said = rest.partition(":")
+        if file == _IN_NO_FILE:
+            raise mistake("controller", text, "a class, because it is in no file", "pass the class itself")
+        path = base_dir / file
+        module = _module(path, text)
+        made_by = getattr(module, name, None)
+        if not (isinstance(made_by, type) and issubclass(made_by, Controller)):
+            there = [key for key, one in vars(module).items() if _is_own_class(one)]
+            expected = f"a class in {file} that extends fullpipe.Controller"
+            fix = (
+                f"there is {', '.join(there)}" if there else f"write class {name}(fullpipe.Controller) there"
+            )
+            raise mistake("controller", text, expected, fix)
+        given = _parameters(text, said)
+        return Own(text, _with(_of_files(path), made_by, given), given, made_by)
+
+    def make(self) -> Controller:
+        """A controller for one flow."""
+        return self.made_by(**self.parameters)
+
+    def plug(self, flow: int) -> "Brought":
+        """A controller for one flow, as the native half takes it."""
+        try:
+            one = self.make()
+        except Exception as error:
+            raise _failed(self.text, "__init__", flow, error) from error
+        base, own = Controller, type(one)
+        methods = {
+            name: getattr(one, name) for name in _METHODS if getattr(own, name) is not getattr(base, name)
+        }
+        return flow, self.text, bool(one.paced), one, methods
+
+
+# A controller where a scenario takes one: a name, a class, or a class with parameters.
+Chosen: TypeAlias = str | type[Controller] | Own
+# A controller for one flow, as the native half takes it: `_native.simulate_with`.
+Brought: TypeAlias = tuple[int, str, bool, Controller, dict[str, Callable[..., object]]]
+
+
+def _failed(controller: str, event: str, flow: int, error: Exception) -> ControllerError:
+    reason = f"{type(error).__name__}: {error}"
+    raised = ControllerError(f"{controller}: {event} raised {reason} (flows[{flow}], before the run)")
+    raised.controller, raised.event, raised.flow = controller, event, flow
+    return raised
+
+
+def place_of(error: ControllerError) -> str:
+    """The line that raised, as `mine.py:17: `; empty if no line did, as for a limit that is no number."""
+    traceback = error.__cause__.__traceback__ if error.__cause__ is not None else None
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
+    return f"{frames[-1][0]}:{frames[-1][1]}: " if frames else ""
+
+
+def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
+    """The document with the texts of the classes in it, and those classes."""
+    found: list[Own] = []
+
+    def text_of(chosen: object) -> object:
+        if isinstance(chosen, type) and issubclass(chosen, Controller):
+            chosen = Own.of(chosen)
+        if isinstance(chosen, Own):
+            found.append(chosen)
+            return chosen.text
+        return chosen
+
+    replaced: dict[str, Any] = dict(document)
+    if isinstance(compared := replaced.get("compare"), list | tuple):
+        replaced["compare"] = [text_of(chosen) for chosen in compared]
+    if isinstance(flows := replaced.get("flows"), list | tuple):
+        replaced["flows"] = [
+            {**flow, "controller": text_of(flow["controller"])}
+            if isinstance(flow, Mapping) and "controller" in flow
+            else flow
+            for flow in flows
+        ]
+    return (replaced, found) if found else (document, [])
+
+
+def of_spec(spec_json: str, given: Iterable[Own], base_dir: Path) -> tuple[Own, ...]:
+    """The controllers of the user's own that a spec names, each once; what is not given is loaded."""
+    if ".py:" not in spec_json and f'"{_IN_NO_FILE}:' not in spec_json:
+        return ()
+    known = {own.text: own for own in given}
+    texts = dict.fromkeys(flow["controller"] for flow in json.loads(spec_json)["flows"])
+    return tuple(known.get(text) or Own.load(text, base_dir) for text in texts if is_own(text))
+
+
+def is_own(text: str) -> bool:
+    """Whether a spec's controller is one of the user's own."""
+    file = text.partition(":")[0]
+    return file == _IN_NO_FILE or file.endswith(".py")
+
+
+def _parameters(text: str, said: str) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for part in said.split(",") if said else []:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise mistake(
+                "controller", text, "FILE.py:CLASS:parameter=value,...", "give each parameter a value"
+            )
+        given[key.strip()] = _value(value.strip())
+    return given
+
+
+def _value(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _is_own_class(one: object) -> bool:
+    return isinstance(one, type) and issubclass(one, Controller) and one is not Controller
+
+
+# Modules that were loaded, by path and hash: a class stays the same as long as its code does.
+_loaded: dict[tuple[Path, str], ModuleType] = {}
+_numbers = itertools.count()
+
+
+def _module(path: Path, text: str) -> ModuleType:
+    try:
+        resolved = path.resolve(strict=True)
+        key = (resolved, _of_files(resolved))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise mistake("controller", text, "a Python file that can be read", str(error)) from None
+    if key not in _loaded:
+        _loaded[key] = _execute(resolved, text)
+    return _loaded[key]
+
+
+def _execute(path: Path, text: str) -> ModuleType:
+    name = f"_fullpipe_controller_{next(_numbers)}_{path.stem}"
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    # What it imports from its own folder may have been loaded before it was edited, or have the name of a module
+    # of another folder.
+    own = {_module_name(file, path.parent) for file in _sources(path)}
+    before = {key: sys.modules.pop(key) for key in own & sys.modules.keys()}
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    # Python trusts a cached file whose source was edited within the same second.
+    cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    importlib.invalidate_caches()
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # The user asked for this file.
+    except Exception as error:
+        del sys.modules[name]
+        reason = f"{type(error).__name__}: {error}"
+        raise mistake("controller", text, "a Python file that can be imported", reason) from error
+    finally:
+        sys.path.remove(str(path.parent))
+        for key in own & sys.modules.keys():
+            del sys.modules[key]
+        sys.modules.update(before)
+        sys.dont_write_bytecode = cached
+    return module
+
+
+def _module_name(file: Path, folder: Path) -> str:
+    parts = file.relative_to(folder).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _file_of(made_by: type) -> Path | None:
+    """The file of a class; None for one of a notebook or of the interactive prompt."""
+    try:
+        file = inspect.getsourcefile(made_by)
+    except (TypeError, OSError):
+        return None
+    path = Path(file) if file else None
+    is_cell = path is None or not path.is_file() or "ipykernel" in str(path)
+    return None if is_cell else path
+
+
+def _of_files(path: Path) -> str:
+    """A hash of a Python file and of those in its folder that it imports, directly or through others."""
+    hashed = hashlib.sha256()
+    for file in _sources(path):
+        content = file.read_bytes()
+        hashed.update(f"{file.relative_to(path.resolve().parent)} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()
+
+
+def _sources(path: Path) -> list[Path]:
+    """The file and what it imports from its folder, sorted."""
+    folder = path.resolve().parent
+    found = {path.resolve()}
+    waiting = list(found)
+    while waiting:
+        file = waiting.pop()
+        new = {one for one in _imported(file, folder) if one not in found}
+        found |= new
+        waiting += new
+    return sorted(found)
+
+
+def _imported(file: Path, folder: Path) -> Iterator[Path]:
+    """The files in `folder` that the imports of `file` name."""
+    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+        if isinstance(node, ast.Import):
+            names = [(folder, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = file.parents[node.level - 1] if node.level else folder
+            module = f"{node.module}." if node.module else ""
+            # What is imported from a package may be a module of it.
+            names = [(base, f"{module}{alias.name}") for alias in node.names]
+        else:
+            continue
+        for base, name in names:
+            parts = name.split(".")
+            for length in range(1, len(parts) + 1):
+                place = base.joinpath(*parts[:length])
+                for candidate in (place.with_suffix(".py"), place / "__init__.py"):
+                    if candidate.is_file() and candidate.resolve().is_relative_to(folder):
+                        yield candidate.resolve()
+
+
+def _of_class(made_by: type) -> str:
+    """A hash of the code of a class that is in no file, and of those that it extends up to `Controller`."""
+    hashed = hashlib.sha256()
+    for one in made_by.__mro__:
+        if one is Controller or one is object:
+            continue
+        hashed.update(one.__qualname__.encode())
+        try:
+            hashed.update(inspect.getsource(one).encode())
+        except (OSError, TypeError):
+            for name, value in sorted(vars(one).items()):
+                hashed.update(f"{name} ".encode())
+                for code in _codes(value):
+                    hashed.update(code.co_code + repr(_constants(code)).encode())
+                if not callable(value) and not name.startswith("__"):
+                    hashed.update(repr(value).encode())
+    return hashed.hexdigest()
+
+
+def _codes(value: object) -> Iterator[CodeType]:
+    """The code of a method, and of each function of a property."""
+    inner = getattr(value, "__func__", value)
+    if isinstance(inner, property):
+        for part in (inner.fget, inner.fset):
+            if part is not None:
+                yield from _codes(part)
+    elif isinstance(code := getattr(inner, "__code__", None), CodeType):
+        yield code
+
+
+def _constants(code: CodeType) -> list[object]:
+    """The constants and names of code; a function inside stands for its own."""
+    inner = [
+        (constant.co_code, _constants(constant)) if isinstance(constant, CodeType) else constant
+        for constant in code.co_consts
+    ]
+    return [*inner, code.co_names]
+
+
+def _with(digest: str, made_by: type, parameters: Mapping[str, object]) -> str:
+    parts = [digest, made_by.__qualname__, repr(sorted(parameters.items()))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,321 @@
+"""Controllers of the user's own, written in Python."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import fullpipe as fp
+from fullpipe import _native
+from fullpipe.ask import controllers
+from fullpipe.ask.controllers import Own
+from fullpipe.ask.scenario import from_document
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.sweeps import sweep
+from fullpipe.sweeps.memory import Memory
+from fullpipe.worlds.job import jobs
+
+PATH = {"rate": "10 Mbit/s", "rtt": "20 ms"}
+SHORT = {"name": "short", "duration": "2 s", "path": PATH}
+
+SOURCE = """
+import fullpipe as fp
+from gains import GAIN
+
+class Mine(fp.Controller):
+    ssthresh = 1e9
+
+    def __init__(self, gain=GAIN):
+        self.gain = gain
+
+    def on_ack(self, ack):
+        if ack.connection.state == "open":
+            slow_start = self.cwnd < self.ssthresh
+            self.cwnd += ack.newly_acked if slow_start else self.gain * ack.newly_acked / self.cwnd
+
+    def on_state(self, change):
+        if change.reduce:
+            self.cwnd = self.ssthresh = max(2, self.cwnd / 2)
+"""
+
+
+class Aimd(fp.Controller):
+    """Additive increase, halved by a loss."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def on_ack(self, ack: _native.Ack) -> None:
+        if ack.connection.state == "open":
+            self.cwnd += self.gain * ack.newly_acked / self.cwnd
+
+    def on_state(self, change: _native.StateChange) -> None:
+        if change.reduce:
+            self.cwnd = max(2, self.cwnd / 2)
+
+
+class Stays(fp.Controller):
+    """A window that stays, like `fixed`."""
+
+    cwnd = 20
+
+
+class Fails(fp.Controller):
+    """Divides by zero at its hundredth ACK."""
+
+    acks = 0
+
+    def on_ack(self, _ack: _native.Ack) -> None:
+        self.acks += 1
+        if self.acks == 100:
+            print(1 // 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with mine.py and what it imports."""
+    (tmp_path / "mine.py").write_text(SOURCE)
+    (tmp_path / "gains.py").write_text("GAIN = 1.0\n")
+    (tmp_path / "other.py").write_text("nobody = 'imports this'\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def alone(controller: object, **more: object) -> dict[str, object]:
+    """A scenario of one flow."""
+    return {**SHORT, "flows": [{"controller": controller}], **more}
+
+
+def test_a_class_is_compared_as_a_built_in_controller_is() -> None:
+    results = fp.compare(["reno", Aimd, Aimd.using(gain=4)], **PATH, duration="3 s", seeds=2)
+    labels = ["reno", "test_controllers.py:Aimd", "test_controllers.py:Aimd:gain=4"]
+    assert [run.label for run in results.runs[::2]] == labels
+    assert results.runs[2].summary["flows"][0]["controller"] == labels[1]
+    # A larger step finds the rate sooner.
+    slow, fast = (run.summary["flows"][0]["goodput_bps"] for run in results.runs[2::2])
+    assert 2e6 < slow < fast < 10e6
+
+
+def test_a_window_that_stays_is_that_of_the_built_in_instrument() -> None:
+    own, fixed = (fp.run(alone(one), seed=1).runs[0] for one in (Stays, "fixed:cwnd=20"))
+    assert own.summary["flows"][0]["goodput_bps"] == fixed.summary["flows"][0]["goodput_bps"]
+    assert own.flow_series()["cwnd_segments"].unique().to_list() == [20]
+
+
+def test_a_controller_may_pace_and_name_its_phase() -> None:
+    class Paced(fp.Controller):
+        paced = True
+        cwnd = 1e9
+        pacing_rate_bps = 4e6
+        phase = "fixed"
+        bandwidth_bps = 5e6
+
+    series = fp.run(alone(Paced), seed=1).runs[0].flow_series().filter(flow="test_controllers.py:Paced")
+    assert series["phase"].unique().to_list() == ["fixed"]
+    assert series["bandwidth_bps"].unique().to_list() == [5_000_000]
+    late = series.filter(series["time_s"] > 1)
+    assert late["goodput_bps"].mean() == pytest.approx(4e6, rel=0.02)
+    assert late["srtt_ms"].max() < 25  # No queue.
+
+
+def test_the_events_are_those_of_rust_in_their_order() -> None:
+    seen: list[tuple[str, float]] = []
+    last: dict[str, object] = {}
+
+    class Sees(fp.Controller):
+        ssthresh = 60
+
+        def start(self, config: _native.Config, connection: _native.Connection) -> None:
+            assert (config.mss, config.initial_cwnd, config.paced) == (1448, 10, False)
+            seen.append(("start", connection.now_s))
+
+        def on_transmit_start(self, start: _native.TransmitStart) -> None:
+            seen.append(("on_transmit_start", start.connection.now_s))
+
+        def on_sent(self, sent: _native.Sent) -> None:
+            last["on_sent"] = sent
+
+        def on_rtt(self, sample: _native.RttSample) -> None:
+            seen.append(("on_rtt", sample.now_s))
+
+        def on_lost(self, lost: _native.Lost) -> None:
+            seen.append(("on_lost", seen[-1][1]))
+            last["on_lost"] = lost
+
+        def on_state(self, change: _native.StateChange) -> None:
+            seen.append(("on_state", change.connection.now_s))
+            if change.reduce:
+                self.cwnd /= 2
+
+        def on_ack(self, ack: _native.Ack) -> None:
+            seen.append(("on_ack", ack.now_s))
+            last["on_ack"] = ack
+            self.cwnd += ack.newly_acked / 4
+
+    fp.run(alone(Sees, path={**PATH, "buffer": "20 packets"}))
+    assert [name for name, _ in seen[:4]] == ["start", "on_transmit_start", "on_rtt", "on_ack"]
+    order = ["on_rtt", "on_lost", "on_state", "on_ack"]
+    times = [time for _, time in seen]
+    assert times == sorted(times)
+    assert {"on_lost", "on_state"} < {name for name, _ in seen}
+    for (one, at), (other, then) in pairwise(seen[2:]):
+        # Within an ACK, in this order; on_lost may come again.
+        if at == then and one != "on_ack":
+            assert order.index(one) <= order.index(other), (one, other, at)
+    ack = last["on_ack"]
+    assert isinstance(ack, _native.Ack)
+    assert ack.rtt_s is None or 0.02 < ack.rtt_s < 0.1
+    assert ack.connection.packets_out >= ack.newly_acked * 0 and ack.snd_nxt >= ack.snd_una
+    assert repr(last["on_lost"]).startswith("Lost(segments=") and "state='" in repr(ack)
+
+
+def test_an_exception_says_which_class_event_flow_and_time_and_keeps_the_cause() -> None:
+    document = {**SHORT, "flows": [{"controller": "reno"}, {"controller": Fails}]}
+    with pytest.raises(fp.ControllerError) as raised:
+        fp.run(document)
+    error = raised.value
+    assert (error.controller, error.event, error.flow) == ("test_controllers.py:Fails", "on_ack", 1)
+    assert 0 < error.time_s < 2
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    traceback = error.__cause__.__traceback__
+    assert traceback is not None and traceback.tb_frame.f_code.co_name == "on_ack"
+    start = "test_controllers.py:Fails: on_ack raised ZeroDivisionError: integer division or modulo by zero"
+    assert str(error).startswith(start) and "(flows[1], " in str(error) and "simulated" in str(error)
+    simulation = fp.Simulation(document)
+    with pytest.raises(fp.ControllerError):
+        simulation.advance()
+    with pytest.raises(RuntimeError, match="has failed"):
+        simulation.advance()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("cwnd", -1, "cwnd is -1; expected a number of segments"),
+        ("cwnd", float("nan"), "cwnd is nan"),
+        ("cwnd", "ten", "cwnd is 'ten'"),
+        ("pacing_rate_bps", -5, "pacing_rate_bps is -5; expected a rate"),
+        ("ssthresh", [], "ssthresh is "),
+        ("phase", "asleep", "phase is 'asleep'; expected None or one of slow_start"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(name: str, value: object, message: str) -> None:
+    class Wrong(fp.Controller):
+        pass
+
+    setattr(Wrong, name, value)
+    with pytest.raises(fp.ControllerError, match=message):
+        fp.run(alone(Wrong))
+
+
+def test_what_a_class_cannot_be_made_of_names_the_flow() -> None:
+    with pytest.raises(fp.ControllerError, match=r"Aimd:speed=2: __init__ raised TypeError.*flows\[0\]"):
+        fp.run(alone(Aimd.using(speed=2)))
+
+
+def test_one_that_fails_loses_no_other_run_of_a_sweep() -> None:
+    scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", Fails, Aimd]})
+    tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1, 2])]
+    outcome = sweep.carry_out(tasks, Memory(), Local())
+    assert [stored.task.cell for stored in outcome.of(tasks)] == ["reno"] * 2 + [
+        "test_controllers.py:Aimd"
+    ] * 2
+    assert len(outcome.failed) == 2
+    assert all("on_ack raised ZeroDivisionError" in failed.reason for failed in outcome.failed)
+
+
+def test_only_the_simulator_runs_it() -> None:
+    with pytest.raises(fp.WorldError, match=r'Linux has no "test_controllers.py:Aimd".*simulator'):
+        fp.compare([Aimd], **PATH, world="kernel")
+
+
+def test_a_file_is_found_from_the_working_directory_and_from_the_scenario(folder: Path) -> None:
+    results = fp.compare(["mine.py:Mine", "mine.py:Mine:gain=3"], **PATH, duration="1 s", seeds=1)
+    assert [run.label for run in results.runs] == ["mine.py:Mine", "mine.py:Mine:gain=3"]
+    nested = folder / "scenarios"
+    nested.mkdir()
+    file = nested / "one.toml"
+    file.write_text(
+        'name = "one"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+        'flows = [{ controller = "../mine.py:Mine" }, { controller = "bbr1" }]\n'
+    )
+    assert fp.run(file).runs[0].summary["flows"][0]["controller"] == "../mine.py:Mine"
+
+
+def test_the_address_of_a_run_includes_the_code(folder: Path) -> None:
+    def digest(text: str = "mine.py:Mine") -> str:
+        return from_document(alone(text)).alternatives[0].digest
+
+    first = digest()
+    assert digest() == first and digest("mine.py:Mine:gain=2") != first
+    (folder / "other.py").write_text("nobody = 'imports this still'\n")
+    assert digest() == first
+    # What it imports from its folder counts, and is loaded anew.
+    (folder / "gains.py").write_text("GAIN = 2.0\n")
+    second = digest()
+    assert second != first
+    assert Own.load("mine.py:Mine", folder).make().gain == 2.0  # type: ignore[attr-defined]
+    (folder / "mine.py").write_text(SOURCE + "# a comment\n")
+    assert digest() not in (first, second)
+
+
+def test_a_class_without_a_file_is_known_by_its_code() -> None:
+    def made(body: str) -> Own:
+        names: dict[str, object] = {"fp": fp}
+        exec(
+            f"class Mine(fp.Controller):\n    cwnd = 10\n    def on_ack(self, ack):\n        {body}\n", names
+        )
+        made_by = names["Mine"]
+        assert isinstance(made_by, type) and issubclass(made_by, fp.Controller)
+        return Own.of(made_by)
+
+    one, same, other = made("self.cwnd += 1"), made("self.cwnd += 1"), made("self.cwnd += 2")
+    assert one.text == "own:Mine" and one.digest == same.digest != other.digest
+    assert fp.run(alone(one)).runs[0].summary["flows"][0]["controller"] == "own:Mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nowhere.py:Mine", "a Python file that can be read"),
+        ("mine.py:Yours", "there is Mine"),
+        ("mine.py:fp", "a class in mine.py that extends fullpipe.Controller"),
+        ("mine.py:Mine:gain", "give each parameter a value"),
+        ("broken.py:Mine", "a Python file that can be read"),
+        ("raises.py:Mine", "a Python file that can be imported"),
+        ("own:Mine", "pass the class itself"),
+        ("mine.py", "names no class"),
+    ],
+)
+def test_a_file_or_class_that_is_not_there_is_named(folder: Path, text: str, message: str) -> None:
+    (folder / "broken.py").write_text("class Mine(:\n")
+    (folder / "raises.py").write_text("raise KeyError('no')\n")
+    with pytest.raises(fp.ScenarioError, match=message):
+        fp.compare([text], **PATH)
+
+
+def test_the_command_line_takes_a_file(folder: Path) -> None:
+    command = ["compare", "bbr1", "mine.py:Mine", "--rate", "10 Mbit/s", "--rtt", "20 ms"]
+    options = ["--duration", "1 s", "--seeds", "1", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "fullpipe", *command, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mine.py:Mine" in done.stdout and json.loads(done.stdout)
+    (folder / "mine.py").write_text(SOURCE.replace("if change.reduce", "if 1 // 0"))
+    failed = subprocess.run(
+        [sys.executable, "-m", "fullpipe", *command, *options], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode != 0 and "Traceback" not in failed.stderr
+    place = f"{folder / 'mine.py'}:17: mine.py:Mine: on_state raised ZeroDivisionError"
+    assert place in failed.stderr and len(failed.stderr.splitlines()) == 1
+
+
+def test_the_class_and_the_native_half_know_the_same_methods() -> None:
+    public = {name for name, one in vars(fp.Controller).items() if callable(one) and not name.startswith("_")}
+    assert public == set(controllers._METHODS)

@@ -1,0 +1,42 @@
+"""The examples: projects of their own, as a user's would be, so that nothing else builds them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONTROLLER = ROOT / "examples" / "controller" / "Cargo.toml"
+
+pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rust")
+
+
+def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs cargo on the example, in a target folder beside the project's own."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "examples"
+    return subprocess.run(
+        ["cargo", *arguments, "--manifest-path", str(CONTROLLER)],
+        env={**os.environ, "CARGO_TARGET_DIR": str(target)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_controller_of_ones_own_shares_a_link_with_bbr() -> None:
+    done = cargo("run", "--quiet", "--locked")
+    assert done.returncode == 0, done.stderr
+    header, *rows, dropped = done.stdout.splitlines()
+    assert header.split()[:4] == ["s", "controller", "cwnd", "RTT,"]
+    assert len(rows) == 20 and dropped.startswith("dropped at the bottleneck: ")
+    for name in ("own:aimd", "bbr1"):
+        rates = [float(row.split()[4]) for row in rows if row.split()[1] == name]
+        # Each has a fair part of 50 Mbit/s, less headers, in every second after the first.
+        assert all(10 < rate < 40 for rate in rates[1:]), (name, rates)
+
+
+def test_the_example_is_formatted() -> None:
+    done = cargo("fmt", "--check")
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,186 @@
+"""A run as an object: `fullpipe.Simulation`."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fullpipe as fp
+from fullpipe.results.runs import Run
+
+DOCUMENT = {
+    "name": "small",
+    "duration": "3 s",
+    "path": {"rate": "10 Mbit/s", "rtt": "40 ms", "loss": "0 %"},
+    "flows": [{"controller": "bbr1"}, {"controller": "cubic"}],
+}
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether two runs have the same record."""
+    return (one.summary, one.flow_parquet, one.link_parquet) == (
+        other.summary,
+        other.flow_parquet,
+        other.link_parquet,
+    )
+
+
+def test_a_run_in_steps_is_the_run_in_one_go() -> None:
+    with fp.Simulation(DOCUMENT, seed=3) as simulation:
+        assert (simulation.now, simulation.end, simulation.running) == (0, 3, True)
+        assert simulation.advance("250 ms")
+        assert simulation.advance(0.5)
+        assert simulation.now == 0.75
+        assert simulation.advance(until="2 s") and simulation.advance(until=1.0)
+        assert simulation.now == 2
+        assert not simulation.advance()
+        assert (simulation.now, simulation.running) == (3, False)
+        run = simulation.finish()
+        assert simulation.finish() is run
+    assert same(run, fp.run(DOCUMENT, seed=3).runs[0])
+
+
+def test_what_is_seen_is_what_the_record_has() -> None:
+    simulation = fp.Simulation(DOCUMENT)
+    assert len(simulation.flows) == 2 and not simulation.flows[0].connected
+    assert simulation.flows[0].cwnd is None and simulation.flows[-1].label == "cubic"
+    # What happens at that instant is part of the step, and the sample there is one of the record.
+    simulation.advance("2 s")
+    flow, queue = simulation.flows[1], simulation.queues["bottleneck"]
+    assert [one.label for one in simulation.flows[:]] == ["bbr1", "cubic"]
+    run = simulation.finish()
+    row = run.flow_series().filter(flow="cubic").sort("time_s").tail(1).to_dicts()[0]
+    assert (row["time_s"], row["cwnd_segments"], row["phase"]) == (2.0, flow.cwnd, flow.phase)
+    assert row["delivered_bytes"] == flow.delivered_bytes and row["srtt_ms"] == pytest.approx(flow.rtt_ms)
+    link = run.link_series().sort("time_s").tail(1).to_dicts()[0]
+    assert (link["queue_bytes"], link["dropped_packets"]) == (queue.backlog_bytes, queue.dropped_packets)
+    assert run.summary["flows"][1]["end_ns"] == 2_000_000_000
+
+
+def test_a_rate_changed_on_the_way_is_the_schedule_of_the_scenario() -> None:
+    simulation = fp.Simulation(DOCUMENT, seed=1)
+    simulation.advance("1 s")
+    simulation.path.change(rate="5 Mbit/s")
+    simulation.advance()
+    path = {**DOCUMENT["path"], "changes": [{"at": "1 s", "rate": "5 Mbit/s"}]}  # type: ignore[dict-item]
+    scheduled = fp.run({**DOCUMENT, "path": path}, seed=1).runs[0]
+    run = simulation.finish()
+    assert run.summary["flows"] == scheduled.summary["flows"]
+    assert run.flow_parquet == scheduled.flow_parquet
+    assert run.alternative.spec == scheduled.alternative.spec
+
+
+def test_each_part_of_the_path_can_change() -> None:
+    simulation = fp.Simulation(DOCUMENT)
+    simulation.advance("1 s")
+    assert (simulation.flows[0].rtt_ms or 0) < 110
+    simulation.path.change(rtt="200 ms", rate="20 Mbit/s")
+    simulation.advance("1 s")
+    assert (simulation.flows[0].rtt_ms or 0) >= 200
+    lost = simulation.flows[1].lost
+    simulation.path.change(loss="30 %", buffer="1 bdp", element=None)
+    simulation.path.change(element="bottleneck", buffer="2 packets")
+    simulation.path.change(element="forward[2]", delay="1 ms")
+    simulation.advance("1 s")
+    assert simulation.flows[1].lost > lost
+    assert simulation.queues[0].backlog_bytes <= 3000
+
+
+def test_all_changes_of_a_call_are_made_or_none() -> None:
+    simulation = fp.Simulation({**DOCUMENT, "path": {"rate": "10 Mbit/s", "rtt": "40 ms"}})
+    simulation.advance("1 s")
+    with pytest.raises(fp.ScenarioError, match="loss: the path has no loss that could change") as raised:
+        simulation.path.change(rate="1 Mbit/s", loss="1 %")
+    assert raised.value.field == "loss"
+    simulation.advance()
+    assert same(
+        simulation.finish(),
+        fp.run({**DOCUMENT, "path": {"rate": "10 Mbit/s", "rtt": "40 ms"}}, seed=1).runs[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": "fast"}, 'rate: "fast"'),
+        ({"rtt": "40 parsecs"}, 'rtt: "40 parsecs"'),
+        ({"buffer": "1 B"}, 'buffer: "1 B" is below one packet'),
+        (
+            {"element": "wifi", "rate": "1 Mbit/s"},
+            "element: wifi is not on the path; expected one of bottleneck",
+        ),
+        ({"element": "forward[0]", "delay": "1 ms"}, "expected a delay element"),
+        ({"element": "bottleneck", "rtt": "1 ms"}, "rtt: .*because an element has no round trip"),
+    ],
+)
+def test_a_change_that_cannot_be_names_what_was_said(change: dict[str, str], message: str) -> None:
+    simulation = fp.Simulation(DOCUMENT)
+    with pytest.raises(fp.ScenarioError, match=message):
+        simulation.path.change(**change)  # type: ignore[arg-type]
+
+
+def test_wrong_use_is_refused_in_words() -> None:
+    with pytest.raises(fp.ScenarioError, match="one alternative"):
+        fp.Simulation({**DOCUMENT, "flows": [{}], "compare": ["bbr1", "cubic"]})
+    with pytest.raises(fp.ScenarioError, match="seed"):
+        fp.Simulation(DOCUMENT, seed=-1)
+    simulation = fp.Simulation(DOCUMENT)
+    with pytest.raises(fp.ScenarioError, match="duration"):
+        simulation.advance("2 furlongs")
+    with pytest.raises(fp.ScenarioError, match="not both"):
+        simulation.advance("1 s", until="2 s")
+    with pytest.raises(fp.ScenarioError, match="one of bottleneck"):
+        simulation.queues["wifi"]
+    with pytest.raises(IndexError):
+        simulation.flows[2]
+    simulation.finish()
+    with pytest.raises(RuntimeError, match="is finished"):
+        simulation.advance("1 s")
+    assert not simulation.running and "finished" in repr(simulation)
+
+
+def test_an_alternative_and_a_file_are_taken_too(tmp_path: Path) -> None:
+    scenario = fp.load({**DOCUMENT, "flows": [{}], "compare": ["bbr1", "cubic"]})
+    assert fp.Simulation(scenario.alternatives[1]).flows[0].controller == "cubic"
+    file = tmp_path / "one.toml"
+    file.write_text(
+        'name = "one"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "10 ms" }\n'
+        'flows = [{ controller = "reno" }]\n'
+    )
+    simulation = fp.Simulation(file)
+    assert "reno: not connected" in repr(simulation)
+    simulation.advance("500 ms")
+    assert "reno: " in repr(simulation) and "bottleneck" in repr(simulation)
+    assert "backlog_bytes" in dir(simulation.queues[0])
+
+
+# Runs for hours of simulated time, says when it begins, and after Ctrl-C goes on where it was.
+INTERRUPTED = """
+import fullpipe as fp
+path = {"rate": "1 Gbit/s", "rtt": "10 ms"}
+flows = [{"controller": "cubic"}]
+record = {"series": False}
+simulation = fp.Simulation({"duration": "86400 s", "path": path, "flows": flows, "record": record})
+simulation.advance("1 s")
+try:
+    print("begins", flush=True)
+    simulation.advance()
+except KeyboardInterrupt:
+    before = simulation.now
+    simulation.advance("10 ms")
+    print("goes on", before >= 1, round(simulation.now - before, 6), flush=True)
+"""
+
+
+def test_ctrl_c_stops_a_long_step_which_can_go_on() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begins\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.read() == "goes on True 0.01\n"
+    assert child.returncode == 0
