@@ -18,6 +18,7 @@ ROOMS = (
     "show",
     "studies",
     "api",
+    "simulation",
     "commands",
     "cli",
     "__main__",

@@ -120,13 +120,16 @@ impl<P: Clone> Chain<P> {
                 numbered = false;
             }
             stages.add(element);
+            if index + 1 == elements.len() && !matches!(config, ElementConfig::Link { .. }) {
+                // The last holding queue adds the classes' delays. Of a link, it would be changed.
+                return Ok(stages.into_chain(Hold::last(reorders || numbered, class_delays), numbered));
+            }
             if takes_time {
                 stages.close(reorders || numbered, numbered);
                 numbered |= reorders && differ;
             }
         }
-        let reorders = numbered && stages.run.is_empty();
-        Ok(stages.into_chain(Hold::last(reorders, class_delays), reorders))
+        Ok(stages.into_chain(Hold::last(false, class_delays), false))
     }
 
     /// Changes the element at `index`, from `from` on, as [`ElementConfig::change`] has changed its configuration. Everything up

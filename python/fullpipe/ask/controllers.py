@@ -280,8 +280,8 @@ def _execute(path: Path, text: str) -> ModuleType:
     name = f"_fullpipe_controller_{next(_numbers)}_{path.stem}"
     module = ModuleType(name)
     module.__file__ = str(path)
-    # What it imports from its own folder may have been loaded before it was edited, or have the name of a module
-    # of another folder.
+    # What it imports from its own folder may have been loaded before it was edited, or have the name of
+    # another folder's module.
     own = {_module_name(file, path.parent) for file in _sources(path)}
     before = {key: sys.modules.pop(key) for key in own & sys.modules.keys()}
     sys.modules[name] = module
