@@ -112,7 +112,10 @@ def test_all_changes_of_a_call_are_made_or_none() -> None:
             {"element": "wifi", "rate": "1 Mbit/s"},
             "element: wifi is not on the path; expected one of bottleneck",
         ),
-        ({"element": "forward[0]", "delay": "1 ms"}, "expected a delay element"),
+        (
+            {"element": "forward[0]", "delay": "1 ms"},
+            r"delay: \"1 ms\" is not for element 0 \(link\); expected a delay element",
+        ),
         ({"element": "bottleneck", "rtt": "1 ms"}, "rtt: .*because an element has no round trip"),
     ],
 )

@@ -8,6 +8,7 @@ use std::path::Path;
 use fullpipe_capture::CaptureError;
 use fullpipe_emu::EmuError;
 use fullpipe_files::Kind;
+use fullpipe_path::ConfigError;
 use fullpipe_record::frames::FrameError;
 use fullpipe_sim::SimError;
 use fullpipe_units::Time;
@@ -136,6 +137,18 @@ pub(crate) fn sim_error(py: Python<'_>, error: &SimError) -> PyErr {
             with_parts(py, ScenarioError::new_err(format!("{path}; {fix}")), &parts)
         }
     }
+}
+
+/// The exception for an element that cannot change as the option `name` asks.
+pub(crate) fn change_error(py: Python<'_>, name: &str, given: &str, error: &SimError) -> PyErr {
+    let SimError::Path(ConfigError { index, kind, expected, .. }) = error else {
+        return sim_error(py, error);
+    };
+    let fix = "choose another element";
+    let sentence =
+        format!("{name}: {given:?} is not for element {index} ({kind}); expected {expected}; {fix}");
+    let parts = [("field", name), ("given", given), ("expected", expected), ("fix", fix)];
+    with_parts(py, ScenarioError::new_err(sentence), &parts)
 }
 
 /// The exception for user code that raised one in a run.

@@ -16,7 +16,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::controller::{Brought, Faults, plug};
-use crate::errors::{scenario_error, sim_error};
+use crate::errors::{change_error, scenario_error, sim_error};
 use crate::{Answer, Cancel, PyAnswer, read_spec};
 
 /// Runs a spec whose flows have controllers of the user's own, from start to end.
@@ -151,35 +151,34 @@ impl PySimulation {
         let simulation = &mut running(&mut held)?.simulation;
         let mut changes = Vec::new();
         if let Some(text) = rate {
-            changes.push(("rate", Change::Rate(said::<Rate>(py, "rate", text)?)));
+            changes.push(("rate", text.clone(), Change::Rate(said::<Rate>(py, "rate", text)?)));
         }
         if let Some(text) = delay {
-            changes.push(("delay", Change::Delay(said::<Duration>(py, "delay", text)?)));
+            changes.push(("delay", text.clone(), Change::Delay(said::<Duration>(py, "delay", text)?)));
         }
         if let Some(text) = loss {
-            changes.push(("loss", Change::Loss(said::<Probability>(py, "loss", text)?)));
+            changes.push(("loss", text.clone(), Change::Loss(said::<Probability>(py, "loss", text)?)));
         }
         if let Some(text) = buffer {
             // Packets and bandwidth-delay products are those of the path as it is now.
             let packet = Bytes::new(u64::from(simulation.spec().mtu_bytes));
-            let bytes = Said::<Size>::new(text).read_buffer("buffer", packet, simulation.bdp());
+            let bytes = Said::<Size>::new(text.clone()).read_buffer("buffer", packet, simulation.bdp());
             let bytes = bytes.map_err(|error| scenario_error(py, &error))?;
-            changes.push(("buffer", Change::Buffer(bytes)));
+            changes.push(("buffer", text, Change::Buffer(bytes)));
         }
         let rtt = rtt.map(|text| said::<Duration>(py, "rtt", text)).transpose()?;
         let place = match element.as_deref() {
             None => Place::Path,
             Some(name) => at_position(name).unwrap_or(Place::Named(name)),
         };
-        let failed = |error: SimError| sim_error(py, &error);
-        for (_, change) in &changes {
-            simulation.check(place, *change).map_err(failed)?;
+        for (name, text, change) in &changes {
+            simulation.check(place, *change).map_err(|error| change_error(py, name, text, &error))?;
         }
         if let Some(rtt) = rtt {
-            simulation.change_rtt(rtt).map_err(failed)?;
+            simulation.change_rtt(rtt).map_err(|error| sim_error(py, &error))?;
         }
-        for (_, change) in changes {
-            simulation.change(place, change).map_err(failed)?;
+        for (_, _, change) in changes {
+            simulation.change(place, change).map_err(|error| sim_error(py, &error))?;
         }
         Ok(())
     }
