@@ -16,6 +16,7 @@ from fullpipe.ask.controllers import Own
 from fullpipe.ask.scenario import from_document
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
+from fullpipe.errors import SweepError
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.worlds.job import jobs
@@ -232,6 +233,16 @@ def test_one_that_fails_loses_no_other_run_of_a_sweep() -> None:
 def test_only_the_simulator_runs_it() -> None:
     with pytest.raises(fp.WorldError, match=r'Linux has no "test_controllers.py:Aimd".*simulator'):
         fp.compare([Aimd], **PATH, world="kernel")
+
+
+def test_a_cluster_refuses_it_before_anything_runs() -> None:
+    pytest.importorskip("ray")
+    from fullpipe.engines.ray import Ray
+
+    scenario = from_document(alone(Aimd))
+    tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
+    with pytest.raises(SweepError, match="a controller that is not built in.*--engine local"):
+        list(Ray().run(tasks))
 
 
 def test_a_file_is_found_from_the_working_directory_and_from_the_scenario(folder: Path) -> None:
