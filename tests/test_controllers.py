@@ -241,7 +241,7 @@ def test_a_cluster_refuses_it_before_anything_runs() -> None:
 
     scenario = from_document(alone(Aimd))
     tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
-    with pytest.raises(SweepError, match="a controller that is not built in.*--engine local"):
+    with pytest.raises(SweepError, match=r"a controller that is not built in.*--engine local"):
         list(Ray().run(tasks))
 
 
