@@ -19,6 +19,7 @@ ROOMS = (
     "studies",
     "api",
     "simulation",
+    "gym",
     "commands",
     "cli",
     "__main__",

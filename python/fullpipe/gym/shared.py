@@ -1,0 +1,114 @@
+"""A path with several agents, as a PettingZoo parallel environment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from fullpipe.ask.scenario import Amount
+from fullpipe.errors import mistake
+from fullpipe.gym.episode import Episode
+from fullpipe.gym.outcome import Reward, reward
+from fullpipe.gym.path import PATH, Draw, Path, action_space, checked, observation_space
+
+_Array = NDArray[np.float32]
+
+
+class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # It has no types.
+    """Agents `flow_0`, `flow_1`, ... share a path, each with a flow; `others` are controllers beside them.
+
+    The arguments are those of `PathEnv`. Each agent is rewarded for its own flow. The rewards of `flows`
+    agents that share a path fairly add up to about 1 for each step.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "name": "fullpipe/SharedPath-v0"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        path: Path | Draw = PATH,
+        *,
+        flows: int = 2,
+        others: Sequence[Any] = (),
+        traffic: Mapping[str, Any] | None = None,
+        action: str = "rate",
+        step: Amount | None = None,
+        duration: Amount = "30 s",
+        reward: Reward = reward,
+        render_mode: None = None,
+    ) -> None:
+        if isinstance(flows, bool) or flows < 1:
+            raise mistake("flows", flows, "a whole number from 1", "e.g. 2")
+        self.render_mode = render_mode
+        self.possible_agents = [f"flow_{number}" for number in range(flows)]
+        self.agents: list[str] = []
+        self._spaces = {name: (observation_space(), action_space()) for name in self.possible_agents}
+        self._path, self._others, self._action = path, tuple(others), checked(action)
+        self._traffic = dict(traffic or {})
+        self._step, self._duration, self._reward = step, duration, reward
+        self._random = np.random.default_rng()
+        self._episode: Episode | None = None
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The same space for every agent."""
+        return self._spaces[agent][0]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The same space for every agent."""
+        return self._spaces[agent][1]
+
+    @property
+    def episode(self) -> Episode:
+        """The running episode, with its `simulation`. Raises `RuntimeError` before the first reset."""
+        if self._episode is None:
+            raise RuntimeError("there is no episode yet; call reset() first")
+        return self._episode
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, _Array], dict[str, dict[str, Any]]]:
+        """Begins an episode. `options={"path": {...}}` gives its path."""
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
+        chosen = (options or {}).get("path", self._path)
+        path = chosen(self._random) if callable(chosen) else chosen
+        self._episode = Episode(
+            path,
+            agents=len(self.possible_agents),
+            others=self._others,
+            traffic=self._traffic,
+            action=self._action,
+            duration=self._duration,
+            step=self._step,
+            seed=int(self._random.integers(2**63)),
+        )
+        self.agents = list(self.possible_agents)
+        return self._observations(self.agents), {name: {"path": dict(path)} for name in self.agents}
+
+    def step(
+        self, actions: dict[str, _Array]
+    ) -> tuple[
+        dict[str, _Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+    ]:
+        """Applies the agents' actions and runs a step; an agent without one keeps its rate or window."""
+        given = [
+            float(np.asarray(actions[name]).reshape(-1)[0]) if name in actions else None
+            for name in self.possible_agents
+        ]
+        outcomes = self.episode.step(given)
+        acted, numbers = self.agents, {name: self.possible_agents.index(name) for name in self.agents}
+        ended = {name: self.episode.ended(numbers[name]) for name in acted}
+        over = {name: self.episode.over and not ended[name] for name in acted}
+        self.agents = [name for name in acted if not (ended[name] or over[name])]
+        return (
+            self._observations(acted),
+            {name: float(self._reward(outcomes[numbers[name]])) for name in acted},
+            ended,
+            over,
+            {name: outcomes[numbers[name]].to_dict() for name in acted},
+        )
+
+    def _observations(self, agents: Sequence[str]) -> dict[str, _Array]:
+        return {name: self.episode.observation(self.possible_agents.index(name)) for name in agents}
