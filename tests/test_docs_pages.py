@@ -10,11 +10,15 @@ import pytest
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # A page becomes one of these by having a block.
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if _BLOCK.search(page.read_text())]
+PAGES = [
+    page
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    if _BLOCK.search(page.read_text())
+]
 
 
 def test_there_are_pages_to_run() -> None:
-    assert {"simulation", "controllers"} <= {page.stem for page in PAGES}
+    assert {"README", "simulation", "controllers", "environments"} <= {page.stem for page in PAGES}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

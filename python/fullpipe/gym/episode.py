@@ -23,8 +23,8 @@ ACTIONS: tuple[Action, ...] = ("rate", "window")
 
 # RFC 6928; the first rate is this window over the RTT of the handshake.
 INITIAL_CWND = 10
-# An agent's rate is at most this many times the path's capacity, its window this many times the BDP. It bounds
-# the work of a step.
+# An agent's rate is at most this many times the path's capacity, its window this many times the BDP, which
+# bounds the work of a step.
 MOST_TIMES = 8.0
 LEAST_RATE_BPS = 64e3
 LEAST_CWND = 2.0
