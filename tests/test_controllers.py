@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
+from conftest import command
 from fullpipe import _native
 from fullpipe.ask import controllers
 from fullpipe.ask.controllers import Own
@@ -255,7 +256,32 @@ def test_a_file_is_found_from_the_working_directory_and_from_the_scenario(folder
         'name = "one"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
         'flows = [{ controller = "../mine.py:Mine" }, { controller = "bbr1" }]\n'
     )
-    assert fp.run(file).runs[0].summary["flows"][0]["controller"] == "../mine.py:Mine"
+    loaded = fp.load(file, code=True)
+    assert fp.run(loaded).runs[0].summary["flows"][0]["controller"] == "../mine.py:Mine"
+
+
+@pytest.mark.parametrize("verb", [["run"], ["agree"], ["agree", "--grid"]])
+def test_a_strangers_file_does_not_run_code_without_consent(
+    verb: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "theirs.py").write_text("open('ran', 'w').close()\n" + (folder / "mine.py").read_text())
+    scenario = (
+        'duration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+        'flows = [{ controller = "theirs.py:Mine" }]\n'
+    )
+    grid = (
+        '[[cells]]\nname = "c"\nduration = "1 s"\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
+        'controller = "theirs.py:Mine"\n'
+    )
+    file = folder / "theirs.toml"
+    file.write_text(grid if "--grid" in verb else scenario)
+    done = command(*verb, "theirs.toml")
+    assert done.returncode == 2, done.stdout
+    assert '"theirs.py:Mine" is a Python program' in done.stderr
+    assert not (folder / "ran").exists()
+    if verb == ["run"]:
+        assert command("run", "theirs.toml", "--code", "--json").returncode == 0
+        assert (folder / "ran").exists()
 
 
 def test_the_address_of_a_run_includes_the_code(folder: Path) -> None:

@@ -128,13 +128,13 @@ def agree(
     return Agreement.of(Results(loaded, sim_runs + kernel_runs, notes))
 
 
-def load(what: Runnable) -> Scenario:
-    """A scenario from a file or a dict."""
+def load(what: Runnable, *, code: bool = False) -> Scenario:
+    """A scenario from a file or a dict. With `code`, a file may name controllers in Python, which are run."""
     if isinstance(what, Scenario):
         return what
     if isinstance(what, Mapping):
         return scenario.from_document(what)
-    return scenario.from_file(what)
+    return scenario.from_file(what, code=code)
 
 
 def execute(

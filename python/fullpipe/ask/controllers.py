@@ -222,11 +222,16 @@ def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
 
 def of_spec(spec_json: str, given: Iterable[Own], base_dir: Path) -> tuple[Own, ...]:
     """The controllers of the user's own that a spec names, each once; what is not given is loaded."""
-    if ".py:" not in spec_json and f'"{_IN_NO_FILE}:' not in spec_json:
-        return ()
     known = {own.text: own for own in given}
+    return tuple(known.get(text) or Own.load(text, base_dir) for text in texts_of_spec(spec_json))
+
+
+def texts_of_spec(spec_json: str) -> list[str]:
+    """The names of the user's own controllers in a spec, each once."""
+    if ".py:" not in spec_json and f'"{_IN_NO_FILE}:' not in spec_json:
+        return []
     texts = dict.fromkeys(flow["controller"] for flow in json.loads(spec_json)["flows"])
-    return tuple(known.get(text) or Own.load(text, base_dir) for text in texts if is_own(text))
+    return [text for text in texts if is_own(text)]
 
 
 def is_own(text: str) -> bool:

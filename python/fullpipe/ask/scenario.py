@@ -17,7 +17,7 @@ from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.ask import controllers
 from fullpipe.ask.controllers import Chosen, Own
-from fullpipe.errors import mistake, renamed
+from fullpipe.errors import mistake, renamed, stated
 from fullpipe.system import kinds
 
 Document: TypeAlias = Mapping[str, Any]
@@ -79,14 +79,19 @@ class Scenario:
         return loaded
 
 
-def from_file(path: str | Path) -> Scenario:
-    """Reads a scenario in TOML (or JSON, by its suffix). Delivery traces are relative to its folder.
+def from_file(path: str | Path, *, code: bool = False) -> Scenario:
+    """Reads a scenario in TOML (or JSON, by its suffix). Files that it names are relative to its folder.
+
+    A controller in a Python file is a program, chosen by the scenario's author. It runs only with the consent
+    of the caller: `code`.
 
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
     kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
+    if not code:
+        _refuse_code(pairs, f"{path}: ")
     return _scenario(text, pairs, [], Path(path).parent)
 
 
@@ -95,17 +100,21 @@ def from_document(
     base_dir: str | Path | None = None,
     *,
     parameters: Mapping[str, str] | None = None,
+    code: bool = True,
 ) -> Scenario:
     """Takes a scenario as a dict of the same shape as the TOML.
 
     A controller may be a class that extends `Controller`, too. Delivery traces, and files of controllers, are
     relative to `base_dir`. If a function builds the document from its own
     parameters, `parameters` maps each field to its parameter, so that errors name what the caller passed.
+    Without `code`, a controller in a Python file is refused: for documents that come from elsewhere.
     """
     folder = None if base_dir is None else str(base_dir)
     document, given = controllers.named(document)
     try:
         text, pairs = _native.resolve(_to_json(document), "json", folder)
+        if not code:
+            _refuse_code(pairs)
         return _scenario(text, pairs, given, Path(base_dir or "."))
     except ScenarioError as error:
         # The text is generated, so its line numbers mean nothing to the user.
@@ -166,6 +175,14 @@ def path_document(
     """The `path` table of a document; None leaves a key at its default."""
     said = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "trace": trace}
     return {"path": {key: value for key, value in said.items() if value is not None}}
+
+
+def _refuse_code(pairs: Sequence[tuple[str, str]], before: str = "") -> None:
+    """Raises an error if a spec has a controller in a Python file."""
+    for own in [own for _, spec in pairs for own in controllers.texts_of_spec(spec)]:
+        why = "is a Python program, which the author of this file chose"
+        fix = "read it, and give `fullpipe run` the option --code (in Python: fullpipe.load(..., code=True))"
+        raise stated("controller", own, f'{before}controller: "{own}" {why}; {fix}', "consent to run it", fix)
 
 
 def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Sequence[Own], base_dir: Path) -> Scenario:

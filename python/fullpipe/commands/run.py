@@ -44,13 +44,16 @@ def run(
             parser=path,
         ),
     ] = None,
+    code: Annotated[
+        bool, typer.Option("--code", help="Let the scenario run the Python files of its controllers.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
     from fullpipe import api
     from fullpipe.show import tables
 
-    loaded = api.load(scenario)
+    loaded = api.load(scenario, code=code)
     folder = folder_for(out, plain(loaded.name), wanted=not as_json)
     with watching() as watch:
         results = api.run(

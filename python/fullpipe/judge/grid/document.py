@@ -255,7 +255,7 @@ def _cell(path: Path, said: _Said) -> Cell:
     document = _document(said.name, said.keys, path.parent)
     try:
         # Errors may quote a trace only from this folder: an untrusted grid may name any file.
-        resolved = scenario.from_document(document, path.parent)
+        resolved = scenario.from_document(document, path.parent, code=False)
     except ScenarioError as error:
         field = said.field(error.field)
         raise renamed(error, {error.field: field}) from None
