@@ -230,10 +230,24 @@ impl<T: Quantity> Said<T> {
         T::parse(&self.text).map_err(|problem| self.error(field, problem))
     }
 
-    /// An error about this text, with the form of a `T` and what to write.
+    /// An error about this text, with the form of a `T` and what to write: the same number with a unit if it has none.
     pub(crate) fn error(&self, field: &str, problem: impl fmt::Display) -> ScenarioError {
         let error = ScenarioError::new(field, &self.text, problem).expected(T::EXPECTED);
-        error.write(format!("\"{}\"", T::EXAMPLES[0]))
+        error.write(format!("\"{}\"", self.with_unit(field).unwrap_or_else(|| T::EXAMPLES[0].to_string())))
+    }
+
+    /// A number without a unit, with the unit that was probably meant.
+    fn with_unit(&self, field: &str) -> Option<String> {
+        let (number, unit) = Decimal::split(&self.text).ok()?;
+        let long =
+            ["duration", "start", "stop", "at", "every", "time"].iter().any(|name| field.ends_with(name));
+        let probably = match T::NAME {
+            "Duration" if long => "s",
+            "Duration" => "ms",
+            "Rate" => "Mbit/s",
+            _ => return None,
+        };
+        (unit.is_empty() && !number.is_zero()).then(|| format!("{} {probably}", self.text.trim()))
     }
 }
 
@@ -530,6 +544,24 @@ mod tests {
         assert_eq!(
             Said::<Rate>::new("0 bit/s").read_within("path.rate", limits).unwrap_err().to_string(),
             "path.rate: \"0 bit/s\" is zero; expected a rate from 1 kbit/s to 1000 Gbit/s; write rate = \"100 Mbit/s\""
+        );
+    }
+
+    #[test]
+    fn a_number_without_a_unit_gets_the_one_that_was_probably_meant() {
+        let fix =
+            |error: ScenarioError| error.to_string().rsplit("; ").next().unwrap_or_default().to_string();
+        let duration = |field: &str| fix(Said::<Duration>::new("10").read(field).unwrap_err());
+        assert_eq!(duration("duration"), "write duration = \"10 s\"");
+        assert_eq!(duration("flows[0].start"), "write start = \"10 s\"");
+        assert_eq!(duration("path.rtt"), "write rtt = \"10 ms\"");
+        assert_eq!(
+            fix(Said::<Rate>::new(" 2.5 ").read("path.rate").unwrap_err()),
+            "write rate = \"2.5 Mbit/s\""
+        );
+        assert_eq!(
+            fix(Said::<Rate>::new("ten").read("path.rate").unwrap_err()),
+            "write rate = \"100 Mbit/s\""
         );
     }
 

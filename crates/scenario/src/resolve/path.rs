@@ -400,7 +400,7 @@ impl Builder<'_> {
         let bytes =
             size.bytes(self.packet, rate.bytes_in(self.rtt)).filter(|bytes| *bytes <= bounds::MAX_BUFFER);
         let most = Size::Bytes(bounds::MAX_BUFFER).text();
-        let bytes = bytes.ok_or_else(|| said.error(field, format!("is above {most}")))?;
+        let bytes = bytes.ok_or_else(|| said.error(field, format!("is above {most}")).write("\"100 MB\""))?;
         if bytes < self.packet {
             let computed = match size {
                 Size::Bytes(_) => String::new(),
@@ -409,7 +409,11 @@ impl Builder<'_> {
             return Err(said
                 .error(field, format!("is below one packet{computed}"))
                 .expected(format!("at least one packet of {} bytes (hosts.mtu)", self.packet.as_u64()))
-                .write("\"20 packets\""));
+                .write(match said.text().trim().parse::<f64>() {
+                    // A number alone is bytes, which was hardly meant.
+                    Ok(number) if number > 0.0 => format!("\"{number} bdp\""),
+                    _ => "\"20 packets\"".to_string(),
+                }));
         }
         Ok(bytes)
     }
