@@ -99,7 +99,8 @@ class Local:
                         raise one
                     more = number < len(together) and not isinstance(together[number], BaseException)
                     yield replace(one, more=more) if more else one
-                    room.release()
+                # The caller comes back for more when it has stored these.
+                room.release(len(together))
         finally:
             cancel.set()
             stop.append(True)
