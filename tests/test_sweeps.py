@@ -326,6 +326,17 @@ def test_two_places_that_are_damaged_are_told_in_one_sentence(tmp_path: Path) ->
     assert note.endswith("kept as 1.pack.damaged")
 
 
+def test_a_file_that_is_damaged_again_is_kept_under_another_name(tmp_path: Path) -> None:
+    carry_out(tasks(3), Store(tmp_path), Scripted())
+    for aside in ("1.pack.damaged", "1.pack.damaged-2"):
+        damage(tmp_path / "runs" / "1.pack", 0)
+        store = Store(tmp_path)
+        carry_out(tasks(3), store, Scripted())
+        (note,) = store.damaged
+        assert note.endswith(f"kept as {aside}")
+        assert (tmp_path / "runs" / aside).exists()
+
+
 def test_a_damaged_repetition_falls_back_to_the_attempt_before(tmp_path: Path) -> None:
     carry_out(tasks(1), Store(tmp_path), Scripted(doubts=9), attempts=2)
     damage(tmp_path / "runs" / "1.pack", -1)
