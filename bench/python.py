@@ -1,4 +1,4 @@
-"""How fast Fullpipe is from Python: start-up, one comparison, and independent runs on one thread and on two.
+"""How fast Fullpipe is from Python: start-up, one comparison, threads, and the runs that a sweep keeps.
 
 Run it with the interpreter that Fullpipe is installed for:
 
@@ -8,17 +8,28 @@ Run it with the interpreter that Fullpipe is installed for:
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 import fullpipe
 from fullpipe.ask import scenario
+from fullpipe.engines import Engine
+from fullpipe.engines.local import Local
+from fullpipe.engines.ray import Ray
+from fullpipe.engines.task import Task
+from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.sweep import carry_out
 from fullpipe.worlds import sim
-from fullpipe.worlds.job import jobs
+from fullpipe.worlds.job import Job, jobs
 
 ROUNDS = 7
 STARTS = 15
 RUNS = 8
+KEPT_ROUNDS = 5
+KEPT = 5000
 SWEEPS = (
     ("bbr1", "100 Mbit/s", "40 ms", "60 s"),
     ("cubic", "100 Mbit/s", "40 ms", "60 s"),
@@ -26,13 +37,14 @@ SWEEPS = (
 
 
 def main() -> None:
-    """Prints three tables."""
+    """Prints four tables."""
     if len(sys.argv) > 1:
         print("usage: python bench/python.py", file=sys.stderr)
         raise SystemExit(2)
     start_up()
     comparison()
     sweep()
+    kept()
 
 
 def start_up() -> None:
@@ -89,6 +101,61 @@ def sweep() -> None:
             f" {statistics.median(two):>8.3f} s {speed_up:>9.2f} {speed_up * 50:>5.1f} %"
             f" {min(one) / min(two) * 50:>5.1f} %"
         )
+
+
+def kept() -> None:
+    """What a sweep keeps a second, in a folder below the current one, so that its disk can be chosen."""
+    what = scenario.from_document(
+        {
+            "duration": "1 ms",
+            "path": {"rate": "5 Mbit/s", "rtt": "10 ms"},
+            "record": {"series": False},
+            "flows": [{"controller": "reno"}],
+        }
+    )
+    tasks = [Task(sim.NAME, Job(what.alternatives[0], seed)) for seed in range(1, KEPT + 1)]
+    engines: dict[str, Callable[[], Engine]] = {"local": lambda: Local(cores=2)}
+    if find_spec("ray") is not None:
+        engines["ray, two workers"] = lambda: Ray(cores=2)
+    print(f"\n{KEPT} runs of next to no work, kept in this folder; median and best of {KEPT_ROUNDS} rounds.")
+    print("CPU time is that of this process. A cluster is timed from its first runs.\n")
+    print(
+        f"{'':<18} {'kept':>8} {'best':>8} {'writes':>8} {'CPU a run':>10} {'bytes a run':>12} {'found':>9}"
+    )
+    for name, engine in engines.items():
+        rounds = [keeping(tasks, engine()) for _ in range(KEPT_ROUNDS)]
+        rates, writes, cpu_s, sizes, found = zip(*rounds, strict=True)
+        median = statistics.median
+        print(
+            f"{name:<18} {median(rates):>6.0f}/s {max(rates):>6.0f}/s {median(writes):>8.0f}"
+            f" {median(cpu_s) * 1e6:>7.0f} us {sizes[0]:>12.0f} {median(found):>7.0f}/s"
+        )
+
+
+def keeping(tasks: Sequence[Task], engine: Engine) -> tuple[float, int, float, float, float]:
+    """Runs kept a second, writes, CPU seconds and bytes of a run, and runs found again a second."""
+    told: list[tuple[float, int, float]] = []
+    with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
+        carry_out(
+            tasks,
+            Store(Path(folder)),
+            engine,
+            watch=lambda one: told.append((time.perf_counter(), one.runs, time.process_time())),
+        )
+        size = sum(path.stat().st_size for path in Path(folder, "runs").iterdir())
+        began = time.perf_counter()
+        carry_out(tasks, Store(Path(folder)), Local())
+        found_s = time.perf_counter() - began
+    # Local workers begin at once, a cluster after seconds.
+    first, last = told[0 if isinstance(engine, Local) else 1], told[-1]
+    runs = last[1] - first[1]
+    return (
+        runs / (last[0] - first[0]),
+        len(told) - 1,
+        (last[2] - first[2]) / runs,
+        size / len(tasks),
+        len(tasks) / found_s,
+    )
 
 
 def interleaved(rounds: int, subjects: Sequence[Callable[[], object]]) -> list[list[float]]:

@@ -19,7 +19,7 @@ from fullpipe.judge.grid.document import Cell, load
 from fullpipe.results.measures import BY_NAME
 from fullpipe.results.statistics import estimate
 from fullpipe.show.grid import tables, write
-from fullpipe.sweeps.store import Stored
+from fullpipe.sweeps.store import Place, Stored
 from fullpipe.worlds.job import Job
 
 PATH = 'rate = "10 Mbit/s"\nrtt = "20 ms"\ncontroller = "reno"\n'
@@ -221,7 +221,7 @@ def stored(
         "fct_ms": None,
         "fairness": {"shares": shares},
     }
-    return Stored(Task(world, Job(cell.alternative, seed)), Path("/nowhere"), 1, 1.0, made)
+    return Stored(Task(world, Job(cell.alternative, seed)), Place(Path("/nowhere")), 1, 1.0, made)
 
 
 def cell(*labels: str, controllers: tuple[str, ...] = ()) -> Cell:

@@ -100,6 +100,8 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
     assert cells.height == 4 + 5
     assert runs.height == 4 * 1 + 4 * 2
     assert all((Path("here") / file).is_file() for file in runs["file"])
+    # The flows of a run have its place in common.
+    assert runs.select("file", "byte").unique().height == 8
     scenario = Path("here/scenarios/two.json")
     assert json.loads(scenario.read_text(encoding="utf-8"))["flows"][1] == {"controller": "cubic"}
 

@@ -1,5 +1,8 @@
 """The engine for clusters: a real one of two workers on this machine."""
 
+import importlib
+import itertools
+import math
 import os
 import signal
 import subprocess
@@ -7,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,12 +100,67 @@ def test_a_worker_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
     assert outcome.stored[asked[0].key].summary == local.run.summary
 
 
+def quick(count: int) -> list[Task]:
+    """Tasks of next to no work."""
+    return tasks(count, duration="1 ms")
+
+
+def test_quick_tasks_are_passed_in_batches_and_come_back_once(tmp_path: Path) -> None:
+    asked, told = quick(1000), []
+    outcome = carry_out(
+        asked, Store(tmp_path), clusters.Ray(cores=2), watch=lambda progress: told.append(progress.runs)
+    )
+    assert not outcome.failed and len(outcome.stored) == 1000
+    assert told[0] == 0 and told[-1] == 1000
+    # At most 256 in a batch, and the last ones are smaller.
+    assert 5 <= len(told) < 100
+    assert max(after - before for before, after in itertools.pairwise(told)) <= clusters._MOST_IN_BATCH
+    again = carry_out(asked, Store(tmp_path), clusters.Ray(cores=2))
+    assert again.found == 1000
+
+
+def test_long_tasks_are_passed_alone_and_short_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, short = tasks(3, rate="1 Gbit/s", duration="60 s"), tasks(50, duration="1 s")
+    waiting = [*short, *long]
+    sizes = []
+    while waiting:
+        sizes.append(len(clusters._batch(waiting, 100.0)))
+    assert sizes[:3] == [1, 1, 1]
+    assert sizes[3:] == [50]
+    # A batch is no more than the given share of the work.
+    assert len(clusters._batch(list(short), 10 * clusters._expected_s(short[0]) * 1.01)) == 10
+    assert len(clusters._batch(list(short), 0.0)) == 1
+    monkeypatch.setattr(Task, "rate_bps", math.inf)
+    assert math.isfinite(clusters._expected_s(short[0]))
+
+
+def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deadly(build: str, asked: list[tuple[str, int]]) -> list[Any]:
+        if any(seed == 7 for _, seed in asked):
+            os._exit(1)
+        from fullpipe.engines import ray as there
+
+        return [there._answer(spec_json, seed) for spec_json, seed in asked]
+
+    # Workers cannot import this module.
+    cloudpickle = importlib.import_module("ray.cloudpickle")
+    monkeypatch.setattr(clusters, "_simulate", deadly)
+    monkeypatch.setattr(clusters, "RETRIES", 0)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    try:
+        outcome = carry_out(quick(40), Store(tmp_path), clusters.Ray(cores=2))
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert [(one.task.job.seed, one.reason) for one in outcome.failed] == [(7, "its worker died 1 times")]
+    assert len(outcome.stored) == 39
+
+
 def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Workers are processes of their own: only this one is told another build.
     monkeypatch.setattr(clusters._native, "build", lambda _world: "another")
-    (ended,) = clusters.Ray(cores=1).run(tasks(1))
-    assert isinstance(ended, Failed)
-    assert "another build" in ended.reason
+    for ended in clusters.Ray(cores=1).run(tasks(3)):
+        assert isinstance(ended, Failed)
+        assert "another build" in ended.reason
 
 
 def test_the_kernel_world_and_a_wrong_address_are_refused() -> None:

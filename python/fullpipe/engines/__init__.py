@@ -18,6 +18,8 @@ class Done:
     task: Task
     run: Run
     seconds: float
+    # Whether another task ended already and is yielded at once, so that both can be stored together.
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Failed:
 
     task: Task
     reason: str
+    more: bool = False  # As in `Done`.
 
 
 Ended: TypeAlias = Done | Failed

@@ -5,11 +5,16 @@ on time. The sum of their rates predicts that; the emulator's record of lateness
 at the same time.
 """
 
+import contextlib
 import heapq
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from threading import Semaphore
 
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
@@ -22,6 +27,8 @@ _TICK_S = 0.1
 # host that stalled now and then.
 RATE_BPS_A_CORE = 100e6
 RUNS_A_CORE = 8
+# The most simulations that may have ended without being stored.
+_AHEAD = 256
 # Approximate wall time of a simulated second. Only estimates use it.
 _SIMULATED_COST = 0.002
 
@@ -35,6 +42,9 @@ class Local:
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task when it ends."""
         waiting = self._in_order(tasks)
+        simulated = [task for task in waiting if task.world == sim.NAME]
+        del waiting[: len(simulated)]
+        yield from self._simulate(simulated)
         cancel = _native.Cancel()
         stop: list[bool] = []
         running: dict[Future[Ended], Task] = {}
@@ -51,6 +61,50 @@ class Local:
         finally:
             cancel.set()
             stop.append(True)
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _simulate(self, tasks: Sequence[Task]) -> Generator[Ended, None, None]:
+        """Runs simulations, one on each core.
+
+        Threads take the next task themselves. So the cores work while the caller stores what ended before.
+        """
+        waiting = deque(tasks)
+        ended: SimpleQueue[Ended | BaseException] = SimpleQueue()
+        # A sweep that is killed repeats the runs that ended and are not stored yet, so these are limited.
+        room = Semaphore(_AHEAD)
+        cancel = _native.Cancel()
+        stop: list[bool] = []
+
+        def work() -> None:
+            while room.acquire() and not stop:
+                try:
+                    task = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    ended.put(_carry_out(task, cancel, stop))
+                except BaseException as error:
+                    ended.put(error)
+
+        pool = ThreadPoolExecutor(self._cores, thread_name_prefix="fullpipe-sim")
+        try:
+            for _ in range(min(self._cores, len(tasks))):
+                pool.submit(work)
+            left = len(tasks)
+            while left:
+                together = _all_of(ended)
+                left -= len(together)
+                for number, one in enumerate(together, 1):
+                    if isinstance(one, BaseException):
+                        raise one
+                    more = number < len(together) and not isinstance(together[number], BaseException)
+                    yield replace(one, more=more) if more else one
+                # The caller comes back for more when it has stored these.
+                room.release(len(together))
+        finally:
+            cancel.set()
+            stop.append(True)
+            room.release(self._cores)
             pool.shutdown(wait=True, cancel_futures=True)
 
     def cost(self, task: Task) -> float:
@@ -96,6 +150,15 @@ class Local:
             return False
         carried = task.rate_bps + sum(other.rate_bps for other in running)
         return len(running) < RUNS_A_CORE * self._cores and carried <= RATE_BPS_A_CORE * self._cores
+
+
+def _all_of(ended: "SimpleQueue[Ended | BaseException]") -> list[Ended | BaseException]:
+    """What ended so far; waits until something has."""
+    together = [ended.get()]
+    with contextlib.suppress(Empty):
+        while True:
+            together.append(ended.get_nowait())
+    return together
 
 
 def _carry_out(task: Task, cancel: _native.Cancel, stop: list[bool]) -> Ended:

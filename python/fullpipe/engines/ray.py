@@ -1,15 +1,17 @@
 """Runs simulations on a Ray cluster, one on each core of all its machines. Needs the extra `ray`.
 
-Workers simulate with their own Fullpipe: they get a spec and a seed and return a record. A worker with
-another build is refused, because its records might differ. A task whose worker dies is repeated on another
-one. The kernel world does not run on clusters, because it measures wall time.
+Workers simulate with their own Fullpipe: they get specs and seeds and return records. A worker with another
+build is refused, because its records might differ. Passing something to a worker takes a millisecond, so
+short tasks are passed in batches. If a worker dies, its batch is repeated on another one. The kernel world
+does not run on clusters, because it measures wall time.
 """
 
+import math
 import os
 import socket
 import time
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
@@ -18,12 +20,23 @@ from fullpipe.errors import SweepError, mistake
 from fullpipe.results.runs import Run
 from fullpipe.worlds import sim
 
-# How often a task is repeated after its worker died. Then it counts as failed, because it may kill workers.
+# How often a batch is repeated after its worker died. Then each of its tasks is tried alone, as often. A task
+# that still has no result counts as failed, because it may kill workers.
 RETRIES = 3
-# Tasks given to the cluster at a time for each core: enough that no core waits for this process.
+# Batches given to the cluster at a time for each core: enough that no core waits for this process.
 _AHEAD_A_CORE = 4
+# The work in a batch: long beside what passing it takes, and little to repeat.
+_BATCH_S = 0.2
+_MOST_IN_BATCH = 256
+# For estimates: the time of a packet, with its losses (bench/README.md), and that of each run.
+_PACKET_S = 100e-9
+_RUN_S = 2e-4
+# The bytes of a packet.
+_PACKET_BYTES = 1500
 _TICK_S = 1.0
 _TIMEOUT_S = 10.0
+# Summary, flows, links and seconds of a run, or why there is none.
+_Answer: TypeAlias = tuple[str, bytes, bytes, float] | str
 _INSTALL = "install it with: pip install 'ray>=2.48'"
 
 
@@ -58,17 +71,31 @@ class Ray:
         waiting.reverse()
         self._connect()
         simulate = self._ray.remote(num_cpus=1, max_retries=RETRIES)(_simulate)
-        most = _AHEAD_A_CORE * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        running: dict[Any, Task] = {}
+        cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        left_s = math.fsum(map(_expected_s, waiting))
+        alone: list[Task] = []
+        running: dict[Any, list[Task]] = {}
         try:
-            while waiting or running:
-                while waiting and len(running) < most:
-                    task = waiting.pop()
-                    asked = task.job.alternative.spec_json, task.job.seed, _native.build(sim.NAME)
-                    running[simulate.remote(*asked)] = task
+            while waiting or alone or running:
+                while (waiting or alone) and len(running) < _AHEAD_A_CORE * cores:
+                    # The last batches are small, so that all cores end together.
+                    batch = [alone.pop()] if alone else _batch(waiting, left_s / (2 * cores))
+                    left_s -= math.fsum(map(_expected_s, batch))
+                    asked = [(task.job.alternative.spec_json, task.job.seed) for task in batch]
+                    running[simulate.remote(_native.build(sim.NAME), asked)] = batch
                 ended, _ = self._ray.wait(list(running), timeout=_TICK_S)
                 for reference in ended:
-                    yield self._ended(running.pop(reference), reference)
+                    batch = running.pop(reference)
+                    try:
+                        answers = self._ray.get(reference)
+                    except self._ray.exceptions.RayError as error:
+                        if len(batch) > 1:
+                            # One of them may be the cause, and the others are not to fail with it.
+                            alone += batch
+                            continue
+                        answers = [self._reason(error)]
+                    for number, (task, answer) in enumerate(zip(batch, answers, strict=True), 1):
+                        yield _ended(task, answer, more=number < len(batch))
         finally:
             for reference in running:
                 self._ray.cancel(reference, force=True)
@@ -93,18 +120,36 @@ class Ray:
                 f"cannot connect to {where}: {error}; check --ray-address and that Ray runs there"
             ) from None
 
-    def _ended(self, task: Task, reference: Any) -> Ended:
-        try:
-            answer = self._ray.get(reference)
-        except self._ray.exceptions.WorkerCrashedError:
-            return Failed(task, f"its worker died {RETRIES + 1} times")
-        except self._ray.exceptions.RayError as error:
-            return Failed(task, str(error).splitlines()[0])
-        if isinstance(answer, str):
-            return Failed(task, answer)
-        summary, flows, links, seconds = answer
-        alternative, seed = task.job.alternative, task.job.seed
-        return Done(task, Run.of(alternative, sim.NAME, seed, summary, flows, links), seconds)
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, self._ray.exceptions.WorkerCrashedError):
+            return f"its worker died {RETRIES + 1} times"
+        return str(error).splitlines()[0]
+
+
+def _batch(waiting: list[Task], most_s: float) -> list[Task]:
+    """Takes the next tasks: at least one, and as many as are little work together."""
+    batch = [waiting.pop()]
+    work_s = _expected_s(batch[0])
+    while waiting and len(batch) < _MOST_IN_BATCH:
+        work_s += _expected_s(waiting[-1])
+        if work_s > min(_BATCH_S, most_s):
+            break
+        batch.append(waiting.pop())
+    return batch
+
+
+def _expected_s(task: Task) -> float:
+    """The time of a core, if the path is always full; of long tasks, only that they fill a batch."""
+    packets = task.rate_bps * task.job.alternative.duration_s / 8 / _PACKET_BYTES
+    return _RUN_S + min(packets * _PACKET_S, _BATCH_S)
+
+
+def _ended(task: Task, answer: _Answer, *, more: bool) -> Ended:
+    if isinstance(answer, str):
+        return Failed(task, answer, more)
+    summary, flows, links, seconds = answer
+    run = Run.of(task.job.alternative, sim.NAME, task.job.seed, summary, flows, links)
+    return Done(task, run, seconds, more)
 
 
 def _knock(address: str) -> None:
@@ -114,11 +159,16 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S).close()
 
 
-def _simulate(spec_json: str, seed: int, build: str) -> tuple[str, bytes, bytes, float] | str:
-    """One run on a worker: summary, flows, links and seconds, or why there is none."""
+def _simulate(build: str, asked: list[tuple[str, int]]) -> list[_Answer]:
+    """On a worker: the answer to each spec and seed."""
     there = _native.build(sim.NAME)
     if there != build:
-        return f"a worker has another build of Fullpipe ({there}, here {build}); install the same everywhere"
+        other = f"a worker has another build of Fullpipe ({there}, here {build}); install the same everywhere"
+        return [other] * len(asked)
+    return [_answer(spec_json, seed) for spec_json, seed in asked]
+
+
+def _answer(spec_json: str, seed: int) -> _Answer:
     began = time.monotonic()
     try:
         summary, flows, links = _native.simulate(spec_json, seed)

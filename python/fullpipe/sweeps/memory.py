@@ -1,14 +1,14 @@
 """A store that keeps runs in memory, for sweeps that are never resumed."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fullpipe.engines import Done
 from fullpipe.engines.task import Task
 from fullpipe.results.runs import Run
-from fullpipe.sweeps.store import Store, Stored
+from fullpipe.sweeps.store import Place, Store, Stored
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,13 @@ class Memory(Store):
         """Always None: nothing was kept before."""
         del task
 
-    def keep(self, done: Done, attempts: int, *, left: int = 1) -> Stored:
-        """Keeps a run, in place of an earlier attempt at it."""
+    def keep(self, ended: Sequence[tuple[Done, int]], *, left: int = 1) -> list[Stored]:
+        """Keeps runs, in place of earlier attempts at them."""
         del left
-        return _Held(done.task, Path(), attempts, done.seconds, done.run.summary, done.run)
+        return [
+            _Held(done.task, Place(Path()), attempts, done.seconds, done.run.summary, done.run)
+            for done, attempts in ended
+        ]
 
     def log(self, event: str, task: Task, **more: object) -> None:
         """Does nothing: this store has no log."""

@@ -1,33 +1,66 @@
-"""The store of finished runs: one file for each run, named by the run's address.
+"""The store of finished runs: files of many runs each, found by the runs' addresses.
 
-    DIR/runs/ab/abcdef....zip    run.json, summary.json, flows.parquet, links.parquet
-    DIR/log.jsonl                a line for each run that ended, for people; no program reads it
-    DIR/lock                     locked while a sweep uses the folder; unlocked when its process ends
+    DIR/runs/1.pack          runs, one after the other (see `pack`); larger numbers are newer
+    DIR/runs/ab/abcd....zip  a run that an earlier version kept; these are read, and never changed
+    DIR/log.jsonl            a line for each run that ended, for people; no program reads it
+    DIR/lock                 locked while a sweep uses the folder; unlocked when its process ends
 
-Each run is one file, because a rename is atomic however the process ends. It also needs no lock if several
-machines share the folder. The file is a zip, because its checksums show damage and any tool opens it.
+Runs that ended together are appended in one write, which is synced to the disk before any of them counts as
+kept. Each sweep begins a file of its own, so a file does not change after its sweep. If a run has several
+records, the newest undamaged one counts.
 """
 
 import contextlib
-import io
+import errno
 import json
 import os
+import re
 import stat
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fullpipe.engines import Done
 from fullpipe.engines.task import FORMAT, Task
-from fullpipe.errors import SweepError
+from fullpipe.errors import OutputError, SweepError
 from fullpipe.results.runs import Run
+from fullpipe.sweeps import pack
 from fullpipe.system import files
 
-_MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
+# A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.
+_LARGE = 1 << 28
+_PACK = re.compile(r"([1-9][0-9]*)\.pack")
+_OLD_FOLDER = re.compile(r"[0-9a-f]{2}")
+_OLD_MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is: a record in a file of many runs, or a whole file."""
+
+    path: Path
+    at: int = 0
+    size: int = 0  # 0 for a whole file.
+
+    def __str__(self) -> str:
+        return f"{self.path} at byte {self.at}" if self.size else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The path of the file below the sweep's folder."""
+        return "/".join(self.path.parts[-2 if self.size else -3 :])
+
+    def read(self, key: str) -> pack.Record:
+        """What is there. Raises an error of any kind unless it is that run, complete and undamaged."""
+        with _opened(self.path, follow=not self.size) as file:
+            if not self.size:
+                return _of_zip(file, key)
+            file.seek(self.at)
+            return pack.decode(file.read(self.size), key)
 
 
 @dataclass(frozen=True)
@@ -35,7 +68,7 @@ class Stored:
     """A run that is kept. Its time series stay in the file until `run` reads them."""
 
     task: Task
-    path: Path
+    place: Place
     attempts: int
     seconds: float
     summary: dict[str, Any]
@@ -53,18 +86,17 @@ class Stored:
         """The whole run.
 
         Raises:
-            SweepError: The file was removed or damaged after it was found.
+            SweepError: The file was removed or damaged after the run was found.
         """
         try:
-            members = _members(self.path)
+            found = self.place.read(self.task.key)
         except Exception as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise SweepError(
-                f"the run {self.task.name} cannot be read from {self.path}: {why}; give the same command "
-                "again to repeat that run"
+                f"the run {self.task.name} cannot be read from {self.place}: {_why(error)}; give the same "
+                "command again to repeat that run"
             ) from None
-        flows, links = members["flows.parquet"], members["links.parquet"]
-        return Run(self.task.job.alternative, self.task.world, self.task.job.seed, self.summary, flows, links)
+        job = self.task.job
+        return Run(job.alternative, self.task.world, job.seed, self.summary, found.flows, found.links)
 
 
 class Store:
@@ -74,6 +106,9 @@ class Store:
         self.folder = folder
         self.damaged: list[str] = []
         self._kept, self._kept_bytes = 0, 0
+        # Where the records of each run are, the newest last; None before the files were read.
+        self._places: dict[str, list[Place]] | None = None
+        self._number, self._size = 0, 0  # The file that this store appends to: the newest, if it has a size.
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -88,6 +123,7 @@ class Store:
                     f"another sweep uses {self.folder}; wait until it ends, or name another folder with --out"
                 )
             files.remove_parts(self.folder / _RUNS)
+            self._load(mend=True)
             try:
                 yield
             except BaseException:
@@ -95,70 +131,147 @@ class Store:
                 raise
 
     def find(self, task: Task) -> Stored | None:
-        """The kept run of a task. A damaged file counts as missing, and a note is added to `damaged`."""
-        path = self.folder / self._name(task)
-        try:
-            members = _members(path)
-            about, summary = json.loads(members["run.json"]), json.loads(members["summary.json"])
-            if about["key"] != task.key:
-                raise ValueError("it holds another run")
-            return Stored(task, path, int(about["attempts"]), float(about["seconds"]), summary)
-        except FileNotFoundError:
-            return None
-        # A damaged archive can raise many errors, e.g. those of zlib and struct.
-        except Exception as error:
-            self.damaged.append(f"{path} is damaged ({error}); {task.name} is run again")
-            return None
+        """The kept run of a task. A damaged record counts as missing, and a note is added to `damaged`."""
+        places = self._known().setdefault(task.key, self._old(task.key))
+        while places:
+            try:
+                found = places[-1].read(task.key)
+                about = found.about
+                return Stored(
+                    task, places[-1], int(about["attempts"]), float(about["seconds"]), found.summary
+                )
+            # A damaged archive can raise many errors, e.g. those of zlib and struct.
+            except Exception as error:
+                self.damaged.append(f"{places[-1]} is damaged ({_why(error)}); {task.name} is run again")
+                places.pop()
+        return None
 
-    def keep(self, done: Done, attempts: int, *, left: int = 1) -> Stored:
-        """Keeps a run, in place of an earlier attempt. `left` counts the runs still to keep, with this one.
+    def keep(self, ended: Sequence[tuple[Done, int]], *, left: int = 1) -> list[Stored]:
+        """Keeps runs, each with the number of its attempt: all of them, or none if this raises.
+
+        `left` counts the runs still to keep, with these.
 
         Raises:
-            OutputError: The run cannot be written, e.g. because the disk is full or the folder was removed.
+            OutputError: They cannot be written, e.g. because the disk is full or the folder was removed.
         """
-        task, name = done.task, self._name(done.task)
-        about = {
-            "format": FORMAT,
-            "key": task.key,
-            "cell": task.cell,
-            "world": task.world,
-            "seed": task.job.seed,
-            "attempts": attempts,
-            "seconds": round(done.seconds, 3),
-        }
-        parts: tuple[str | bytes, ...] = (
-            json.dumps(about),
-            json.dumps(done.run.summary),
-            done.run.flow_parquet,
-            done.run.link_parquet,
-        )
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as file:
-            for member, part in zip(_MEMBERS, parts, strict=True):
-                how = zipfile.ZIP_DEFLATED if member.endswith(".json") else zipfile.ZIP_STORED
-                file.writestr(member, part, how)
-        data = packed.getvalue()
-        self._kept, self._kept_bytes = self._kept + 1, self._kept_bytes + len(data)
-        path = files.write(self.folder, name, data, needed=left * self._kept_bytes // self._kept)
-        stored = Stored(task, path, attempts, done.seconds, done.run.summary)
-        self.log("ran", task, attempts=attempts, seconds=about["seconds"], untrustworthy=stored.untrustworthy)
+        records = [_encoded(done, attempts) for done, attempts in ended]
+        data = b"".join(records)
+        self._kept, self._kept_bytes = self._kept + len(records), self._kept_bytes + len(data)
+        path, at = self._append(data, max(len(data), left * self._kept_bytes // self._kept))
+        stored, lines = [], []
+        for (done, attempts), record in zip(ended, records, strict=True):
+            place = Place(path, at, len(record))
+            at += len(record)
+            one = Stored(done.task, place, attempts, done.seconds, done.run.summary)
+            stored.append(one)
+            self._known().setdefault(done.task.key, []).append(place)
+            more = {"attempts": attempts, "seconds": round(done.seconds, 3)}
+            lines.append(_line("ran", done.task, **more, untrustworthy=one.untrustworthy))
+        self._log(lines)
         return stored
 
     def log(self, event: str, task: Task, **more: object) -> None:
         """Adds a line to the log."""
-        line = {
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "event": event,
-            "key": task.key[:16],
-            "cell": task.cell,
-            "world": task.world,
-            "seed": task.job.seed,
-            **more,
-        }
-        files.append(self.folder, _LOG, f"{json.dumps(line)}\n".encode())
+        self._log([_line(event, task, **more)])
 
-    def _name(self, task: Task) -> str:
-        return f"{_RUNS}/{task.key[:2]}/{task.key}.zip"
+    def records(self) -> Iterator[pack.Record]:
+        """Every undamaged run in the folder, also those of other builds and scenarios."""
+        known = self._known()
+        for folder in _names(self.folder / _RUNS, _OLD_FOLDER):
+            for path in (self.folder / _RUNS / folder).glob("*.zip"):
+                known.setdefault(path.stem, [Place(path)])
+        for key, places in known.items():
+            for place in reversed(places):
+                with contextlib.suppress(Exception):
+                    yield place.read(key)
+                    break
+
+    def _known(self) -> dict[str, list[Place]]:
+        if self._places is None:
+            self._load(mend=False)
+        assert self._places is not None
+        return self._places
+
+    def _old(self, key: str) -> list[Place]:
+        """Where an earlier version kept a run."""
+        path = self.folder / _RUNS / key[:2] / f"{key}.zip"
+        return [Place(path)] if self._has_old and path.exists() else []
+
+    def _load(self, *, mend: bool) -> None:
+        """Finds the records of all files. `mend` separates them from what is damaged; it needs the lock."""
+        runs = self.folder / _RUNS
+        with files.reported(runs):
+            if runs.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        self._places = {}
+        self._has_old = bool(_names(runs, _OLD_FOLDER))
+        numbers = sorted(int(name.removesuffix(".pack")) for name in _names(runs, _PACK))
+        for number in numbers:
+            path = runs / f"{number}.pack"
+            with files.reported(path):
+                if path.is_symlink():
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            try:
+                with _opened(path) as file:
+                    scanned = pack.scan(file)
+                    size = os.fstat(file.fileno()).st_size
+            except (OSError, ValueError) as error:
+                self.damaged.append(f"{path} cannot be read ({_why(error)}); its runs are run again")
+                continue
+            if scanned.lost or size == 0:
+                scanned = self._separated(path, scanned, size, mend=mend)
+            for one in scanned.records:
+                self._places.setdefault(one.key.hex(), []).append(Place(path, one.at, one.size))
+        self._number, self._size = max(numbers, default=0), 0
+
+    def _separated(self, path: Path, scanned: pack.Scan, size: int, *, mend: bool) -> pack.Scan:
+        """Tells what is damaged in a file, and removes it from the file if `mend`.
+
+        An incomplete end is cut off. For other damage, the file is replaced by its whole records, and is
+        kept under another name. If that is impossible, e.g. on a full disk, it stays as it is.
+        """
+        name = f"{_RUNS}/{path.name}"
+        whole = sum(one.size for one in scanned.records)
+        if size == 0 or (scanned.cut and len(scanned.lost) == 1):
+            end = "is empty" if size == 0 else "ends with an incomplete run"
+            why = "e.g. because a sweep was killed"
+            self.damaged.append(f"{path} {end}, {why}; what is missing is run again")
+            if mend:
+                with contextlib.suppress(OutputError):
+                    files.shorten(self.folder, name, whole)
+            return scanned
+        where = f"{sum(end - begin for begin, end in scanned.lost)} bytes, first at byte {scanned.lost[0][0]}"
+        note = f"{path} is damaged ({where}); the runs that were there are run again"
+        with contextlib.suppress(OutputError, OSError):
+            if mend:
+                with _opened(path) as file:
+                    data = b"".join(_part(file, one) for one in scanned.records)
+                aside = files.set_aside(self.folder, name, data)
+                self.damaged.append(f"{note}; the damaged file is kept as {aside.name}")
+                if not data:
+                    return scanned
+                with _opened(path) as file:
+                    return pack.scan(file)
+        self.damaged.append(note)
+        return scanned
+
+    def _append(self, data: bytes, needed: int) -> tuple[Path, int]:
+        """Appends to the newest file, and returns its path and where the data are."""
+        self._known()
+        if self._size == 0 or self._size >= _LARGE:
+            self._number, self._size = self._number + 1, 0
+        # Another file is begun if somebody removed or changed this one, or made one of its name.
+        while not files.extend(self.folder, self._name, data, self._size, needed=needed):
+            self._number, self._size = self._number + 1, 0
+        self._size += len(data)
+        return self.folder / self._name, self._size - len(data)
+
+    @property
+    def _name(self) -> str:
+        return f"{_RUNS}/{self._number}.pack"
+
+    def _log(self, lines: Sequence[dict[str, object]]) -> None:
+        files.append(self.folder, _LOG, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def _remove_if_unused(self, made: list[Path]) -> None:
         """Removes the folders that `held` created if they hold nothing but the lock."""
@@ -168,15 +281,74 @@ class Store:
                 files.remove_empty(made)
 
 
-def _members(path: Path) -> dict[str, bytes]:
-    """The contents of a run's file. Raises an error of any kind unless they are complete and undamaged."""
+def _encoded(done: Done, attempts: int) -> bytes:
+    task = done.task
+    about = {
+        "format": FORMAT,
+        "key": task.key,
+        "cell": task.cell,
+        "world": task.world,
+        "seed": task.job.seed,
+        "attempts": attempts,
+        "seconds": round(done.seconds, 3),
+    }
+    return pack.encode(task.key, about, done.run.summary, done.run.flow_parquet, done.run.link_parquet)
+
+
+def _line(event: str, task: Task, **more: object) -> dict[str, object]:
+    """A line of the log."""
+    return {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "event": event,
+        "key": task.key[:16],
+        "cell": task.cell,
+        "world": task.world,
+        "seed": task.job.seed,
+        **more,
+    }
+
+
+def _names(folder: Path, pattern: re.Pattern[str]) -> list[str]:
+    """The names in a folder that match; none if there is no such folder."""
+    try:
+        return sorted(name for name in os.listdir(folder) if pattern.fullmatch(name))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+@contextlib.contextmanager
+def _opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
+    """A regular file, opened for reading."""
     # Without O_NONBLOCK, opening a named pipe would wait for its other end.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+    how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, how)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a regular file")
-        with zipfile.ZipFile(opened) as archive:
-            # The archive's directory has no checksum of its own: damage there may hide or rename a member.
-            if sorted(archive.namelist()) != sorted(_MEMBERS):
-                raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
-            # Reading a member checks its checksum.
-            return {name: archive.read(name) for name in _MEMBERS}
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
+
+
+def _part(file: BinaryIO, found: pack.Found) -> bytes:
+    file.seek(found.at)
+    return file.read(found.size)
+
+
+def _of_zip(file: BinaryIO, key: str) -> pack.Record:
+    """The run of a file that an earlier version wrote."""
+    with zipfile.ZipFile(file) as archive:
+        # The archive's directory has no checksum of its own: damage there may hide or rename a member.
+        if sorted(archive.namelist()) != sorted(_OLD_MEMBERS):
+            raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
+        # Reading a member checks its checksum.
+        about, summary, flows, links = (archive.read(name) for name in _OLD_MEMBERS)
+    record = pack.Record(json.loads(about), json.loads(summary), flows, links)
+    if record.about["key"] != key:
+        raise ValueError("it holds another run")
+    return record
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,16 +1,18 @@
 """Runs the tasks that the store does not have through an engine, and stores their results."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from fullpipe.engines import Engine, Failed
+from fullpipe.engines import Done, Ended, Engine, Failed
 from fullpipe.engines.task import Task
 from fullpipe.sweeps.store import Store, Stored
 
 # How often an untrustworthy run is tried in all: next to other runs, and the last time alone. The usual cause
 # is a host that stalls for a moment. Running alone does not prevent that, and slow paths would have to wait.
 ATTEMPTS = 3
+# Bytes of time series in one write.
+_MOST_TOGETHER = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -83,27 +85,44 @@ def _carry_out(
     meter.rerun([task for task in pending if task.key in stored])
     meter.tell()
     while pending:
-        once_more = []
+        once_more: list[Task] = []
         left = len(pending)
         # If a run cannot be stored, this closes the engine, which ends the runs in progress.
         with contextlib.closing(engine.run(pending)) as ending:
-            for ended in ending:
-                if isinstance(ended, Failed):
-                    outcome.failed.append(ended)
-                    store.log("failed", ended.task, reason=ended.reason)
-                    meter.failed += 1
-                else:
-                    before = stored.get(ended.task.key)
-                    attempt = 1 + (before.attempts if before else 0)
-                    kept = stored[ended.task.key] = store.keep(ended, attempt, left=left)
+            for together in _together(ending):
+                done = [one for one in together if isinstance(one, Done)]
+                numbered = [(one, 1 + _attempts(stored.get(one.task.key))) for one in done]
+                for kept in store.keep(numbered, left=left) if numbered else ():
+                    stored[kept.task.key] = kept
                     if _again(kept, attempts):
-                        once_more.append(_once_more(ended.task, kept, attempts))
-                left -= 1
-                meter.ended(ended.task)
+                        once_more.append(_once_more(kept.task, kept, attempts))
+                for one in together:
+                    if isinstance(one, Failed):
+                        outcome.failed.append(one)
+                        store.log("failed", one.task, reason=one.reason)
+                        meter.failed += 1
+                    meter.ended(one.task)
+                left -= len(together)
                 meter.tell(len(once_more))
         pending = once_more
         meter.rerun(pending)
     return outcome
+
+
+def _together(ending: Iterable[Ended]) -> Iterator[list[Ended]]:
+    """The tasks that ended, as many at a time as ended together and fit into memory."""
+    batch: list[Ended] = []
+    size = 0
+    for ended in ending:
+        batch.append(ended)
+        size += ended.run.size if isinstance(ended, Done) else 0
+        if not ended.more or size >= _MOST_TOGETHER:
+            yield batch
+            batch, size = [], 0
+
+
+def _attempts(stored: Stored | None) -> int:
+    return stored.attempts if stored else 0
 
 
 def _again(stored: Stored, attempts: int) -> bool:

@@ -93,6 +93,93 @@ def append(folder: Path, name: str, line: bytes) -> None:
             os.close(file)
 
 
+def extend(folder: Path, name: str, data: bytes, size: int, *, needed: int | None = None) -> bool:
+    """Appends to the file `name` below a folder, which has `size` bytes, and syncs it to the disk.
+
+    A size of 0 creates the file. Nothing of the data is left if an exception ends this. `needed` is how many
+    bytes are still to be written in all, for the message about a full disk.
+
+    Returns:
+        False if there is another file of that name, or none, or one of another size. It is left as it is.
+
+    Raises:
+        OutputError: The data cannot be written, e.g. because the disk is full or the folder was removed.
+    """
+    with (
+        reported(folder / name, len(data) if needed is None else needed),
+        _parent_of(folder, name) as (parent, last),
+    ):
+        try:
+            how = os.O_EXCL | _OURS if size == 0 else _OURS & ~os.O_CREAT
+            file = os.open(last, os.O_WRONLY | os.O_APPEND | how, 0o666, dir_fd=parent)
+        except (FileNotFoundError, FileExistsError):
+            return False
+        try:
+            if os.fstat(file).st_size != size:
+                return False
+            try:
+                _write_all(file, data)
+                os.fdatasync(file)
+                if size == 0:
+                    # A new name is on the disk only after its folder is synced.
+                    os.fsync(parent)
+            except BaseException:
+                os.ftruncate(file, size)
+                if size == 0:
+                    os.unlink(last, dir_fd=parent)
+                raise
+        finally:
+            os.close(file)
+    return True
+
+
+def shorten(folder: Path, name: str, size: int) -> None:
+    """Cuts the end off a file below a folder; removes the file if nothing is left.
+
+    Raises:
+        OutputError: The file cannot be changed.
+    """
+    with reported(folder / name), _parent_of(folder, name) as (parent, last):
+        if size == 0:
+            os.unlink(last, dir_fd=parent)
+            return
+        file = os.open(last, os.O_WRONLY | _OURS & ~os.O_CREAT, dir_fd=parent)
+        try:
+            os.ftruncate(file, size)
+        finally:
+            os.close(file)
+
+
+def set_aside(folder: Path, name: str, data: bytes) -> Path:
+    """Replaces a file below a folder, and keeps the former one beside it. Returns the latter's path.
+
+    Without data, the file is only renamed.
+
+    Raises:
+        OutputError: There is no space, or the file system cannot do that.
+    """
+    with reported(folder / name, len(data)), _parent_of(folder, name) as (parent, last):
+        aside = f"{last}.damaged"
+        number = 1
+        while True:
+            try:
+                os.link(last, aside, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+                break
+            except FileExistsError:
+                number += 1
+                aside = f"{last}.damaged-{number}"
+        try:
+            if data:
+                _replace(parent, last, data)
+            else:
+                os.unlink(last, dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(aside, dir_fd=parent)
+            raise
+    return (folder / name).with_name(aside)
+
+
 @contextlib.contextmanager
 def locked(folder: Path, name: str) -> Iterator[bool]:
     """Holds the lock file `name` in a folder during the block. Gives False if another process holds it.
@@ -158,11 +245,11 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes incomplete files that a killed process left in the subfolders of a folder."""
+    """Removes incomplete files that a killed process left in a folder and in its subfolders."""
     with contextlib.suppress(OSError):
         subfolders = [one.path for one in os.scandir(folder) if one.is_dir(follow_symlinks=False)]
-        for subfolder in subfolders:
-            for one in os.scandir(subfolder):
+        for where in (str(folder), *subfolders):
+            for one in os.scandir(where):
                 if one.name.startswith(_PART[0]) and one.name.endswith(_PART[1]):
                     with contextlib.suppress(OSError):
                         os.unlink(one.path)  # noqa: PTH108
@@ -274,6 +361,7 @@ def _enter(parent: int, name: str) -> int:
     """Opens a subfolder, and creates it if it is missing."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=parent)
+        os.fsync(parent)
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:

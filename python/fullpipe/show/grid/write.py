@@ -15,7 +15,6 @@ from fullpipe.judge.grid.run import Found, Plan
 from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, measured, simulated
-from fullpipe.sweeps.store import Stored
 from fullpipe.system import files
 from fullpipe.system.words import counted
 from fullpipe.worlds import kernel, sim
@@ -149,7 +148,7 @@ def cells_frame(cells: Sequence[Compared]) -> pl.DataFrame:
 
 
 def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
-    """One row for each run and flow: the run's measures, the flow's share, and the run's file."""
+    """One row for each run and flow: the run's measures, the flow's share, and the place of the run."""
     rows = [
         {
             "cell": cell.cell.name,
@@ -165,7 +164,8 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
             "untrustworthy": run.untrustworthy,
             "attempts": run.attempts,
             "seconds": run.seconds,
-            "file": _relative(run),
+            "file": run.place.name,
+            "byte": run.place.at,
         }
         for cell in cells
         for run in [*cell.sim, *cell.kernel, *cell.doubted]
@@ -183,12 +183,9 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
         "attempts": pl.Int64,
         "seconds": pl.Float64,
         "file": pl.String,
+        "byte": pl.Int64,
     }
     return pl.DataFrame(rows, schema=schema, strict=False)
-
-
-def _relative(run: Stored) -> str:
-    return "/".join(run.path.parts[-3:])
 
 
 def markdown(found: Found) -> str:

@@ -1,0 +1,179 @@
+"""One file of many runs: records one after the other, each with checksums of its own.
+
+    head   8 bytes   a mark
+           32        the run's address
+           8         length of the body, in bytes
+           4         CRC-32 of the body
+           4         CRC-32 of the head up to here
+    body   a line of JSON about the run, with the lengths of the parts after it
+           summary.json, flows.parquet, links.parquet, deflated together if they are small
+
+Numbers are little-endian. A record is only ever appended. So a process that is killed leaves at most an
+incomplete record at the end, and damage costs the records that it touches: the next mark begins a whole one.
+"""
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+# The first byte occurs in no text. The line ends show whether a program converted them.
+MARK = b"\xffFPRUN\r\n"
+_HEAD = struct.Struct("<8s32sQII")
+_CHECKED = _HEAD.size - 4
+_PARTS = ("summary", "flows", "links")
+# Larger bodies are mostly series, which are compressed already.
+_MOST_DEFLATED = 1 << 16
+_CHUNK = 1 << 20
+
+
+class Damaged(ValueError):
+    """A record that is not as it was written."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one record holds."""
+
+    about: dict[str, Any]
+    summary: dict[str, Any]
+    flows: bytes
+    links: bytes
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a record is, by its head. Its body is not checked yet."""
+
+    key: bytes
+    at: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The records of a file, and the ranges of bytes (begin, end) that belong to none."""
+
+    records: list[Found]
+    lost: list[tuple[int, int]]
+    # Whether the last of these ranges is an incomplete record at the end, as a killed process leaves it.
+    cut: bool
+
+
+def encode(
+    key: str, about: Mapping[str, object], summary: Mapping[str, Any], flows: bytes, links: bytes
+) -> bytes:
+    """A record."""
+    text = json.dumps(summary).encode()
+    parts = b"".join((text, flows, links))
+    deflated = len(parts) <= _MOST_DEFLATED
+    line = {**about, "lengths": [len(text), len(flows), len(links)], "deflated": deflated}
+    body = json.dumps(line).encode() + b"\n" + (zlib.compress(parts, 1) if deflated else parts)
+    head = _HEAD.pack(MARK, bytes.fromhex(key), len(body), zlib.crc32(body), 0)[:_CHECKED]
+    return b"".join((head, struct.pack("<I", zlib.crc32(head)), body))
+
+
+def decode(data: bytes, key: str) -> Record:
+    """The record of a run.
+
+    Raises:
+        Damaged: It is not whole, or it is another run's.
+    """
+    head = _head(data[: _HEAD.size])
+    if head is None:
+        raise Damaged("its head is damaged")
+    found, length, checksum = head
+    body = data[_HEAD.size :]
+    if len(body) != length or zlib.crc32(body) != checksum:
+        raise Damaged("its checksum is wrong")
+    if found.hex() != key:
+        raise Damaged("it is another run")
+    line, _, packed = body.partition(b"\n")
+    about: dict[str, Any] = json.loads(line)
+    parts = zlib.decompress(packed) if about.pop("deflated") else packed
+    lengths = about.pop("lengths")
+    ends = [sum(lengths[: number + 1]) for number in range(len(_PARTS))]
+    text, flows, links = (parts[end - length : end] for end, length in zip(ends, lengths, strict=True))
+    return Record(about, json.loads(text), flows, links)
+
+
+def scan(file: BinaryIO) -> Scan:
+    """Finds the records of a file. Only heads are read, and more where they do not follow one another."""
+    size = os.fstat(file.fileno()).st_size
+    records: list[Found] = []
+    lost: list[tuple[int, int]] = []
+    at, cut = 0, False
+    while at < size:
+        found = _record(file, at, size)
+        if found is not None:
+            records.append(found)
+            at += found.size
+            continue
+        begin = at
+        # If bytes are missing in the record before, it reaches into its successors.
+        if records and records[-1].at + records[-1].size == at and not _whole(file, records[-1]):
+            begin = records.pop().at
+        at = _next(file, begin + 1, size)
+        cut = at == size and _begins(file, begin)
+        lost.append((begin, at))
+    return Scan(records, lost, cut)
+
+
+def _head(data: bytes) -> tuple[bytes, int, int] | None:
+    """Address, length and checksum of the body; None if this is no head."""
+    if len(data) != _HEAD.size:
+        return None
+    mark, key, length, checksum, own = _HEAD.unpack(data)
+    if mark != MARK or zlib.crc32(data[:_CHECKED]) != own:
+        return None
+    return key, length, checksum
+
+
+def _record(file: BinaryIO, at: int, size: int) -> Found | None:
+    """The record that begins there, if it is complete."""
+    file.seek(at)
+    head = _head(file.read(_HEAD.size))
+    if head is None or at + _HEAD.size + head[1] > size:
+        return None
+    return Found(head[0], at, _HEAD.size + head[1])
+
+
+def _whole(file: BinaryIO, found: Found) -> bool:
+    file.seek(found.at)
+    try:
+        decode(file.read(found.size), found.key.hex())
+    except Damaged:
+        return False
+    return True
+
+
+def _begins(file: BinaryIO, at: int) -> bool:
+    """Whether a record begins there, of which the end is missing."""
+    file.seek(at)
+    data = file.read(_HEAD.size)
+    return _head(data) is not None or (len(data) < _HEAD.size and MARK[: len(data)] == data[: len(MARK)])
+
+
+def _next(file: BinaryIO, begin: int, size: int) -> int:
+    """Where the next record begins; the size of the file if none does."""
+    for at in _marks(file, begin):
+        if _record(file, at, size) is not None:
+            return at
+    return size
+
+
+def _marks(file: BinaryIO, begin: int) -> Iterator[int]:
+    while True:
+        file.seek(begin)
+        chunk = file.read(_CHUNK)
+        at = chunk.find(MARK)
+        while at >= 0:
+            yield begin + at
+            at = chunk.find(MARK, at + 1)
+        if len(chunk) < _CHUNK:
+            return
+        # A mark may lie across the border.
+        begin += len(chunk) - len(MARK) + 1
