@@ -11,10 +11,11 @@ Every name is loaded on first use, so that `import fullpipe` is cheap: the comma
 the kernel world's child processes stay small and single-threaded.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# As in `typing`, whose import takes milliseconds in which Ctrl-C would be a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fullpipe._native import Cancelled, ControllerError, RecordingError, ScenarioError, WorldError
     from fullpipe.api import agree, compare, controllers, load, run, schema
     from fullpipe.ask.controllers import Controller, Limits
@@ -74,7 +75,9 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name == "__version__":
         return import_module("fullpipe._native").version()
     if name in _HOME:

@@ -1,11 +1,13 @@
 """The command `fullpipe`, also as `python -m fullpipe`. An interrupt is one line and exit code 130."""
 
-import contextlib
 import os
 import signal
 import sys
-import traceback
-from typing import Any, NoReturn
+
+# As in `typing`. Other modules are imported where they are used, so that Ctrl-C is handled early.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 INTERRUPTED = 130
 # As sysexits.h calls it: EX_SOFTWARE.
@@ -51,6 +53,8 @@ def main() -> None:
         if interrupts.came:
             leave()
         # A defect of ours. Python's own exit code would be 1, which means that results differ.
+        import traceback
+
         traceback.print_exc()
         sys.exit(DEFECT)
     if code == INTERRUPTED:
@@ -59,8 +63,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def leave() -> NoReturn:
+def leave() -> "NoReturn":
     """Ends the process as interrupted."""
+    import contextlib
+
     for stream in (sys.stdout, sys.stderr):
         # stderr may be closed, or interrupted within a write.
         with contextlib.suppress(OSError, RuntimeError, ValueError):
@@ -71,7 +77,7 @@ def leave() -> NoReturn:
     os._exit(INTERRUPTED)
 
 
-def _unraisable(lost: Any) -> None:
+def _unraisable(lost: "Any") -> None:
     """An interrupt within a callback of the interpreter cannot be raised and would be lost."""
     if lost.exc_type is KeyboardInterrupt:
         leave()
