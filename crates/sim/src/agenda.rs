@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::select_unpredictable;
 
 use fullpipe_units::Time;
 
@@ -39,13 +40,21 @@ struct Entry {
     filed: Time,
 }
 
+/// A source and the time under which it is filed.
+#[derive(Clone, Copy, Debug)]
+struct Filed {
+    time: Time,
+    source: u32,
+}
+
 /// The agenda of every run except an oracle's.
 #[derive(Debug)]
 pub(crate) struct Winners {
     entries: Vec<Entry>,
-    /// Winner tree over what is filed: `tree[1]` is the earliest source, `tree[i]` the earlier of its two children. Empty
-    /// if a scan is enough.
-    tree: Vec<u32>,
+    /// Winner tree over what is filed: `tree[1]` is the earliest, `tree[i]` the earlier of its two children, whose leaves are
+    /// the entries. Winners are copied with their times, so that a match reads one place and not three. Empty if a scan is
+    /// enough.
+    tree: Vec<Filed>,
     /// The source that is filed first, and under which time.
     first: (Time, usize),
 }
@@ -57,7 +66,7 @@ impl Winners {
         let time = self.entries[source].due;
         self.entries[source].filed = time;
         if !self.tree.is_empty() {
-            self.climb(source);
+            self.climb(Filed { time, source: source as u32 });
         } else if source != self.first.1 {
             self.first = self.first.min((time, source));
         } else {
@@ -75,22 +84,29 @@ impl Winners {
         self.first = first;
     }
 
-    /// Plays the matches from a source's leaf to the root; those above one that it neither won nor wins stand.
-    fn climb(&mut self, source: usize) {
+    /// Plays a source's matches from its leaf to the root. All of them: where a source stops winning cannot be predicted,
+    /// and a wrong guess costs more than the matches that could be left out.
+    fn climb(&mut self, filed: Filed) {
+        let source = filed.source as usize;
+        let rival = Filed { time: self.entries[source ^ 1].filed, source: filed.source ^ 1 };
+        let mut winner = filed.against(rival, source % 2 == 1);
         let mut node = (self.entries.len() + source) / 2;
-        while node > 0 {
-            let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            let right_wins = self.entries[right as usize].filed < self.entries[left as usize].filed;
-            let winner = if right_wins { right } else { left };
-            let stands = self.tree[node] == winner && winner as usize != source;
-            self.tree[node] = winner;
-            if stands {
-                return;
-            }
+        self.tree[node] = winner;
+        while node > 1 {
+            winner = winner.against(self.tree[node ^ 1], node % 2 == 1);
             node /= 2;
+            self.tree[node] = winner;
         }
-        let first = self.tree[1] as usize;
-        self.first = (self.entries[first].filed, first);
+        self.first = (winner.time, winner.source as usize);
+    }
+}
+
+impl Filed {
+    /// The earlier of two. Of equal times it is the left one, whose source is lower.
+    #[inline]
+    fn against(self, rival: Filed, rival_is_left: bool) -> Filed {
+        let rival_wins = (rival.time < self.time) | ((rival.time == self.time) & rival_is_left);
+        select_unpredictable(rival_wins, rival, self)
     }
 }
 
@@ -99,13 +115,10 @@ impl Agenda for Winners {
         let leaves = if sources > SCAN { sources.next_power_of_two() } else { sources };
         let mut tree = Vec::new();
         if sources > SCAN {
-            tree = vec![0; 2 * leaves];
-            for leaf in 0..leaves {
-                tree[leaves + leaf] = leaf as u32;
-            }
-            for node in (1..leaves).rev() {
-                tree[node] = tree[2 * node];
-            }
+            // A node's lowest source wins while nothing is filed.
+            let lowest = |node: usize| (node << (leaves.ilog2() - node.max(1).ilog2())) % leaves;
+            let nothing = |node| Filed { time: Time::NEVER, source: lowest(node) as u32 };
+            tree = (0..leaves).map(nothing).collect();
         }
         let nothing = Entry { due: Time::NEVER, filed: Time::NEVER };
         Winners { entries: vec![nothing; leaves], tree, first: (Time::NEVER, 0) }
