@@ -11,6 +11,7 @@ use crate::config::ElementConfig;
 use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
 use crate::error::ConfigError;
 use crate::hold::{Held, Hold};
+use crate::prefetch::prefetch;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 
@@ -370,6 +371,19 @@ impl<P: Clone> Carrier<P> for Chain<P> {
     fn is_due(&mut self, now: Time) -> bool {
         // `pop` has already moved the packets that are due between stages.
         self.next <= now
+    }
+
+    #[inline]
+    fn ahead(&self, places: usize) -> Option<(Packet, &P)> {
+        let Hold::Fifo { ring, .. } = &self.last.hold else { return None };
+        ring.place_ahead(places).as_ref().map(|held| (held.packet, &held.payload))
+    }
+
+    #[inline]
+    fn prefetch(&self, places: usize) {
+        if let Hold::Fifo { ring, .. } = &self.last.hold {
+            prefetch(ring.place_ahead(places));
+        }
     }
 
     fn settle(&mut self, now: Time) {

@@ -64,6 +64,12 @@ impl<T> Ring<T> {
         self.places[self.place(self.head)].as_ref()
     }
 
+    /// The place `places` behind the first item's, around; it is empty if so many follow.
+    #[inline]
+    pub(crate) fn place_ahead(&self, places: usize) -> &Option<T> {
+        &self.places[self.place(self.head.wrapping_add(places))]
+    }
+
     /// Takes out the first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {

@@ -27,6 +27,9 @@ pub(crate) trait Agenda {
     /// A time at or before the earliest.
     fn bound(&self) -> Time;
 
+    /// The source that is probably first; for hints only.
+    fn likely(&self) -> usize;
+
     /// The earliest time and its source.
     fn first(&mut self) -> (Time, usize);
 }
@@ -139,6 +142,11 @@ impl Agenda for Winners {
     }
 
     #[inline]
+    fn likely(&self) -> usize {
+        self.first.1
+    }
+
+    #[inline]
     fn first(&mut self) -> (Time, usize) {
         while self.entries[self.first.1].due != self.first.0 {
             self.file(self.first.1);
@@ -171,6 +179,10 @@ impl Agenda for Plain {
 
     fn bound(&self) -> Time {
         self.heap.peek().map_or(Time::NEVER, |first| first.0.0)
+    }
+
+    fn likely(&self) -> usize {
+        self.heap.peek().map_or(0, |first| first.0.1)
     }
 
     fn first(&mut self) -> (Time, usize) {

@@ -11,6 +11,7 @@ mod window;
 
 use std::collections::VecDeque;
 
+use fullpipe_path::prefetch::prefetch;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
@@ -154,6 +155,15 @@ impl Receiver {
     #[inline]
     pub(crate) fn timer(&self) -> Time {
         self.delayed_ack.min(self.compressed_timer)
+    }
+
+    /// A hint: data will arrive soon.
+    #[inline]
+    pub(crate) fn prefetch_waiting(&self) {
+        if let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) {
+            prefetch(first);
+            prefetch(last);
+        }
     }
 
     /// Data arrived. Returns whether an ACK must leave now.

@@ -236,6 +236,31 @@ impl Sender {
         self.stream.end_at(self.board.next);
     }
 
+    /// A hint: this ACK will arrive soon.
+    #[inline]
+    pub(crate) fn prefetch_window(&self, ack: &Acknowledgement) {
+        self.prefetch_ends();
+        self.board.prefetch(ack.ack.wrapping_sub(1));
+        for &(_, end) in &ack.sack[..ack.blocks as usize] {
+            self.board.prefetch(end - 1);
+            self.board.prefetch(end);
+        }
+        self.rack.prefetch(&self.board);
+    }
+
+    /// A hint: an ACK is next.
+    #[inline]
+    pub(crate) fn prefetch_lost(&self) {
+        self.rack.prefetch_retransmission(&self.board);
+    }
+
+    /// A hint: the sender will soon send.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        self.board.prefetch(self.board.una);
+        self.board.prefetch(self.board.next);
+    }
+
     /// When the sender next has something to do by itself.
     #[inline]
     pub(crate) fn timer(&self) -> Time {

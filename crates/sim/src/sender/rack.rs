@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_cc::CaState;
+use fullpipe_path::prefetch::prefetch;
 
 use super::scoreboard::Scoreboard;
 
@@ -98,6 +99,23 @@ impl Rack {
         if self.is_newest(seq, sent_us) {
             self.newest_us = sent_us;
             self.newest_seq = seq;
+        }
+    }
+
+    /// A hint: losses will soon be searched for.
+    #[inline]
+    pub(crate) fn prefetch(&self, board: &Scoreboard) {
+        board.prefetch(self.first_original);
+        if let Some(first) = self.retransmissions.front() {
+            prefetch(first);
+        }
+    }
+
+    /// A hint: they will be searched for at once.
+    #[inline]
+    pub(crate) fn prefetch_retransmission(&self, board: &Scoreboard) {
+        if let Some(first) = self.retransmissions.front() {
+            board.prefetch(first.0);
         }
     }
 

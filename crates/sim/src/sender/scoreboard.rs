@@ -5,6 +5,7 @@
 //! SACK block, a cumulative ACK) handle 64 at a time.
 
 use fullpipe_cc::delivery::TxState;
+use fullpipe_path::prefetch::prefetch;
 
 /// The tags of 64 segments, one bit for each segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +96,15 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn tx(&self, seq: u64) -> &TxState {
         &self.tx[self.place(seq)]
+    }
+
+    /// A hint: `seq` will soon be looked at.
+    #[inline]
+    pub(crate) fn prefetch(&self, seq: u64) {
+        if (self.una..=self.next).contains(&seq) {
+            prefetch(&self.tx[self.place(seq)]);
+            prefetch(self.tags(seq));
+        }
     }
 
     /// Notes that `segments` new segments left with the state `tx`.

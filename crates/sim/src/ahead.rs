@@ -1,0 +1,86 @@
+//! Looking ahead: with many flows, what the next events need is fetched into the caches while earlier ones are handled.
+//!
+//! The paths know which packets arrive next, the agenda which timer is next. Each of them is looked at several times,
+//! the nearer the deeper: the packet itself, then its flow, then the windows that the flow points to. No result depends on it.
+
+use fullpipe_path::Carrier;
+
+use crate::flow::Flow;
+use crate::packet::{Acknowledgement, Segment};
+
+/// Flows that the caches of a core hold, about.
+const FEW: usize = 16;
+/// How many arrivals ahead a packet is fetched, ...
+const PACKET: usize = 12;
+/// ... its flow ...
+const FLOW: usize = 6;
+/// ... the windows that the flow points to, ...
+const WINDOW: usize = 3;
+/// ... and what those windows point to.
+const LOST: usize = 1;
+
+/// What has been fetched.
+#[derive(Debug)]
+pub(crate) struct Lookahead {
+    many: bool,
+    /// The flow whose timer is next, and how often it was looked at.
+    next: usize,
+    looks: u32,
+}
+
+impl Lookahead {
+    pub(crate) fn new(flows: usize) -> Lookahead {
+        Lookahead { many: flows > FEW, next: 0, looks: 0 }
+    }
+
+    /// A segment is about to be taken from the path.
+    #[inline]
+    pub(crate) fn at_segment(&self, path: &impl Carrier<Segment>, flows: &[Flow]) {
+        if !self.many {
+            return;
+        }
+        path.prefetch(PACKET);
+        if let Some((packet, _)) = path.ahead(FLOW) {
+            flows[packet.class as usize].prefetch_receiver();
+        }
+        if let Some((packet, _)) = path.ahead(WINDOW) {
+            flows[packet.class as usize].prefetch_waiting();
+        }
+    }
+
+    /// An acknowledgement is about to be taken from the path.
+    #[inline]
+    pub(crate) fn at_acknowledgement(&self, path: &impl Carrier<Acknowledgement>, flows: &[Flow]) {
+        if !self.many {
+            return;
+        }
+        path.prefetch(PACKET);
+        if let Some((packet, _)) = path.ahead(FLOW) {
+            flows[packet.class as usize].prefetch_sender();
+        }
+        if let Some((packet, ack)) = path.ahead(WINDOW) {
+            flows[packet.class as usize].prefetch_window(ack);
+        }
+        if let Some((packet, _)) = path.ahead(LOST) {
+            flows[packet.class as usize].prefetch_lost();
+        }
+    }
+
+    /// After an event: the timer of this flow is next.
+    #[inline]
+    pub(crate) fn at_timer(&mut self, next: usize, flows: &[Flow]) {
+        if !self.many {
+            return;
+        }
+        if next != self.next {
+            (self.next, self.looks) = (next, 0);
+        }
+        let Some(flow) = flows.get(next) else { return };
+        match self.looks {
+            0 => flow.prefetch_sender(),
+            1 => flow.prefetch_for_timer(),
+            _ => return,
+        }
+        self.looks += 1;
+    }
+}
