@@ -46,30 +46,63 @@ struct Entry {
 /// A source and the time under which it is filed.
 #[derive(Clone, Copy, Debug)]
 struct Filed {
-    time: Time,
-    source: u32,
+    time: u64,
+    source: u64,
 }
+
+impl Filed {
+    #[inline]
+    fn new(time: Time, source: usize) -> Filed {
+        Filed { time: time.as_nanos(), source: source as u64 }
+    }
+
+    /// The one that comes first. Without a branch: half of the guesses would be wrong, and each costs more than a match.
+    #[inline]
+    fn first_of(self, other: Filed) -> Filed {
+        let order = |one: Filed| (one.time as u128) << 64 | one.source as u128;
+        let wins = order(other) < order(self);
+        Filed {
+            time: select_unpredictable(wins, other.time, self.time),
+            source: select_unpredictable(wins, other.source, self.source),
+        }
+    }
+}
+
+/// Four that play against each other, in one line of the caches.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Four<T>([T; 4]);
 
 /// The agenda of every run except an oracle's.
 #[derive(Debug)]
 pub(crate) struct Winners {
-    entries: Vec<Entry>,
-    /// Winner tree over what is filed: `tree[1]` is the earliest, `tree[i]` the earlier of its two children, whose leaves are
-    /// the entries. Winners are copied with their times, so that a match reads one place and not three. Empty if a scan is
-    /// enough.
-    tree: Vec<Filed>,
+    /// Those of source `s` are in `s / 4`.
+    entries: Vec<Four<Entry>>,
+    /// Winner tree over what is filed. The nodes are numbered level by level, the root is 0, the children of node `n` are
+    /// `4 n + 1` to `4 n + 4`, the leaves are the sources. `tree[n]` has the winners of the children of `n`, unless those are
+    /// leaves; the root's own is `first`. Winners are copied with their times, so that a match reads one place. Empty if a
+    /// scan is enough.
+    tree: Vec<Four<Filed>>,
+    /// The number of the first leaf.
+    leaves: usize,
     /// The source that is filed first, and under which time.
     first: (Time, usize),
 }
 
 impl Winners {
+    #[inline]
+    fn entry(&self, source: usize) -> &Entry {
+        &self.entries[source / 4].0[source % 4]
+    }
+
     /// Files a source that is not filed under its time.
     #[inline(never)]
     fn file(&mut self, source: usize) {
-        let time = self.entries[source].due;
-        self.entries[source].filed = time;
+        let entry = &mut self.entries[source / 4].0[source % 4];
+        let time = entry.due;
+        entry.filed = time;
         if !self.tree.is_empty() {
-            self.climb(Filed { time, source: source as u32 });
+            self.climb(source, time);
         } else if source != self.first.1 {
             self.first = self.first.min((time, source));
         } else {
@@ -78,8 +111,8 @@ impl Winners {
     }
 
     fn scan(&mut self) {
-        let mut first = (self.entries[0].filed, 0);
-        for (source, entry) in self.entries.iter().enumerate().skip(1) {
+        let mut first = (self.entry(0).filed, 0);
+        for (source, entry) in self.entries.iter().flat_map(|four| &four.0).enumerate().skip(1) {
             if entry.filed < first.0 {
                 first = (entry.filed, source);
             }
@@ -87,49 +120,52 @@ impl Winners {
         self.first = first;
     }
 
-    /// Plays a source's matches from its leaf to the root. All of them: where a source stops winning cannot be predicted,
-    /// and a wrong guess costs more than the matches that could be left out.
-    fn climb(&mut self, filed: Filed) {
-        let source = filed.source as usize;
-        let rival = Filed { time: self.entries[source ^ 1].filed, source: filed.source ^ 1 };
-        let mut winner = filed.against(rival, source % 2 == 1);
-        let mut node = (self.entries.len() + source) / 2;
-        self.tree[node] = winner;
-        while node > 1 {
-            winner = winner.against(self.tree[node ^ 1], node % 2 == 1);
-            node /= 2;
-            self.tree[node] = winner;
+    /// Plays a source's matches from its leaf to the root. All of them: where a source stops winning cannot be predicted.
+    fn climb(&mut self, source: usize, time: Time) {
+        let four = &self.entries[source / 4].0;
+        let rival = |step: usize| Filed::new(four[(source ^ step) % 4].filed, source ^ step);
+        let mut winner = Filed::new(time, source).first_of(rival(1).first_of(rival(2)).first_of(rival(3)));
+        let mut node = (self.leaves + source - 1) / 4;
+        while node > 0 {
+            let (parent, place) = ((node - 1) / 4, node - 1);
+            let four = &mut self.tree[parent].0;
+            let rival = |step: usize| four[(place ^ step) % 4];
+            let rivals = rival(1).first_of(rival(2)).first_of(rival(3));
+            four[place % 4] = winner;
+            winner = winner.first_of(rivals);
+            node = parent;
         }
-        self.first = (winner.time, winner.source as usize);
-    }
-}
-
-impl Filed {
-    /// The earlier of two. Of equal times it is the left one, whose source is lower.
-    #[inline]
-    fn against(self, rival: Filed, rival_is_left: bool) -> Filed {
-        let rival_wins = (rival.time < self.time) | ((rival.time == self.time) & rival_is_left);
-        select_unpredictable(rival_wins, rival, self)
+        self.first = (Time::from_nanos(winner.time), winner.source as usize);
     }
 }
 
 impl Agenda for Winners {
     fn new(sources: usize) -> Winners {
-        let leaves = if sources > SCAN { sources.next_power_of_two() } else { sources };
-        let mut tree = Vec::new();
-        if sources > SCAN {
-            // A node's lowest source wins while nothing is filed.
-            let lowest = |node: usize| (node << (leaves.ilog2() - node.max(1).ilog2())) % leaves;
-            let nothing = |node| Filed { time: Time::NEVER, source: lowest(node) as u32 };
-            tree = (0..leaves).map(nothing).collect();
-        }
         let nothing = Entry { due: Time::NEVER, filed: Time::NEVER };
-        Winners { entries: vec![nothing; leaves], tree, first: (Time::NEVER, 0) }
+        let (mut tree, mut leaves, mut width) = (Vec::new(), 0, sources);
+        if sources > SCAN {
+            width = 1;
+            while width < sources {
+                leaves += width;
+                width *= 4;
+            }
+            // Nothing is filed, so that each node's lowest source wins.
+            let lowest = |mut node: usize| {
+                while node < leaves {
+                    node = 4 * node + 1;
+                }
+                Filed::new(Time::NEVER, node - leaves)
+            };
+            let children = |node: usize| Four(std::array::from_fn(|child| lowest(4 * node + 1 + child)));
+            tree = (0..leaves - width / 4).map(children).collect();
+        }
+        let entries = vec![Four([nothing; 4]); width.div_ceil(4)];
+        Winners { entries, tree, leaves, first: (Time::NEVER, 0) }
     }
 
     #[inline]
     fn set(&mut self, source: usize, time: Time) {
-        let entry = &mut self.entries[source];
+        let entry = &mut self.entries[source / 4].0[source % 4];
         entry.due = time;
         if time < entry.filed {
             self.file(source);
@@ -148,7 +184,7 @@ impl Agenda for Winners {
 
     #[inline]
     fn first(&mut self) -> (Time, usize) {
-        while self.entries[self.first.1].due != self.first.0 {
+        while self.entry(self.first.1).due != self.first.0 {
             self.file(self.first.1);
         }
         self.first
