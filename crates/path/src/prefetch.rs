@@ -15,6 +15,12 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
+/// Fetches an element of a slice. An index past the end does no harm, and so is not looked for.
+#[inline(always)]
+pub fn prefetch_element<T>(slice: &[T], index: usize) {
+    hint(slice.as_ptr().wrapping_add(index).cast());
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn hint(place: *const u8) {

@@ -14,10 +14,8 @@ const FEW: usize = 16;
 const PACKET: usize = 12;
 /// ... its flow ...
 const FLOW: usize = 6;
-/// ... the windows that the flow points to, ...
+/// ... and the windows that the flow points to.
 const WINDOW: usize = 3;
-/// ... and what those windows point to.
-const LOST: usize = 1;
 
 /// What has been fetched.
 #[derive(Debug)]
@@ -60,9 +58,6 @@ impl Lookahead {
         }
         if let Some((packet, ack)) = path.ahead(WINDOW) {
             flows[packet.class as usize].prefetch_window(ack);
-        }
-        if let Some((packet, _)) = path.ahead(LOST) {
-            flows[packet.class as usize].prefetch_lost();
         }
     }
 

@@ -187,14 +187,6 @@ impl Flow {
         }
     }
 
-    /// A hint: an acknowledgement will arrive at once, and the windows are in the caches.
-    #[inline]
-    pub(crate) fn prefetch_lost(&self) {
-        if let Some(sender) = &self.sender {
-            sender.prefetch_lost();
-        }
-    }
-
     /// A hint: a timer is next, and the sender is in the caches.
     #[inline]
     pub(crate) fn prefetch_for_timer(&self) {

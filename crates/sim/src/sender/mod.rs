@@ -239,26 +239,21 @@ impl Sender {
     /// A hint: this ACK will arrive soon.
     #[inline]
     pub(crate) fn prefetch_window(&self, ack: &Acknowledgement) {
-        self.prefetch_ends();
-        self.board.prefetch(ack.ack.wrapping_sub(1));
-        for &(_, end) in &ack.sack[..ack.blocks as usize] {
-            self.board.prefetch(end - 1);
-            self.board.prefetch(end);
+        self.board.prefetch_ends();
+        if ack.blocks == 0 {
+            self.board.prefetch(ack.ack);
+        } else {
+            // The first block is the one that changed last, and behind it losses are looked for.
+            self.board.prefetch(ack.sack[0].1 - 1);
+            self.board.prefetch(ack.sack[0].1);
+            self.rack.prefetch(&self.board);
         }
-        self.rack.prefetch(&self.board);
-    }
-
-    /// A hint: an ACK is next.
-    #[inline]
-    pub(crate) fn prefetch_lost(&self) {
-        self.rack.prefetch_retransmission(&self.board);
     }
 
     /// A hint: the sender will soon send.
     #[inline]
     pub(crate) fn prefetch_ends(&self) {
-        self.board.prefetch(self.board.una);
-        self.board.prefetch(self.board.next);
+        self.board.prefetch_ends();
     }
 
     /// When the sender next has something to do by itself.

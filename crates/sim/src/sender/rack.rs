@@ -111,14 +111,6 @@ impl Rack {
         }
     }
 
-    /// A hint: they will be searched for at once.
-    #[inline]
-    pub(crate) fn prefetch_retransmission(&self, board: &Scoreboard) {
-        if let Some(first) = self.retransmissions.front() {
-            board.prefetch(first.0);
-        }
-    }
-
     /// Whether a segment left after the newest delivered one; equal times are ordered by sequence.
     #[inline]
     fn is_newest(&self, seq: u64, sent_us: u32) -> bool {
@@ -203,6 +195,10 @@ impl Rack {
         }
 
         while let Some(&(seq, sent_us)) = self.retransmissions.front() {
+            // The rest left even later, so that it does not matter which of them are stale.
+            if after(sent_us, self.newest_us) {
+                break;
+            }
             if !is_stale(board, seq, sent_us) {
                 if !self.left_before_newest(seq, sent_us) {
                     break;

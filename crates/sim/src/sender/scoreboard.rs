@@ -5,7 +5,7 @@
 //! SACK block, a cumulative ACK) handle 64 at a time.
 
 use fullpipe_cc::delivery::TxState;
-use fullpipe_path::prefetch::prefetch;
+use fullpipe_path::prefetch::{prefetch, prefetch_element};
 
 /// The tags of 64 segments, one bit for each segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,13 +98,21 @@ impl Scoreboard {
         &self.tx[self.place(seq)]
     }
 
-    /// A hint: `seq` will soon be looked at.
+    /// A hint: the ends of the window will soon be looked at.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        prefetch_element(&self.tx, self.head);
+        self.prefetch(self.next);
+        prefetch(self.tags(self.una));
+        prefetch(self.tags(self.next));
+    }
+
+    /// A hint: the transmit state of `seq`, any number, will soon be looked at.
     #[inline]
     pub(crate) fn prefetch(&self, seq: u64) {
-        if (self.una..=self.next).contains(&seq) {
-            prefetch(&self.tx[self.place(seq)]);
-            prefetch(self.tags(seq));
-        }
+        let place = self.head.wrapping_add(seq.wrapping_sub(self.una) as usize);
+        let around = if place >= self.tx.len() { self.tx.len() } else { 0 };
+        prefetch_element(&self.tx, place.wrapping_sub(around));
     }
 
     /// Notes that `segments` new segments left with the state `tx`.
