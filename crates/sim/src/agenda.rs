@@ -27,8 +27,8 @@ pub(crate) trait Agenda {
     /// A time at or before the earliest.
     fn bound(&self) -> Time;
 
-    /// The source that is probably first; for hints only.
-    fn likely(&self) -> usize;
+    /// The sources that are probably first and second; for hints only.
+    fn likely(&self) -> [usize; 2];
 
     /// The earliest time and its source.
     fn first(&mut self) -> (Time, usize);
@@ -87,6 +87,8 @@ pub(crate) struct Winners {
     leaves: usize,
     /// The source that is filed first, and under which time.
     first: (Time, usize),
+    /// The winner of those that did not meet the first before the last match.
+    second: usize,
 }
 
 impl Winners {
@@ -125,6 +127,7 @@ impl Winners {
         let four = &self.entries[source / 4].0;
         let rival = |step: usize| Filed::new(four[(source ^ step) % 4].filed, source ^ step);
         let mut winner = Filed::new(time, source).first_of(rival(1).first_of(rival(2)).first_of(rival(3)));
+        let mut beaten = winner;
         let mut node = (self.leaves + source - 1) / 4;
         while node > 0 {
             let (parent, place) = ((node - 1) / 4, node - 1);
@@ -132,9 +135,10 @@ impl Winners {
             let rival = |step: usize| four[(place ^ step) % 4];
             let rivals = rival(1).first_of(rival(2)).first_of(rival(3));
             four[place % 4] = winner;
-            winner = winner.first_of(rivals);
+            (winner, beaten) = (winner.first_of(rivals), rivals);
             node = parent;
         }
+        self.second = beaten.source as usize;
         self.first = (Time::from_nanos(winner.time), winner.source as usize);
     }
 }
@@ -160,7 +164,7 @@ impl Agenda for Winners {
             tree = (0..leaves - width / 4).map(children).collect();
         }
         let entries = vec![Four([nothing; 4]); width.div_ceil(4)];
-        Winners { entries, tree, leaves, first: (Time::NEVER, 0) }
+        Winners { entries, tree, leaves, first: (Time::NEVER, 0), second: 0 }
     }
 
     #[inline]
@@ -178,8 +182,8 @@ impl Agenda for Winners {
     }
 
     #[inline]
-    fn likely(&self) -> usize {
-        self.first.1
+    fn likely(&self) -> [usize; 2] {
+        [self.first.1, self.second]
     }
 
     #[inline]
@@ -217,8 +221,8 @@ impl Agenda for Plain {
         self.heap.peek().map_or(Time::NEVER, |first| first.0.0)
     }
 
-    fn likely(&self) -> usize {
-        self.heap.peek().map_or(0, |first| first.0.1)
+    fn likely(&self) -> [usize; 2] {
+        [self.heap.peek().map_or(0, |first| first.0.1); 2]
     }
 
     fn first(&mut self) -> (Time, usize) {

@@ -21,14 +21,14 @@ const WINDOW: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Lookahead {
     many: bool,
-    /// The flow whose timer is next, and how often it was looked at.
-    next: usize,
-    looks: u32,
+    /// The flows whose timers are first and second.
+    first: usize,
+    second: usize,
 }
 
 impl Lookahead {
     pub(crate) fn new(flows: usize) -> Lookahead {
-        Lookahead { many: flows > FEW, next: 0, looks: 0 }
+        Lookahead { many: flows > FEW, first: 0, second: 0 }
     }
 
     /// A segment is about to be taken from the path.
@@ -61,21 +61,26 @@ impl Lookahead {
         }
     }
 
-    /// After an event: the timer of this flow is next.
+    /// After an event: timers of these flows are next.
     #[inline]
-    pub(crate) fn at_timer(&mut self, next: usize, flows: &[Flow]) {
+    pub(crate) fn at_timers(&mut self, [first, second]: [usize; 2], flows: &[Flow]) {
         if !self.many {
             return;
         }
-        if next != self.next {
-            (self.next, self.looks) = (next, 0);
+        if first != self.first
+            && let Some(flow) = flows.get(first)
+        {
+            if first != self.second {
+                flow.prefetch_sender();
+            }
+            flow.prefetch_for_timer();
+            self.first = first;
         }
-        let Some(flow) = flows.get(next) else { return };
-        match self.looks {
-            0 => flow.prefetch_sender(),
-            1 => flow.prefetch_for_timer(),
-            _ => return,
+        if second != self.second
+            && let Some(flow) = flows.get(second)
+        {
+            flow.prefetch_sender();
+            self.second = second;
         }
-        self.looks += 1;
     }
 }

@@ -212,7 +212,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 Some(SAMPLER) => self.sample(now),
                 Some(source) => self.wake(source - FLOWS, now),
             }
-            self.ahead.at_timer(self.agenda.likely().wrapping_sub(FLOWS), &self.flows);
+            self.ahead.at_timers(self.agenda.likely().map(|source| source.wrapping_sub(FLOWS)), &self.flows);
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
                 self.reach(now);

@@ -43,6 +43,26 @@ fn widen(stamps: &mut Option<(u32, u32)>, first_us: u32, last_us: u32) {
     *stamps = Some((stamps.map_or(first_us, |(first, _)| first), last_us));
 }
 
+/// Sorts up to three blocks, which do not overlap.
+#[inline]
+fn sort(blocks: &mut [(u64, u64)]) {
+    let order = |blocks: &mut [(u64, u64)], low: usize, high: usize| {
+        let (one, other) = (blocks[low], blocks[high]);
+        let swap = other.0 < one.0;
+        blocks[low] = if swap { other } else { one };
+        blocks[high] = if swap { one } else { other };
+    };
+    if blocks.len() == SACK_BLOCKS {
+        order(blocks, 1, 2);
+    }
+    if blocks.len() >= 2 {
+        order(blocks, 0, 1);
+    }
+    if blocks.len() == SACK_BLOCKS {
+        order(blocks, 1, 2);
+    }
+}
+
 impl Sender {
     /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
     #[inline]
@@ -257,11 +277,11 @@ impl Sender {
         if let [(start, end)] = *duplicate {
             self.on_duplicate_report(start, end, flags);
         }
-        blocks.sort_unstable();
+        sort(blocks);
         for &mut (start, end) in &mut *blocks {
             let end = end.min(self.board.next);
-            let mut from = start.max(self.board.una);
-            while let Some(seq) = self.next_news(from, end) {
+            let mut from = self.end_of_known(start.max(self.board.una));
+            while let Some(seq) = self.board.next_unsacked(from, end) {
                 // Segments that were sent once left in order, so the last of a run of them stands for all.
                 let run = self.board.end_of_sent_once(seq, end) - seq;
                 let ever = run == 0;
@@ -296,14 +316,11 @@ impl Sender {
         }
     }
 
-    /// The first segment in `from..end` that is not SACKed yet.
+    /// The end of the known block that holds `seq`; `seq` itself if none does.
     #[inline]
-    fn next_news(&self, from: u64, end: u64) -> Option<u64> {
-        let mut from = from;
-        while let Some(known) = self.known_blocks.iter().find(|block| block.0 <= from && from < block.1) {
-            from = known.1;
-        }
-        self.board.next_unsacked(from, end)
+    fn end_of_known(&self, seq: u64) -> u64 {
+        let end_in = |block: (u64, u64)| if block.0 <= seq && seq < block.1 { block.1 } else { seq };
+        self.known_blocks.iter().fold(seq, |end, block| end.max(end_in(*block)))
     }
 
     /// A block reported a segment that had arrived before (Linux: `tcp_check_dsack`).

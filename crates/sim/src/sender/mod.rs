@@ -243,9 +243,9 @@ impl Sender {
         if ack.blocks == 0 {
             self.board.prefetch(ack.ack);
         } else {
-            // The first block is the one that changed last, and behind it losses are looked for.
+            // The first block is the one that changed last; behind the highest, losses are searched for.
             self.board.prefetch(ack.sack[0].1 - 1);
-            self.board.prefetch(ack.sack[0].1);
+            ack.sack.iter().for_each(|block| self.board.prefetch(block.1));
             self.rack.prefetch(&self.board);
         }
     }
