@@ -7,9 +7,15 @@ const LINE: usize = 64;
 /// Fetches a value into the caches.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
+    prefetch_first(value, size_of::<T>());
+}
+
+/// Fetches the first `bytes` of a value.
+#[inline(always)]
+pub fn prefetch_first<T>(value: &T, bytes: usize) {
     let start = core::ptr::from_ref(value).cast::<u8>();
     let mut offset = 0;
-    while offset < size_of::<T>() {
+    while offset < bytes {
         hint(start.wrapping_add(offset));
         offset += LINE;
     }

@@ -71,7 +71,7 @@ impl Lookahead {
             && let Some(flow) = flows.get(first)
         {
             if first != self.second {
-                flow.prefetch_sender();
+                flow.prefetch_sending();
             }
             flow.prefetch_for_timer();
             self.first = first;
@@ -79,7 +79,7 @@ impl Lookahead {
         if second != self.second
             && let Some(flow) = flows.get(second)
         {
-            flow.prefetch_sender();
+            flow.prefetch_sending();
             self.second = second;
         }
     }

@@ -1,13 +1,13 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
-use fullpipe_path::prefetch::prefetch;
+use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
 use crate::plug::Maker;
-use crate::receiver::{Arrival, Receiver};
+use crate::receiver::{ARRIVING, Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
@@ -82,13 +82,13 @@ pub(crate) struct Flow {
     index: u32,
     /// Set when it stops, or when the receiver has everything; then `ended` is, too.
     has_ended: bool,
-    /// How long GRO holds data back.
-    gro: Duration,
     /// Segments of the stream of `config`.
     segments: u64,
     /// For a flow that sends one transfer after another.
     application: Option<Box<Application>>,
-    /// Data that GRO holds back, and until when.
+    /// How long GRO holds data back, ...
+    gro: Duration,
+    /// ... what it holds, and until when.
     merging: Option<Arrival>,
     merge_due: Time,
     pub(crate) receiver: Option<Receiver>,
@@ -108,6 +108,9 @@ pub(crate) struct Flow {
     pub(crate) ended: Option<Ended>,
     pub(crate) config: FlowConfig,
 }
+
+/// What most arrivals need of a [`Flow`], from `gro` on.
+const RECEIVING: usize = std::mem::offset_of!(Flow, receiver) + ARRIVING - std::mem::offset_of!(Flow, gro);
 
 impl Flow {
     pub(crate) fn new(config: FlowConfig, application: Option<Box<Application>>) -> Flow {
@@ -160,8 +163,7 @@ impl Flow {
     #[inline]
     pub(crate) fn prefetch_receiver(&self) {
         prefetch(&self.own_due);
-        prefetch(&self.merging);
-        prefetch(&self.receiver);
+        prefetch_first(&self.gro, RECEIVING);
     }
 
     /// A hint: a segment will arrive soon, and the receiver is in the caches.
@@ -172,11 +174,18 @@ impl Flow {
         }
     }
 
-    /// A hint: an acknowledgement will arrive, or a timer is next.
+    /// A hint: an acknowledgement will arrive.
     #[inline]
     pub(crate) fn prefetch_sender(&self) {
         prefetch(&self.own_due);
         prefetch(&self.sender);
+    }
+
+    /// A hint: a timer will be next.
+    #[inline]
+    pub(crate) fn prefetch_sending(&self) {
+        prefetch(&self.own_due);
+        Sender::prefetch_sending(&self.sender);
     }
 
     /// A hint: this acknowledgement will arrive soon, and the sender is in the caches.

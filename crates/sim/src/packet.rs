@@ -65,6 +65,17 @@ pub(crate) enum AckKind {
 }
 
 impl Acknowledgement {
+    /// One that reports nothing.
+    pub(crate) const NONE: Acknowledgement = Acknowledgement {
+        stamp_ms: 0,
+        echo_ms: 0,
+        ack: 0,
+        window_edge: 0,
+        sack: [(0, 0); SACK_BLOCKS],
+        blocks: 0,
+        kind: AckKind::Plain,
+    };
+
     /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {

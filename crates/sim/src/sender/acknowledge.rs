@@ -105,7 +105,7 @@ impl Sender {
 
         let now_us = now.as_micros() as u32;
         self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
-        let maybe_delayed = segments == 1 && self.stream.bytes_of(first) < self.config.mss;
+        let maybe_delayed = segments == 1 && self.stream.bytes_of(first) < self.mss;
         let rtt_us = now_us.wrapping_sub(tx.sent_us);
         if !(maybe_delayed && rtt_us > self.min_rtt.micros()) {
             self.min_rtt.sample(rtt_us.max(1), now);
@@ -179,7 +179,7 @@ impl Sender {
         if !old && prior_packets > 0 {
             self.take_cumulative(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
             let lone = self.board.una - prior_una == 1 && prior_sacked == 0 && !flags.data_sacked;
-            flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.config.mss;
+            flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.mss;
             rtt = self.take_rtt(now, ack, &mut flags, &stamps);
             if let Some(rtt) = rtt {
                 let jiffies = Jiffies::at(now).as_u32();
