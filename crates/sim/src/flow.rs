@@ -5,7 +5,7 @@ use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
@@ -340,15 +340,7 @@ impl Flow {
         self.syns_arrived += 1;
         let mss = self.config.sender.controller.mss;
         let receiver = self.receiver.get_or_insert_with(|| Receiver::new(mss, self.config.rmem, now));
-        let answer = Acknowledgement {
-            echo_ms: segment.stamp_ms,
-            ack: 0,
-            window_edge: receiver.window_edge(),
-            sack: [(0, 0); SACK_BLOCKS],
-            blocks: 0,
-            kind: AckKind::Syn,
-            stamp_ms: 0,
-        };
+        let answer = Acknowledgement::new(AckKind::Syn, segment.stamp_ms, 0, receiver.window_edge());
         self.answer(now, answer, back);
     }
 

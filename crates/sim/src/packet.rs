@@ -46,9 +46,9 @@ pub(crate) struct Acknowledgement {
     pub(crate) ack: u64,
     /// The first byte past the receive window, counted from the start of the stream.
     pub(crate) window_edge: u64,
-    /// Half-open ranges of segments; the first `blocks` count.
-    pub(crate) sack: [(u64, u64); SACK_BLOCKS],
-    pub(crate) blocks: u8,
+    /// Half-open ranges of segments, counted from `ack`; the first `blocks` count.
+    sack: [(i32, i32); SACK_BLOCKS],
+    blocks: u8,
     pub(crate) kind: AckKind,
 }
 
@@ -66,15 +66,43 @@ pub(crate) enum AckKind {
 
 impl Acknowledgement {
     /// One that reports nothing.
-    pub(crate) const NONE: Acknowledgement = Acknowledgement {
-        stamp_ms: 0,
-        echo_ms: 0,
-        ack: 0,
-        window_edge: 0,
-        sack: [(0, 0); SACK_BLOCKS],
-        blocks: 0,
-        kind: AckKind::Plain,
-    };
+    pub(crate) const NONE: Acknowledgement = Acknowledgement::new(AckKind::Plain, 0, 0, 0);
+
+    /// One without blocks; the sender of the ACK sets the stamp.
+    pub(crate) const fn new(kind: AckKind, echo_ms: u32, ack: u64, window_edge: u64) -> Acknowledgement {
+        Acknowledgement {
+            stamp_ms: 0,
+            echo_ms,
+            ack,
+            window_edge,
+            sack: [(0, 0); SACK_BLOCKS],
+            blocks: 0,
+            kind,
+        }
+    }
+
+    /// Reports another range, if there is room.
+    #[inline]
+    pub(crate) fn report(&mut self, (start, end): (u64, u64)) {
+        if let Some(block) = self.sack.get_mut(self.blocks as usize) {
+            let from_ack = |seq: u64| seq.wrapping_sub(self.ack) as i32;
+            *block = (from_ack(start), from_ack(end));
+            self.blocks += 1;
+        }
+    }
+
+    /// How many ranges it reports.
+    #[inline]
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks as usize
+    }
+
+    /// The ranges; those beyond [`Acknowledgement::blocks`] are empty.
+    #[inline]
+    pub(crate) fn sack(&self) -> [(u64, u64); SACK_BLOCKS] {
+        let seq = |from_ack: i32| self.ack.wrapping_add_signed(from_ack as i64);
+        self.sack.map(|(start, end)| (seq(start), seq(end)))
+    }
 
     /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]

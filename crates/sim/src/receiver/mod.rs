@@ -15,7 +15,7 @@ use fullpipe_path::prefetch::prefetch;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS};
+use crate::packet::{AckKind, Acknowledgement};
 use round_trip::RoundTrip;
 use window::ReceiveWindow;
 
@@ -261,27 +261,13 @@ impl Receiver {
     #[inline]
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
-        let mut ack = Acknowledgement {
-            echo_ms: self.echo_ms,
-            ack: self.next,
-            window_edge: self.window.announce(self.next_bytes, waiting),
-            sack: [(0, 0); SACK_BLOCKS],
-            blocks: 0,
-            kind: AckKind::Plain,
-            // The sender of the ACK sets the time.
-            stamp_ms: 0,
-        };
+        let edge = self.window.announce(self.next_bytes, waiting);
+        let mut ack = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next, edge);
         if let Some(range) = self.duplicate.take() {
-            ack.sack[0] = range;
-            ack.blocks = 1;
+            ack.report(range);
             ack.kind = AckKind::Duplicate;
         }
-        for block in &self.sacks[..self.sack_count] {
-            if (ack.blocks as usize) < SACK_BLOCKS {
-                ack.sack[ack.blocks as usize] = *block;
-                ack.blocks += 1;
-            }
-        }
+        self.sacks[..self.sack_count].iter().for_each(|block| ack.report(*block));
         self.acked_bytes = self.next_bytes;
         self.acked = self.next;
         if self.quick > 0 {
@@ -594,7 +580,7 @@ mod tests {
             let early = receiver.take_early();
             let late = now.then(|| receiver.acknowledge());
             for ack in early.into_iter().chain(late) {
-                reported.extend(ack.sack[..ack.blocks as usize].iter().map(|block| block.0));
+                reported.extend(ack.sack()[..ack.blocks()].iter().map(|block| block.0));
             }
         }
         reported.sort_unstable();
@@ -610,7 +596,7 @@ mod tests {
         }
         receiver.next = 0;
         let ack = receiver.acknowledge();
-        assert_eq!(&ack.sack[..ack.blocks as usize], &[(4, 7), (8, 9), (2, 3)]);
+        assert_eq!(&ack.sack()[..ack.blocks()], &[(4, 7), (8, 9), (2, 3)]);
         assert_eq!(ack.wire_bytes(), 80);
     }
 
@@ -657,6 +643,6 @@ mod tests {
         assert!(receiver.on_arrival(Time::from_micros(9), &arrival));
         let ack = receiver.acknowledge();
         assert_eq!(ack.kind, AckKind::Duplicate);
-        assert_eq!((ack.sack[0], ack.ack), ((1, 2), 4));
+        assert_eq!((ack.sack()[0], ack.ack), ((1, 2), 4));
     }
 }

@@ -72,7 +72,7 @@ impl Sender {
         if ack.ack >= self.board.una {
             self.peer_stamp_ms = ack.stamp_ms;
         }
-        let plain = ack.blocks == 0
+        let plain = ack.blocks() == 0
             && ack.ack > self.board.una
             && self.board.is_clean()
             && self.recovery.state == CaState::Open
@@ -172,7 +172,7 @@ impl Sender {
         let prior_highest = self.highest_sacked();
         let prior_sacked = self.board.sacked_out;
         self.sampler.begin_ack();
-        if ack.blocks > 0 {
+        if ack.blocks() > 0 {
             self.take_sack_blocks(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
         }
         let mut rtt = None;
@@ -199,7 +199,7 @@ impl Sender {
             || !(flags.data_acked || flags.window_updated)
             || self.recovery.state != CaState::Open;
         let mut retransmit = Retransmit::None;
-        let counts = if old { ack.blocks > 0 } else { prior_packets > 0 || flags.duplicate_reported };
+        let counts = if old { ack.blocks() > 0 } else { prior_packets > 0 || flags.duplicate_reported };
         if dubious && counts {
             retransmit = self.recover(now, ack, prior_una, &mut flags);
         }
@@ -271,8 +271,8 @@ impl Sender {
         let mut reordered = u64::MAX;
         let mut newly = 0;
         // In order of sequence, so that only segments really below one delivered earlier count as reordered.
-        let mut blocks = ack.sack;
-        let blocks = &mut blocks[..ack.blocks as usize];
+        let mut blocks = ack.sack();
+        let blocks = &mut blocks[..ack.blocks()];
         let (duplicate, blocks) = blocks.split_at_mut((ack.kind == AckKind::Duplicate) as usize);
         if let [(start, end)] = *duplicate {
             self.on_duplicate_report(start, end, flags);

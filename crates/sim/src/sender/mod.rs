@@ -248,12 +248,13 @@ impl Sender {
     #[inline]
     pub(crate) fn prefetch_window(&self, ack: &Acknowledgement) {
         self.board.prefetch_ends();
-        if ack.blocks == 0 {
+        if ack.blocks() == 0 {
             self.board.prefetch(ack.ack);
         } else {
             // The first block is the one that changed last; behind the highest, losses are searched for.
-            self.board.prefetch(ack.sack[0].1 - 1);
-            ack.sack.iter().for_each(|block| self.board.prefetch(block.1));
+            let sack = ack.sack();
+            self.board.prefetch(sack[0].1 - 1);
+            sack.iter().for_each(|block| self.board.prefetch(block.1));
             self.rack.prefetch(&self.board);
         }
     }
