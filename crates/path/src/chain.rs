@@ -377,7 +377,7 @@ impl<P: Clone> Carrier<P> for Chain<P> {
     #[inline]
     fn ahead(&self, places: usize) -> Option<(Packet, &P)> {
         let Hold::Fifo { ring, .. } = &self.last.hold else { return None };
-        ring.place_ahead(places).as_ref().map(|held| (held.packet(), &held.payload))
+        ring.get(places).map(|held| (held.packet(), &held.payload))
     }
 
     #[inline]

@@ -310,3 +310,13 @@ impl Heads {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_place_needs_no_mark() {
+        assert_eq!(size_of::<Option<Held<u64>>>(), 24);
+    }
+}

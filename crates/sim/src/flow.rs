@@ -508,3 +508,18 @@ impl Flow {
         self.sender = Some(sender);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sender::SENDING;
+
+    /// Lines of 64 bytes that events need of a flow, besides the windows it points to.
+    #[test]
+    fn an_event_needs_few_lines_of_a_flow() {
+        // The first line is what all events need; then what an arrival needs, and what a pacing timer needs.
+        const { assert!(std::mem::offset_of!(Flow, gro) == 64) };
+        const { assert!(RECEIVING <= 7 * 64) };
+        const { assert!(std::mem::offset_of!(Flow, sender) % 64 == 0 && SENDING <= 8 * 64) };
+    }
+}

@@ -85,7 +85,11 @@ impl Acknowledgement {
     #[inline]
     pub(crate) fn report(&mut self, (start, end): (u64, u64)) {
         if let Some(block) = self.sack.get_mut(self.blocks as usize) {
-            let from_ack = |seq: u64| seq.wrapping_sub(self.ack) as i32;
+            let from_ack = |seq: u64| {
+                let distance = seq.wrapping_sub(self.ack) as i64;
+                debug_assert!(i32::try_from(distance).is_ok(), "a block {distance} segments away");
+                distance as i32
+            };
             *block = (from_ack(start), from_ack(end));
             self.blocks += 1;
         }
@@ -109,5 +113,29 @@ impl Acknowledgement {
     pub(crate) fn wire_bytes(&self) -> u32 {
         let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };
         Spec::HEADER_BYTES + blocks + (self.kind == AckKind::Request) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_reports_three_ranges_above_and_below_its_number() {
+        let ack_number = 1 << 40;
+        let mut ack = Acknowledgement::new(AckKind::Plain, 0, ack_number, 0);
+        let ranges = [
+            (ack_number - 7, ack_number - 5),
+            (ack_number + 3, ack_number + 4),
+            (ack_number + 9, ack_number + 70_000),
+        ];
+        ranges.iter().chain([&(1, 2)]).for_each(|range| ack.report(*range));
+        assert_eq!((ack.sack(), ack.blocks(), ack.wire_bytes()), (ranges, 3, 80));
+    }
+
+    /// With a length, a class and a due time, two segments or one acknowledgement fill a line of the caches.
+    #[test]
+    fn packets_are_small() {
+        assert_eq!((size_of::<Segment>(), size_of::<Acknowledgement>()), (16, 48));
     }
 }

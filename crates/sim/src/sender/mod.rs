@@ -119,7 +119,7 @@ pub(crate) struct Sender {
 }
 
 /// The part of a [`Sender`] that a pacing timer needs.
-const SENDING: usize = std::mem::offset_of!(Sender, recovery);
+pub(crate) const SENDING: usize = std::mem::offset_of!(Sender, recovery);
 
 impl Sender {
     /// A connection whose SYN was answered after `rtt`.
