@@ -78,7 +78,7 @@ fn hold(controller: Plugged) -> Held {
 }
 
 /// A sender with an established connection. Its fields are in the order in which events need them, see
-/// [`Flow`](crate::flow::Flow): first what sending needs, then what an ACK needs too, at the end what nothing needs often.
+/// [`Flow`](crate::flow::Flow): first what sending needs, then what an ACK needs too.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Sender {
