@@ -71,18 +71,17 @@ impl Filed {
 /// Four that play against each other, in one line of the caches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Four<T>([T; 4]);
+struct Four([Filed; 4]);
 
 /// The agenda of every run except an oracle's.
 #[derive(Debug)]
 pub(crate) struct Winners {
-    /// Those of source `s` are in `s / 4`.
-    entries: Vec<Four<Entry>>,
+    entries: Vec<Entry>,
     /// Winner tree over what is filed. The nodes are numbered level by level, the root is 0, the children of node `n` are
     /// `4 n + 1` to `4 n + 4`, the leaves are the sources. `tree[n]` has the winners of the children of `n`, unless those are
     /// leaves; the root's own is `first`. Winners are copied with their times, so that a match reads one place. Empty if a
     /// scan is enough.
-    tree: Vec<Four<Filed>>,
+    tree: Vec<Four>,
     /// The number of the first leaf.
     leaves: usize,
     /// The source that is filed first, and under which time.
@@ -92,15 +91,10 @@ pub(crate) struct Winners {
 }
 
 impl Winners {
-    #[inline]
-    fn entry(&self, source: usize) -> &Entry {
-        &self.entries[source / 4].0[source % 4]
-    }
-
     /// Files a source that is not filed under its time.
     #[inline(never)]
     fn file(&mut self, source: usize) {
-        let entry = &mut self.entries[source / 4].0[source % 4];
+        let entry = &mut self.entries[source];
         let time = entry.due;
         entry.filed = time;
         if !self.tree.is_empty() {
@@ -113,8 +107,8 @@ impl Winners {
     }
 
     fn scan(&mut self) {
-        let mut first = (self.entry(0).filed, 0);
-        for (source, entry) in self.entries.iter().flat_map(|four| &four.0).enumerate().skip(1) {
+        let mut first = (self.entries[0].filed, 0);
+        for (source, entry) in self.entries.iter().enumerate().skip(1) {
             if entry.filed < first.0 {
                 first = (entry.filed, source);
             }
@@ -124,8 +118,7 @@ impl Winners {
 
     /// Plays a source's matches from its leaf to the root. All of them: where a source stops winning cannot be predicted.
     fn climb(&mut self, source: usize, time: Time) {
-        let four = &self.entries[source / 4].0;
-        let rival = |step: usize| Filed::new(four[(source ^ step) % 4].filed, source ^ step);
+        let rival = |step: usize| Filed::new(self.entries[source ^ step].filed, source ^ step);
         let mut winner = Filed::new(time, source).first_of(rival(1).first_of(rival(2)).first_of(rival(3)));
         let mut beaten = winner;
         let mut node = (self.leaves + source - 1) / 4;
@@ -163,13 +156,12 @@ impl Agenda for Winners {
             let children = |node: usize| Four(std::array::from_fn(|child| lowest(4 * node + 1 + child)));
             tree = (0..leaves - width / 4).map(children).collect();
         }
-        let entries = vec![Four([nothing; 4]); width.div_ceil(4)];
-        Winners { entries, tree, leaves, first: (Time::NEVER, 0), second: 0 }
+        Winners { entries: vec![nothing; width], tree, leaves, first: (Time::NEVER, 0), second: 0 }
     }
 
     #[inline]
     fn set(&mut self, source: usize, time: Time) {
-        let entry = &mut self.entries[source / 4].0[source % 4];
+        let entry = &mut self.entries[source];
         entry.due = time;
         if time < entry.filed {
             self.file(source);
@@ -188,7 +180,7 @@ impl Agenda for Winners {
 
     #[inline]
     fn first(&mut self) -> (Time, usize) {
-        while self.entry(self.first.1).due != self.first.0 {
+        while self.entries[self.first.1].due != self.first.0 {
             self.file(self.first.1);
         }
         self.first

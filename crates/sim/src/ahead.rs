@@ -9,7 +9,7 @@ use crate::flow::Flow;
 use crate::packet::{Acknowledgement, Segment};
 
 /// Flows that the caches of a core hold, about.
-const FEW: usize = 16;
+const FEW: usize = 128;
 /// How many arrivals ahead a packet is fetched, ...
 const PACKET: usize = 12;
 /// ... its flow ...
@@ -31,12 +31,15 @@ impl Lookahead {
         Lookahead { many: flows > FEW, first: 0, second: 0 }
     }
 
+    /// Whether there is anything to do. The rest is out of line, so that it costs few flows nothing.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.many
+    }
+
     /// A segment is about to be taken from the path.
-    #[inline]
-    pub(crate) fn at_segment(&self, path: &impl Carrier<Segment>, flows: &[Flow]) {
-        if !self.many {
-            return;
-        }
+    #[inline(never)]
+    pub(crate) fn at_segment(path: &impl Carrier<Segment>, flows: &[Flow]) {
         path.prefetch(PACKET);
         if let Some((packet, _)) = path.ahead(FLOW) {
             flows[packet.class as usize].prefetch_receiver();
@@ -47,11 +50,8 @@ impl Lookahead {
     }
 
     /// An acknowledgement is about to be taken from the path.
-    #[inline]
-    pub(crate) fn at_acknowledgement(&self, path: &impl Carrier<Acknowledgement>, flows: &[Flow]) {
-        if !self.many {
-            return;
-        }
+    #[inline(never)]
+    pub(crate) fn at_acknowledgement(path: &impl Carrier<Acknowledgement>, flows: &[Flow]) {
         path.prefetch(PACKET);
         if let Some((packet, _)) = path.ahead(FLOW) {
             flows[packet.class as usize].prefetch_sender();
@@ -62,11 +62,8 @@ impl Lookahead {
     }
 
     /// After an event: timers of these flows are next.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn at_timers(&mut self, [first, second]: [usize; 2], flows: &[Flow]) {
-        if !self.many {
-            return;
-        }
         if first != self.first
             && let Some(flow) = flows.get(first)
         {

@@ -192,6 +192,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         let until = until.min(self.end);
         self.begun = true;
         let mut events = 0u32;
+        let ahead = self.ahead.is_on();
         while self.open > 0 {
             let (forward, reverse) = (self.forward.chain.next(), self.reverse.chain.next());
             let mut now = forward.min(reverse);
@@ -212,7 +213,10 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 Some(SAMPLER) => self.sample(now),
                 Some(source) => self.wake(source - FLOWS, now),
             }
-            self.ahead.at_timers(self.agenda.likely().map(|source| source.wrapping_sub(FLOWS)), &self.flows);
+            if ahead {
+                let next = self.agenda.likely().map(|source| source.wrapping_sub(FLOWS));
+                self.ahead.at_timers(next, &self.flows);
+            }
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
                 self.reach(now);
@@ -238,7 +242,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
         while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
-            self.ahead.at_segment(&self.forward.chain, &self.flows);
+            if self.ahead.is_on() {
+                Lookahead::at_segment(&self.forward.chain, &self.flows);
+            }
             let more = self.forward.chain.is_due(now);
             let flow = &mut self.flows[packet.class as usize];
             let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
@@ -253,7 +259,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     /// Hands the senders all packets that arrive now.
     fn deliver_reverse(&mut self, now: Time) {
         while self.reverse.chain.next() <= now {
-            self.ahead.at_acknowledgement(&self.reverse.chain, &self.flows);
+            if self.ahead.is_on() {
+                Lookahead::at_acknowledgement(&self.reverse.chain, &self.flows);
+            }
             self.reverse.chain.pop_with(now, |packet, ack| {
                 let flow = &mut self.flows[packet.class as usize];
                 flow.on_acknowledgement(now, ack, &mut self.forward);

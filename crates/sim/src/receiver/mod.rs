@@ -258,7 +258,7 @@ impl Receiver {
     }
 
     /// Builds the ACK that reports the present state.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
         let edge = self.window.announce(self.next_bytes, waiting);
