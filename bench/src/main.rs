@@ -14,10 +14,12 @@ mod scale;
 mod series;
 mod sweep;
 
+use case::Case;
+
 const USAGE: &str = "\
 usage: fullpipe-bench [packets | flows | series | scale | sweep | controllers]
        fullpipe-bench grid [--paths N] [--repetitions N]
-       fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION";
+       fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION [FLOWS]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,8 +37,12 @@ fn main() {
             Some(options) => grid::table(&options),
             None => misused(),
         },
-        ["--once", controller, rate, rtt, buffer, loss, duration] => {
-            packets::once(controller, rate, rtt, buffer, loss, duration);
+        ["--once", controller, rate, rtt, buffer, loss, duration, flows @ ..] if flows.len() < 2 => {
+            let flows = flows.first().map_or(Ok(1), |flows| flows.parse());
+            let Ok(flows) = flows else { misused() };
+            let loss = (*loss != "0 %").then_some(*loss);
+            let duration = (*duration).to_owned();
+            packets::once(&Case { flows, buffer, loss, duration, ..Case::bulk(controller, rate, rtt) });
         }
         _ => misused(),
     }

@@ -1,6 +1,6 @@
 //! One bulk flow: nanoseconds a packet, without loss and with.
 
-use crate::case::{Case, nanos_a_packet, run, sent};
+use crate::case::{Case, nanos_a_packet, run, sent, thread_nanos};
 use crate::measure::interleaved;
 
 const ROUNDS: usize = 9;
@@ -47,9 +47,13 @@ fn three_losses(controller: &str, rate: &str, rtt: &str) {
     }
 }
 
-/// One run and its packets, for counting instructions.
-pub(crate) fn once(controller: &str, rate: &str, rtt: &str, buffer: &str, loss: &str, duration: &str) {
-    let loss = (loss != "0 %").then_some(loss);
-    let case = Case { buffer, loss, duration: duration.into(), ..Case::bulk(controller, rate, rtt) };
-    println!("{} packets", sent(&run(&case.spec(), 1)));
+/// One run: its packets, for counting instructions, and what they cost, for comparing two builds.
+pub(crate) fn once(case: &Case) {
+    let spec = case.spec();
+    let start = thread_nanos();
+    let run = run(&spec, 1);
+    let nanos = thread_nanos() - start;
+    let resent: u64 = run.flows.iter().map(|flow| flow.totals.retransmits).sum();
+    println!("{} packets", sent(&run));
+    println!("{resent} resent, {:.1} ns a packet", nanos as f64 / sent(&run) as f64);
 }

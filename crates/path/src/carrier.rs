@@ -45,6 +45,12 @@ pub trait Carrier<P>: Sized {
     /// After a [`Carrier::pop`] at `now`: whether another one would hand out a packet.
     fn is_due(&mut self, now: Time) -> bool;
 
+    /// The packet that leaves after `places` others, where the path knows it; for hints about what is needed then.
+    fn ahead(&self, places: usize) -> Option<(Packet, &P)>;
+
+    /// A hint that [`Carrier::ahead`] will be asked for this place.
+    fn prefetch(&self, places: usize);
+
     /// Brings everything inside up to `now` without handing out packets: queues may then be asked about `now`.
     fn settle(&mut self, now: Time);
 

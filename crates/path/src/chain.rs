@@ -11,6 +11,7 @@ use crate::config::ElementConfig;
 use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
 use crate::error::ConfigError;
 use crate::hold::{Held, Hold};
+use crate::prefetch::prefetch;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 
@@ -220,10 +221,10 @@ impl<P: Clone> Chain<P> {
         if self.shape != Shape::Any
             && let Hold::Fifo { ring, .. } = &mut self.last.hold
         {
-            let Held { due, packet, payload } = ring.pop()?;
+            let held = ring.pop()?;
             self.next = ring.front().map_or(Time::NEVER, |held| held.due);
-            self.counts.left.add(packet.bytes);
-            return Some((due, packet, payload));
+            self.counts.left.add(held.packet().bytes);
+            return Some((held.due, held.packet(), held.payload));
         }
         self.pop_any(now)
     }
@@ -236,13 +237,13 @@ impl<P: Clone> Chain<P> {
             return None;
         }
         // The clock has reached `next`, and nothing inside is due before it: so a packet is.
-        let Held { due, packet, payload } = self.last.hold.pop()?;
+        let held = self.last.hold.pop()?;
         self.next = self.last.hold.next();
         if inner {
             self.look_inside();
         }
-        self.counts.left.add(packet.bytes);
-        Some((due, packet, payload))
+        self.counts.left.add(held.packet().bytes);
+        Some((held.due, held.packet(), held.payload))
     }
 
     /// [`Chain::pop`] without moving the payload: shows it to `take`, and then drops it.
@@ -257,8 +258,8 @@ impl<P: Clone> Chain<P> {
         };
         // A packet that is due at `NEVER` is never handed out, whatever the time.
         let first = ring.front().filter(|held| held.due <= now && held.due != Time::NEVER)?;
-        self.counts.left.add(first.packet.bytes);
-        let taken = take(first.packet, &first.payload);
+        self.counts.left.add(first.packet().bytes);
+        let taken = take(first.packet(), &first.payload);
         ring.pop();
         self.next = ring.front().map_or(Time::NEVER, |held| held.due);
         Some(taken)
@@ -273,9 +274,10 @@ impl<P: Clone> Chain<P> {
             while from.next() <= now && from.next() != Time::NEVER {
                 if to.keeps_numbers {
                     to.pass_numbered(from.pop_numbered());
-                } else if let Some(Held { due, packet, payload }) = from.pop() {
-                    let entry = Entry { from: 0, moment: Moment { arrival: due, clock: due }, packet };
-                    to.pass(&mut self.counts, entry, payload);
+                } else if let Some(held) = from.pop() {
+                    let moment = Moment { arrival: held.due, clock: held.due };
+                    let entry = Entry { from: 0, moment, packet: held.packet() };
+                    to.pass(&mut self.counts, entry, held.payload);
                 }
             }
         }
@@ -370,6 +372,19 @@ impl<P: Clone> Carrier<P> for Chain<P> {
     fn is_due(&mut self, now: Time) -> bool {
         // `pop` has already moved the packets that are due between stages.
         self.next <= now
+    }
+
+    #[inline]
+    fn ahead(&self, places: usize) -> Option<(Packet, &P)> {
+        let Hold::Fifo { ring, .. } = &self.last.hold else { return None };
+        ring.get(places).map(|held| (held.packet(), &held.payload))
+    }
+
+    #[inline]
+    fn prefetch(&self, places: usize) {
+        if let Hold::Fifo { ring, .. } = &self.last.hold {
+            prefetch(ring.place_ahead(places));
+        }
     }
 
     fn settle(&mut self, now: Time) {
@@ -511,7 +526,7 @@ impl<P: Clone> Stage<P> {
             debug_assert!(due >= *latest, "an element that must not reorder did");
             first = first.min(due);
             *latest = due;
-            ring.push(Held { due, packet, payload: payload(index) });
+            ring.push(Held::new(due, packet, payload(index)));
         });
         (dropped, lost, first)
     }
@@ -541,7 +556,8 @@ impl<P: Clone> Stage<P> {
 
     /// Runs a packet through a stage that only delays it.
     fn pass_numbered(&mut self, taken: Option<(u64, Held<P>)>) {
-        let Some((number, Held { mut due, packet, payload })) = taken else { return };
+        let Some((number, held)) = taken else { return };
+        let (mut due, packet, payload) = (held.due, held.packet(), held.payload);
         for element in &mut self.elements {
             let Fate::Leaves(departure) = element.admit(Moment { arrival: due, clock: due }, &packet) else {
                 unreachable!("a delay drops nothing")

@@ -5,13 +5,29 @@ use crate::ring::Ring;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroU32;
 
 /// A packet that waits for its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Held<P> {
     pub(crate) due: Time,
-    pub(crate) packet: Packet,
+    /// The packet's length: never zero, so that an empty place of a ring needs no mark of its own.
+    bytes: NonZeroU32,
+    class: u32,
     pub(crate) payload: P,
+}
+
+impl<P> Held<P> {
+    #[inline]
+    pub(crate) fn new(due: Time, packet: Packet, payload: P) -> Held<P> {
+        let bytes = NonZeroU32::new(packet.bytes).expect("a chain takes no packets without bytes");
+        Held { due, bytes, class: packet.class, payload }
+    }
+
+    #[inline]
+    pub(crate) fn packet(&self) -> Packet {
+        Packet { bytes: self.bytes.get(), class: self.class }
+    }
 }
 
 /// A holding queue. Packets leave in order of (due time, insertion).
@@ -54,7 +70,7 @@ impl<P> Hold<P> {
                 let due = due.saturating_add(*extra);
                 assert!(due >= *latest, "an element that must not reorder did");
                 *latest = due;
-                ring.push(Held { due, packet, payload });
+                ring.push(Held::new(due, packet, payload));
                 due
             }
             _ => self.push_sorted(due, packet, payload),
@@ -72,7 +88,7 @@ impl<P> Hold<P> {
                     due = due.saturating_add(extra_of_class[packet.class as usize]);
                 }
                 *inserted += 1;
-                heap.push(Numbered { number: *inserted, held: Held { due, packet, payload } });
+                heap.push(Numbered { number: *inserted, held: Held::new(due, packet, payload) });
                 due
             }
         }
@@ -121,14 +137,14 @@ impl<P> Hold<P> {
         };
         let of_class = extra_of_class.get(packet.class as usize).copied().unwrap_or(Duration::ZERO);
         let due = due.saturating_add(*extra).saturating_add(of_class);
-        heap.push(Numbered { number, held: Held { due, packet, payload } });
+        heap.push(Numbered { number, held: Held::new(due, packet, payload) });
         due
     }
 
     /// The lengths of the packets of a first-in, first-out queue, in order.
     pub(crate) fn lengths(&self) -> Vec<u32> {
         match self {
-            Hold::Fifo { ring, .. } => ring.iter().map(|held| held.packet.bytes).collect(),
+            Hold::Fifo { ring, .. } => ring.iter().map(|held| held.packet().bytes).collect(),
             _ => unreachable!("a link keeps the order"),
         }
     }
@@ -146,13 +162,13 @@ impl<P> Hold<P> {
     }
 
     /// Every packet, in no order.
-    pub(crate) fn packets(&self) -> Box<dyn Iterator<Item = &Packet> + '_> {
+    pub(crate) fn packets(&self) -> Box<dyn Iterator<Item = Packet> + '_> {
         match self {
-            Hold::Fifo { ring, .. } => Box::new(ring.iter().map(|held| &held.packet)),
+            Hold::Fifo { ring, .. } => Box::new(ring.iter().map(Held::packet)),
             Hold::Lanes(lanes) => {
-                Box::new(lanes.lanes.iter().flat_map(|lane| lane.ring.iter().map(|one| &one.held.packet)))
+                Box::new(lanes.lanes.iter().flat_map(|lane| lane.ring.iter().map(|one| one.held.packet())))
             }
-            Hold::Heap { heap, .. } => Box::new(heap.iter().map(|numbered| &numbered.held.packet)),
+            Hold::Heap { heap, .. } => Box::new(heap.iter().map(|numbered| numbered.held.packet())),
         }
     }
 }
@@ -248,7 +264,7 @@ impl<P> Lanes<P> {
         if lane.ring.is_empty() {
             self.heads.put((due, self.inserted, index));
         }
-        lane.ring.push_back(Numbered { number: self.inserted, held: Held { due, packet, payload } });
+        lane.ring.push_back(Numbered { number: self.inserted, held: Held::new(due, packet, payload) });
         due
     }
 
@@ -292,5 +308,15 @@ impl Heads {
             }
             Heads::Sorted(heap) => heap.pop().map(|head| head.0.2),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_place_needs_no_mark() {
+        assert_eq!(size_of::<Option<Held<u64>>>(), 24);
     }
 }

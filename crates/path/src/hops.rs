@@ -177,6 +177,12 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         self.pop(now).map(|(_, packet, payload)| take(packet, &payload))
     }
 
+    fn ahead(&self, _: usize) -> Option<(Packet, &P)> {
+        None
+    }
+
+    fn prefetch(&self, _: usize) {}
+
     fn is_due(&mut self, now: Time) -> bool {
         self.settle(now);
         !self.arrived.is_empty()

@@ -42,6 +42,7 @@
 //! * [`deliveries`]: the text format of Mahimahi delivery traces, reading and writing
 //! * `change.rs`: [`Change`], what a driver may change while packets cross the path
 //! * `rates.rs`: what a path could carry
+//! * [`prefetch`]: hints about memory that is needed soon
 //! * `schedule.rs` and `rng.rs`: values that change at known times; one random stream for each element
 //!
 //! # Invariants
@@ -77,6 +78,7 @@ mod jitter;
 mod link;
 mod loss;
 mod policer;
+pub mod prefetch;
 mod queue;
 pub mod rates;
 mod reorder;

@@ -64,6 +64,18 @@ impl<T> Ring<T> {
         self.places[self.place(self.head)].as_ref()
     }
 
+    /// The item after `places` others.
+    #[inline]
+    pub(crate) fn get(&self, places: usize) -> Option<&T> {
+        if places < self.len() { self.place_ahead(places).as_ref() } else { None }
+    }
+
+    /// The place `places` behind that of the first item, around.
+    #[inline]
+    pub(crate) fn place_ahead(&self, places: usize) -> &Option<T> {
+        &self.places[self.place(self.head.wrapping_add(places))]
+    }
+
     /// Takes out the first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
@@ -108,6 +120,7 @@ mod tests {
                 prop_assert_eq!(ring.front(), queue.front());
                 ring.for_each(|value| *value += 1);
                 queue.iter_mut().for_each(|value| *value += 1);
+                prop_assert!((0..6).all(|index| ring.get(index) == queue.get(index)));
                 prop_assert!(ring.iter().eq(queue.iter()));
                 prop_assert_eq!(ring.len(), queue.len());
             }

@@ -1,7 +1,7 @@
 //! Single situations, with their arithmetic.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use fullpipe_path::{Admission, Cause, Chain, Change, Packet};
+use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
 
@@ -139,6 +139,18 @@ fn a_copy_follows_its_packet_and_meets_the_rest_of_the_path() {
     assert_eq!(due, [(1000, 7), (2000, 7), (3000, 7)]);
     let counts = chain.counts();
     assert_eq!((counts.duplicated.packets, counts.dropped(Cause::QueueFull).packets), (3, 1));
+}
+
+#[test]
+fn a_path_that_keeps_order_knows_what_leaves_after_how_many_others() {
+    let mut chain = Chain::new(&[link(12, 9000, None), delay(10)], &[], 1).unwrap();
+    (0..3).for_each(|number| _ = chain.push(Time::ZERO, FULL, number));
+    let ahead = |chain: &Chain<i32>| -> Vec<i32> {
+        (0..9).map_while(|places| chain.ahead(places)).map(|(_, &number)| number).collect()
+    };
+    assert_eq!(ahead(&chain), [0, 1, 2]);
+    chain.pop(Time::from_micros(11_000)).unwrap();
+    assert_eq!(ahead(&chain), [1, 2]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
+use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_scenario::spec::FlowSpec;
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, Segment, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, Segment, stamp_ms};
 use crate::plug::Maker;
-use crate::receiver::{Arrival, Receiver};
+use crate::receiver::{ARRIVING, Arrival, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
@@ -66,43 +67,63 @@ impl FlowConfig {
     }
 }
 
-/// A flow.
+/// A flow. Among thousands, its memory is in no fast cache when its turn comes, and each line of 64 bytes costs time: what
+/// every event needs comes first, what an arrival needs next, then the sender, and at the end what is needed rarely.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) config: FlowConfig,
-    pub(crate) sender: Option<Sender>,
-    pub(crate) receiver: Option<Receiver>,
-    /// When the flow itself, not its sender or receiver, has something to do: see [`Flow::next`].
+    /// When the flow itself, its sender or its receiver has something to do: see [`Flow::next`].
     own_due: Time,
+    sender_due: Time,
+    receiver_due: Time,
+    pub(crate) acks_arrived: u64,
+    pub(crate) acks_sent: u64,
+    /// Its number.
+    index: u32,
+    /// Set when it stops, or when the receiver has everything; then `ended` is, too.
+    has_ended: bool,
+    /// Segments of the stream of `config`.
+    segments: u64,
+    /// For a flow that sends one transfer after another.
+    application: Option<Box<Application>>,
+    /// How long GRO holds data back, ...
+    gro: Duration,
+    /// ... what it holds, and until when.
+    merging: Option<Arrival>,
+    merge_due: Time,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) sender: Option<Sender>,
     syn_due: Time,
     syn_timeout: Duration,
     syn_sent: Time,
     pub(crate) syns_sent: u64,
     pub(crate) syns_arrived: u64,
-    pub(crate) acks_sent: u64,
-    pub(crate) acks_arrived: u64,
     stop_due: Time,
     /// When the application writes next.
     write_due: Time,
-    /// Data that GRO holds back, and until when.
-    merging: Option<Arrival>,
-    merge_due: Time,
-    /// For a flow that sends one transfer after another.
-    application: Option<Box<Application>>,
     /// When its client asks next, or again.
     ask_due: Time,
     /// Makes its controller when it connects, if that is not built in.
     pub(crate) own: Option<Maker>,
-    /// Set when it stops, or when the receiver has everything.
     pub(crate) ended: Option<Ended>,
+    pub(crate) config: FlowConfig,
 }
+
+/// What most arrivals need of a [`Flow`], from `gro` on.
+const RECEIVING: usize = std::mem::offset_of!(Flow, receiver) + ARRIVING - std::mem::offset_of!(Flow, gro);
 
 impl Flow {
     pub(crate) fn new(config: FlowConfig, application: Option<Box<Application>>) -> Flow {
         Flow {
-            sender: None,
-            receiver: None,
             own_due: config.start.min(config.stop),
+            sender_due: Time::NEVER,
+            receiver_due: Time::NEVER,
+            index: config.sender.flow,
+            has_ended: false,
+            gro: config.gro,
+            segments: config.stream.segments(),
+            receiver: None,
+            sender: None,
             syn_due: config.start,
             syn_timeout: SYN_TIMEOUT,
             syn_sent: Time::ZERO,
@@ -125,14 +146,64 @@ impl Flow {
     /// When the flow next has something to do by itself.
     #[inline]
     pub(crate) fn next(&self) -> Time {
-        let mut next = self.own_due;
-        if let Some(sender) = &self.sender {
-            next = next.min(sender.timer());
-        }
+        debug_assert_eq!(self.sender_due, self.sender.as_ref().map_or(Time::NEVER, Sender::timer));
+        debug_assert_eq!(self.receiver_due, self.receiver.as_ref().map_or(Time::NEVER, Receiver::timer));
+        self.own_due.min(self.sender_due).min(self.receiver_due)
+    }
+
+    fn update_sender_due(&mut self) {
+        self.sender_due = self.sender.as_ref().map_or(Time::NEVER, Sender::timer);
+    }
+
+    fn update_receiver_due(&mut self) {
+        self.receiver_due = self.receiver.as_ref().map_or(Time::NEVER, Receiver::timer);
+    }
+
+    /// A hint: a segment will arrive.
+    #[inline]
+    pub(crate) fn prefetch_receiver(&self) {
+        prefetch(&self.own_due);
+        prefetch_first(&self.gro, RECEIVING);
+    }
+
+    /// A hint: a segment will arrive soon, and the receiver is in the caches.
+    #[inline]
+    pub(crate) fn prefetch_waiting(&self) {
         if let Some(receiver) = &self.receiver {
-            next = next.min(receiver.timer());
+            receiver.prefetch_waiting();
         }
-        next
+    }
+
+    /// A hint: an acknowledgement will arrive.
+    #[inline]
+    pub(crate) fn prefetch_sender(&self) {
+        prefetch(&self.own_due);
+        prefetch(&self.sender);
+    }
+
+    /// A hint: a timer will be next.
+    #[inline]
+    pub(crate) fn prefetch_sending(&self) {
+        prefetch(&self.own_due);
+        Sender::prefetch_sending(&self.sender);
+    }
+
+    /// A hint: this acknowledgement will arrive soon, and the sender is in the caches.
+    #[inline]
+    pub(crate) fn prefetch_window(&self, ack: &Acknowledgement) {
+        if let Some(sender) = &self.sender {
+            sender.prefetch_window(ack);
+        }
+    }
+
+    /// A hint: a timer is next, and the sender is in the caches.
+    #[inline]
+    pub(crate) fn prefetch_for_timer(&self) {
+        if self.receiver_due < self.sender_due {
+            prefetch(&self.receiver);
+        } else if let Some(sender) = &self.sender {
+            sender.prefetch_ends();
+        }
     }
 
     /// A time from [`Flow::next`] has come. Returns whether the flow's measures ended now, as the other events do.
@@ -140,18 +211,23 @@ impl Flow {
         let mut ended = false;
         if self.own_due <= now {
             ended = self.on_own_timer(now, out, back);
+            self.update_sender_due();
+            self.update_receiver_due();
         }
-        if let Some(receiver) = &mut self.receiver
-            && receiver.timer() <= now
-            && receiver.on_timer(now)
+        if self.receiver_due <= now
+            && let Some(receiver) = &mut self.receiver
         {
-            let ack = receiver.acknowledge();
-            self.answer(now, ack, back);
+            if receiver.on_timer(now) {
+                let ack = receiver.acknowledge();
+                self.answer(now, ack, back);
+            }
+            self.update_receiver_due();
         }
-        if let Some(sender) = &mut self.sender
-            && sender.timer() <= now
+        if self.sender_due <= now
+            && let Some(sender) = &mut self.sender
         {
             sender.on_timer(now, out);
+            self.sender_due = sender.timer();
         }
         ended
     }
@@ -198,11 +274,7 @@ impl Flow {
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
         self.syns_sent += 1;
         self.syn_sent = now;
-        out.send(
-            now,
-            self.config.sender.flow,
-            Segment { stamp_ms: stamp_ms(now), echo_ms: 0, seq: 0, payload: 0 },
-        );
+        out.send(now, self.index, Segment { stamp_ms: stamp_ms(now), echo_ms: 0, seq: 0, payload: 0 });
         self.syn_due = now + self.syn_timeout;
         if self.syns_sent > SYN_LINEAR_TIMEOUTS {
             self.syn_timeout = self.syn_timeout + self.syn_timeout;
@@ -220,6 +292,7 @@ impl Flow {
     ) -> bool {
         if segment.is_syn() {
             self.on_syn(now, segment, back);
+            self.update_receiver_due();
             return false;
         }
         let arrival = Arrival {
@@ -229,10 +302,13 @@ impl Flow {
             stamp_ms: segment.stamp_ms,
             echo_ms: segment.echo_ms,
         };
-        if self.merging.is_none() && !more && self.config.gro == Duration::ZERO {
-            return self.receive(now, &arrival, back);
-        }
-        self.merge(now, arrival, back)
+        let ended = if self.merging.is_none() && !more && self.gro == Duration::ZERO {
+            self.receive(now, &arrival, back)
+        } else {
+            self.merge(now, arrival, back)
+        };
+        self.update_receiver_due();
+        ended
     }
 
     /// GRO: holds data back until data arrives that it cannot be merged with, or the time is up.
@@ -249,7 +325,7 @@ impl Flow {
                 held.bytes += arrival.bytes;
             }
             _ => {
-                self.merge_due = now + self.config.gro;
+                self.merge_due = now + self.gro;
                 if let Some(held) = self.merging.replace(arrival) {
                     ended = self.receive_merged(now, &held, back);
                 }
@@ -264,15 +340,7 @@ impl Flow {
         self.syns_arrived += 1;
         let mss = self.config.sender.controller.mss;
         let receiver = self.receiver.get_or_insert_with(|| Receiver::new(mss, self.config.rmem, now));
-        let answer = Acknowledgement {
-            echo_ms: segment.stamp_ms,
-            ack: 0,
-            window_edge: receiver.window_edge(),
-            sack: [(0, 0); SACK_BLOCKS],
-            blocks: 0,
-            kind: AckKind::Syn,
-            stamp_ms: 0,
-        };
+        let answer = Acknowledgement::new(AckKind::Syn, segment.stamp_ms, 0, receiver.window_edge());
         self.answer(now, answer, back);
     }
 
@@ -280,15 +348,15 @@ impl Flow {
     fn answer(&mut self, now: Time, mut ack: Acknowledgement, back: &mut impl ReturnWire) {
         self.acks_sent += 1;
         ack.stamp_ms = stamp_ms(now) as u16;
-        back.send(now, self.config.sender.flow, ack);
+        back.send(now, self.index, ack);
     }
 
     #[inline(always)]
     fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
         let answer = receiver.on_arrival(now, arrival);
-        let completed = receiver.delivered_segments() >= self.config.stream.segments();
-        let waits = self.application.is_some() && self.ended.is_none();
+        let completed = receiver.delivered_segments() >= self.segments;
+        let waits = self.application.is_some() && !self.has_ended;
         if answer {
             let early = receiver.take_early();
             let ack = receiver.acknowledge();
@@ -344,9 +412,10 @@ impl Flow {
 
     /// Ends the flow's measures, once; returns whether it did.
     fn end(&mut self, at: Time, completed: bool) -> bool {
-        if self.ended.is_some() {
+        if self.has_ended {
             return false;
         }
+        self.has_ended = true;
         self.ended = Some(self.measured(at, completed));
         true
     }
@@ -391,6 +460,7 @@ impl Flow {
             }
             None => self.on_syn_answered(now, ack, out),
         }
+        self.update_sender_due();
     }
 
     /// A request arrived at the sender, unless it had arrived before, or the flow has stopped.
@@ -398,7 +468,7 @@ impl Flow {
     fn on_request(&mut self, now: Time, request: &Acknowledgement, out: &mut impl Wire) {
         if let (Some(application), Some(sender)) = (&mut self.application, &mut self.sender)
             && request.ack == sender.stream().segments()
-            && self.ended.is_none()
+            && !self.has_ended
         {
             sender.on_written(now, application.server.on_request(), out);
         }
@@ -407,7 +477,7 @@ impl Flow {
     #[cold]
     fn on_syn_answered(&mut self, now: Time, ack: &Acknowledgement, out: &mut impl Wire) {
         // A flow that stopped while it was connecting stays silent.
-        if ack.kind != AckKind::Syn || self.ended.is_some() {
+        if ack.kind != AckKind::Syn || self.has_ended {
             return;
         }
         // A repeated SYN makes its own time ambiguous; the echoed timestamp, in milliseconds, does not.
@@ -436,5 +506,20 @@ impl Flow {
         let mut sender = Sender::establish(&config, self.own.take(), stream, now, rtt, ack);
         sender.push(now, out);
         self.sender = Some(sender);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sender::SENDING;
+
+    /// Lines of 64 bytes that events need of a flow, besides the windows it points to.
+    #[test]
+    fn an_event_needs_few_lines_of_a_flow() {
+        // The first line is what all events need; then what an arrival needs, and what a pacing timer needs.
+        const { assert!(std::mem::offset_of!(Flow, gro) == 64) };
+        const { assert!(RECEIVING <= 7 * 64) };
+        const { assert!(std::mem::offset_of!(Flow, sender) % 64 == 0 && SENDING <= 8 * 64) };
     }
 }

@@ -8,10 +8,12 @@
 //!
 //! [`run_plainly`] computes that record, too, by the simplest means: tests compare the two.
 //!
-//! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of a connection, as in Linux),
-//! `agenda` (what happens next), `plug` (controllers from outside), `verify` (conservation, checked in every run).
+//! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of
+//! a connection, as in Linux), `agenda` (what happens next), `ahead` (what the next events need, fetched in time), `plug`
+//! (controllers from outside), `verify` (conservation, checked in every run).
 
 mod agenda;
+mod ahead;
 mod application;
 mod clock;
 mod flow;

@@ -46,9 +46,9 @@ pub(crate) struct Acknowledgement {
     pub(crate) ack: u64,
     /// The first byte past the receive window, counted from the start of the stream.
     pub(crate) window_edge: u64,
-    /// Half-open ranges of segments; the first `blocks` count.
-    pub(crate) sack: [(u64, u64); SACK_BLOCKS],
-    pub(crate) blocks: u8,
+    /// Half-open ranges of segments, counted from `ack`; the first `blocks` count.
+    sack: [(i32, i32); SACK_BLOCKS],
+    blocks: u8,
     pub(crate) kind: AckKind,
 }
 
@@ -65,10 +65,77 @@ pub(crate) enum AckKind {
 }
 
 impl Acknowledgement {
+    /// One that reports nothing.
+    pub(crate) const NONE: Acknowledgement = Acknowledgement::new(AckKind::Plain, 0, 0, 0);
+
+    /// One without blocks; the sender of the ACK sets the stamp.
+    pub(crate) const fn new(kind: AckKind, echo_ms: u32, ack: u64, window_edge: u64) -> Acknowledgement {
+        Acknowledgement {
+            stamp_ms: 0,
+            echo_ms,
+            ack,
+            window_edge,
+            sack: [(0, 0); SACK_BLOCKS],
+            blocks: 0,
+            kind,
+        }
+    }
+
+    /// Reports another range, if there is room.
+    #[inline]
+    pub(crate) fn report(&mut self, (start, end): (u64, u64)) {
+        if let Some(block) = self.sack.get_mut(self.blocks as usize) {
+            let from_ack = |seq: u64| {
+                let distance = seq.wrapping_sub(self.ack) as i64;
+                debug_assert!(i32::try_from(distance).is_ok(), "a block {distance} segments away");
+                distance as i32
+            };
+            *block = (from_ack(start), from_ack(end));
+            self.blocks += 1;
+        }
+    }
+
+    /// How many ranges it reports.
+    #[inline]
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks as usize
+    }
+
+    /// The ranges; those beyond [`Acknowledgement::blocks`] are empty.
+    #[inline]
+    pub(crate) fn sack(&self) -> [(u64, u64); SACK_BLOCKS] {
+        let seq = |from_ack: i32| self.ack.wrapping_add_signed(from_ack as i64);
+        self.sack.map(|(start, end)| (seq(start), seq(end)))
+    }
+
     /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
         let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };
         Spec::HEADER_BYTES + blocks + (self.kind == AckKind::Request) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_reports_three_ranges_above_and_below_its_number() {
+        let ack_number = 1 << 40;
+        let mut ack = Acknowledgement::new(AckKind::Plain, 0, ack_number, 0);
+        let ranges = [
+            (ack_number - 7, ack_number - 5),
+            (ack_number + 3, ack_number + 4),
+            (ack_number + 9, ack_number + 70_000),
+        ];
+        ranges.iter().chain([&(1, 2)]).for_each(|range| ack.report(*range));
+        assert_eq!((ack.sack(), ack.blocks(), ack.wire_bytes()), (ranges, 3, 80));
+    }
+
+    /// With a length, a class and a due time, two segments or one acknowledgement fill a line of the caches.
+    #[test]
+    fn packets_are_small() {
+        assert_eq!((size_of::<Segment>(), size_of::<Acknowledgement>()), (16, 48));
     }
 }

@@ -12,6 +12,7 @@ use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::agenda::{Agenda, Plain};
+use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
@@ -94,6 +95,7 @@ pub(crate) struct World<A, F, R> {
     /// When the run ends: with the scenario, or with its last flow.
     pub(crate) end: Time,
     agenda: A,
+    ahead: Lookahead,
     pub(crate) forward: Forward<F>,
     pub(crate) reverse: Reverse<R>,
     pub(crate) flows: Vec<Flow>,
@@ -162,6 +164,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             begun: false,
             end: Time::ZERO + spec.duration_ns,
             agenda,
+            ahead: Lookahead::new(flows.len()),
             open: flows.len(),
             flow_series: vec![FlowSeries::default(); flows.len()],
             forward_series: vec![LinkSeries::default(); forward.queues()],
@@ -189,6 +192,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         let until = until.min(self.end);
         self.begun = true;
         let mut events = 0u32;
+        let ahead = self.ahead.is_on();
         while self.open > 0 {
             let (forward, reverse) = (self.forward.chain.next(), self.reverse.chain.next());
             let mut now = forward.min(reverse);
@@ -208,6 +212,10 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 None => self.deliver_reverse(now),
                 Some(SAMPLER) => self.sample(now),
                 Some(source) => self.wake(source - FLOWS, now),
+            }
+            if ahead {
+                let next = self.agenda.likely().map(|source| source.wrapping_sub(FLOWS));
+                self.ahead.at_timers(next, &self.flows);
             }
             events = events.wrapping_add(1);
             if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
@@ -234,6 +242,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
         while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
+            if self.ahead.is_on() {
+                Lookahead::at_segment(&self.forward.chain, &self.flows);
+            }
             let more = self.forward.chain.is_due(now);
             let flow = &mut self.flows[packet.class as usize];
             let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
@@ -248,6 +259,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     /// Hands the senders all packets that arrive now.
     fn deliver_reverse(&mut self, now: Time) {
         while self.reverse.chain.next() <= now {
+            if self.ahead.is_on() {
+                Lookahead::at_acknowledgement(&self.reverse.chain, &self.flows);
+            }
             self.reverse.chain.pop_with(now, |packet, ack| {
                 let flow = &mut self.flows[packet.class as usize];
                 flow.on_acknowledgement(now, ack, &mut self.forward);

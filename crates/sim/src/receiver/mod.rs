@@ -11,10 +11,11 @@ mod window;
 
 use std::collections::VecDeque;
 
+use fullpipe_path::prefetch::prefetch;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS};
+use crate::packet::{AckKind, Acknowledgement};
 use round_trip::RoundTrip;
 use window::ReceiveWindow;
 
@@ -47,46 +48,51 @@ pub(crate) struct Arrival {
     pub(crate) echo_ms: u16,
 }
 
-/// The receiving half of a flow.
+/// The receiving half of a flow. Its fields are in the order in which events need them, see [`Flow`](crate::flow::Flow).
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
-    mss: u32,
     /// Next segment expected (Linux: `rcv_nxt`), and the bytes before it.
     next: u64,
     next_bytes: u64,
     /// `next_bytes` when the last ACK left (Linux: `rcv_wup`), and the segment.
     acked_bytes: u64,
     acked: u64,
-    window: ReceiveWindow,
+    mss: u32,
+    echo_ms: u32,
+    quick: u32,
+    compressed: u32,
+    ato: Duration,
+    last_arrival: Time,
+    delayed_ack: Time,
+    compressed_timer: Time,
+    /// Segments that arrived, duplicates included.
+    pub(crate) arrived_segments: u64,
     round_trip: RoundTrip,
+    window: ReceiveWindow,
     /// Ranges waiting out of order, in order and apart.
     waiting: VecDeque<(u64, u64)>,
     /// Segments in them.
     waiting_segments: u64,
-    /// A short segment that waits, and by how many bytes it is short: the last of its stream.
-    short: Option<(u64, u64)>,
-    /// Blocks to report, latest first (Linux: `selective_acks`).
-    sacks: [(u64, u64); SACKS],
     sack_count: usize,
-    duplicate: Option<(u64, u64)>,
-    echo_ms: u32,
-    quick: u32,
-    ato: Duration,
-    last_arrival: Time,
-    seen_data: bool,
-    delayed_ack: Time,
-    compressed: u32,
-    compressed_timer: Time,
-    /// A compressed ACK that has to leave before the one for the present arrival.
-    early: Option<Acknowledgement>,
     /// Duplicate ACKs sent at once for this `next` (Linux: `dup_ack_counter`).
     duplicates: u32,
     duplicates_for: u64,
-    /// Segments that arrived, duplicates included.
-    pub(crate) arrived_segments: u64,
+    duplicate: Option<(u64, u64)>,
+    seen_data: bool,
+    /// A compressed ACK has to leave before the one for the present arrival: `early`.
+    has_early: bool,
+    /// Blocks to report, latest first (Linux: `selective_acks`).
+    sacks: [(u64, u64); SACKS],
     /// Segments that had arrived before.
     pub(crate) duplicate_segments: u64,
+    /// A short segment that waits, and by how many bytes it is short: the last of its stream.
+    short: Option<(u64, u64)>,
+    early: Acknowledgement,
 }
+
+/// The part of a [`Receiver`] that most arrivals need.
+pub(crate) const ARRIVING: usize = std::mem::offset_of!(Receiver, duplicate_segments);
 
 impl Receiver {
     pub(crate) fn new(mss: u32, rmem: [u64; 3], now: Time) -> Receiver {
@@ -112,7 +118,8 @@ impl Receiver {
             delayed_ack: Time::NEVER,
             compressed: 0,
             compressed_timer: Time::NEVER,
-            early: None,
+            has_early: false,
+            early: Acknowledgement::NONE,
             duplicates: 0,
             duplicates_for: 0,
             arrived_segments: 0,
@@ -154,6 +161,15 @@ impl Receiver {
     #[inline]
     pub(crate) fn timer(&self) -> Time {
         self.delayed_ack.min(self.compressed_timer)
+    }
+
+    /// A hint: data will arrive soon.
+    #[inline]
+    pub(crate) fn prefetch_waiting(&self) {
+        if let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) {
+            prefetch(first);
+            prefetch(last);
+        }
     }
 
     /// Data arrived. Returns whether an ACK must leave now.
@@ -219,7 +235,11 @@ impl Receiver {
     /// An ACK that must leave before the answer to the last arrival.
     #[inline]
     pub(crate) fn take_early(&mut self) -> Option<Acknowledgement> {
-        self.early.take()
+        if !self.has_early {
+            return None;
+        }
+        self.has_early = false;
+        Some(self.early)
     }
 
     /// A timer is due. Returns whether an ACK must leave now.
@@ -238,30 +258,16 @@ impl Receiver {
     }
 
     /// Builds the ACK that reports the present state.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
-        let mut ack = Acknowledgement {
-            echo_ms: self.echo_ms,
-            ack: self.next,
-            window_edge: self.window.announce(self.next_bytes, waiting),
-            sack: [(0, 0); SACK_BLOCKS],
-            blocks: 0,
-            kind: AckKind::Plain,
-            // The sender of the ACK sets the time.
-            stamp_ms: 0,
-        };
+        let edge = self.window.announce(self.next_bytes, waiting);
+        let mut ack = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next, edge);
         if let Some(range) = self.duplicate.take() {
-            ack.sack[0] = range;
-            ack.blocks = 1;
+            ack.report(range);
             ack.kind = AckKind::Duplicate;
         }
-        for block in &self.sacks[..self.sack_count] {
-            if (ack.blocks as usize) < SACK_BLOCKS {
-                ack.sack[ack.blocks as usize] = *block;
-                ack.blocks += 1;
-            }
-        }
+        self.sacks[..self.sack_count].iter().for_each(|block| ack.report(*block));
         self.acked_bytes = self.next_bytes;
         self.acked = self.next;
         if self.quick > 0 {
@@ -456,7 +462,8 @@ impl Receiver {
         let place =
             known.iter().position(|block| block.0 <= end && block.1 >= start).unwrap_or(self.sack_count);
         if place >= SACKS_EXPECTED && self.compressed > 0 {
-            self.early = Some(self.acknowledge());
+            self.early = self.acknowledge();
+            self.has_early = true;
         }
         // Usually the block on top has grown, and touches no other.
         let apart = |block: &(u64, u64)| block.0 > end || block.1 < start;
@@ -573,7 +580,7 @@ mod tests {
             let early = receiver.take_early();
             let late = now.then(|| receiver.acknowledge());
             for ack in early.into_iter().chain(late) {
-                reported.extend(ack.sack[..ack.blocks as usize].iter().map(|block| block.0));
+                reported.extend(ack.sack()[..ack.blocks()].iter().map(|block| block.0));
             }
         }
         reported.sort_unstable();
@@ -589,7 +596,7 @@ mod tests {
         }
         receiver.next = 0;
         let ack = receiver.acknowledge();
-        assert_eq!(&ack.sack[..ack.blocks as usize], &[(4, 7), (8, 9), (2, 3)]);
+        assert_eq!(&ack.sack()[..ack.blocks()], &[(4, 7), (8, 9), (2, 3)]);
         assert_eq!(ack.wire_bytes(), 80);
     }
 
@@ -636,6 +643,6 @@ mod tests {
         assert!(receiver.on_arrival(Time::from_micros(9), &arrival));
         let ack = receiver.acknowledge();
         assert_eq!(ack.kind, AckKind::Duplicate);
-        assert_eq!((ack.sack[0], ack.ack), ((1, 2), 4));
+        assert_eq!((ack.sack()[0], ack.ack), ((1, 2), 4));
     }
 }

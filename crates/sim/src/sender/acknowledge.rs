@@ -43,6 +43,26 @@ fn widen(stamps: &mut Option<(u32, u32)>, first_us: u32, last_us: u32) {
     *stamps = Some((stamps.map_or(first_us, |(first, _)| first), last_us));
 }
 
+/// Sorts up to three blocks, which do not overlap.
+#[inline]
+fn sort(blocks: &mut [(u64, u64)]) {
+    let order = |blocks: &mut [(u64, u64)], low: usize, high: usize| {
+        let (one, other) = (blocks[low], blocks[high]);
+        let swap = other.0 < one.0;
+        blocks[low] = if swap { other } else { one };
+        blocks[high] = if swap { one } else { other };
+    };
+    if blocks.len() == SACK_BLOCKS {
+        order(blocks, 1, 2);
+    }
+    if blocks.len() >= 2 {
+        order(blocks, 0, 1);
+    }
+    if blocks.len() == SACK_BLOCKS {
+        order(blocks, 1, 2);
+    }
+}
+
 impl Sender {
     /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
     #[inline]
@@ -52,7 +72,7 @@ impl Sender {
         if ack.ack >= self.board.una {
             self.peer_stamp_ms = ack.stamp_ms;
         }
-        let plain = ack.blocks == 0
+        let plain = ack.blocks() == 0
             && ack.ack > self.board.una
             && self.board.is_clean()
             && self.recovery.state == CaState::Open
@@ -85,7 +105,7 @@ impl Sender {
 
         let now_us = now.as_micros() as u32;
         self.rack.on_delivered(last, tx.sent_us, now_us, false, self.min_rtt.micros());
-        let maybe_delayed = segments == 1 && self.stream.bytes_of(first) < self.config.mss;
+        let maybe_delayed = segments == 1 && self.stream.bytes_of(first) < self.mss;
         let rtt_us = now_us.wrapping_sub(tx.sent_us);
         if !(maybe_delayed && rtt_us > self.min_rtt.micros()) {
             self.min_rtt.sample(rtt_us.max(1), now);
@@ -152,14 +172,14 @@ impl Sender {
         let prior_highest = self.highest_sacked();
         let prior_sacked = self.board.sacked_out;
         self.sampler.begin_ack();
-        if ack.blocks > 0 {
+        if ack.blocks() > 0 {
             self.take_sack_blocks(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
         }
         let mut rtt = None;
         if !old && prior_packets > 0 {
             self.take_cumulative(now, ack, prior_highest, &mut flags, &mut stamps, &mut basis);
             let lone = self.board.una - prior_una == 1 && prior_sacked == 0 && !flags.data_sacked;
-            flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.config.mss;
+            flags.maybe_delayed = lone && self.stream.bytes_of(prior_una) < self.mss;
             rtt = self.take_rtt(now, ack, &mut flags, &stamps);
             if let Some(rtt) = rtt {
                 let jiffies = Jiffies::at(now).as_u32();
@@ -179,7 +199,7 @@ impl Sender {
             || !(flags.data_acked || flags.window_updated)
             || self.recovery.state != CaState::Open;
         let mut retransmit = Retransmit::None;
-        let counts = if old { ack.blocks > 0 } else { prior_packets > 0 || flags.duplicate_reported };
+        let counts = if old { ack.blocks() > 0 } else { prior_packets > 0 || flags.duplicate_reported };
         if dubious && counts {
             retransmit = self.recover(now, ack, prior_una, &mut flags);
         }
@@ -251,17 +271,17 @@ impl Sender {
         let mut reordered = u64::MAX;
         let mut newly = 0;
         // In order of sequence, so that only segments really below one delivered earlier count as reordered.
-        let mut blocks = ack.sack;
-        let blocks = &mut blocks[..ack.blocks as usize];
+        let mut blocks = ack.sack();
+        let blocks = &mut blocks[..ack.blocks()];
         let (duplicate, blocks) = blocks.split_at_mut((ack.kind == AckKind::Duplicate) as usize);
         if let [(start, end)] = *duplicate {
             self.on_duplicate_report(start, end, flags);
         }
-        blocks.sort_unstable();
+        sort(blocks);
         for &mut (start, end) in &mut *blocks {
             let end = end.min(self.board.next);
-            let mut from = start.max(self.board.una);
-            while let Some(seq) = self.next_news(from, end) {
+            let mut from = self.end_of_known(start.max(self.board.una));
+            while let Some(seq) = self.board.next_unsacked(from, end) {
                 // Segments that were sent once left in order, so the last of a run of them stands for all.
                 let run = self.board.end_of_sent_once(seq, end) - seq;
                 let ever = run == 0;
@@ -296,14 +316,11 @@ impl Sender {
         }
     }
 
-    /// The first segment in `from..end` that is not SACKed yet.
+    /// The end of the known block that holds `seq`; `seq` itself if none does.
     #[inline]
-    fn next_news(&self, from: u64, end: u64) -> Option<u64> {
-        let mut from = from;
-        while let Some(known) = self.known_blocks.iter().find(|block| block.0 <= from && from < block.1) {
-            from = known.1;
-        }
-        self.board.next_unsacked(from, end)
+    fn end_of_known(&self, seq: u64) -> u64 {
+        let end_in = |block: (u64, u64)| if block.0 <= seq && seq < block.1 { block.1 } else { seq };
+        self.known_blocks.iter().fold(seq, |end, block| end.max(end_in(*block)))
     }
 
     /// A block reported a segment that had arrived before (Linux: `tcp_check_dsack`).

@@ -16,6 +16,7 @@ mod transmit;
 
 use fullpipe_cc::delivery::Sampler;
 use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
+use fullpipe_path::prefetch::prefetch_first;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
@@ -76,43 +77,49 @@ fn hold(controller: Plugged) -> Held {
     controller
 }
 
-/// A sender with an established connection.
+/// A sender with an established connection. Its fields are in the order in which events need them, see
+/// [`Flow`](crate::flow::Flow): first what sending needs, then what an ACK needs too.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Sender {
-    flow: u32,
-    config: Config,
-    controller: Held,
+    board: Scoreboard,
+    output: Output,
     /// The controller's limits after the last event.
     limits: Limits,
-    board: Scoreboard,
-    sampler: Sampler,
+    timers: Timers,
     rtt: RttEstimator,
     min_rtt: MinRtt,
-    rack: Rack,
-    recovery: Recovery,
-    output: Output,
-    timers: Timers,
     stream: Stream,
     /// First byte past the receiver's window, and the first segment that is not completely within it.
     window_edge: u64,
-    /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
-    peer_stamp_ms: u16,
     window_end: u64,
     /// Segments marked lost so far, counted each time (Linux: `tp->lost`).
     lost: u64,
+    pub(crate) counters: Counters,
+    flow: u32,
+    mss: u32,
+    gso_max: u32,
+    /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
+    peer_stamp_ms: u16,
+    /// An ACK is being processed, not a timer.
+    in_ack: bool,
+    sampler: Sampler,
+    recovery: Recovery,
+    rack: Rack,
+    /// The flow's own random stream.
+    random: RandomStream,
+    /// The last valid delivery-rate sample: segments, and microseconds.
+    last_sample: (u32, u32),
+    controller: Held,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
     highest_sacked: u64,
     /// The blocks that the last SACK reported: everything in them is SACKed, and need not be examined again (Linux:
     /// `recv_sack_cache`).
     known_blocks: [(u64, u64); SACK_BLOCKS],
-    /// An ACK is being processed, not a timer.
-    in_ack: bool,
-    /// The flow's own random stream.
-    random: RandomStream,
-    /// The last valid delivery-rate sample: segments, and microseconds.
-    last_sample: (u32, u32),
-    pub(crate) counters: Counters,
 }
+
+/// The part of a [`Sender`] that a pacing timer needs.
+pub(crate) const SENDING: usize = std::mem::offset_of!(Sender, recovery);
 
 impl Sender {
     /// A connection whose SYN was answered after `rtt`.
@@ -151,7 +158,8 @@ impl Sender {
         let limits = controller.limits();
         let mut sender = Sender {
             flow: config.flow,
-            config: config.controller,
+            mss: config.controller.mss,
+            gso_max: config.controller.gso_max,
             controller,
             limits,
             board: Scoreboard::new(),
@@ -217,7 +225,7 @@ impl Sender {
     /// The last delivery-rate sample that Linux would show as `tcpi_delivery_rate`, payload.
     pub(crate) fn delivery_rate(&self) -> Rate {
         let (segments, micros) = self.last_sample;
-        let bytes = segments as u64 * self.config.mss as u64;
+        let bytes = segments as u64 * self.mss as u64;
         Rate::from_bits_per_sec(bytes * 8 * 1_000_000 / micros.max(1) as u64)
     }
 
@@ -234,6 +242,33 @@ impl Sender {
     /// The stream ends with the data already sent.
     pub(crate) fn stop(&mut self) {
         self.stream.end_at(self.board.next);
+    }
+
+    /// A hint: this ACK will arrive soon.
+    #[inline]
+    pub(crate) fn prefetch_window(&self, ack: &Acknowledgement) {
+        self.board.prefetch_ends();
+        if ack.blocks() == 0 {
+            self.board.prefetch(ack.ack);
+        } else {
+            // The first block is the one that changed last; behind the highest, losses are searched for.
+            let sack = ack.sack();
+            self.board.prefetch(sack[0].1 - 1);
+            sack.iter().for_each(|block| self.board.prefetch(block.1));
+            self.rack.prefetch(&self.board);
+        }
+    }
+
+    /// A hint: the sender will send before long.
+    #[inline]
+    pub(crate) fn prefetch_sending(sender: &Option<Sender>) {
+        prefetch_first(sender, SENDING);
+    }
+
+    /// A hint: it will do so soon, and has been fetched.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        self.board.prefetch_ends();
     }
 
     /// When the sender next has something to do by itself.

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_cc::CaState;
+use fullpipe_path::prefetch::prefetch;
 
 use super::scoreboard::Scoreboard;
 
@@ -101,6 +102,15 @@ impl Rack {
         }
     }
 
+    /// A hint: losses will soon be searched for.
+    #[inline]
+    pub(crate) fn prefetch(&self, board: &Scoreboard) {
+        board.prefetch(self.first_original);
+        if let Some(first) = self.retransmissions.front() {
+            prefetch(first);
+        }
+    }
+
     /// Whether a segment left after the newest delivered one; equal times are ordered by sequence.
     #[inline]
     fn is_newest(&self, seq: u64, sent_us: u32) -> bool {
@@ -185,6 +195,11 @@ impl Rack {
         }
 
         while let Some(&(seq, sent_us)) = self.retransmissions.front() {
+            // The rest left even later, so that it does not matter which of them are stale. Those acknowledged go at once:
+            // the clock wraps.
+            if seq >= board.una && after(sent_us, self.newest_us) {
+                break;
+            }
             if !is_stale(board, seq, sent_us) {
                 if !self.left_before_newest(seq, sent_us) {
                     break;
@@ -361,6 +376,23 @@ mod tests {
         // 4..10 left before it too and were not delivered.
         assert_eq!(detect(&mut rack, &mut board, 85_000, CaState::Recovery).0, [4, 5, 6, 7, 8, 9, 0]);
         assert_eq!((board.lost_out, board.retrans_out), (7, 0));
+    }
+
+    #[test]
+    fn a_retransmission_that_is_stale_hides_no_later_one() {
+        let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
+        for (seq, sent_us) in [(0, 45_000), (1, 46_000)] {
+            board.mark_lost(seq);
+            board.retransmit(seq, TxState { sent_us, ..TxState::default() });
+            rack.on_retransmit(seq, sent_us);
+        }
+        // The original of the first arrives after all, before anything sent later does.
+        board.pop(1);
+        assert_eq!(detect(&mut rack, &mut board, 60_000, CaState::Recovery), (vec![], None));
+        board.push(1, TxState { sent_us: 47_000, ..TxState::default() });
+        sack(&mut board, &mut rack, 10, 88_000);
+        let (lost, _) = detect(&mut rack, &mut board, 88_000, CaState::Recovery);
+        assert_eq!(lost, [2, 3, 4, 5, 6, 7, 8, 9, 1]);
     }
 
     #[test]

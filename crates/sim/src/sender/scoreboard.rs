@@ -5,6 +5,7 @@
 //! SACK block, a cumulative ACK) handle 64 at a time.
 
 use fullpipe_cc::delivery::TxState;
+use fullpipe_path::prefetch::{prefetch, prefetch_element};
 
 /// The tags of 64 segments, one bit for each segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +96,23 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn tx(&self, seq: u64) -> &TxState {
         &self.tx[self.place(seq)]
+    }
+
+    /// A hint: the ends of the window will soon be looked at.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        prefetch_element(&self.tx, self.head);
+        self.prefetch(self.next);
+        prefetch(self.tags(self.una));
+        prefetch(self.tags(self.next));
+    }
+
+    /// A hint: the transmit state of `seq`, any number, will soon be looked at.
+    #[inline]
+    pub(crate) fn prefetch(&self, seq: u64) {
+        let place = self.head.wrapping_add(seq.wrapping_sub(self.una) as usize);
+        let around = if place >= self.tx.len() { self.tx.len() } else { 0 };
+        prefetch_element(&self.tx, place.wrapping_sub(around));
     }
 
     /// Notes that `segments` new segments left with the state `tx`.

@@ -101,14 +101,13 @@ impl Sender {
     /// Segments in a burst (Linux: `tcp_tso_segs`).
     #[inline]
     fn burst_segments(&self) -> u32 {
-        let gso_max = self.config.gso_max as u64;
+        let gso_max = self.gso_max as u64;
         let mut bytes = self.output.rate.as_bytes_per_sec() >> PACING_SHIFT;
         let halvings = self.min_rtt.micros() >> TSO_RTT_LOG;
         if halvings < u32::BITS {
             bytes = bytes.saturating_add(gso_max >> halvings);
         }
-        let segments =
-            if bytes >= gso_max { gso_max as u32 / self.config.mss } else { bytes as u32 / self.config.mss };
+        let segments = if bytes >= gso_max { gso_max as u32 / self.mss } else { bytes as u32 / self.mss };
         segments.max(self.limits.min_burst)
     }
 
@@ -298,13 +297,13 @@ impl Sender {
         };
         let tail = segment(last);
         // Only the last of a stream may be short.
-        if segments > 1 && tail.payload as u32 != self.config.mss {
+        if segments > 1 && tail.payload as u32 != self.mss {
             wire.send_run(now, self.flow, segment(first), segments - 1);
             wire.send(now, self.flow, tail);
         } else {
             wire.send_run(now, self.flow, segment(first), segments);
         }
-        (segments - 1) as u64 * self.config.mss as u64 + tail.payload as u64
+        (segments - 1) as u64 * self.mss as u64 + tail.payload as u64
     }
 
     /// Retransmits lost segments, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
