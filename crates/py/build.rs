@@ -22,7 +22,7 @@ const WORLDS: [World; 2] = [
     World { variable: "FULLPIPE_SIM_BUILD", member: "fullpipe-sim", unread: &[WORDS, REFUSALS] },
     World {
         variable: "FULLPIPE_KERNEL_BUILD",
-        member: "fullpipe-emu",
+        member: "fullpipe-kernel",
         unread: &[WORDS, REFUSALS, DECISIONS],
     },
 ];

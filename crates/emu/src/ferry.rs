@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Chain, Counts, Packet, QueueView};
-use fullpipe_record::{LinkRecord, LinkSeries, QueueSample};
+use fullpipe_record::{Lateness, LinkRecord, LinkSeries, QueueSample};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::EmuError;
@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
+use crate::path::{Classes, OneWay, Path};
 use crate::path_clock::{PathClock, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
@@ -33,59 +34,43 @@ const READS_AT_ONCE: usize = 64;
 /// The longest wait.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Which packets belong to which class of the path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Classes {
-    /// Port of flow 0 on both ends; flow `i` uses `first_port + i`.
-    pub(crate) first_port: u16,
-    /// Number of flows. Packets of other ports are in class 0.
-    pub(crate) flows: u32,
-}
-
-impl Classes {
-    fn of(&self, frame: &Frame) -> u32 {
-        let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(self.first_port)));
-        flow.filter(|flow| *flow < self.flows).unwrap_or(0)
-    }
-}
-
-/// One direction of the path.
-pub(crate) struct DirectionPlan<'a> {
-    /// What it is made of.
-    pub(crate) elements: &'a [ElementConfig],
-    /// Extra delay of each class.
-    pub(crate) class_delays: &'a [Duration],
-    /// Seed of its random elements.
-    pub(crate) seed: u64,
-    /// Packets of one flow that arrive within this time of the first are merged.
-    pub(crate) gro: Duration,
-}
-
 /// What the ferry recorded of itself and its path.
-#[derive(Debug)]
-pub(crate) struct FerryReport {
-    /// Forward direction first.
-    pub(crate) links: Vec<LinkRecord>,
+#[derive(Clone, Debug, Default)]
+pub struct FerryReport {
+    /// Its queues, those of the forward direction first.
+    pub links: Vec<LinkRecord>,
     /// What happened to the packets of the forward and of the reverse direction.
-    pub(crate) counts: [Counts; 2],
-    /// How late packets left.
-    pub(crate) lateness: Histogram,
+    pub counts: [Counts; 2],
+    /// How late packets left, by the path's time.
+    pub lateness: Histogram,
     /// Frames that the kernel refused.
-    pub(crate) failed_writes: u64,
-    /// Passes, and how many of them began more than [`crate::path_clock::OVERRUN`] later than planned.
-    pub(crate) passes: u64,
-    pub(crate) overruns: u64,
+    pub failed_writes: u64,
+    /// How often it looked for something to do.
+    pub passes: u64,
+    /// How many of these passes began more than 1 ms later than planned.
+    pub overruns: u64,
     /// How long the path's time stopped.
-    pub(crate) stood: Stood,
+    pub stood: Stood,
     /// How long the ferry carried packets, stalls included.
-    pub(crate) carried: Duration,
+    pub carried: Duration,
     /// Why the thread has no real-time priority.
-    pub(crate) no_realtime: Option<String>,
+    pub no_realtime: Option<String>,
+}
+
+impl FerryReport {
+    /// How late packets left by the machine's clock: packets on the path arrived later by the longest stall.
+    pub fn lateness(&self) -> Lateness {
+        let mut lateness = self.lateness.lateness();
+        lateness.max_ns = lateness.max_ns.max(self.stood.longest.as_nanos());
+        lateness
+    }
 }
 
 /// Carries packets both ways.
 pub(crate) struct Ferry {
     clock: PathClock,
+    standstill: Standstill,
+    end: Time,
     forward: Direction,
     reverse: Direction,
     tick: Option<Duration>,
@@ -100,51 +85,39 @@ struct Sampling {
 }
 
 impl Ferry {
-    /// A ferry between `near` (the senders' side) and `far`.
-    pub(crate) fn new(
-        ends: (Arc<Tun>, Arc<Tun>),
-        plans: (DirectionPlan<'_>, DirectionPlan<'_>),
-        classes: Classes,
-    ) -> Result<Ferry, EmuError> {
-        let (near, far) = ends;
-        let rates = [plans.0.elements, plans.1.elements].map(fullpipe_path::highest_rate);
+    /// A ferry between the devices of the near and of the far host.
+    pub(crate) fn new((near, far): (Arc<Tun>, Arc<Tun>), path: &Path) -> Result<Ferry, EmuError> {
+        let rates = [&path.forward, &path.reverse].map(|way| fullpipe_path::highest_rate(&way.elements));
         // A path back without a limit carries ACKs, and has no more packets than the other direction.
         let fast = rates[0] > TICK_ABOVE || (rates[1] > TICK_ABOVE && rates[1] < Rate::MAX);
-        let tick = fast.then_some(TICK);
-        let forward = Direction::new(&near, &far, plans.0, classes)?;
-        let reverse = Direction::new(&far, &near, plans.1, classes)?;
-        let buffer = vec![0; VNET_BYTES + MAX_FRAME_BYTES];
-        let clock = PathClock::new(Clock::start(), Standstill::GoesOn);
-        Ok(Ferry { clock, forward, reverse, tick, sampling: None, buffer })
+        Ok(Ferry {
+            clock: PathClock::new(Clock::start(), Standstill::GoesOn),
+            standstill: path.standstill,
+            end: Time::ZERO.saturating_add(path.duration),
+            forward: Direction::new(&near, &far, &path.forward, path.classes)?,
+            reverse: Direction::new(&far, &near, &path.reverse, path.classes)?,
+            tick: fast.then_some(TICK),
+            sampling: path.sample_interval.map(|interval| Sampling { interval, next: Time::ZERO }),
+            buffer: vec![0; VNET_BYTES + MAX_FRAME_BYTES],
+        })
     }
 
-    /// Records the queues at this interval.
-    pub(crate) fn sample_every(&mut self, interval: Option<Duration>) {
-        self.sampling = interval.map(|interval| Sampling { interval, next: Time::ZERO });
-    }
-
-    /// Carries packets until `end` or until `stop` is signalled.
-    pub(crate) fn run(
-        mut self,
-        clock: Clock,
-        standstill: Standstill,
-        end: Time,
-        stop: &OwnedFd,
-    ) -> Result<FerryReport, EmuError> {
+    /// Carries packets until the path's end or until `stop` is signalled.
+    pub(crate) fn run(mut self, clock: Clock, stop: &OwnedFd) -> Result<FerryReport, EmuError> {
         let no_realtime = sys::become_realtime(sys::Realtime::Ferry).err().map(|error| error.to_string());
         let _ = sys::lock_memory();
         let began = clock.now();
-        self.clock = PathClock::new(clock, standstill);
+        self.clock = PathClock::new(clock, self.standstill);
         let mut passes = 0;
         loop {
             let now = self.clock.now();
             passes += 1;
-            if now >= end {
+            if now >= self.end {
                 break;
             }
             self.sample(now);
             let more = self.pass().map_err(|error| EmuError::system("read from the TUN device", error))?;
-            let planned = if more { Time::ZERO } else { self.next_wake(end) };
+            let planned = if more { Time::ZERO } else { self.next_wake() };
             if !self.wait(planned, stop)? {
                 break;
             }
@@ -188,10 +161,10 @@ impl Ferry {
         Ok(more_forward || more_reverse)
     }
 
-    fn next_wake(&self, end: Time) -> Time {
+    fn next_wake(&self) -> Time {
         let sample = self.sampling.as_ref().map_or(Time::NEVER, |sampling| sampling.next);
         let release = self.forward.next().min(self.reverse.next());
-        release.min(sample).min(end).min(self.clock.now() + IDLE)
+        release.min(sample).min(self.end).min(self.clock.now() + IDLE)
     }
 
     /// Waits until `planned` or until a packet arrives; returns whether to continue.
@@ -254,28 +227,23 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(
-        from: &Arc<Tun>,
-        to: &Arc<Tun>,
-        plan: DirectionPlan<'_>,
-        classes: Classes,
-    ) -> Result<Direction, EmuError> {
-        let chain: Chain<Unit> = Chain::new(plan.elements, plan.class_delays, plan.seed)
+    fn new(from: &Arc<Tun>, to: &Arc<Tun>, way: &OneWay, classes: Classes) -> Result<Direction, EmuError> {
+        let chain: Chain<Unit> = Chain::new(&way.elements, &way.class_delays, way.seed)
             .map_err(|error| EmuError::Path(error.to_string()))?;
         let series = vec![LinkSeries::default(); chain.queues()];
         Ok(Direction {
             from: Arc::clone(from),
             to: Arc::clone(to),
-            elements: plan.elements.to_vec(),
+            elements: way.elements.clone(),
             chain,
             classes,
-            gro: plan.gro,
+            gro: way.gro,
             batches: (0..classes.flows.max(1)).map(|_| Batch::default()).collect(),
             open: Vec::new(),
             series,
             lateness: Histogram::default(),
             failed_writes: 0,
-            slowest: lowest_rate(plan.elements),
+            slowest: lowest_rate(&way.elements),
             fetched: Bytes::ZERO,
         })
     }
@@ -349,7 +317,7 @@ impl Direction {
         for _ in 0..READS_AT_ONCE {
             let Some(length) = self.from.read(buffer)? else { return Ok(false) };
             let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
-            let class = self.classes.of(&frame);
+            let class = class_of(&frame, self.classes);
             let now = clock.now();
             for unit in frame::units(Rc::new(frame)) {
                 self.fetched += Bytes::new(u64::from(unit.ip_bytes()));
@@ -370,6 +338,12 @@ impl Direction {
             series.sample(sample_queue(now, self.chain.queue(index)));
         }
     }
+}
+
+/// The class of a frame's packets.
+fn class_of(frame: &Frame, classes: Classes) -> u32 {
+    let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(classes.first_port)));
+    flow.filter(|flow| *flow < classes.flows).unwrap_or(0)
 }
 
 /// The present state of a queue.
@@ -396,4 +370,18 @@ fn lowest_rate(elements: &[ElementConfig]) -> Rate {
         other => fullpipe_path::highest_rate(std::slice::from_ref(other)),
     };
     elements.iter().map(lowest).min().unwrap_or(Rate::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_standstill_is_in_the_record() {
+        let stood =
+            Stood { total: Duration::from_millis(9), longest: Duration::from_millis(7), ..Stood::default() };
+        let mut report = FerryReport { stood, ..FerryReport::default() };
+        report.lateness.record(Duration::from_millis(1));
+        assert_eq!((report.lateness().p50_ns, report.lateness().max_ns), (1_000_000, 7_000_000));
+    }
 }

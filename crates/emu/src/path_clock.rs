@@ -19,7 +19,7 @@ pub(crate) const OVERRUN: Duration = Duration::from_millis(1);
 
 /// What the path's time does while the ferry is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standstill {
+pub enum Standstill {
     /// It stops: for end hosts that stall as well.
     Stops,
     /// It continues: for a comparison of the path with a clock.
@@ -28,11 +28,13 @@ pub(crate) enum Standstill {
 
 /// How long the path's time stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stood {
-    pub(crate) total: Duration,
-    pub(crate) longest: Duration,
+pub struct Stood {
+    /// In total.
+    pub total: Duration,
+    /// At once.
+    pub longest: Duration,
     /// The longest burst that gathered during a stall, as its time on the slowest link; at most as long as the stall.
-    pub(crate) burst: Duration,
+    pub burst: Duration,
 }
 
 /// The path's clock, used by the ferry's thread only.

@@ -6,10 +6,11 @@ use std::thread;
 use fullpipe_replay::Call;
 use fullpipe_units::Duration;
 
-use super::Tapped;
+use super::Recorder;
 use super::record::Record;
-use crate::EmuError;
-use crate::host::FIRST_PORT;
+use fullpipe_emu::{EmuError, FIRST_PORT};
+
+use crate::KernelError;
 use crate::sys::{self, bpf::Ring};
 
 /// Time between two rounds. On a fast path the ring has room for a hundred times as long.
@@ -31,19 +32,19 @@ pub(super) struct Drained {
 /// Does `work` and drains the ring meanwhile, and once more afterwards.
 pub(super) fn during<T>(
     mut ring: Ring,
-    tapped: &Tapped,
+    recorder: &Recorder,
     work: impl FnOnce() -> T,
-) -> Result<(T, Drained), EmuError> {
-    let done = sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))?;
+) -> Result<(T, Drained), KernelError> {
+    let done = sys::event_fd().map_err(|error| KernelError::system("create an eventfd", error))?;
     thread::scope(|scope| {
         let drain = scope.spawn(|| {
             let mut drained = Drained::up_to(MOST_CALLS);
             loop {
                 let over = sys::wait_for_event(&done, INTERVAL)
-                    .map_err(|error| EmuError::system("wait for the run", error))?;
-                ring.drain(|bytes| drained.take(bytes, tapped));
+                    .map_err(|error| KernelError::system("wait for the run", error))?;
+                ring.drain(|bytes| drained.take(bytes, recorder));
                 if over {
-                    return Ok(drained);
+                    return Ok::<_, KernelError>(drained);
                 }
             }
         });
@@ -58,15 +59,15 @@ impl Drained {
         Drained { most, calls: Vec::new(), flows: Vec::new(), overfull: false }
     }
 
-    fn take(&mut self, bytes: &[u8], tapped: &Tapped) {
+    fn take(&mut self, bytes: &[u8], recorder: &Recorder) {
         let Some(record) = Record::read(bytes) else { return };
         // Other sockets may use the congestion control by its name. They are not recorded.
-        if record.network != tapped.network.load(Ordering::Acquire) {
+        if record.network != recorder.network.load(Ordering::Acquire) {
             return;
         }
         if self.calls.len() == self.most {
             self.overfull = true;
-            tapped.abort.store(true, Ordering::Release);
+            recorder.is_full.store(true, Ordering::Release);
             return;
         }
         let flow = self.flow_at(record.port);
@@ -100,19 +101,19 @@ mod tests {
 
     #[test]
     fn flows_are_numbered_as_they_come_and_strangers_left_out() {
-        let tapped = Tapped::new(Ops::Bbr);
-        tapped.network.store(7, Ordering::Release);
+        let recorder = Recorder::new(Ops::Bbr);
+        recorder.network.store(7, Ordering::Release);
         let mut drained = Drained::up_to(3);
         for (port, network) in
             [(FIRST_PORT + 4, 7), (FIRST_PORT, 8), (FIRST_PORT + 1, 7), (FIRST_PORT + 4, 7)]
         {
-            drained.take(&record(port, network), &tapped);
+            drained.take(&record(port, network), &recorder);
         }
         assert_eq!(drained.calls.iter().map(|call| call.flow).collect::<Vec<_>>(), [0, 1, 0]);
         assert_eq!(drained.flows, [4, 1]);
-        assert!(!drained.overfull && !tapped.abort.load(Ordering::Acquire));
-        drained.take(&record(FIRST_PORT, 7), &tapped);
+        assert!(!drained.overfull && !recorder.is_full.load(Ordering::Acquire));
+        drained.take(&record(FIRST_PORT, 7), &recorder);
         assert_eq!(drained.calls.len(), 3);
-        assert!(drained.overfull && tapped.abort.load(Ordering::Acquire), "the run must end");
+        assert!(drained.overfull && recorder.is_full.load(Ordering::Acquire), "the run must end");
     }
 }

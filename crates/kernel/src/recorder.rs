@@ -1,6 +1,6 @@
 //! Records the inputs and decisions of the kernel's own BBR or CUBIC, call by call.
 //!
-//! `tap/tap.bpf.c` is a congestion control in BPF that calls the kernel's functions and records their inputs and outputs.
+//! `recorder/recorder.bpf.c` is a congestion control in BPF that calls the kernel's functions and records their inputs and outputs.
 //! While a recording runs it is registered under a name of ours, and the scenario's flows use it instead of the
 //! algorithm that it wraps. No other process is offered it.
 //!
@@ -33,7 +33,7 @@
 //!
 //! A program cannot prevent that it is skipped, but the next call can see it. The socket's state differs from what the
 //! last `set_state` was given, or the threshold in CWR, Recovery or Loss is not what `ssthresh` returned, or segments are
-//! in flight after none were, without `CA_EVENT_TX_START`. `catch_up` in `tap.bpf.c` then runs the kernel's `ssthresh` and
+//! in flight after none were, without `CA_EVENT_TX_START`. `catch_up` in `recorder.bpf.c` then runs the kernel's `ssthresh` and
 //! `set_state` late, before the kernel uses the threshold: it is read in an ACK, after the ACK's first call. What
 //! `min_tso_segs` returns when it is skipped cannot be repaired. It makes one burst of a flow larger, up to
 //! `sk_gso_max_size`, and leaves no trace.
@@ -50,10 +50,12 @@ use fullpipe_record::Run;
 use fullpipe_replay::{Call, Ops};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 
-use crate::EmuError;
+use fullpipe_emu::EmuError;
+use fullpipe_emu::namespace::{ask_to_die_with_parent, effective_capabilities};
+
+use crate::KernelError;
 use crate::host::sender::set_algorithm;
-use crate::namespace::{ask_to_die_with_parent, effective_capabilities};
-use crate::run::{check, run_tapped};
+use crate::run::{check, run_recorded};
 use crate::sys::libbpf::{Library, Object, Refused};
 use crate::sys::{self, bpf::Ring};
 
@@ -65,7 +67,7 @@ mod drain;
 mod path;
 mod record;
 
-/// As `tap.bpf.c` says.
+/// As `recorder.bpf.c` says.
 const RING_BYTES: usize = 16 << 20;
 /// The first kernel whose `cong_control` is told of the ACK. Since 6.4 a registration can end with a descriptor.
 const FIRST_KERNEL: (u32, u32) = (6, 10);
@@ -99,7 +101,7 @@ pub struct Recording {
 
 /// Runs `spec` over the kernel's TCP, like [`crate::run()`], and records every call of the flows that use `ops`.
 /// Needs root and a process of its own.
-pub fn record(spec: &Spec, seed: u64, ops: Ops) -> Result<Recording, EmuError> {
+pub fn record(spec: &Spec, seed: u64, ops: Ops) -> Result<Recording, KernelError> {
     record_with(spec, seed, ops, build::object)
 }
 
@@ -109,25 +111,26 @@ fn record_with(
     seed: u64,
     ops: Ops,
     object: impl FnOnce(Ops) -> Result<Vec<u8>, Missing>,
-) -> Result<Recording, EmuError> {
+) -> Result<Recording, KernelError> {
     check(spec)?;
     if !spec.flows.iter().any(|flow| flow.controller.linux_name() == Some(ops.name())) {
         return Err(EmuError::Unsupported {
             field: "flows".to_owned(),
             reason: format!("none uses {} of Linux, so there is nothing to record", ops.name()),
             fix: "give one of them that controller, or record another".to_owned(),
-        });
+        }
+        .into());
     }
     ask_to_die_with_parent();
     let program = Program::load(ops, object)?;
-    let tapped = Tapped::new(ops);
+    let recorder = Recorder::new(ops);
     let registration = program.register()?;
     let ring = program.ring()?;
-    let (run, drained) = drain::during(ring, &tapped, || run_tapped(spec, seed, Some(&tapped)))?;
+    let (run, drained) = drain::during(ring, &recorder, || run_recorded(spec, seed, Some(&recorder)))?;
     drop(registration);
     let run = run?;
     if drained.overfull {
-        return Err(EmuError::TooManyCalls { most: drain::MOST_CALLS });
+        return Err(KernelError::TooManyCalls { most: drain::MOST_CALLS });
     }
     match program.lost()? {
         0 => Ok(Recording {
@@ -138,28 +141,28 @@ fn record_with(
             hz: sys::ticks_per_second(),
             missed_calls: program.missed()?,
         }),
-        lost => Err(EmuError::LostCalls { lost, kept: drained.calls.len() }),
+        lost => Err(KernelError::LostCalls { lost, kept: drained.calls.len() }),
     }
 }
 
 /// Whether this machine can record an algorithm: prepares everything, and registers nothing.
-pub(crate) fn try_out(ops: Ops) -> Result<(), EmuError> {
+pub(crate) fn try_out(ops: Ops) -> Result<(), KernelError> {
     Program::load(ops, build::object).map(drop)
 }
 
 /// What a recorded run must know.
 #[derive(Debug)]
-pub(crate) struct Tapped {
+pub(crate) struct Recorder {
     ops: Ops,
     /// Inode number of the senders' network namespace; zero until it is known.
     network: AtomicU32,
-    /// The run must end, because there is no room for more calls.
-    pub(crate) abort: AtomicBool,
+    /// There is no room for more calls, so the run must end.
+    pub(crate) is_full: AtomicBool,
 }
 
-impl Tapped {
-    fn new(ops: Ops) -> Tapped {
-        Tapped { ops, network: AtomicU32::new(0), abort: AtomicBool::new(false) }
+impl Recorder {
+    fn new(ops: Ops) -> Recorder {
+        Recorder { ops, network: AtomicU32::new(0), is_full: AtomicBool::new(false) }
     }
 
     /// What a flow sets as its congestion control.
@@ -183,7 +186,7 @@ struct Program {
 
 impl Program {
     /// Compiles it if need be, and loads it. Nobody can use it yet.
-    fn load(ops: Ops, object: impl FnOnce(Ops) -> Result<Vec<u8>, Missing>) -> Result<Program, EmuError> {
+    fn load(ops: Ops, object: impl FnOnce(Ops) -> Result<Vec<u8>, Missing>) -> Result<Program, KernelError> {
         let mut missing = missing_in_kernel();
         let library = Library::open()
             .map_err(|error| Missing::package(format!("libbpf is not installed ({error})"), "libbpf1"));
@@ -202,11 +205,11 @@ impl Program {
     }
 
     /// Gives it its name for as long as the descriptor is open.
-    fn register(&self) -> Result<std::os::fd::OwnedFd, EmuError> {
+    fn register(&self) -> Result<std::os::fd::OwnedFd, KernelError> {
         self.object.register(recorded_name(self.ops)).map_err(|refused| {
             if refused.error.raw_os_error() == Some(libc::EEXIST) {
                 let name = recorded_name(self.ops).to_string_lossy();
-                return EmuError::NoRecorder {
+                return KernelError::NoRecorder {
                     reason: format!("the congestion control {name} exists already"),
                     fix: "wait until the other recording on this machine has ended".to_owned(),
                 };
@@ -215,31 +218,31 @@ impl Program {
         })
     }
 
-    fn ring(&self) -> Result<Ring, EmuError> {
+    fn ring(&self) -> Result<Ring, KernelError> {
         let map = self.object.map_fd(c"calls").map_err(|refused| not_loaded(&refused))?;
-        Ring::map(map, RING_BYTES).map_err(|error| EmuError::system("map the recorder's memory", error))
+        Ring::map(map, RING_BYTES).map_err(|error| KernelError::system("map the recorder's memory", error))
     }
 
     /// How many calls found no room.
-    fn lost(&self) -> Result<u64, EmuError> {
+    fn lost(&self) -> Result<u64, KernelError> {
         self.counter(c"lost")
     }
 
     /// How many calls the kernel is known to have skipped.
-    fn missed(&self) -> Result<u64, EmuError> {
+    fn missed(&self) -> Result<u64, KernelError> {
         let mut counted = Vec::new();
         for program in self.object.program_fds() {
             let misses = sys::bpf::recursion_misses(program);
-            counted.push(misses.map_err(|error| EmuError::system("read a program's counters", error))?);
+            counted.push(misses.map_err(|error| KernelError::system("read a program's counters", error))?);
         }
         Ok(missed_calls(self.counter(c"missed")?, &counted))
     }
 
     /// The number in a map of one element.
-    fn counter(&self, name: &CStr) -> Result<u64, EmuError> {
+    fn counter(&self, name: &CStr) -> Result<u64, KernelError> {
         let map = self.object.map_fd(name).map_err(|refused| not_loaded(&refused))?;
         sys::bpf::array_element(map, 0)
-            .map_err(|error| EmuError::system("read the recorder's counters", error))
+            .map_err(|error| KernelError::system("read the recorder's counters", error))
     }
 }
 
@@ -267,7 +270,7 @@ impl Missing {
     }
 
     /// Everything that is missing, in one sentence.
-    fn all(missing: Vec<Missing>) -> EmuError {
+    fn all(missing: Vec<Missing>) -> KernelError {
         let reasons: Vec<&str> = missing.iter().map(|one| one.reason.as_str()).collect();
         let packages: Vec<&str> = missing.iter().filter_map(|one| one.package).collect();
         let others = missing.iter().map(|one| one.fix.clone()).filter(|fix| !fix.is_empty());
@@ -278,7 +281,7 @@ impl Missing {
                 packages.join(" ")
             ));
         }
-        EmuError::NoRecorder { reason: reasons.join("; "), fix: fixes.join("; ") }
+        KernelError::NoRecorder { reason: reasons.join("; "), fix: fixes.join("; ") }
     }
 }
 
@@ -317,14 +320,15 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 /// Has the kernel load the algorithm's module, whose functions the program calls.
-fn make_available(ops: Ops) -> Result<(), EmuError> {
+fn make_available(ops: Ops) -> Result<(), KernelError> {
     let name = ops.name();
-    let socket = sys::socket(libc::SOCK_STREAM).map_err(|error| EmuError::system("open a socket", error))?;
+    let socket =
+        sys::socket(libc::SOCK_STREAM).map_err(|error| KernelError::system("open a socket", error))?;
     set_algorithm(&socket, name).map_err(|error| crate::run::no_algorithm(name, error))
 }
 
 /// Why the kernel did not take the program, in a user's terms.
-fn not_loaded(refused: &Refused) -> EmuError {
+fn not_loaded(refused: &Refused) -> KernelError {
     let Refused { error, messages } = refused;
     if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) && !messages.contains("PROG LOAD LOG")
     {
@@ -332,7 +336,7 @@ fn not_loaded(refused: &Refused) -> EmuError {
         return Missing::all(vec![Missing::other(reason, BECOME_ROOT)]);
     }
     if let Some(function) = missing_function(messages) {
-        return EmuError::NoRecorder {
+        return KernelError::NoRecorder {
             reason: format!("this kernel does not offer {function} to BPF programs"),
             fix: "boot a kernel with CONFIG_TCP_CONG_BBR, CONFIG_TCP_CONG_CUBIC and CONFIG_DEBUG_INFO_BTF_MODULES, as \
                    distributions build them"
@@ -341,7 +345,7 @@ fn not_loaded(refused: &Refused) -> EmuError {
     }
     let first =
         messages.lines().map(|line| line.trim_start_matches("libbpf: ")).find(|line| !line.is_empty());
-    EmuError::NoRecorder {
+    KernelError::NoRecorder {
         reason: format!(
             "the kernel does not take the recorder: {error} ({})",
             first.unwrap_or("libbpf gives no reason")
@@ -436,7 +440,7 @@ mod tests {
     #[test]
     fn skipped_calls_do_not_disturb_the_kernel() {
         for name in ["bbr", "cubic"] {
-            let test = format!("tap::tests::recording_with_skipped_calls_of_{name}");
+            let test = format!("recorder::tests::recording_with_skipped_calls_of_{name}");
             let arguments = [test.as_str(), "--exact", "--ignored", "--nocapture", "--test-threads=1"];
             let this = std::env::current_exe().unwrap();
             let output = std::process::Command::new(this).args(arguments).output().unwrap();

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
+use fullpipe_emu::clock::Clock;
+use fullpipe_emu::{FAR, Started};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::{Bytes, Duration, Time};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Progress, RECEIVER, failed, port};
-use crate::EmuError;
-use crate::clock::Clock;
+use super::{Progress, failed, port};
+use crate::KernelError;
 use crate::sys::{self, Epoll};
 
 /// The maximum number of bytes taken off a socket at once.
@@ -35,11 +35,11 @@ enum Socket {
 
 impl Receiver {
     /// Listens for every flow, in the calling thread's namespace.
-    pub(crate) fn listen(spec: &Spec) -> Result<Receiver, EmuError> {
+    pub(crate) fn listen(spec: &Spec) -> Result<Receiver, KernelError> {
         let epoll = Epoll::new().map_err(failed("create an epoll set"))?;
         let mut flows = Vec::with_capacity(spec.flows.len());
         for number in 0..spec.flows.len() {
-            let address = SocketAddrV4::new(RECEIVER, port(number));
+            let address = SocketAddrV4::new(FAR, port(number));
             let socket = sys::socket(libc::SOCK_STREAM).map_err(failed("open a socket"))?;
             sys::bind(&socket, address).map_err(failed(format!("bind to {address}")))?;
             sys::listen(&socket).map_err(failed(format!("listen on {address}")))?;
@@ -49,17 +49,17 @@ impl Receiver {
         Ok(Receiver { epoll, flows, requests: BTreeSet::new() })
     }
 
-    /// Receives until `stop` is set.
+    /// Receives until the sending host is done.
     pub(crate) fn run(
         mut self,
         spec: &Spec,
-        clock: Clock,
+        started: Started<'_>,
         progress: &[Progress],
-        stop: &AtomicBool,
-    ) -> Result<(), EmuError> {
+    ) -> Result<(), KernelError> {
+        let clock = started.clock;
         let mut buffer = vec![0; DISCARD_BYTES];
         let mut ready = Vec::new();
-        while !stop.load(Ordering::Acquire) {
+        while !started.is_over() {
             let next = self.requests.first().map_or(Time::NEVER, |(due, _)| *due);
             let timeout = next.saturating_since(clock.now()).min(LOOK_AROUND);
             self.epoll.wait(&mut ready, timeout).map_err(failed("wait for data"))?;
@@ -80,7 +80,7 @@ impl Receiver {
         clock: Clock,
         all: Option<Bytes>,
         progress: &Progress,
-    ) -> Result<(), EmuError> {
+    ) -> Result<(), KernelError> {
         match &self.flows[number] {
             Socket::Listening(listener) => {
                 if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {

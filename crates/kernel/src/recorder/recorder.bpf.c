@@ -422,7 +422,7 @@ ALWAYS_INLINE void note_arguments(struct record *record, s64 first, s64 second, 
 	record->argument[2] = third;
 }
 
-// ---- Calls that the kernel made without running the program (tap.rs says when) -------------------------------------
+// ---- Calls that the kernel made without running the program (recorder.rs says when) --------------------------------
 
 // Makes up for calls that were skipped, and counts them. A skipped `ssthresh` has left garbage in the threshold, from
 // which the kernel would set the window at the end of the recovery. Both functions run late here, on the window of

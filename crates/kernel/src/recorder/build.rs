@@ -19,7 +19,7 @@ use fullpipe_replay::Ops;
 use super::Missing;
 use crate::sys;
 
-const SOURCE: &str = include_str!("tap.bpf.c");
+const SOURCE: &str = include_str!("recorder.bpf.c");
 const OPTIONS: &str = "-O2 -g -target bpf -mcpu=v3 -x c -c - -o -";
 
 /// The object file for an algorithm, from the cache or compiled.

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -124,19 +123,6 @@ fn network_devices() -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Shells have their outer end in our own namespace, so only one runs at a time.
-static SHELLS: Mutex<()> = Mutex::new(());
-
-fn assert_no_device_left() {
-    for _ in 0..200 {
-        if !network_devices().iter().any(|name| name.starts_with("fullpipe")) {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("a device is left: {:?}", network_devices());
-}
-
 /// Waits until the process's threads have namespaces of their own; `None` if it ended before, or never does.
 fn namespaces_of(child: &mut Child) -> Option<BTreeSet<PathBuf>> {
     let own = fs::read_link("/proc/self/ns/net").unwrap();
@@ -185,7 +171,7 @@ fn nothing_remains_after_sigkill_in_the_middle_of_a_run() {
     child.wait().unwrap();
     assert_gone(&used);
     let more: Vec<_> = network_devices().difference(&devices).cloned().collect();
-    // A shell's outer end, if a test runs one just now.
+    // A shell's outer end, if somebody runs one just now.
     assert!(more.iter().all(|name| name.starts_with("fullpipe")), "{more:?}");
 }
 
@@ -208,70 +194,4 @@ fn a_run_ends_with_its_parent() {
     }
     child.kill().unwrap();
     panic!("the run went on without its parent");
-}
-
-#[test]
-fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
-    let Some(shell) = example("shell") else { return };
-    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let script = "exec 3<>/dev/tcp/$FULLPIPE_SERVER/9753 && head -c 5 <&3 && exit 42";
-    let server = r#"python3 -c 'import socket; s=socket.create_server(("", 9753)); c,_=s.accept(); c.sendall(b"hello")'"#;
-    let wait = format!(
-        "for i in $(seq 100); do ({script}); code=$?; [ $code = 42 ] && exit 42; sleep 0.05; done; exit 1"
-    );
-    let output = Command::new(shell)
-        .args(["10", "20", "100000", "--server", server, "--", "bash", "-c", &wait])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if err.contains("not permitted") || err.contains("/dev/net/tun") {
-        println!("skipped: {err}");
-        return;
-    }
-    assert_eq!((output.status.code(), &*out), (Some(42), "hello"), "{err}");
-    assert_no_device_left();
-}
-
-#[test]
-fn killing_a_shell_kills_everything_in_it() {
-    let Some(shell) = example("shell") else { return };
-    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let marker = format!("{}.25", 1_000_000 + std::process::id());
-    let script = format!("sleep {marker} & setsid sleep {marker} & echo ready; wait");
-    let mut child = Command::new(shell)
-        .args(["10", "20", "100000", "--", "sh", "-c", &script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 5];
-    if std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).is_err() {
-        println!("skipped: shells are not permitted here");
-        child.wait().unwrap();
-        return;
-    }
-    let running = || {
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let command = |process: fs::DirEntry| fs::read(process.path().join("cmdline")).ok();
-        processes.filter_map(command).filter(|line| line == format!("sleep\0{marker}\0").as_bytes()).count()
-    };
-    for _ in 0..100 {
-        if running() == 2 {
-            break;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    assert_eq!(running(), 2);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    for _ in 0..200 {
-        if running() == 0 {
-            assert_no_device_left();
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("{} processes outlived the shell", running());
 }

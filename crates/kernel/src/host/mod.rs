@@ -3,7 +3,6 @@
 //! `sender` opens the connections, writes zeros and samples `TCP_INFO`. `receiver` discards and counts what arrives, and
 //! requests more by sending a byte.
 
-use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,20 +10,16 @@ use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
 use fullpipe_scenario::transfers::Client;
 use fullpipe_units::{Bytes, Time};
 
-use crate::EmuError;
-use crate::namespace::{set_sysctl, sysctl};
+use fullpipe_emu::FIRST_PORT;
+use fullpipe_emu::namespace::{apply, sysctl, tcp_settings};
+
+use crate::KernelError;
 
 pub(crate) mod receiver;
 pub(crate) mod sender;
 
-/// Port of flow 0, on both ends; flow `i` uses `FIRST_PORT + i`.
-pub(crate) const FIRST_PORT: u16 = 10_000;
 /// The maximum number of flows of a run.
 pub(crate) const MAX_FLOWS: usize = 50_000;
-/// Address of the senders' host.
-pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
-/// Address of the receivers' host.
-pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 2);
 
 /// The port of a flow.
 pub(crate) fn port(flow: usize) -> u16 {
@@ -144,34 +139,26 @@ const RECORDED: [&str; 24] = [
     "net.core.netdev_max_backlog",
 ];
 
-/// Applies the scenario's settings to the calling thread's namespace. Returns a reason for every setting that differs.
-pub(crate) fn tune(hosts: &HostSpec) -> Vec<String> {
-    let triple = |sizes: &[Bytes; 3]| {
-        // The kernel's limit is a signed 32-bit integer.
-        sizes.map(|size| size.as_u64().min(i32::MAX as u64).to_string()).join(" ")
-    };
-    let wanted = [
-        ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
-        ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
-        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
-        // A socket stays paced once it has used bbr, so no socket begins with bbr.
-        ("net.ipv4.tcp_congestion_control", "reno".to_owned()),
-    ];
-    let mut reasons = Vec::new();
-    for (name, value) in wanted {
-        let outcome = set_sysctl(name, &value);
-        let found = sysctl(name);
-        if found.as_deref() != Some(&value) {
-            let why = outcome.err().map_or(String::new(), |error| format!(" ({error})"));
-            reasons.push(format!("{name} is {found:?} (expected {value:?}){why}"));
-        }
-    }
-    reasons
+/// What a host reports about itself.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    /// Settings in force; names are prefixed with the host.
+    pub(crate) settings: Vec<(String, String)>,
+    /// Why its results cannot be trusted.
+    pub(crate) untrustworthy: Vec<String>,
 }
 
-/// Reads the settings in force in the calling thread's namespace; names are prefixed with the host.
-pub(crate) fn recorded_settings(host: &str) -> Vec<(String, String)> {
-    RECORDED.iter().filter_map(|name| sysctl(name).map(|value| (format!("{host}:{name}"), value))).collect()
+impl Host {
+    /// Applies the scenario's settings to the calling thread's namespace, which is to be the host called `name`.
+    pub(crate) fn tune(name: &str, hosts: &HostSpec) -> Host {
+        let mut wanted = tcp_settings(hosts);
+        // A socket stays paced once it has used bbr, so no socket begins with bbr.
+        wanted.push(("net.ipv4.tcp_congestion_control", "reno".to_owned()));
+        let untrustworthy = apply(&wanted);
+        let settings =
+            RECORDED.iter().filter_map(|setting| Some((format!("{name}:{setting}"), sysctl(setting)?)));
+        Host { settings: settings.collect(), untrustworthy }
+    }
 }
 
 /// Reductions that TCP undid as spurious, of all sockets of the calling thread's namespace.
@@ -190,9 +177,9 @@ fn parse_undone_reductions(counters: &str) -> u64 {
 }
 
 /// An error of a host thread.
-fn failed(attempted: impl Into<String>) -> impl FnOnce(std::io::Error) -> EmuError {
+fn failed(attempted: impl Into<String>) -> impl FnOnce(std::io::Error) -> KernelError {
     let attempted = attempted.into();
-    move |error| EmuError::system(attempted, error)
+    move |error| KernelError::system(attempted, error)
 }
 
 #[cfg(test)]

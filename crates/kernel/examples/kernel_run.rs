@@ -11,6 +11,7 @@
 use std::process::ExitCode;
 
 use fullpipe_emu::EmuError;
+use fullpipe_kernel::KernelError;
 
 mod common;
 
@@ -26,14 +27,13 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
-    let run = match fullpipe_emu::run(&spec, seed) {
+    let run = match fullpipe_kernel::run(&spec, seed) {
         Ok(run) => run,
         Err(error) => {
             eprintln!("error: {error}\n  {}", error.fix());
             return ExitCode::from(match error {
-                EmuError::NotPermitted { .. } | EmuError::NoTun(_) | EmuError::NoAlgorithm { .. } => {
-                    NOT_PERMITTED
-                }
+                KernelError::Emu(EmuError::NotPermitted { .. } | EmuError::NoTun(_))
+                | KernelError::NoAlgorithm { .. } => NOT_PERMITTED,
                 _ => 1,
             });
         }

@@ -3,17 +3,17 @@
 
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Params;
+use fullpipe_emu::clock::Clock;
+use fullpipe_emu::{FAR, NEAR};
 use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals, Sample};
 use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
 use fullpipe_scenario::transfers::Server;
 use fullpipe_units::{Bytes, Duration, Time};
 
-use super::{Progress, RECEIVER, SENDER, failed, port};
-use crate::EmuError;
-use crate::clock::Clock;
+use super::{Progress, failed, port};
+use crate::KernelError;
 use crate::sys::{self, Epoll};
 use crate::tcp_info::{BbrInfo, TcpInfo};
 
@@ -82,7 +82,7 @@ impl<'a> Sender<'a> {
         seed: u64,
         clock: Clock,
         progress: &'a [Progress],
-    ) -> Result<Sender<'a>, EmuError> {
+    ) -> Result<Sender<'a>, KernelError> {
         let epoll = Epoll::new().map_err(failed("create an epoll set"))?;
         let end = Time::ZERO.saturating_add(spec.duration_ns);
         let flow = |(number, flow): (usize, &'a FlowSpec)| {
@@ -132,8 +132,8 @@ impl<'a> Sender<'a> {
         self
     }
 
-    /// Sends until the end of the run, until every flow is over, or until `abort` is set.
-    pub(crate) fn run(mut self, abort: &AtomicBool) -> Result<SenderReport, EmuError> {
+    /// Sends until the end of the run, until every flow is over, or until `is_over`.
+    pub(crate) fn run(mut self, is_over: impl Fn() -> bool) -> Result<SenderReport, KernelError> {
         let mut ready = Vec::new();
         let mut next_sample = if self.sampling.is_some() { Time::ZERO } else { Time::NEVER };
         loop {
@@ -151,7 +151,7 @@ impl<'a> Sender<'a> {
                 }
             }
             let over = self.flows.iter().all(|flow| flow.state == State::Over);
-            if over || abort.load(Ordering::Acquire) {
+            if over || is_over() {
                 break;
             }
             let events = self.flows.iter().filter_map(|flow| flow.next_event());
@@ -167,7 +167,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Writes to every socket that has room, until `wake`.
-    fn write_until(&mut self, wake: Time, ready: &mut Vec<(u64, u32)>) -> Result<(), EmuError> {
+    fn write_until(&mut self, wake: Time, ready: &mut Vec<(u64, u32)>) -> Result<(), KernelError> {
         loop {
             let now = self.clock.now();
             self.epoll.wait(ready, wake.saturating_since(now)).map_err(failed("wait for room to write"))?;
@@ -197,7 +197,7 @@ impl Flow<'_> {
     }
 
     /// Starts, stops or completes it if the time has come.
-    fn advance(&mut self, now: Time, end: Time, epoll: &Epoll) -> Result<(), EmuError> {
+    fn advance(&mut self, now: Time, end: Time, epoll: &Epoll) -> Result<(), KernelError> {
         let stop = self.spec.stop_ns.map_or(end, |stop| stop.min(end));
         match self.state {
             State::Waiting if now >= stop => {
@@ -218,10 +218,10 @@ impl Flow<'_> {
     }
 
     /// Begins to connect. The algorithm is set first: a socket stays paced once it has used bbr.
-    fn start(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
+    fn start(&mut self, now: Time, epoll: &Epoll) -> Result<(), KernelError> {
         let label = &self.spec.label;
-        let from = SocketAddrV4::new(SENDER, port(self.number));
-        let to = SocketAddrV4::new(RECEIVER, port(self.number));
+        let from = SocketAddrV4::new(NEAR, port(self.number));
+        let to = SocketAddrV4::new(FAR, port(self.number));
         let socket = sys::socket(libc::SOCK_STREAM).map_err(failed(format!("open a socket for {label}")))?;
         set_algorithm(&socket, &self.name)
             .map_err(failed(format!("set the congestion control of {label} to {}", self.name)))?;
@@ -239,7 +239,7 @@ impl Flow<'_> {
     }
 
     /// Gives the application more to write if the time has come.
-    fn take_due(&mut self, now: Time, epoll: &Epoll) -> Result<(), EmuError> {
+    fn take_due(&mut self, now: Time, epoll: &Epoll) -> Result<(), KernelError> {
         match self.server.as_mut().filter(|server| server.due() <= now) {
             Some(server) => {
                 let more = server.take(now);
@@ -250,7 +250,7 @@ impl Flow<'_> {
     }
 
     /// Gives the application more to write if there is a request.
-    fn take_requests(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+    fn take_requests(&mut self, epoll: &Epoll) -> Result<(), KernelError> {
         while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Pausing) {
             // A request is a byte, and there is at most one at a time.
             match (sys::discard(socket, &mut [0]), &mut self.server) {
@@ -267,7 +267,7 @@ impl Flow<'_> {
     }
 
     /// Adds `more` bytes to write.
-    fn take(&mut self, more: Bytes, epoll: &Epoll) -> Result<(), EmuError> {
+    fn take(&mut self, more: Bytes, epoll: &Epoll) -> Result<(), KernelError> {
         self.unwritten = self.unwritten.map(|left| left + more.as_u64());
         if self.state == State::Pausing {
             self.state = State::Writing;
@@ -276,7 +276,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn write(&mut self, zeros: &[u8], epoll: &Epoll) -> Result<(), EmuError> {
+    fn write(&mut self, zeros: &[u8], epoll: &Epoll) -> Result<(), KernelError> {
         // Until the buffer is full, as an application that blocks does. The kernel asks for more when a third is free.
         while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) {
             let most = self.unwritten.map_or(zeros.len(), |left| zeros.len().min(left as usize));
@@ -298,26 +298,26 @@ impl Flow<'_> {
     }
 
     /// The connection is gone.
-    fn fail(&mut self, error: std::io::Error, epoll: &Epoll) -> Result<(), EmuError> {
+    fn fail(&mut self, error: std::io::Error, epoll: &Epoll) -> Result<(), KernelError> {
         let socket_error = self.socket.as_ref().and_then(|socket| sys::socket_error(socket).ok().flatten());
         self.failure = Some(format!("flow {}: {}", self.spec.label, socket_error.unwrap_or(error)));
         self.end_writing(epoll)
     }
 
     /// Nothing to write for now.
-    fn pause(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+    fn pause(&mut self, epoll: &Epoll) -> Result<(), KernelError> {
         self.state = State::Pausing;
         self.watch_for(libc::EPOLLIN, epoll)
     }
 
     /// Changes the events for which the socket is watched.
-    fn watch_for(&self, events: libc::c_int, epoll: &Epoll) -> Result<(), EmuError> {
+    fn watch_for(&self, events: libc::c_int, epoll: &Epoll) -> Result<(), KernelError> {
         let Some(socket) = &self.socket else { return Ok(()) };
         epoll.remove(socket).map_err(failed("stop watching a socket"))?;
         watch(epoll, socket, events, self.number, &self.spec.label)
     }
 
-    fn end_writing(&mut self, epoll: &Epoll) -> Result<(), EmuError> {
+    fn end_writing(&mut self, epoll: &Epoll) -> Result<(), KernelError> {
         let open = matches!(self.state, State::Writing | State::Pausing);
         if let Some(socket) = self.socket.as_ref().filter(|_| open) {
             epoll.remove(socket).map_err(failed("stop watching a socket"))?;
@@ -329,7 +329,7 @@ impl Flow<'_> {
     }
 
     /// Ends the measured interval and takes the totals.
-    fn finish(&mut self, at: Time, epoll: &Epoll) -> Result<(), EmuError> {
+    fn finish(&mut self, at: Time, epoll: &Epoll) -> Result<(), KernelError> {
         self.totals.end_ns = at.as_nanos();
         self.totals.delivered_bytes = self.progress.bytes();
         if let Some(socket) = &self.socket {
@@ -388,7 +388,7 @@ fn watch(
     events: libc::c_int,
     number: usize,
     label: &str,
-) -> Result<(), EmuError> {
+) -> Result<(), KernelError> {
     epoll.add(socket, events, number as u64).map_err(failed(format!("watch the socket of {label}")))
 }
 
