@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-kernel"}
 SCENARIO = ROOT / "crates" / "scenario" / "src"
 # What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
-WORDS = {"document", "quantity", "reader", "resolve", "schema", "place"}
+WORDS = {"document", "elements", "quantity", "reader", "resolve", "schema", "place"}
 REFUSALS = {"bounds", "check", "error"}
 
 pytestmark = pytest.mark.skipif(

@@ -24,6 +24,7 @@ mod check;
 pub mod controller;
 pub mod decimal;
 pub mod document;
+pub mod elements;
 pub mod error;
 pub mod facts;
 mod place;

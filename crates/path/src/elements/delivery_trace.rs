@@ -12,7 +12,7 @@
 //! (Mahimahi rounds an arrival down to its millisecond, which decides alike); the queue limit counts the unsent part of
 //! the packet in transmission, as in every queue here; packets above 1500 bytes are carried.
 
-use crate::element::Cause;
+use crate::packet::Cause;
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Time};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Duplication: a packet sometimes becomes two, which leave at the same time.
 
 use crate::config::Probability;
-use crate::element::Fate;
+use crate::packet::Fate;
 use crate::rng::Stream;
 use fullpipe_units::Time;
 

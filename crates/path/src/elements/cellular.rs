@@ -14,8 +14,8 @@
 //!
 //! A packet that finds no room is not demand, because the radio does not see it. Nothing is random.
 
-use crate::element::Cause;
-use crate::link::{WORK_PER_BYTE, work_per_nano};
+use super::link::{WORK_PER_BYTE, work_per_nano};
+use crate::packet::Cause;
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 

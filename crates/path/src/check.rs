@@ -1,142 +1,9 @@
-//! Builds elements from their configuration, and checks every number on its own.
+//! Checks every number of a configuration on its own.
 
-use crate::aggregate::Aggregate;
-use crate::cellular::Grants;
-use crate::config::{ElementConfig, Probability, QueueLimit, Schedule};
-use crate::delay::Delay;
-use crate::delivery_trace::Opportunities;
-use crate::duplicate::Duplicate;
-use crate::element::Element;
+use crate::config::{Probability, QueueLimit, Schedule};
 use crate::error::ConfigError;
-use crate::jitter::Jitter;
-use crate::link::{ConstantRate, ScheduledRate};
-use crate::loss::{GilbertElliott, Loss, State};
-use crate::policer::Policer;
-use crate::queue::Queue;
-use crate::reorder::Reorder;
-use crate::rng::Stream;
-use crate::token_bucket::Tokens;
 use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
-
-impl Element {
-    /// Builds the element at `index`. `announced`: an element before it in its stage takes time, so packets are
-    /// announced before they arrive.
-    pub(crate) fn new(
-        config: &ElementConfig,
-        index: usize,
-        seed: u64,
-        announced: bool,
-    ) -> Result<Element, ConfigError> {
-        let check = Check { index, kind: kind(config) };
-        let random = Stream::new(seed, index);
-        Ok(match config {
-            ElementConfig::Link { name, rate_bps, queue } => {
-                check.queue(queue)?;
-                check.link_rate(rate_bps)?;
-                if rate_bps.changes.is_empty() {
-                    let server = ConstantRate::new(rate_bps.initial, queue.bytes);
-                    Element::Link(Queue::new(name, *queue, server, announced))
-                } else {
-                    let server = ScheduledRate::new(rate_bps);
-                    Element::ScheduledLink(Queue::new(name, *queue, server, announced))
-                }
-            }
-            ElementConfig::DeliveryTrace { name, opportunities_ms, queue } => {
-                check.queue(queue)?;
-                check.trace(opportunities_ms)?;
-                let server = Opportunities::new(opportunities_ms.clone());
-                Element::DeliveryTrace(Queue::new(name, *queue, server, announced))
-            }
-            ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
-                check.queue(queue)?;
-                check.radio(rates_bps, *review_ns)?;
-                let server = Grants::new(rates_bps, *review_ns, *demand_ns);
-                Element::Cellular(Queue::new(name, *queue, server, announced))
-            }
-            ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
-                check.queue(queue)?;
-                check.tokens(*rate_bps, *burst_bytes)?;
-                let server = Tokens::new(*rate_bps, *burst_bytes);
-                Element::TokenBucket(Queue::new(name, *queue, server, announced))
-            }
-            ElementConfig::Policer { name, rate_bps, burst_bytes } => {
-                check.tokens(*rate_bps, *burst_bytes)?;
-                let unlimited = QueueLimit { bytes: Bytes::MAX, packets: None };
-                let server = Policer::new(*rate_bps, *burst_bytes);
-                Element::Policer(Queue::new(name, unlimited, server, announced))
-            }
-            ElementConfig::Delay { delay_ns } => {
-                check.increasing("delay_ns", delay_ns)?;
-                Element::Delay(Delay::new(delay_ns))
-            }
-            ElementConfig::Loss { probability } => {
-                check.increasing("probability", probability)?;
-                check.probability("probability", probability.initial)?;
-                for change in &probability.changes {
-                    check.probability("probability", change.1)?;
-                }
-                Element::Loss(Loss::new(probability, random))
-            }
-            &ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-                check.probability("good_to_bad", good_to_bad)?;
-                check.probability("bad_to_good", bad_to_good)?;
-                check.probability("loss_good", loss_good)?;
-                check.probability("loss_bad", loss_bad)?;
-                let good = State { leave: good_to_bad, lose: loss_good };
-                let bad = State { leave: bad_to_good, lose: loss_bad };
-                Element::GilbertElliott(GilbertElliott::new(good, bad, random))
-            }
-            &ElementConfig::Jitter { amplitude_ns, reorder } => {
-                Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
-            }
-            &ElementConfig::Aggregate { every_ns } => {
-                check.that(every_ns > Duration::ZERO, "every_ns", every_ns, "an interval above 0")?;
-                Element::Aggregate(Aggregate::new(every_ns, random))
-            }
-            &ElementConfig::Duplicate { probability } => {
-                check.probability("probability", probability)?;
-                Element::Duplicate(Duplicate::new(probability, random))
-            }
-            &ElementConfig::Reorder { probability, delay_ns } => {
-                check.probability("probability", probability)?;
-                Element::Reorder(Reorder::new(probability, delay_ns, random))
-            }
-        })
-    }
-}
-
-impl Element {
-    /// The same, so that it can [change](Element::change): a link has a schedule, even if an empty one. Nothing before it in its
-    /// stage takes time.
-    pub(crate) fn changing(config: &ElementConfig, index: usize, seed: u64) -> Result<Element, ConfigError> {
-        let element = Element::new(config, index, seed, false)?;
-        Ok(match (element, config) {
-            (Element::Link(_), ElementConfig::Link { name, rate_bps, queue }) => {
-                Element::ScheduledLink(Queue::new(name, *queue, ScheduledRate::new(rate_bps), false))
-            }
-            (element, _) => element,
-        })
-    }
-}
-
-/// The kind of an element as a scenario spells it.
-pub(crate) const fn kind(config: &ElementConfig) -> &'static str {
-    match config {
-        ElementConfig::Link { .. } => "link",
-        ElementConfig::DeliveryTrace { .. } => "delivery_trace",
-        ElementConfig::Cellular { .. } => "cellular",
-        ElementConfig::TokenBucket { .. } => "token_bucket",
-        ElementConfig::Policer { .. } => "policer",
-        ElementConfig::Delay { .. } => "delay",
-        ElementConfig::Loss { .. } => "loss",
-        ElementConfig::GilbertElliott { .. } => "gilbert_elliott",
-        ElementConfig::Jitter { .. } => "jitter",
-        ElementConfig::Aggregate { .. } => "aggregate",
-        ElementConfig::Duplicate { .. } => "duplicate",
-        ElementConfig::Reorder { .. } => "reorder",
-    }
-}
 
 /// Checks the fields of one element.
 pub(crate) struct Check {
@@ -158,7 +25,7 @@ impl Check {
         Err(ConfigError { index: self.index, kind: self.kind, field, given: given.to_string(), expected })
     }
 
-    fn queue(&self, limit: &QueueLimit) -> Result<(), ConfigError> {
+    pub(crate) fn queue(&self, limit: &QueueLimit) -> Result<(), ConfigError> {
         self.that(limit.bytes > Bytes::ZERO, "queue.bytes", limit.bytes, "room for at least one packet")?;
         self.that(limit.packets != Some(0), "queue.packets", 0, "at least 1, or no packet limit")
     }
@@ -169,12 +36,12 @@ impl Check {
         self.that(moves, "rate_bps", "0 bit/s at all times", "a rate above 0 at some time")
     }
 
-    fn tokens(&self, rate: Rate, burst: Bytes) -> Result<(), ConfigError> {
+    pub(crate) fn tokens(&self, rate: Rate, burst: Bytes) -> Result<(), ConfigError> {
         self.that(rate > Rate::ZERO, "rate_bps", rate, "a rate above 0")?;
         self.that(burst > Bytes::ZERO, "burst_bytes", burst, "room for at least one packet")
     }
 
-    fn radio(&self, rates: &[Rate], review: Duration) -> Result<(), ConfigError> {
+    pub(crate) fn radio(&self, rates: &[Rate], review: Duration) -> Result<(), ConfigError> {
         let lowest = rates.first().copied().unwrap_or(Rate::ZERO);
         self.that(lowest > Rate::ZERO, "rates_bps", lowest, "at least one rate, the lowest above 0")?;
         for pair in rates.windows(2) {
@@ -184,7 +51,7 @@ impl Check {
         self.that(review > Duration::ZERO, "review_ns", review, "an interval above 0")
     }
 
-    fn trace(&self, millis: &[u64]) -> Result<(), ConfigError> {
+    pub(crate) fn trace(&self, millis: &[u64]) -> Result<(), ConfigError> {
         let field = "opportunities_ms";
         self.that(!millis.is_empty(), field, "empty", "at least one time")?;
         for pair in millis.windows(2) {
@@ -194,7 +61,11 @@ impl Check {
         self.that(millis.last() != Some(&0), field, "0 ms long", "a last time above 0")
     }
 
-    fn increasing<T>(&self, field: &'static str, schedule: &Schedule<T>) -> Result<(), ConfigError> {
+    pub(crate) fn increasing<T>(
+        &self,
+        field: &'static str,
+        schedule: &Schedule<T>,
+    ) -> Result<(), ConfigError> {
         for pair in schedule.changes.windows(2) {
             let given = format_args!("changed at {} after {}", pair[1].0, pair[0].0);
             self.that(pair[0].0 < pair[1].0, field, given, "changes at strictly increasing times")?;
@@ -216,6 +87,7 @@ impl Check {
 mod tests {
     use super::*;
     use crate::chain::Chain;
+    use crate::config::ElementConfig;
     use fullpipe_units::Time;
     use std::sync::Arc;
 

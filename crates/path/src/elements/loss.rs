@@ -1,7 +1,7 @@
 //! Random loss: independent, or in bursts (Gilbert and Elliott).
 
 use crate::config::{Probability, Schedule};
-use crate::element::{Cause, Fate};
+use crate::packet::{Cause, Fate};
 use crate::rng::Stream;
 use crate::schedule::Cursor;
 use fullpipe_units::Time;

@@ -5,8 +5,8 @@
 //! a packet counts in full until it leaves. Deviations: token arithmetic is exact (Linux rounds each packet's time
 //! to a nanosecond), and a packet above `burst` is counted as [`Cause::Oversize`], not as a queue drop.
 
-use crate::element::Cause;
-use crate::link::{WORK_PER_BYTE, work_per_nano};
+use super::link::{WORK_PER_BYTE, work_per_nano};
+use crate::packet::Cause;
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Rate, Time};
 

@@ -3,9 +3,9 @@
 //! The bucket is full at the start, as in Linux `net/sched/act_police.c` and as operators' policers behave ("An
 //! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016). A packet above the burst is [`Cause::Oversize`].
 
-use crate::element::Cause;
+use super::token_bucket::Bucket;
+use crate::packet::Cause;
 use crate::queue::Server;
-use crate::token_bucket::Bucket;
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a policer.

@@ -7,7 +7,7 @@
 //! at which its last bit has been sent.
 
 use crate::config::Schedule;
-use crate::element::{Cause, Packet};
+use crate::packet::{Cause, Packet};
 use crate::queue::Server;
 use fullpipe_units::{Bytes, Rate, Time};
 
