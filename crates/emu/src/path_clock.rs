@@ -88,11 +88,6 @@ impl PathClock {
         self.back_by.set(time.saturating_add(self.stood.get().total));
     }
 
-    /// Sleeps until `time` of the path.
-    pub(crate) fn sleep_until(&self, time: Time) {
-        self.clock.sleep_until(time.saturating_add(self.stood.get().total));
-    }
-
     /// Whether there was a stall since [`PathClock::gathered`] was last called.
     pub(crate) fn has_stood(&self) -> bool {
         self.unsettled.get() > Duration::ZERO

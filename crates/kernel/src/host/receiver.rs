@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use fullpipe_emu::clock::Clock;
 use fullpipe_emu::{FAR, Started};
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Time};
 
 use super::{Progress, failed, port};
@@ -16,6 +16,11 @@ use crate::sys::{self, Epoll};
 
 /// The maximum number of bytes taken off a socket at once.
 const DISCARD_BYTES: usize = 1 << 20;
+/// What gathers on the socket of a flow without end before the receiver is woken, as time at the path's rate. Waking it for
+/// each packet took half of the processor time of a run.
+const GATHER: Duration = Duration::from_millis(1);
+/// And at most one part in this many of the receive buffer that a connection begins with, so that it limits no window.
+const GATHER_SHARE: u64 = 4;
 /// How often it checks whether the run is over.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 
@@ -23,6 +28,8 @@ const LOOK_AROUND: Duration = Duration::from_millis(20);
 pub(crate) struct Receiver {
     epoll: Epoll,
     flows: Vec<Socket>,
+    /// What gathers before the receiver is woken, for flows without end.
+    gather: Bytes,
     /// Which flow requests the next transfer, and when.
     requests: BTreeSet<(Time, usize)>,
 }
@@ -46,7 +53,7 @@ impl Receiver {
             epoll.add(&socket, libc::EPOLLIN, number as u64).map_err(failed("watch a socket"))?;
             flows.push(Socket::Listening(socket));
         }
-        Ok(Receiver { epoll, flows, requests: BTreeSet::new() })
+        Ok(Receiver { epoll, flows, gather: gather(spec), requests: BTreeSet::new() })
     }
 
     /// Receives until the sending host is done.
@@ -65,8 +72,7 @@ impl Receiver {
             self.epoll.wait(&mut ready, timeout).map_err(failed("wait for data"))?;
             for (number, _) in &ready {
                 let number = *number as usize;
-                let total = spec.flows[number].workload.total_bytes();
-                self.serve(number, &mut buffer, clock, total, &progress[number])?;
+                self.serve(spec, number, &mut buffer, clock, &progress[number])?;
             }
             self.ask(clock.now(), progress);
         }
@@ -75,15 +81,19 @@ impl Receiver {
 
     fn serve(
         &mut self,
+        spec: &Spec,
         number: usize,
         buffer: &mut [u8],
         clock: Clock,
-        all: Option<Bytes>,
         progress: &Progress,
     ) -> Result<(), KernelError> {
         match &self.flows[number] {
             Socket::Listening(listener) => {
                 if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {
+                    // Who waits for the end of a transfer is told of every byte.
+                    if matches!(spec.flows[number].workload, Workload::Bulk) {
+                        wake_at(&socket, self.gather).map_err(failed("set when a connection wakes us"))?;
+                    }
                     self.epoll
                         .add(&socket, libc::EPOLLIN, number as u64)
                         .map_err(failed("watch a connection"))?;
@@ -104,7 +114,7 @@ impl Receiver {
                     if due < Time::NEVER {
                         self.requests.insert((due, number));
                     }
-                    if let Some(all) = all.map(Bytes::as_u64)
+                    if let Some(all) = spec.flows[number].workload.total_bytes().map(Bytes::as_u64)
                         && total >= all
                         && total - (bytes as u64) < all
                     {
@@ -128,4 +138,17 @@ impl Receiver {
             }
         }
     }
+}
+
+/// What may gather on the path of `spec`.
+fn gather(spec: &Spec) -> Bytes {
+    let most = Bytes::new(spec.hosts.tcp_rmem_bytes[1].as_u64() / GATHER_SHARE);
+    fullpipe_path::highest_rate(&spec.forward).bytes_in(GATHER).min(most)
+}
+
+/// Has a socket wake its reader when this much waits (SO_RCVLOWAT). TCP acknowledges every second segment as before: below
+/// that mark it does not look at how much of the window is free (Linux `__tcp_ack_snd_check`).
+fn wake_at(socket: &OwnedFd, bytes: Bytes) -> std::io::Result<()> {
+    let bytes = i32::try_from(bytes.as_u64()).unwrap_or(i32::MAX).max(1);
+    sys::set_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.to_ne_bytes())
 }
