@@ -21,7 +21,7 @@ use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
 use crate::path::{Classes, OneWay, Path};
-use crate::path_clock::{PathClock, Standstill, Stood};
+use crate::path_clock::{PathClock, Stall, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
 
@@ -51,6 +51,8 @@ pub struct FerryReport {
     pub overruns: u64,
     /// How long the path's time stopped.
     pub stood: Stood,
+    /// Each time that it stopped.
+    pub stalls: Vec<Stall>,
     /// How long the ferry carried packets, stalls included.
     pub carried: Duration,
     /// Why the thread has no real-time priority.
@@ -130,6 +132,7 @@ impl Ferry {
             passes,
             overruns: self.clock.overruns(),
             stood: self.clock.stood(),
+            stalls: self.clock.stalls(),
             carried: clock.now().saturating_since(began),
             no_realtime,
             links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),

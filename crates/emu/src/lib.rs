@@ -43,6 +43,6 @@ pub use error::EmuError;
 pub use ferry::FerryReport;
 pub use namespace::die_with_parent;
 pub use path::{Carried, Classes, End, FAR, FIRST_PORT, NEAR, OneWay, Path, Started};
-pub use path_clock::{Standstill, Stood};
+pub use path_clock::{Stall, Standstill, Stood};
 pub use probe::probe;
 pub use shell::shell;

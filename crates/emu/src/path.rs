@@ -244,6 +244,11 @@ impl Path {
         Ok(Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried: ferried? })
     }
 
+    /// The RTT of the empty path for the class with the lowest.
+    pub fn base_rtt(&self) -> Duration {
+        trust::base_rtt(self)
+    }
+
     /// Why a run over this path cannot be trusted, as the ferry recorded it; empty when it can.
     pub fn doubts(&self, ferried: &FerryReport) -> Vec<String> {
         trust::doubts(self, ferried)

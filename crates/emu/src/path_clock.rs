@@ -8,7 +8,7 @@
 //! If only the ferry was away and the end hosts kept running, the packets that they sent wait for the ferry and reach the
 //! path in one burst. The ferry measures that burst.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use fullpipe_units::{Duration, Time};
 
@@ -37,6 +37,15 @@ pub struct Stood {
     pub burst: Duration,
 }
 
+/// A stall during which the path's time stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When it ended, by the machine's clock.
+    pub ended: Time,
+    /// How long it lasted.
+    pub lasted: Duration,
+}
+
 /// The path's clock, used by the ferry's thread only.
 #[derive(Debug)]
 pub(crate) struct PathClock {
@@ -45,6 +54,7 @@ pub(crate) struct PathClock {
     /// When the ferry should look again, by `clock`: at once unless it sleeps.
     back_by: Cell<Time>,
     stood: Cell<Stood>,
+    stalls: RefCell<Vec<Stall>>,
     overruns: Cell<u64>,
     /// Duration of stalls since [`PathClock::gathered`] was last called.
     unsettled: Cell<Duration>,
@@ -57,6 +67,7 @@ impl PathClock {
             standstill,
             back_by: Cell::new(clock.now()),
             stood: Cell::default(),
+            stalls: RefCell::default(),
             overruns: Cell::default(),
             unsettled: Cell::default(),
         }
@@ -77,6 +88,7 @@ impl PathClock {
                 stood.total += away;
                 stood.longest = stood.longest.max(away);
                 self.stood.set(stood);
+                self.stalls.borrow_mut().push(Stall { ended: now, lasted: away });
                 self.unsettled.set(self.unsettled.get() + away);
             }
         }
@@ -103,6 +115,11 @@ impl PathClock {
 
     pub(crate) fn stood(&self) -> Stood {
         self.stood.get()
+    }
+
+    /// Every stall in which the path's time stopped.
+    pub(crate) fn stalls(&self) -> Vec<Stall> {
+        self.stalls.borrow().clone()
     }
 
     /// How often the ferry was away for longer than planned by more than [`OVERRUN`].

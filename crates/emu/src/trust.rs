@@ -100,7 +100,7 @@ fn longest_transmission(path: &Path) -> Duration {
 }
 
 /// The RTT of the empty path for the class with the lowest RTT.
-fn base_rtt(path: &Path) -> Duration {
+pub(crate) fn base_rtt(path: &Path) -> Duration {
     let delay = |elements: &[ElementConfig]| {
         let delays = elements.iter().map(|element| match element {
             ElementConfig::Delay { delay_ns } => {
@@ -151,6 +151,7 @@ mod tests {
             passes: 1000,
             overruns: 0,
             stood: Stood::default(),
+            stalls: vec![],
             carried: Duration::from_secs(10),
             no_realtime: None,
         }

@@ -6,9 +6,10 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use fullpipe_emu::namespace::sysctl;
-use fullpipe_emu::{Carried, EmuError, End, Path};
-use fullpipe_record::{Provenance, Run, World};
+use fullpipe_emu::{Carried, EmuError, End, Path, Stall};
+use fullpipe_record::{FlowRecord, Provenance, Run, World};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_units::Duration;
 
 use crate::KernelError;
 use crate::host::receiver::Receiver;
@@ -129,6 +130,7 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
         sysctls.extend(host.settings);
     }
     untrustworthy.extend(doubts);
+    untrustworthy.extend(spoiled_slow_starts(spec, path.base_rtt(), &sent.flows, &carried.ferried.stalls));
     let (host, kernel) = sys::host_and_kernel();
     Run {
         provenance: Provenance {
@@ -147,14 +149,44 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
     }
 }
 
+/// HyStart, with which CUBIC leaves slow start when the RTT has grown, takes a stall for a queue: both make a round trip
+/// longer by the clock of the hosts. Linux `tcp_cubic.c`: `HYSTART_DELAY_THRESH`, an eighth of the RTT from 4 to 16 ms.
+fn spoiled_slow_starts(
+    spec: &Spec,
+    base_rtt: Duration,
+    flows: &[FlowRecord],
+    stalls: &[Stall],
+) -> Vec<String> {
+    let grown = Duration::from_nanos(base_rtt.as_nanos() / 8)
+        .clamp(Duration::from_millis(4), Duration::from_millis(16));
+    let spoiled = |(flow, spec): (&FlowRecord, &FlowSpec)| {
+        let series = &flow.series;
+        if spec.controller.linux_name() != Some("cubic") || series.ssthresh.is_empty() {
+            return None;
+        }
+        let left = series.ssthresh.iter().position(|ssthresh| *ssthresh != u32::MAX);
+        let left_ns = left.map_or(flow.totals.end_ns, |sample| series.time_ns[sample]);
+        let during = flow.totals.start_ns..=left_ns;
+        let worst = stalls.iter().filter(|stall| during.contains(&stall.ended.as_nanos()));
+        let worst = worst.map(|stall| stall.lasted).max().filter(|lasted| *lasted >= grown)?;
+        Some(format!(
+            "the host stalled for {worst} while flow {} was in slow start, which CUBIC leaves when the RTT has grown by \
+             {grown}",
+            flow.label
+        ))
+    };
+    flows.iter().zip(&spec.flows).filter_map(spoiled).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fullpipe_emu::FerryReport;
     use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+    use fullpipe_record::{FlowSeries, FlowTotals};
     use fullpipe_scenario::controller::ControllerChoice;
     use fullpipe_scenario::spec::{HostSpec, Workload};
-    use fullpipe_units::{Bytes, Duration, Rate, Time};
+    use fullpipe_units::{Bytes, Rate, Time};
 
     fn spec(buffer_bytes: u64) -> Spec {
         let delay =
@@ -229,5 +261,36 @@ mod tests {
         ];
         assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
         assert!(reasons.iter().zip(expected).all(|(found, start)| found.starts_with(start)), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_stall_in_the_slow_start_of_cubic_spoils_the_run() {
+        let mut spec = spec(100_000);
+        let ms = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let series = FlowSeries {
+            time_ns: [10, 20, 30].map(|at| ms(at).as_nanos()).to_vec(),
+            ssthresh: vec![u32::MAX, u32::MAX, 30],
+            ..FlowSeries::default()
+        };
+        let spoiled = |spec: &Spec, ended: u64, lasted: u64, series: &FlowSeries| {
+            let flow = FlowRecord {
+                label: "a".to_owned(),
+                controller: spec.flows[0].controller.text().to_owned(),
+                totals: FlowTotals { end_ns: ms(1000).as_nanos(), ..FlowTotals::default() },
+                transfers_ns: vec![],
+                rebuffered_ns: None,
+                series: series.clone(),
+            };
+            let stall = Stall { ended: ms(ended), lasted: Duration::from_millis(lasted) };
+            spoiled_slow_starts(spec, Duration::from_millis(40), &[flow], &[stall]).len()
+        };
+        // Reno has no HyStart.
+        assert_eq!(spoiled(&spec, 25, 5, &series), 0);
+        spec.flows[0].controller = ControllerChoice::parse("cubic").unwrap();
+        assert_eq!(spoiled(&spec, 25, 5, &series), 1);
+        // Shorter than an eighth of 40 ms; after slow start; and where nothing is known of it.
+        assert_eq!(spoiled(&spec, 25, 4, &series), 0);
+        assert_eq!(spoiled(&spec, 31, 5, &series), 0);
+        assert_eq!(spoiled(&spec, 25, 5, &FlowSeries::default()), 0);
     }
 }
