@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-emu"}
+WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-kernel"}
 SCENARIO = ROOT / "crates" / "scenario" / "src"
 # What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
-WORDS = {"document", "quantity", "reader", "resolve", "schema", "place"}
+WORDS = {"document", "elements", "quantity", "reader", "resolve", "schema", "place"}
 REFUSALS = {"bounds", "check", "error"}
 
 pytestmark = pytest.mark.skipif(
@@ -112,7 +112,7 @@ def test_no_run_depends_on_what_is_left_out() -> None:
         for path in sorted((ROOT / "crates" / room / "src").rglob("*.rs")):
             reads = "fullpipe_replay" in path.read_text(encoding="utf-8")
             assert not reads or "recording" in path.relative_to(ROOT).as_posix(), path
-    for world in ("sim", "emu", "record", "path"):
+    for world in ("sim", "emu", "kernel", "record", "path"):
         for path in sorted((ROOT / "crates" / world / "src").rglob("*.rs")):
             text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
             used = set(re.findall(r"\bfullpipe_scenario::(\w+)", text))

@@ -22,7 +22,7 @@ const WORLDS: [World; 2] = [
     World { variable: "FULLPIPE_SIM_BUILD", member: "fullpipe-sim", unread: &[WORDS, REFUSALS] },
     World {
         variable: "FULLPIPE_KERNEL_BUILD",
-        member: "fullpipe-emu",
+        member: "fullpipe-kernel",
         unread: &[WORDS, REFUSALS, DECISIONS],
     },
 ];
@@ -31,6 +31,7 @@ const WORLDS: [World; 2] = [
 const WORDS: &[&str] = &[
     "crates/files/src",
     "crates/scenario/src/document.rs",
+    "crates/scenario/src/elements.rs",
     "crates/scenario/src/place.rs",
     "crates/scenario/src/quantity.rs",
     "crates/scenario/src/reader.rs",

@@ -7,8 +7,8 @@
 
 use std::process::ExitCode;
 
-#[allow(dead_code, reason = "shared with the other example")]
-mod common;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::{Format, ScenarioError, resolve};
 
 fn main() -> ExitCode {
     fullpipe_emu::die_with_parent();
@@ -32,13 +32,13 @@ fn main() -> ExitCode {
         eprintln!("usage: shell RATE_MBPS RTT_MS BUFFER_BYTES [--server COMMAND] [-- COMMAND...]");
         return ExitCode::from(2);
     };
-    let words = ["reno", rate, rtt, buffer, "0", "1"].map(str::to_owned);
-    let Some((mut spec, _)) = common::spec_of(&words) else {
-        eprintln!("a number is malformed");
-        return ExitCode::from(2);
+    let spec = match spec_of(rate, rtt, buffer) {
+        Ok(spec) => spec,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
     };
-    spec.flows.clear();
-    spec.reverse.insert(0, spec.forward[0].clone());
     match fullpipe_emu::shell(&spec, command, server.as_deref()) {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {
@@ -46,4 +46,12 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn spec_of(rate_mbps: &str, rtt_ms: &str, buffer_bytes: &str) -> Result<Spec, ScenarioError> {
+    let way = format!(r#"rate = "{rate_mbps} Mbit/s", buffer = "{buffer_bytes} B""#);
+    let text = format!(
+        "path = {{ {way}, rtt = \"{rtt_ms} ms\", reverse = {{ {way} }} }}\n[[flows]]\ncontroller = \"reno\"\n"
+    );
+    resolve(&text, Format::Toml, None)
 }

@@ -1,23 +1,22 @@
-//! What this machine can do for the kernel world, and how to fix what is missing.
+//! What this machine can do for an emulated path, and how to fix what is missing.
 
 use std::thread;
 
-use fullpipe_replay::Ops;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Clock;
 use crate::histogram::Histogram;
-use crate::namespace::{Privilege, become_capable, effective_capabilities, enter_new_network, sysctl};
+use crate::namespace::{Privilege, become_capable, effective_capabilities, enter_new_network};
 use crate::sys;
 use crate::tun::{Address, Tun};
-use crate::{EmuError, host, tap};
+use crate::{EmuError, path};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// What.
     pub name: String,
-    /// Whether the kernel world can work with it.
+    /// Whether a world can work with it.
     pub ok: bool,
     /// What was found.
     pub found: String,
@@ -34,57 +33,64 @@ const GOOD_LATENESS: Duration = Duration::from_millis(1);
 /// Timers coarser than this cannot place packets.
 const GOOD_RESOLUTION_NS: u64 = 1_000;
 
-/// Looks at everything the kernel world needs. Call it in a process of its own that has only one thread: without root it
-/// enters a user namespace.
+/// Looks at everything that an emulated path needs. Call it in a process of its own that has only one thread: without
+/// root it enters a user namespace.
 pub fn doctor() -> Vec<Check> {
-    // Before a user namespace is entered, in which the process looks as if it might do anything.
-    let recorder = recorder();
     let rights = rights();
-    let network =
-        if rights.ok { network() } else { ill(NETWORK, "not tried: rights are missing", &*rights.fix) };
-    let mut checks = vec![kernel(), cores(), tun_device(), rights, network, realtime_and_lateness()];
-    checks.extend(["bbr", "cubic", "reno"].map(algorithm));
-    checks.extend([default_algorithm(), clock_resolution(), timer_frequency(), recorder]);
-    checks
+    let network = if rights.ok {
+        network()
+    } else {
+        Check::ill(NETWORK, "not tried: rights are missing", &*rights.fix)
+    };
+    vec![kernel(), cores(), tun_device(), rights, network, realtime_and_lateness(), clock_resolution()]
 }
 
-fn well(name: &str, found: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), ok: true, found: found.into(), fix: String::new() }
-}
+impl Check {
+    /// What works as it is.
+    pub fn well(name: &str, found: impl Into<String>) -> Check {
+        Check { name: name.to_owned(), ok: true, found: found.into(), fix: String::new() }
+    }
 
-fn ill(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), ok: false, found: found.into(), fix: fix.into() }
-}
+    /// What does not.
+    pub fn ill(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check { name: name.to_owned(), ok: false, found: found.into(), fix: fix.into() }
+    }
 
-fn of_result(name: &str, result: Result<String, EmuError>) -> Check {
-    match result {
-        Ok(found) => well(name, found),
-        // Their own fix is to call the doctor.
-        Err(error @ (EmuError::System { .. } | EmuError::Stopped(_))) => ill(
-            name,
-            error.to_string(),
-            "the kernel refused something that it should allow; report this as a bug",
-        ),
-        Err(error) => ill(name, error.to_string(), error.fix()),
+    /// What works if nothing failed.
+    pub fn of(name: &str, result: Result<String, EmuError>) -> Check {
+        match result {
+            Ok(found) => Check::well(name, found),
+            // Their own fix is to call the doctor.
+            Err(error @ (EmuError::System { .. } | EmuError::Stopped(_))) => Check::ill(
+                name,
+                error.to_string(),
+                "the kernel refused something that it should allow; report this as a bug",
+            ),
+            Err(error) => Check::ill(name, error.to_string(), error.fix()),
+        }
     }
 }
 
 fn kernel() -> Check {
-    well("kernel", sys::host_and_kernel().1)
+    Check::well("kernel", sys::host_and_kernel().1)
 }
 
 fn cores() -> Check {
     const WANTED: usize = 2;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores >= WANTED {
-        return well("cores", cores.to_string());
+        return Check::well("cores", cores.to_string());
     }
-    ill("cores", cores.to_string(), "give the machine two cores: one for the path, one for the end hosts")
+    Check::ill(
+        "cores",
+        cores.to_string(),
+        "give the machine two cores: one for the path, one for the end hosts",
+    )
 }
 
 fn tun_device() -> Check {
     let opened = sys::open_nonblocking(c"/dev/net/tun").map_err(EmuError::NoTun);
-    of_result("/dev/net/tun", opened.map(|_| "can be opened".to_owned()))
+    Check::of("/dev/net/tun", opened.map(|_| "can be opened".to_owned()))
 }
 
 fn rights() -> Check {
@@ -95,18 +101,18 @@ fn rights() -> Check {
             format!("ordinary user in a user namespace (own capabilities {before:#x})")
         }
     });
-    of_result("rights", privilege)
+    Check::of("rights", privilege)
 }
 
 /// Makes what a run makes, on a thread of its own so that it is gone afterwards.
 fn network() -> Check {
     let attempt = || {
         enter_new_network()?;
-        let device = Tun::create(Address { own: host::SENDER, prefix: 30, mtu: 1500 })?;
+        let device = Tun::create(Address { own: path::NEAR, prefix: 30, mtu: 1500 })?;
         Ok(format!("a namespace with the device {}", device.name()))
     };
     let result = thread::spawn(attempt).join().unwrap_or(Err(EmuError::Stopped("trial")));
-    of_result(NETWORK, result)
+    Check::of(NETWORK, result)
 }
 
 /// Tries for real-time priority, and measures how late a thread wakes with what it got.
@@ -125,7 +131,7 @@ fn realtime_and_lateness() -> Check {
     };
     let name = "real-time priority and lateness";
     let Ok((refused, lateness)) = thread::spawn(measure).join() else {
-        return ill(name, "the measurement failed", "report this as a bug");
+        return Check::ill(name, "the measurement failed", "report this as a bug");
     };
     let late = format!(
         "wakes {} late (median), {} (99 %)",
@@ -133,45 +139,20 @@ fn realtime_and_lateness() -> Check {
         Duration::from_micros(lateness.p99_ns / 1_000)
     );
     match refused {
-        Some(error) => ill(
+        Some(error) => Check::ill(
             name,
             format!("SCHED_FIFO refused ({error}); {late}"),
             "run as root, or allow it: as root, write `USER - rtprio 10` to /etc/security/limits.d/fullpipe.conf and log \
              in again, or set `LimitRTPRIO=10` in a systemd unit; without it kernel runs work, but each is marked \
              untrustworthy and left out of means and verdicts",
         ),
-        None if lateness.p99_ns > GOOD_LATENESS.as_nanos() => ill(
+        None if lateness.p99_ns > GOOD_LATENESS.as_nanos() => Check::ill(
             name,
             format!("SCHED_FIFO; {late}"),
             "stop other real-time work, or use a machine whose processors are not shared",
         ),
-        None => well(name, format!("SCHED_FIFO; {late}")),
+        None => Check::well(name, format!("SCHED_FIFO; {late}")),
     }
-}
-
-fn algorithm(name: &str) -> Check {
-    let label = format!("congestion control {name}");
-    let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
-    if available.split_whitespace().any(|known| known == name) {
-        return well(&label, "available");
-    }
-    ill(&label, format!("not among: {available}"), format!("as root: `modprobe tcp_{name}`"))
-}
-
-/// Only `fullpipe kernel record` needs it.
-fn recorder() -> Check {
-    let tried = Ops::ALL.map(tap::try_out).into_iter().collect::<Result<Vec<()>, EmuError>>();
-    of_result(
-        "recorder of decisions (optional)",
-        tried.map(|_| "loads; bbr and cubic can be recorded".to_owned()),
-    )
-}
-
-fn default_algorithm() -> Check {
-    let name = "default congestion control";
-    let found = sysctl("net.ipv4.tcp_congestion_control").unwrap_or_else(|| "unknown".to_owned());
-    // No harm: runs set the namespace's default to reno and each socket's own before it connects.
-    well(name, found)
 }
 
 fn clock_resolution() -> Check {
@@ -179,12 +160,7 @@ fn clock_resolution() -> Check {
     let resolution_ns = sys::monotonic_resolution_ns();
     let found = format!("resolution {resolution_ns} ns");
     if resolution_ns <= GOOD_RESOLUTION_NS {
-        return well(name, found);
+        return Check::well(name, found);
     }
-    ill(name, found, "boot with high-resolution timers (`highres=on`) and a better clock source")
-}
-
-/// TCP's own timers tick at this rate.
-fn timer_frequency() -> Check {
-    well("timer frequency", format!("{} Hz", sys::ticks_per_second()))
+    Check::ill(name, found, "boot with high-resolution timers (`highres=on`) and a better clock source")
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why the kernel world cannot run. `Display` is one sentence; [`EmuError::fix`] is the fix.
+/// Why a path cannot be emulated. `Display` is one sentence; [`EmuError::fix`] is the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum EmuError {
     /// A right is missing.
@@ -16,15 +16,7 @@ pub enum EmuError {
     /// There is no usable `/dev/net/tun`.
     #[error("cannot open /dev/net/tun: {0}")]
     NoTun(io::Error),
-    /// The kernel has no such congestion control.
-    #[error("this kernel has no congestion control {name:?}; it has {}", .available.join(", "))]
-    NoAlgorithm {
-        /// The name in Linux.
-        name: String,
-        /// What the kernel has.
-        available: Vec<String>,
-    },
-    /// The scenario needs something that the kernel world cannot do.
+    /// The scenario needs something that cannot be done here.
     #[error("{field}: {reason}")]
     Unsupported {
         /// Which part of the scenario.
@@ -44,28 +36,6 @@ pub enum EmuError {
         attempted: String,
         /// The kernel's error.
         source: io::Error,
-    },
-    /// Something is missing that is needed to record the kernel's decisions.
-    #[error("cannot record the kernel's decisions: {reason}")]
-    NoRecorder {
-        /// What is missing.
-        reason: String,
-        /// How to get it.
-        fix: String,
-    },
-    /// A recording with gaps, which cannot be replayed.
-    #[error("the recorder lost {lost} calls and kept {kept}")]
-    LostCalls {
-        /// How many were lost.
-        lost: u64,
-        /// How many were kept.
-        kept: usize,
-    },
-    /// A recording that does not fit into memory.
-    #[error("the recording has more than {most} calls")]
-    TooManyCalls {
-        /// How many it may have.
-        most: usize,
     },
     /// The server of a shell ended before it could be reached.
     #[error("the server {command:?} exited with code {code} before it opened a port")]
@@ -102,15 +72,7 @@ impl EmuError {
                  10 200`; in a container, pass `--device /dev/net/tun`"
                     .to_owned()
             }
-            EmuError::NoAlgorithm { name, .. } => format!(
-                "load its module as root (`modprobe tcp_{name}`), choose one of these, or use the simulator \
-                 (--world sim)"
-            ),
-            EmuError::Unsupported { fix, .. } | EmuError::NoRecorder { fix, .. } => fix.clone(),
-            EmuError::LostCalls { .. } => {
-                "stop other programs on this machine, or record a slower path or fewer flows".to_owned()
-            }
-            EmuError::TooManyCalls { .. } => "record a shorter time, a slower path or fewer flows".to_owned(),
+            EmuError::Unsupported { fix, .. } => fix.clone(),
             EmuError::ServerEnded { .. } => {
                 "try the server by itself; it must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)".to_owned()
             }

@@ -7,6 +7,9 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fullpipe_scenario::spec::HostSpec;
+use fullpipe_units::Bytes;
+
 use crate::EmuError;
 use crate::sys;
 
@@ -70,7 +73,7 @@ fn how_to_permit_with(sysctl: impl Fn(&str) -> Option<String>) -> String {
 }
 
 /// The calling thread's effective capabilities; none if unreadable.
-pub(crate) fn effective_capabilities() -> u64 {
+pub fn effective_capabilities() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
@@ -91,14 +94,42 @@ fn sysctl_path(name: &str) -> String {
 }
 
 /// Reads a setting of the calling thread's namespace; tabs become spaces.
-pub(crate) fn sysctl(name: &str) -> Option<String> {
+pub fn sysctl(name: &str) -> Option<String> {
     fs::read_to_string(sysctl_path(name)).ok().map(|text| text.trim().replace('\t', " "))
 }
 
 /// Writes a setting of the calling thread's namespace.
-pub(crate) fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
+pub fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
     fs::write(sysctl_path(name), value)
         .map_err(|error| EmuError::system(format!("set {name} to {value:?}"), error))
+}
+
+/// Settings of a host's TCP that a scenario asks for, name and value: limits of its windows, and no memory of earlier
+/// connections.
+pub fn tcp_settings(hosts: &HostSpec) -> Vec<(&'static str, String)> {
+    let triple = |sizes: &[Bytes; 3]| {
+        // The kernel's limit is a signed 32-bit integer.
+        sizes.map(|size| size.as_u64().min(i32::MAX as u64).to_string()).join(" ")
+    };
+    vec![
+        ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
+        ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
+        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
+    ]
+}
+
+/// Applies settings to the calling thread's namespace. Returns a sentence for each that is not in force then.
+pub fn apply(settings: &[(&str, String)]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (name, value) in settings {
+        let outcome = set_sysctl(name, value);
+        let found = sysctl(name);
+        if found.as_ref() != Some(value) {
+            let why = outcome.err().map_or(String::new(), |error| format!(" ({error})"));
+            reasons.push(format!("{name} is {found:?} (expected {value:?}){why}"));
+        }
+    }
+    reasons
 }
 
 fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
@@ -108,17 +139,18 @@ fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
 static WATCHES_STDIN: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process ends when the one that started it does: the kernel kills it when the starting *thread*
-/// ends, and [`crate::run()`] ends it when standard input, if that is a pipe, is closed at the other end.
+/// ends, and [`crate::Path::carry`] ends it when standard input, if that is a pipe, is closed at the other end.
 ///
-/// [`crate::run()`] and [`crate::shell()`] ask the kernel by themselves. Call this first in a child whose standard input
+/// [`crate::Path::carry`] and [`crate::shell()`] ask the kernel by themselves. Call this first in a child whose standard input
 /// is a pipe that its parent holds open, so that it also ends if the parent died before it could ask.
 pub fn die_with_parent() {
     WATCHES_STDIN.store(true, Ordering::Relaxed);
     ask_to_die_with_parent();
 }
 
-/// Entering a user namespace clears the request, so it is made after that.
-pub(crate) fn ask_to_die_with_parent() {
+/// Asks the kernel to kill this process when the thread that started it ends. Entering a user namespace clears the
+/// request, so it is made after that.
+pub fn ask_to_die_with_parent() {
     let _ = sys::die_with_parent_thread();
 }
 

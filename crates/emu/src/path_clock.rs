@@ -8,7 +8,7 @@
 //! If only the ferry was away and the end hosts kept running, the packets that they sent wait for the ferry and reach the
 //! path in one burst. The ferry measures that burst.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use fullpipe_units::{Duration, Time};
 
@@ -19,7 +19,7 @@ pub(crate) const OVERRUN: Duration = Duration::from_millis(1);
 
 /// What the path's time does while the ferry is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standstill {
+pub enum Standstill {
     /// It stops: for end hosts that stall as well.
     Stops,
     /// It continues: for a comparison of the path with a clock.
@@ -28,11 +28,22 @@ pub(crate) enum Standstill {
 
 /// How long the path's time stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stood {
-    pub(crate) total: Duration,
-    pub(crate) longest: Duration,
+pub struct Stood {
+    /// In total.
+    pub total: Duration,
+    /// At once.
+    pub longest: Duration,
     /// The longest burst that gathered during a stall, as its time on the slowest link; at most as long as the stall.
-    pub(crate) burst: Duration,
+    pub burst: Duration,
+}
+
+/// A stall during which the path's time stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When it ended, by the machine's clock.
+    pub ended: Time,
+    /// How long it lasted.
+    pub lasted: Duration,
 }
 
 /// The path's clock, used by the ferry's thread only.
@@ -43,6 +54,7 @@ pub(crate) struct PathClock {
     /// When the ferry should look again, by `clock`: at once unless it sleeps.
     back_by: Cell<Time>,
     stood: Cell<Stood>,
+    stalls: RefCell<Vec<Stall>>,
     overruns: Cell<u64>,
     /// Duration of stalls since [`PathClock::gathered`] was last called.
     unsettled: Cell<Duration>,
@@ -55,6 +67,7 @@ impl PathClock {
             standstill,
             back_by: Cell::new(clock.now()),
             stood: Cell::default(),
+            stalls: RefCell::default(),
             overruns: Cell::default(),
             unsettled: Cell::default(),
         }
@@ -75,6 +88,7 @@ impl PathClock {
                 stood.total += away;
                 stood.longest = stood.longest.max(away);
                 self.stood.set(stood);
+                self.stalls.borrow_mut().push(Stall { ended: now, lasted: away });
                 self.unsettled.set(self.unsettled.get() + away);
             }
         }
@@ -84,11 +98,6 @@ impl PathClock {
     /// The ferry plans to look again at `time` of the path, or earlier.
     pub(crate) fn back_by(&self, time: Time) {
         self.back_by.set(time.saturating_add(self.stood.get().total));
-    }
-
-    /// Sleeps until `time` of the path.
-    pub(crate) fn sleep_until(&self, time: Time) {
-        self.clock.sleep_until(time.saturating_add(self.stood.get().total));
     }
 
     /// Whether there was a stall since [`PathClock::gathered`] was last called.
@@ -106,6 +115,11 @@ impl PathClock {
 
     pub(crate) fn stood(&self) -> Stood {
         self.stood.get()
+    }
+
+    /// Every stall in which the path's time stopped.
+    pub(crate) fn stalls(&self) -> Vec<Stall> {
+        self.stalls.borrow().clone()
     }
 
     /// How often the ferry was away for longer than planned by more than [`OVERRUN`].

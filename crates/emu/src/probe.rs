@@ -13,19 +13,16 @@ mod receiver;
 mod sender;
 mod statistics;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use fullpipe_scenario::spec::{Spec, Stream};
 use fullpipe_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::EmuError;
-use crate::clock::{Clock, StampClock};
-use crate::namespace::{ask_to_die_with_parent, become_capable};
+use crate::clock::StampClock;
+use crate::path::{Carried, End, Path};
 use crate::path_clock::Standstill;
-use crate::run::{LATENESS_LIMIT, check, judge_ferry};
 use crate::sys::datagram::HEAD_BYTES;
-use crate::threads::{self, Carried, Ready};
+use crate::trust::LATENESS_LIMIT;
 use expected::{Fate, Pipe};
 use receiver::{Arrival, Received};
 use sender::Sent;
@@ -33,8 +30,6 @@ pub use statistics::{Decisions, Share, Spread};
 
 /// The interval between values of a rate over time, about.
 const PIECE: Duration = Duration::from_millis(100);
-/// How often the sending host checks that the ferry is still running.
-const LOOK_AROUND: Duration = Duration::from_millis(50);
 /// The maximum number of datagrams; a record of each stays in memory.
 const MAX_DATAGRAMS: u64 = 20_000_000;
 
@@ -148,29 +143,25 @@ pub struct Trip {
 /// Sends over the forward path of `spec` and returns the measures, and a record of every datagram. `seed` drives the path's
 /// random elements. Takes the scenario's duration, which must be long enough for all datagrams to arrive.
 ///
-/// Call it in a process of its own that has only one thread, as [`crate::run()`].
+/// Call it in a process of its own that has only one thread, as [`Path::carry`].
 pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Trip>), EmuError> {
-    check(spec)?;
     check_probe(spec, probe)?;
-    become_capable()?;
-    ask_to_die_with_parent();
-    let abort = AtomicBool::new(false);
     let end = Time::ZERO.saturating_add(spec.duration_ns);
-    let sending = |host: Ready<'_>| {
+    let sending = |host: End<'_>| {
         let socket = sender::socket()?;
-        let clock = host.start()?;
-        let sent = sender::send(&socket, probe, clock, &abort)?;
-        stay_until(end, clock, &abort);
+        let started = host.start()?;
+        let sent = sender::send(&socket, probe, started)?;
+        started.wait_until(end);
         Ok(sent)
     };
-    let receiving = |host: Ready<'_>| {
+    let receiving = |host: End<'_>| {
         let socket = receiver::socket()?;
-        let (stop, stamps) = (host.stop, StampClock::now());
-        let clock = host.start()?;
-        receiver::receive(&socket, clock, stamps, stop)
+        let stamps = StampClock::now();
+        receiver::receive(&socket, host.start()?, stamps)
     };
-    let carried = threads::carry(spec, seed, Standstill::GoesOn, &abort, sending, receiving)?;
-    evaluate(spec, seed, probe, carried)
+    let path = Path { standstill: Standstill::GoesOn, ..Path::of(spec, seed) };
+    let carried = path.carry(sending, receiving)?;
+    evaluate(spec, seed, probe, &path, carried)
 }
 
 fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
@@ -193,30 +184,23 @@ fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
     Ok(())
 }
 
-/// Packets on the path arrive only while the sending host exists.
-fn stay_until(end: Time, clock: Clock, abort: &AtomicBool) {
-    while clock.now() < end && !abort.load(Ordering::Relaxed) {
-        clock.sleep_until(end.min(clock.now() + LOOK_AROUND));
-    }
-}
-
 fn evaluate(
     spec: &Spec,
     seed: u64,
     probe: &Probe,
+    path: &Path,
     carried: Carried<Sent, Received>,
 ) -> Result<(Measured, Vec<Trip>), EmuError> {
-    let Carried { sent, received, hosts, ferried } = carried;
+    let own_doubts = carried.doubts(path);
+    let Carried { near: sent, far: received, dropped_frames, ferried } = carried;
     let outside = Outside {
         refused: sent.refused,
-        before: hosts[0].dropped_frames,
+        before: dropped_frames[0],
         after: ferried.failed_writes,
         receiver: received.dropped,
         unstamped: received.unstamped,
     };
     let own = ferried.lateness.lateness();
-    let mut own_doubts = judge_ferry(spec, &ferried);
-    own_doubts.extend(hosts.into_iter().flat_map(|host| host.untrustworthy));
     let fates =
         expected::fates(&spec.forward, Stream::Forward.seed(seed), probe.datagram_bytes, &sent.at_ns)?;
     let (order, trips) = compare(probe, &sent.at_ns, &received, &fates);
@@ -340,9 +324,6 @@ fn when_full(probe: &Probe, trips: &[Trip], model: &[Trip]) -> Option<WhenFull> 
 mod tests {
     use super::*;
     use crate::ferry::FerryReport;
-    use crate::histogram::Histogram;
-    use crate::path_clock::Stood;
-    use crate::threads::HostReport;
 
     /// 1000 bytes at 8 Mbit/s: a millisecond each; 20 ms of delay.
     const PROBE: Probe = Probe {
@@ -377,23 +358,21 @@ mod tests {
             at_ns: due + late_ns,
             bytes: 1000,
         });
-        let host = || HostReport { settings: vec![], untrustworthy: vec![], dropped_frames: 0 };
         Carried {
-            received: Received { arrivals: arrivals.collect(), ..Received::default() },
-            sent: Sent { at_ns: sent_ns, refused: 0 },
-            hosts: [host(), host()],
-            ferried: FerryReport {
-                links: vec![],
-                counts: Default::default(),
-                lateness: Histogram::default(),
-                failed_writes: 0,
-                passes: 1,
-                overruns: 0,
-                stood: Stood::default(),
-                carried: Duration::ZERO,
-                no_realtime: None,
-            },
+            far: Received { arrivals: arrivals.collect(), ..Received::default() },
+            near: Sent { at_ns: sent_ns, refused: 0 },
+            dropped_frames: [0, 0],
+            ferried: FerryReport { passes: 1, ..FerryReport::default() },
         }
+    }
+
+    fn evaluated(
+        spec: &Spec,
+        seed: u64,
+        probe: &Probe,
+        run: Carried<Sent, Received>,
+    ) -> (Measured, Vec<Trip>) {
+        evaluate(spec, seed, probe, &Path::of(spec, seed), run).unwrap()
     }
 
     fn every(gap_ns: u64) -> Vec<u64> {
@@ -404,7 +383,7 @@ mod tests {
     fn a_perfect_emulator_is_late_by_nothing_and_loses_what_it_should() {
         let spec = spec(0.01);
         let run = carried(&spec, 3, every(5_000_000), 70_000);
-        let (measured, trips) = evaluate(&spec, 3, &PROBE, run).unwrap();
+        let (measured, trips) = evaluated(&spec, 3, &PROBE, run);
         assert_eq!(
             measured.late,
             Some(Spread { min_ns: 70_000, p50_ns: 70_000, p99_ns: 70_000, max_ns: 70_000 })
@@ -421,7 +400,7 @@ mod tests {
         let spec = spec(0.0);
         // 1.5 times the rate; room for 2.5 packets.
         let run = carried(&spec, 1, every(666_667), 0);
-        let (measured, _) = evaluate(&spec, 1, &PROBE, run).unwrap();
+        let (measured, _) = evaluated(&spec, 1, &PROBE, run);
         assert!((measured.received_bps.unwrap() - 8e6).abs() < 1.0, "{measured:?}");
         let full = measured.full.unwrap();
         assert_eq!(full.first, 5);
@@ -442,7 +421,7 @@ mod tests {
         let spec = spec(0.0);
         let paused: Vec<u64> =
             every(666_667).iter().map(|at| at + at / 1_000_000_000 * 500_000_000).collect();
-        let (measured, _) = evaluate(&spec, 1, &PROBE, carried(&spec, 1, paused, 0)).unwrap();
+        let (measured, _) = evaluated(&spec, 1, &PROBE, carried(&spec, 1, paused, 0));
         assert!(measured.expected_bps.unwrap() < 7.3e6, "{measured:?}");
         assert_eq!(measured.expected_bps, measured.received_bps);
         assert_eq!(measured.late.unwrap().max_ns, 0);
@@ -454,8 +433,8 @@ mod tests {
         let sent = every(5_000_000);
         let of = |spoil: &dyn Fn(&mut Vec<Arrival>)| {
             let mut run = carried(&spec, 3, sent.clone(), 0);
-            spoil(&mut run.received.arrivals);
-            evaluate(&spec, 3, &PROBE, run).unwrap().0
+            spoil(&mut run.far.arrivals);
+            evaluated(&spec, 3, &PROBE, run).0
         };
         let dropped = of(&|arrivals| {
             arrivals.remove(100);
@@ -476,11 +455,11 @@ mod tests {
         let spec = spec(0.01);
         let sent = every(5_000_000);
         // Another seed loses others.
-        let other_seed = evaluate(&spec, 4, &PROBE, carried(&spec, 3, sent.clone(), 0)).unwrap().0;
+        let other_seed = evaluated(&spec, 4, &PROBE, carried(&spec, 3, sent.clone(), 0)).0;
         assert!(other_seed.decisions.differently > 10);
         // The request is 21 ms: everything is a millisecond early.
         let asked = Probe { delay_ns: Duration::from_millis(21), ..PROBE };
-        let early = evaluate(&spec, 3, &asked, carried(&spec, 3, sent, 0)).unwrap().0;
+        let early = evaluated(&spec, 3, &asked, carried(&spec, 3, sent, 0)).0;
         assert_eq!(early.late.unwrap().p50_ns, -1_000_000);
     }
 

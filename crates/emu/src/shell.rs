@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::thread;
 
 use fullpipe_scenario::spec::{Spec, Stream};
-use fullpipe_units::{Duration, Time};
 
 use self::contained::{Role, start};
 use self::report::Way;
@@ -22,11 +21,11 @@ use self::server::Server;
 use crate::EmuError;
 use crate::address::{Block, free_block};
 use crate::clock::Clock;
-use crate::ferry::{Classes, DirectionPlan, Ferry, FerryReport};
-use crate::host;
-use crate::namespace::{Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl};
-use crate::path_clock::Standstill;
-use crate::run::judge_ferry;
+use crate::ferry::{Ferry, FerryReport};
+use crate::namespace::{
+    self, Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl,
+};
+use crate::path::{OneWay, Path};
 use crate::sys;
 use crate::sys::process::{self, Child};
 use crate::tun::{Address, Tun};
@@ -115,13 +114,8 @@ impl Ends {
 
 /// Window limits as the scenario says; the default algorithm is the one outside.
 fn tune(spec: &Spec) {
-    let inherited = crate::namespace::sysctl("net.ipv4.tcp_congestion_control");
-    for reason in host::tune(&spec.hosts) {
+    for reason in namespace::apply(&namespace::tcp_settings(&spec.hosts)) {
         eprintln!("fullpipe: {reason}");
-    }
-    let set = inherited.map(|name| set_sysctl("net.ipv4.tcp_congestion_control", &name));
-    if let Some(Err(error)) = set {
-        eprintln!("fullpipe: {error}");
     }
 }
 
@@ -178,20 +172,11 @@ fn nested_label(spec: &Spec) -> OsString {
 /// Carries packets until `child` ends; returns its exit code.
 fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
     let stop = sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))?;
-    // Nested paths must not lose the same packets.
-    let run = spec.seed.wrapping_add(u64::from(ends.block.level()) << 32);
+    let path = path_of(spec, ends.block.level());
     let (code, ferried) = thread::scope(|scope| {
         let ferry = scope.spawn(|| {
-            let plan =
-                |elements, seed| DirectionPlan { elements, class_delays: &[], seed, gro: Duration::ZERO };
-            let plans = (
-                plan(&spec.forward, Stream::Forward.seed(run)),
-                plan(&spec.reverse, Stream::Reverse.seed(run)),
-            );
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
-            let ferry = Ferry::new(ends, plans, Classes { first_port: 0, flows: 0 });
-            let ferried =
-                ferry.and_then(|ferry| ferry.run(Clock::start(), Standstill::Stops, Time::NEVER, &stop));
+            let ferried = Ferry::new(ends, &path).and_then(|ferry| ferry.run(Clock::start(), &stop));
             if ferried.is_err() {
                 child.kill();
             }
@@ -202,16 +187,27 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
         (code, ferry.join())
     });
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
-    summarize(spec, &ferried);
+    summarize(&path, &ferried);
     code.map_err(|error| EmuError::system("wait for the command", error))
 }
 
+/// The path of a scenario, apart from its flows and its duration. Paths at different levels must not lose the same packets.
+fn path_of(spec: &Spec, level: u32) -> Path {
+    let run = spec.seed.wrapping_add(u64::from(level) << 32);
+    let mut path = Path::new(
+        OneWay::new(spec.forward.clone(), Stream::Forward.seed(run)),
+        OneWay::new(spec.reverse.clone(), Stream::Reverse.seed(run)),
+    );
+    path.mtu_bytes = spec.mtu_bytes;
+    path
+}
+
 /// Prints what happened to the packets, and why their times may be wrong.
-fn summarize(spec: &Spec, ferried: &FerryReport) {
+fn summarize(path: &Path, ferried: &FerryReport) {
     for (way, counts) in [Way::Up, Way::Down].into_iter().zip(&ferried.counts) {
         eprintln!("fullpipe: {}", report::outcome(way, counts));
     }
-    for reason in judge_ferry(spec, ferried) {
+    for reason in path.doubts(ferried) {
         eprintln!("fullpipe: {reason}");
     }
 }

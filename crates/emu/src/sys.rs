@@ -1,8 +1,7 @@
 //! Thin wrappers around the system calls that the standard library lacks. Nearly all `unsafe` of the
-//! crate is here.
+//! crate is here. Those that hosts at the ends of a path need as well are public.
 
-use std::ffi::{CStr, CString};
-use std::fs::File;
+use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::net::SocketAddrV4;
@@ -10,13 +9,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use fullpipe_units::Duration;
 
-pub(crate) mod bpf;
 pub(crate) mod datagram;
-pub(crate) mod libbpf;
 pub(crate) mod process;
 
 /// Turns the C convention (-1 and errno) into a `Result`.
-pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+pub fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -34,7 +31,7 @@ pub(crate) fn monotonic_resolution_ns() -> u64 {
 }
 
 /// The kernel's `CONFIG_HZ`: CLOCK_MONOTONIC_COARSE moves once a tick of its timer.
-pub(crate) fn ticks_per_second() -> u32 {
+pub fn ticks_per_second() -> u32 {
     const NANOS_PER_SEC: u64 = 1_000_000_000;
     let tick_ns = resolution_ns(libc::CLOCK_MONOTONIC_COARSE).max(1);
     ((NANOS_PER_SEC + tick_ns / 2) / tick_ns) as u32
@@ -61,18 +58,15 @@ pub(crate) fn sleep_until_ns(at_ns: u64) {
     }
 }
 
-fn timespec(ns: u64) -> libc::timespec {
+/// Nanoseconds as the kernel takes them.
+pub fn timespec(ns: u64) -> libc::timespec {
     let ns = ns.min(i64::MAX as u64);
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 /// Waits until one of `fds` has an event of `events` or `timeout` has passed (`None`: for ever); returns the events of
 /// each. An interruption counts as no event.
-pub(crate) fn poll<const N: usize>(
-    fds: [RawFd; N],
-    events: i16,
-    timeout: Option<Duration>,
-) -> io::Result<[i16; N]> {
+pub fn poll<const N: usize>(fds: [RawFd; N], events: i16, timeout: Option<Duration>) -> io::Result<[i16; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events, revents: 0 });
     let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -124,7 +118,7 @@ pub(crate) fn ioctl_number(fd: &OwnedFd, request: libc::Ioctl, value: libc::c_ul
 }
 
 /// A non-blocking IPv4 socket of the calling thread's network namespace.
-pub(crate) fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
+pub fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
     unsafe {
         let fd = check(libc::socket(libc::AF_INET, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0))?;
@@ -186,34 +180,15 @@ pub(crate) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
 const SOCKADDR_BYTES: libc::socklen_t = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
 
 /// Binds a socket.
-pub(crate) fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
+pub fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
     check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), SOCKADDR_BYTES) })
         .map(drop)
 }
 
-/// Listens for one connection.
-pub(crate) fn listen(fd: &OwnedFd) -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::listen(fd.as_raw_fd(), 1) }).map(drop)
-}
-
-/// Accepts a connection; `None` when there is none yet.
-pub(crate) fn accept(fd: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: null pointers ask for no address. On success the descriptor is new and owned by nobody else.
-    let result = unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
-    match check(result) {
-        // SAFETY: see above.
-        Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Begins to connect; does not wait.
-pub(crate) fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
+pub fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
     let result =
@@ -225,21 +200,14 @@ pub(crate) fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Sends without raising SIGPIPE; `None` when the socket buffer is full.
-pub(crate) fn send(fd: &OwnedFd, data: &[u8]) -> io::Result<Option<usize>> {
+pub fn send(fd: &OwnedFd, data: &[u8]) -> io::Result<Option<usize>> {
     // SAFETY: the pointer and length describe `data`.
     let sent = unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL) };
     would_block(sent)
 }
 
-/// Takes up to `buffer.len()` bytes off a TCP socket without copying them; `None` when there are none.
-pub(crate) fn discard(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-    // SAFETY: the pointer and length describe `buffer`, writable for the call (MSG_TRUNC leaves it untouched).
-    let taken =
-        unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_TRUNC) };
-    would_block(taken)
-}
-
-fn would_block(result: isize) -> io::Result<Option<usize>> {
+/// A count, or `None` if the call would have had to wait.
+pub fn would_block(result: isize) -> io::Result<Option<usize>> {
     if result >= 0 {
         return Ok(Some(result as usize));
     }
@@ -250,26 +218,15 @@ fn would_block(result: isize) -> io::Result<Option<usize>> {
     }
 }
 
-/// Ends the sending direction of a connection.
-pub(crate) fn shutdown_write(fd: &OwnedFd) -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) }).map(drop)
-}
-
 /// Sets a socket option to the bytes of `value`.
-pub(crate) fn set_option(
-    fd: &OwnedFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &[u8],
-) -> io::Result<()> {
+pub fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> io::Result<()> {
     let length = value.len() as libc::socklen_t;
     // SAFETY: the pointer and length describe `value`.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) }).map(drop)
 }
 
 /// Reads a socket option into `buffer`; returns how many bytes the kernel wrote.
-pub(crate) fn get_option(
+pub fn get_option(
     fd: &OwnedFd,
     level: libc::c_int,
     name: libc::c_int,
@@ -281,87 +238,15 @@ pub(crate) fn get_option(
     Ok(length as usize)
 }
 
-/// The pending error of a socket.
-pub(crate) fn socket_error(fd: &OwnedFd) -> io::Result<Option<io::Error>> {
-    let mut code = [0u8; 4];
-    get_option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
-    Ok(match i32::from_ne_bytes(code) {
-        0 => None,
-        code => Some(io::Error::from_raw_os_error(code)),
-    })
-}
-
-/// An epoll set whose entries carry a number.
-#[derive(Debug)]
-pub(crate) struct Epoll(OwnedFd);
-
-impl Epoll {
-    /// An empty set.
-    pub(crate) fn new() -> io::Result<Epoll> {
-        // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
-        unsafe { Ok(Epoll(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?))) }
-    }
-
-    /// Watches `fd` for `events` (level-triggered).
-    pub(crate) fn add(&self, fd: &OwnedFd, events: libc::c_int, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: events as u32, u64: token };
-        // SAFETY: `event` is valid for the call; both descriptors are open.
-        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) })
-            .map(drop)
-    }
-
-    /// Stops watching `fd`.
-    pub(crate) fn remove(&self, fd: &OwnedFd) -> io::Result<()> {
-        // SAFETY: EPOLL_CTL_DEL ignores the event pointer.
-        check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd.as_raw_fd(), std::ptr::null_mut())
-        })
-        .map(drop)
-    }
-
-    /// Waits for events or the timeout and appends (token, events) to `ready`, which is cleared first.
-    pub(crate) fn wait(&self, ready: &mut Vec<(u64, u32)>, timeout: Duration) -> io::Result<()> {
-        const AT_ONCE: usize = 64;
-        ready.clear();
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
-        let timeout = timespec(timeout.as_nanos());
-        // SAFETY: `events` holds AT_ONCE entries, `timeout` is valid, the null signal mask changes nothing.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.0.as_raw_fd(),
-                events.as_mut_ptr(),
-                AT_ONCE as libc::c_int,
-                std::ptr::from_ref(&timeout),
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            )
-        };
-        match check(result as libc::c_int) {
-            Ok(count) => {
-                ready.extend(events[..count as usize].iter().map(|event| (event.u64, event.events)));
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// An eventfd: written once to wake whoever polls it.
-pub(crate) fn event_fd() -> io::Result<OwnedFd> {
+pub fn event_fd() -> io::Result<OwnedFd> {
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?)) }
 }
 
 /// Wakes the poller of an eventfd.
-pub(crate) fn signal_event(fd: &OwnedFd) {
+pub fn signal_event(fd: &OwnedFd) {
     let _ = writev(fd, &[io::IoSlice::new(&1u64.to_ne_bytes())]);
-}
-
-/// Waits until an eventfd is signalled; returns false if the timeout passed first.
-pub(crate) fn wait_for_event(fd: &OwnedFd, timeout: Duration) -> io::Result<bool> {
-    poll([fd.as_raw_fd()], libc::POLLIN, Some(timeout)).map(|[events]| events != 0)
 }
 
 /// Real-time priorities in use: low, so that the kernel's own threads (at 50 and above) win.
@@ -400,7 +285,7 @@ pub(crate) fn lock_memory() -> io::Result<()> {
 }
 
 /// Asks the kernel to kill this process when the thread that started it ends.
-pub(crate) fn die_with_parent_thread() -> io::Result<()> {
+pub fn die_with_parent_thread() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
 }
@@ -413,13 +298,13 @@ pub(crate) fn unshare(flags: libc::c_int) -> io::Result<()> {
 }
 
 /// The effective user and group.
-pub(crate) fn effective_ids() -> (u32, u32) {
+pub fn effective_ids() -> (u32, u32) {
     // SAFETY: these calls cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// `uname`: host name and kernel release.
-pub(crate) fn host_and_kernel() -> (String, String) {
+pub fn host_and_kernel() -> (String, String) {
     // SAFETY: all-zero is a valid utsname, and uname fills it with NUL-terminated strings.
     let names = unsafe {
         let mut names: libc::utsname = mem::zeroed();
@@ -442,13 +327,4 @@ pub(crate) fn is_pipe_or_socket(fd: RawFd) -> bool {
         libc::fstat(fd, &mut status) == 0
             && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
     }
-}
-
-/// Gives a file without a name (O_TMPFILE) the name `path`, which must be free.
-pub(crate) fn link_file(file: &File, path: &CStr) -> io::Result<()> {
-    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let here = libc::AT_FDCWD;
-    // SAFETY: both paths are NUL-terminated.
-    check(unsafe { libc::linkat(here, from.as_ptr(), here, path.as_ptr(), libc::AT_SYMLINK_FOLLOW) })
-        .map(drop)
 }

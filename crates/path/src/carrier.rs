@@ -2,8 +2,8 @@
 
 use crate::chain::Counts;
 use crate::config::ElementConfig;
-use crate::element::Packet;
 use crate::error::ConfigError;
+use crate::packet::Packet;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 

@@ -8,9 +8,10 @@
 use crate::carrier::Carrier;
 use crate::change::Change;
 use crate::config::ElementConfig;
-use crate::element::{Admission, Cause, Element, Fate, Moment, Packet, Tally};
+use crate::elements::Element;
 use crate::error::ConfigError;
 use crate::hold::{Held, Hold};
+use crate::packet::{Admission, Cause, Fate, Moment, Packet, Tally};
 use crate::prefetch::prefetch;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};

@@ -5,7 +5,7 @@
 //! on their way. A rate holds from the very nanosecond; a delay or a loss for packets that come after it, because those
 //! that came at that nanosecond have passed.
 
-use crate::build::{Check, kind};
+use crate::check::Check;
 use crate::config::{ElementConfig, Probability};
 use crate::error::ConfigError;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -39,7 +39,7 @@ impl ElementConfig {
     /// # Errors
     /// When this kind of element cannot change so, or not to this value; it is then as before.
     pub fn change(&mut self, index: usize, from: Time, change: Change) -> Result<(), ConfigError> {
-        let check = Check { index, kind: kind(self) };
+        let check = Check { index, kind: self.kind() };
         match (self, change) {
             (ElementConfig::Link { rate_bps, .. }, Change::Rate(rate)) => {
                 let mut changed = rate_bps.clone();

@@ -1,6 +1,9 @@
 //! The configuration of a path, in numbers. `scenario` resolves what users write into this; `Chain::new` builds it.
 
-use fullpipe_units::{Bytes, Duration, Rate, Time};
+use std::fmt;
+
+pub use crate::elements::ElementConfig;
+use fullpipe_units::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
 /// A value that changes at known times: `initial` until the first change. Changes are in order of time.
@@ -44,6 +47,13 @@ impl<T: Copy> Schedule<T> {
     }
 }
 
+impl<T: fmt::Display> fmt::Display for Schedule<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.initial)?;
+        self.changes.iter().try_for_each(|(at, value)| write!(f, ", {value} from {at}"))
+    }
+}
+
 /// A probability in parts of 2^32, so that the decision is an integer comparison. `from_f64` clamps to 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -71,6 +81,13 @@ impl Probability {
     }
 }
 
+/// In percent, rounded to what people write.
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", (self.as_f64() * 1e6).round() / 1e4)
+    }
+}
+
 /// A drop-tail limit. A packet is dropped when it does not fit under either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLimit {
@@ -82,121 +99,9 @@ pub struct QueueLimit {
     pub packets: Option<u32>,
 }
 
-/// One element of a path. Packets pass the elements of a direction in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ElementConfig {
-    /// A link of (piecewise) constant rate behind a drop-tail queue.
-    Link {
-        /// Name in records and reports.
-        name: String,
-        /// Bits per second, headers from IP upwards counted.
-        rate_bps: Schedule<Rate>,
-        /// The queue in front of it.
-        queue: QueueLimit,
-    },
-    /// A link that follows a Mahimahi delivery trace: one opportunity of 1500 bytes at each listed millisecond; the
-    /// trace repeats after its last entry. Shared by reference count because traces can be long.
-    DeliveryTrace {
-        /// Name in records and reports.
-        name: String,
-        /// Times of the opportunities in whole milliseconds, not decreasing, the last above zero.
-        opportunities_ms: std::sync::Arc<Vec<u64>>,
-        /// The queue in front of it.
-        queue: QueueLimit,
-    },
-    /// A cellular radio whose rate follows the demand that it sees: from one of `rates_bps` to the next when a packet of
-    /// the last interval found more than `demand_ns` of work in front of it, and back when the link was mostly idle.
-    Cellular {
-        /// Name in records and reports.
-        name: String,
-        /// The rates that it grants, rising; the first is granted at the start.
-        rates_bps: Vec<Rate>,
-        /// From one review of the grant to the next; above zero.
-        review_ns: Duration,
-        /// The wait above which there is demand for more.
-        demand_ns: Duration,
-        /// The queue in front of it; packets count in full until they leave.
-        queue: QueueLimit,
-    },
-    /// Linux `tc-tbf`: packets wait for tokens; drop-tail in bytes.
-    TokenBucket {
-        /// Name in records and reports.
-        name: String,
-        /// Token rate.
-        rate_bps: Rate,
-        /// Bucket depth.
-        burst_bytes: Bytes,
-        /// The queue (`limit` of tc-tbf).
-        queue: QueueLimit,
-    },
-    /// A policer: packets that find no tokens are dropped; packets never wait.
-    Policer {
-        /// Name in records and reports.
-        name: String,
-        /// Token rate.
-        rate_bps: Rate,
-        /// Bucket depth; full at the start.
-        burst_bytes: Bytes,
-    },
-    /// A one-way delay. A delay that shrinks does not reorder: a packet never leaves before its predecessor.
-    Delay {
-        /// The delay.
-        delay_ns: Schedule<Duration>,
-    },
-    /// Independent random loss.
-    Loss {
-        /// Probability a packet.
-        probability: Schedule<Probability>,
-    },
-    /// Gilbert-Elliott loss: two states with their own loss probability.
-    GilbertElliott {
-        /// Probability of going from good to bad, a packet.
-        good_to_bad: Probability,
-        /// Probability of going from bad to good, a packet.
-        bad_to_good: Probability,
-        /// Loss probability in the good state.
-        loss_good: Probability,
-        /// Loss probability in the bad state.
-        loss_bad: Probability,
-    },
-    /// Random extra delay, uniform in 0..=`amplitude_ns`.
-    Jitter {
-        /// The largest extra delay.
-        amplitude_ns: Duration,
-        /// Whether packets may overtake each other. If not, a packet waits for its predecessor.
-        reorder: bool,
-    },
-    /// Holds packets and releases all that have arrived at once: at multiples of an interval, shifted by a phase drawn
-    /// from the element's own random stream.
-    Aggregate {
-        /// From one release to the next; above zero.
-        every_ns: Duration,
-    },
-    /// Delivers a packet twice with this probability.
-    Duplicate {
-        /// Probability a packet.
-        probability: Probability,
-    },
-    /// Holds back a packet by `delay_ns` with this probability, so that later ones overtake it.
-    Reorder {
-        /// Probability a packet.
-        probability: Probability,
-        /// How long it is held back.
-        delay_ns: Duration,
-    },
-}
-
-impl ElementConfig {
-    /// Its name in records and reports; `None` for an element without a queue.
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            ElementConfig::Link { name, .. }
-            | ElementConfig::DeliveryTrace { name, .. }
-            | ElementConfig::Cellular { name, .. }
-            | ElementConfig::TokenBucket { name, .. }
-            | ElementConfig::Policer { name, .. } => Some(name),
-            _ => None,
-        }
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {}", self.bytes)?;
+        self.packets.map_or(Ok(()), |packets| write!(f, " or {packets} packets"))
     }
 }

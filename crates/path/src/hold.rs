@@ -1,6 +1,6 @@
 //! The queue at the end of a stage, in which packets wait for their known departure.
 
-use crate::element::Packet;
+use crate::packet::Packet;
 use crate::ring::Ring;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;

@@ -8,8 +8,9 @@
 use crate::carrier::Carrier;
 use crate::chain::Counts;
 use crate::config::ElementConfig;
-use crate::element::{Element, Fate, Moment, Packet, Tally};
+use crate::elements::Element;
 use crate::error::ConfigError;
+use crate::packet::{Fate, Moment, Packet, Tally};
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
@@ -241,7 +242,7 @@ mod tests {
     use super::*;
     use crate::chain::Chain;
     use crate::config::{Probability, QueueLimit, Schedule};
-    use crate::element::Cause;
+    use crate::packet::Cause;
     use fullpipe_units::{Bytes, Rate};
 
     const FULL: Packet = Packet { bytes: 1500, class: 0 };

@@ -30,12 +30,12 @@
 //! ```
 //!
 //! # In reading order
-//! * [`config`]: the configuration of a path, in numbers; [`ConfigError`] if they are invalid (checked in `build.rs`)
-//! * `element.rs`: [`Packet`], [`Cause`], [`Admission`], and the closed set of elements
+//! * [`config`]: the configuration of a path, in numbers; [`ConfigError`] if they are invalid (checked in `check.rs`)
+//! * `packet.rs`: [`Packet`], [`Cause`], [`Admission`]; `elements.rs`: the closed set of elements, each a file in `elements/`
 //! * `chain.rs`: [`Chain`], which composes elements into stages; `hold.rs`, where packets wait for their time
 //! * `carrier.rs`: [`Carrier`], the interface to a driver; `hops.rs`: [`Hops`], a chain computed the simple way, to test the
 //!   other
-//! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers, each a file:
+//! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers:
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `cellular.rs` (a rate that follows demand),
 //!   `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`
@@ -59,41 +59,31 @@
 //! packet that was [`Admission::Queued`] may still be dropped, and [`Chain::next`] may name a time at which one only
 //! moves on inside.
 
-mod aggregate;
-mod build;
 mod carrier;
-mod cellular;
 mod chain;
 mod change;
+mod check;
 pub mod config;
-mod delay;
 pub mod deliveries;
-mod delivery_trace;
-mod duplicate;
-mod element;
+mod elements;
 mod error;
 mod hold;
 mod hops;
-mod jitter;
-mod link;
-mod loss;
-mod policer;
+mod packet;
 pub mod prefetch;
 mod queue;
 pub mod rates;
-mod reorder;
 mod ring;
 mod rng;
 mod schedule;
-mod token_bucket;
 
 pub use carrier::Carrier;
 pub use chain::{Chain, Counts};
 pub use change::Change;
-pub use delivery_trace::OPPORTUNITY_BYTES;
-pub use element::{Admission, Cause, Packet, Tally};
+pub use elements::OPPORTUNITY_BYTES;
 pub use error::ConfigError;
 pub use hops::Hops;
+pub use packet::{Admission, Cause, Packet, Tally};
 pub use queue::{QueueView, Totals};
 pub use rates::{capacities, highest_rate, shortest_buffer};
 pub use rng::mix;

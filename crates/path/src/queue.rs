@@ -9,8 +9,8 @@
 //! [`Snapshot`] per arrival until the clock has passed the next, and answers queries from the snapshot of their time.
 
 use crate::config::QueueLimit;
-use crate::element::{Cause, Fate, Moment, Packet, Tally};
-use crate::link::{ConstantRate, ScheduledRate};
+use crate::elements::link::{ConstantRate, ScheduledRate};
+use crate::packet::{Cause, Fate, Moment, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,30 +1,12 @@
 //! What a path could carry, to know how fast an emulator has to be, and how well a link was used.
 
 use crate::config::{ElementConfig, Schedule};
-use crate::delivery_trace::OPPORTUNITY_BYTES;
+use crate::elements::OPPORTUNITY_BYTES;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// The highest rate at which packets can leave the path; [`Rate::MAX`] if nothing limits it.
 pub fn highest_rate(elements: &[ElementConfig]) -> Rate {
-    elements.iter().filter_map(highest_of).min().unwrap_or(Rate::MAX)
-}
-
-fn highest_of(element: &ElementConfig) -> Option<Rate> {
-    match element {
-        ElementConfig::Link { rate_bps, .. } => {
-            Some(rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max))
-        }
-        ElementConfig::TokenBucket { rate_bps, .. } | ElementConfig::Policer { rate_bps, .. } => {
-            Some(*rate_bps)
-        }
-        ElementConfig::Cellular { rates_bps, .. } => rates_bps.last().copied(),
-        ElementConfig::DeliveryTrace { opportunities_ms, .. } => {
-            let bits = opportunities_ms.len() as u64 * OPPORTUNITY_BYTES * 8;
-            let period_ms = opportunities_ms.last().copied().unwrap_or(1).max(1);
-            Some(Rate::from_bits_per_sec(bits.saturating_mul(1000) / period_ms))
-        }
-        _ => None,
-    }
+    elements.iter().filter_map(ElementConfig::highest_rate).min().unwrap_or(Rate::MAX)
 }
 
 /// The longest list of rates that stands for a delivery trace.
@@ -39,7 +21,7 @@ pub fn ceiling(elements: &[ElementConfig], end: Time) -> Option<Schedule<Rate>> 
     let of_each = elements.iter().filter_map(|element| match element {
         ElementConfig::Link { rate_bps, .. } => Some(rate_bps.clone()),
         ElementConfig::DeliveryTrace { opportunities_ms, .. } => Some(offered(opportunities_ms, end)),
-        other => highest_of(other).map(Schedule::constant),
+        other => other.highest_rate().map(Schedule::constant),
     });
     of_each.reduce(|one, other| combined(&one, &other, Rate::min))
 }
@@ -97,7 +79,7 @@ fn offered(opportunities_ms: &[u64], end: Time) -> Schedule<Rate> {
 }
 
 /// The number of opportunities up to a millisecond; the list repeats.
-fn opportunities_by(opportunities_ms: &[u64], milli: u64) -> u64 {
+pub(crate) fn opportunities_by(opportunities_ms: &[u64], milli: u64) -> u64 {
     let period = opportunities_ms.last().copied().unwrap_or(1).max(1);
     let rest = opportunities_ms.partition_point(|at| *at <= milli % period) as u64;
     (milli / period).saturating_mul(opportunities_ms.len() as u64).saturating_add(rest)
@@ -105,35 +87,17 @@ fn opportunities_by(opportunities_ms: &[u64], milli: u64) -> u64 {
 
 /// The shortest time in which a buffer of the path drains; [`Duration::MAX`] if there is none.
 pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
-    let drain = |element: &ElementConfig| match element {
-        ElementConfig::Link { queue, .. }
-        | ElementConfig::DeliveryTrace { queue, .. }
-        | ElementConfig::Cellular { queue, .. }
-        | ElementConfig::TokenBucket { queue, .. } => Some(highest_of(element)?.time_for(queue.bytes)),
-        _ => None,
-    };
+    let drain = |element: &ElementConfig| Some(element.highest_rate()?.time_for(element.queue()?.bytes));
     elements.iter().filter_map(drain).min().unwrap_or(Duration::MAX)
 }
 
 /// For every queue of a path in order: the bytes that could have left it by `end`.
 pub fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
-    let capacity = |element: &ElementConfig| match element {
-        ElementConfig::Link { rate_bps, .. } => Some(Some(integral(rate_bps, end))),
-        ElementConfig::TokenBucket { rate_bps, .. } => {
-            Some(Some(rate_bps.bytes_in(end.saturating_since(Time::ZERO)).as_u64()))
-        }
-        ElementConfig::DeliveryTrace { opportunities_ms, .. } => {
-            let end_ms = Duration::from_nanos(end.as_nanos()).as_millis();
-            Some(Some(opportunities_by(opportunities_ms, end_ms).saturating_mul(OPPORTUNITY_BYTES)))
-        }
-        // What a radio could carry depends on the demand.
-        ElementConfig::Policer { .. } | ElementConfig::Cellular { .. } => Some(None),
-        _ => None,
-    };
-    elements.iter().filter_map(capacity).collect()
+    elements.iter().filter_map(|element| element.capacity(end)).collect()
 }
 
-fn integral(rate: &Schedule<Rate>, end: Time) -> u64 {
+/// The bytes that leave at a rate that changes, by `end`.
+pub(crate) fn integral(rate: &Schedule<Rate>, end: Time) -> u64 {
     let (mut from, mut current, mut sum) = (Time::ZERO, rate.initial, Bytes::ZERO);
     for (at, next) in rate.changes.iter().filter(|(at, _)| *at < end) {
         sum += current.bytes_in(at.saturating_since(from));

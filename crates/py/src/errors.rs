@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use fullpipe_capture::CaptureError;
-use fullpipe_emu::EmuError;
 use fullpipe_files::Kind;
+use fullpipe_kernel::KernelError;
 use fullpipe_path::ConfigError;
 use fullpipe_record::frames::FrameError;
 use fullpipe_sim::SimError;
@@ -116,7 +116,7 @@ fn named(path: &Path, error: &dyn std::fmt::Display, expected: Kind) -> String {
 }
 
 /// The exception for a world that could not run.
-pub(crate) fn world_error(py: Python<'_>, error: &EmuError) -> PyErr {
+pub(crate) fn world_error(py: Python<'_>, error: &KernelError) -> PyErr {
     let fix = error.fix();
     with_parts(py, WorldError::new_err(format!("{error}; {fix}")), &[("fix", &fix)])
 }

@@ -181,7 +181,7 @@ fn simulate<'py>(
 fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
     fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
-    let answer = py.detach(move || fullpipe_emu::run(&spec, seed).map(|run| Answer::of(run, &spec)));
+    let answer = py.detach(move || fullpipe_kernel::run(&spec, seed).map(|run| Answer::of(run, &spec)));
     Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
 }
 
@@ -197,7 +197,7 @@ fn kernel_record<'py>(
     fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
     let ops = Ops::by_name(algorithm).ok_or_else(|| errors::unknown_algorithm(py, algorithm))?;
-    let recording = py.detach(|| fullpipe_emu::record(&spec, seed, ops));
+    let recording = py.detach(|| fullpipe_kernel::record(&spec, seed, ops));
     let recording = recording.map_err(|error| world_error(py, &error))?;
     let encoded = py.detach(|| recordings::encode(&recording, &spec.name, ops));
     let (summary, file) = encoded.map_err(|error| errors::recording_error(&error))?;
@@ -218,7 +218,7 @@ fn kernel_probe<'py>(
     let probe =
         serde_json::from_str(probe_json).map_err(|error| PyValueError::new_err(format!("probe: {error}")))?;
     let outcome = py.detach(|| fullpipe_emu::probe(&spec, seed, &probe));
-    let (measured, trips) = outcome.map_err(|error| world_error(py, &error))?;
+    let (measured, trips) = outcome.map_err(|error| world_error(py, &error.into()))?;
     Ok((catalogue::measured_json(&measured), PyBytes::new(py, &catalogue::trip_columns(&trips))))
 }
 
@@ -264,7 +264,7 @@ fn path_facts(py: Python<'_>, spec_json: &str) -> PyResult<String> {
 /// JSON list of what the kernel world needs: name, ok, found, fix.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
-    catalogue::checks_json(&py.detach(fullpipe_emu::doctor))
+    catalogue::checks_json(&py.detach(fullpipe_kernel::doctor))
 }
 
 /// Runs a command behind the spec's path; returns its exit code. Only in a process of its own.
@@ -277,7 +277,7 @@ fn shell(
 ) -> PyResult<i32> {
     let spec = read_spec(py, spec_json)?;
     let code = py.detach(move || fullpipe_emu::shell(&spec, &command, server.as_deref()));
-    code.map_err(|error| world_error(py, &error))
+    code.map_err(|error| world_error(py, &error.into()))
 }
 
 /// How often a call that takes long looks whether the user wants it to end.

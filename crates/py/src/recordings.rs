@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fullpipe_emu::tap::Recording;
+use fullpipe_kernel::recorder::Recording;
 use fullpipe_record::recording::{self, Meta, Recorded, RecordingError};
 use fullpipe_replay::{Branch, Call, Coverage, Difference, Moment, Ops, Replay, Tier, replay_all};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The record of one run. `sim` and `emu` fill it; measures are computed here, once, for all of them.
+//! The record of one run. `sim` and `kernel` fill it; measures are computed here, once, for all of them.
 
 use fullpipe_cc::{CaState, Limits, Phase};
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{Probability, QueueLimit, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::bounds;
+use crate::elements;
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Size};
 use crate::spec::{FlowSpec, HostSpec, Spec, Workload};
@@ -27,7 +28,7 @@ impl Spec {
         let mut names = BTreeSet::new();
         for (direction, elements) in [("forward", &self.forward), ("reverse", &self.reverse)] {
             for (index, config) in elements.iter().enumerate() {
-                element(config, self.mtu_bytes, &mut names)
+                elements::check(config, self.mtu_bytes, &mut names)
                     .map_err(|error| error.inside(&format!("{direction}[{index}]")))?;
             }
         }
@@ -46,62 +47,6 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
         return Some(format!("is longer than {} characters", bounds::MAX_NAME));
     }
     name.chars().any(char::is_control).then(|| "contains control characters".to_string())
-}
-
-fn element<'a>(config: &'a ElementConfig, mtu: u32, names: &mut BTreeSet<&'a str>) -> Result {
-    match config {
-        ElementConfig::Link { name, rate_bps, queue } => {
-            unique(name, names)?;
-            schedule("rate_bps", rate_bps, rate)?;
-            limit(queue, mtu)
-        }
-        ElementConfig::DeliveryTrace { name, opportunities_ms, queue } => {
-            unique(name, names)?;
-            let ordered = opportunities_ms.is_sorted();
-            let lasts = opportunities_ms.last().is_some_and(|last| *last > 0);
-            let count = format!("a list of {}", opportunities_ms.len());
-            let expected = "milliseconds that do not decrease, the last above zero";
-            demand(ordered && lasts, "opportunities_ms", count, expected)?;
-            limit(queue, mtu)
-        }
-        ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
-            unique(name, names)?;
-            let rising = rates_bps.is_sorted_by(|lower, higher| lower < higher) && !rates_bps.is_empty();
-            demand(rising, "rates_bps", format!("a list of {}", rates_bps.len()), "rates that rise")?;
-            rates_bps.iter().try_for_each(|granted| rate("rates_bps", *granted))?;
-            within("review_ns", *review_ns, bounds::MIN_REVIEW, bounds::MAX_DELAY)?;
-            delay("demand_ns", *demand_ns)?;
-            limit(queue, mtu)
-        }
-        ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
-            unique(name, names)?;
-            rate("rate_bps", *rate_bps)?;
-            buffer("burst_bytes", *burst_bytes, mtu)?;
-            limit(queue, mtu)
-        }
-        ElementConfig::Policer { name, rate_bps, burst_bytes } => {
-            unique(name, names)?;
-            rate("rate_bps", *rate_bps)?;
-            buffer("burst_bytes", *burst_bytes, mtu)
-        }
-        ElementConfig::Delay { delay_ns } => schedule("delay_ns", delay_ns, delay),
-        ElementConfig::Loss { probability: loss } => schedule("probability", loss, probability),
-        ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-            probability("good_to_bad", *good_to_bad)?;
-            probability("bad_to_good", *bad_to_good)?;
-            probability("loss_good", *loss_good)?;
-            probability("loss_bad", *loss_bad)
-        }
-        ElementConfig::Jitter { amplitude_ns, reorder: _ } => delay("amplitude_ns", *amplitude_ns),
-        ElementConfig::Aggregate { every_ns } => {
-            within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
-        }
-        ElementConfig::Duplicate { probability: share } => probability("probability", *share),
-        ElementConfig::Reorder { probability: share, delay_ns } => {
-            probability("probability", *share)?;
-            delay("delay_ns", *delay_ns)
-        }
-    }
 }
 
 fn hosts(hosts: &HostSpec, mss: u32) -> Result {
@@ -210,7 +155,11 @@ fn interval(spec: &Spec) -> Result {
     demand(right, "sample_interval_ns", interval.as_nanos(), format!("at least {shortest}"))
 }
 
-fn schedule<T: Copy>(field: &str, schedule: &Schedule<T>, check: impl Fn(&str, T) -> Result) -> Result {
+pub(crate) fn schedule<T: Copy>(
+    field: &str,
+    schedule: &Schedule<T>,
+    check: impl Fn(&str, T) -> Result,
+) -> Result {
     check(field, schedule.initial)?;
     let ordered = schedule.changes.is_sorted_by(|earlier, later| earlier.0 < later.0);
     let count = format!("a schedule of {} changes", schedule.changes.len());
@@ -218,7 +167,7 @@ fn schedule<T: Copy>(field: &str, schedule: &Schedule<T>, check: impl Fn(&str, T
     schedule.changes.iter().try_for_each(|(_, value)| check(field, *value))
 }
 
-fn unique<'a>(element: &'a str, names: &mut BTreeSet<&'a str>) -> Result {
+pub(crate) fn unique<'a>(element: &'a str, names: &mut BTreeSet<&'a str>) -> Result {
     name("name", element)?;
     demand(names.insert(element), "name", element, "a unique name for each element")
 }
@@ -232,36 +181,36 @@ fn name(field: &str, name: &str) -> Result {
     }
 }
 
-fn rate(field: &str, rate: Rate) -> Result {
+pub(crate) fn rate(field: &str, rate: Rate) -> Result {
     within(field, rate, bounds::MIN_RATE, bounds::MAX_RATE)
 }
 
-fn delay(field: &str, delay: Duration) -> Result {
+pub(crate) fn delay(field: &str, delay: Duration) -> Result {
     within(field, delay, Duration::ZERO, bounds::MAX_DELAY)
 }
 
-fn probability(field: &str, probability: Probability) -> Result {
+pub(crate) fn probability(field: &str, probability: Probability) -> Result {
     demand(probability.as_f64() <= 1.0, field, probability.as_f64(), "at most 1 (2^32 parts)")
 }
 
-fn limit(queue: &QueueLimit, mtu: u32) -> Result {
+pub(crate) fn limit(queue: &QueueLimit, mtu: u32) -> Result {
     buffer("queue.bytes", queue.bytes, mtu)?;
     demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")
 }
 
-fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {
+pub(crate) fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {
     let one_packet = Bytes::new(u64::from(mtu));
     let right = one_packet <= bytes && bytes <= bounds::MAX_BUFFER;
     let most = Size::Bytes(bounds::MAX_BUFFER).text();
     demand(right, field, bytes.as_u64(), format!("one packet ({mtu} B) to {most}"))
 }
 
-fn within<T: Quantity + PartialOrd>(field: &str, value: T, low: T, high: T) -> Result {
+pub(crate) fn within<T: Quantity + PartialOrd>(field: &str, value: T, low: T, high: T) -> Result {
     let right = low <= value && value <= high;
     demand(right, field, value.text(), format!("{} from {} to {}", T::NOUN, low.text(), high.text()))
 }
 
-fn demand(right: bool, field: &str, given: impl Display, expected: impl Display) -> Result {
+pub(crate) fn demand(right: bool, field: &str, given: impl Display, expected: impl Display) -> Result {
     if right {
         return Ok(());
     }

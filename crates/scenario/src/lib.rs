@@ -6,7 +6,8 @@
 //!
 //! In reading order:
 //!
-//! * [`document`]: the shape of a scenario, field by field; [`schema()`] prints it as JSON Schema.
+//! * [`document`]: the shape of a scenario, field by field; [`elements`]: the further elements of its path; [`schema()`]
+//!   prints it as JSON Schema.
 //! * [`quantity`]: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`, read exactly; [`decimal`] is the number in front.
 //! * [`controller`][]: `bbr1:probe_gain=1.5`.
 //! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts.
@@ -24,6 +25,7 @@ mod check;
 pub mod controller;
 pub mod decimal;
 pub mod document;
+pub mod elements;
 pub mod error;
 pub mod facts;
 mod place;

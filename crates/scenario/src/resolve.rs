@@ -4,7 +4,7 @@
 //! alternative under `compare`.
 
 mod flows;
-mod path;
+pub(crate) mod path;
 
 use std::path::Path;
 
@@ -335,12 +335,15 @@ fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>,
 }
 
 /// The given value, or else the default.
-fn default<T: Clone>(said: &Option<Said<T>>, text: &str) -> Said<T> {
+pub(crate) fn default<T: Clone>(said: &Option<Said<T>>, text: &str) -> Said<T> {
     said.clone().unwrap_or_else(|| Said::new(text))
 }
 
 /// The given value, or an error.
-fn required<'a, T: Quantity>(field: &str, said: &'a Option<Said<T>>) -> Result<&'a Said<T>, ScenarioError> {
+pub(crate) fn required<'a, T: Quantity>(
+    field: &str,
+    said: &'a Option<Said<T>>,
+) -> Result<&'a Said<T>, ScenarioError> {
     said.as_ref().ok_or_else(|| {
         ScenarioError::missing(field).expected(T::EXPECTED).write(format!("\"{}\"", T::EXAMPLES[0]))
     })

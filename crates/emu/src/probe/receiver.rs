@@ -5,14 +5,13 @@
 
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_units::Duration;
 
 use super::sender::read_head;
 use crate::EmuError;
-use crate::clock::{Clock, StampClock};
-use crate::host::{FIRST_PORT, RECEIVER};
+use crate::clock::StampClock;
+use crate::path::{FAR, FIRST_PORT, Started};
 use crate::sys::{self, datagram};
 
 /// The receive buffer, large enough that a late thread loses nothing.
@@ -48,7 +47,7 @@ pub(super) struct Received {
 
 /// A socket for the sender's datagrams. Call it in the receiving host's namespace.
 pub(super) fn socket() -> Result<OwnedFd, EmuError> {
-    let address = SocketAddrV4::new(RECEIVER, FIRST_PORT);
+    let address = SocketAddrV4::new(FAR, FIRST_PORT);
     let open = || {
         let socket = sys::socket(libc::SOCK_DGRAM)?;
         datagram::stamp_arrivals(&socket)?;
@@ -59,19 +58,18 @@ pub(super) fn socket() -> Result<OwnedFd, EmuError> {
     open().map_err(|error| EmuError::system(format!("receive at {address}"), error))
 }
 
-/// Receives until `stop` is set and nothing is left.
+/// Receives until the sender is done and nothing is left.
 pub(super) fn receive(
     socket: &OwnedFd,
-    clock: Clock,
+    started: Started<'_>,
     stamps: StampClock,
-    stop: &AtomicBool,
 ) -> Result<Received, EmuError> {
     let failed = |error| EmuError::system("receive datagrams", error);
     let mut received = Received::default();
     let (mut inbox, mut datagrams) = (datagram::Inbox::new(), Vec::new());
     loop {
-        // Read before the socket is emptied, so that datagrams that arrived before it was set are received.
-        let last = stop.load(Ordering::Acquire);
+        // Read before the socket is emptied, so that datagrams that arrived before that are received.
+        let last = started.is_over();
         sys::poll([socket.as_raw_fd()], libc::POLLIN, Some(if last { Duration::ZERO } else { LOOK_AROUND }))
             .map_err(failed)?;
         while inbox.receive(socket, &mut datagrams).map_err(failed)? > 0 {
@@ -82,7 +80,7 @@ pub(super) fn receive(
                     Some(at) => received.arrivals.push(Arrival {
                         number,
                         sent_ns,
-                        at_ns: stamps.since_start(at, clock).as_nanos(),
+                        at_ns: stamps.since_start(at, started.clock).as_nanos(),
                         bytes,
                     }),
                     None => received.unstamped += 1,

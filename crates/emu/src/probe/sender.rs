@@ -2,14 +2,12 @@
 
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_units::Duration;
 
 use super::Probe;
 use crate::EmuError;
-use crate::clock::Clock;
-use crate::host::{FIRST_PORT, RECEIVER};
+use crate::path::{FAR, FIRST_PORT, Started};
 use crate::sys::{self, datagram::HEAD_BYTES};
 
 /// IPv4 and UDP headers, bytes.
@@ -54,12 +52,8 @@ pub(super) fn read_head(head: &[u8; HEAD_BYTES]) -> (u64, u64) {
 
 /// Sends everything, with one call per datagram so that each has its own stamp. A late sender sends all that is due at
 /// once. Call it in the sending host's namespace with a connected socket.
-pub(super) fn send(
-    socket: &OwnedFd,
-    probe: &Probe,
-    clock: Clock,
-    abort: &AtomicBool,
-) -> Result<Sent, EmuError> {
+pub(super) fn send(socket: &OwnedFd, probe: &Probe, started: Started<'_>) -> Result<Sent, EmuError> {
+    let clock = started.clock;
     let count = count(probe);
     let mut sent = Sent { at_ns: Vec::with_capacity(count as usize), refused: 0 };
     let mut datagram = vec![0; (probe.datagram_bytes - HEADER_BYTES) as usize];
@@ -71,7 +65,7 @@ pub(super) fn send(
             break;
         }
         if now < due {
-            if abort.load(Ordering::Relaxed) {
+            if started.is_over() {
                 break;
             }
             clock.sleep_until(due);
@@ -88,7 +82,7 @@ pub(super) fn send(
 
 /// A socket that sends to the receiver's.
 pub(super) fn socket() -> Result<OwnedFd, EmuError> {
-    let address = SocketAddrV4::new(RECEIVER, FIRST_PORT);
+    let address = SocketAddrV4::new(FAR, FIRST_PORT);
     let open = || {
         let socket = sys::socket(libc::SOCK_DGRAM)?;
         sys::connect(&socket, address)?;

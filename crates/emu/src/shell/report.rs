@@ -50,8 +50,7 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
         ElementConfig::GilbertElliott { .. } => vec!["loss in bursts".to_owned()],
         ElementConfig::Jitter { amplitude_ns, .. } => vec![format!("jitter of up to {amplitude_ns}")],
         ElementConfig::Aggregate { every_ns } => vec![format!("releases every {every_ns}")],
-        ElementConfig::Duplicate { .. } => vec!["duplicates".to_owned()],
-        ElementConfig::Reorder { .. } => vec!["reordering".to_owned()],
+        other => vec![other.to_string()],
     }
 }
 

@@ -9,9 +9,11 @@ use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
 use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-use super::{default, read_file, required};
+use super::read_file;
+pub(crate) use super::{default, required};
 use crate::bounds;
-use crate::document::{Element, PathDocument, ReverseDocument};
+use crate::document::{PathDocument, ReverseDocument};
+use crate::elements::Element;
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
 
@@ -86,7 +88,7 @@ struct Direction<'a> {
 }
 
 /// What the elements need to know about the scenario.
-struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     packet: Bytes,
     rtt: Duration,
     duration: Duration,
@@ -246,119 +248,17 @@ impl Builder<'_> {
         elements
             .iter()
             .enumerate()
-            .map(|(index, element)| self.element(&format!("{field}[{index}]"), element))
+            .map(|(index, element)| element.resolve(&format!("{field}[{index}]"), self))
             .collect()
     }
 
-    fn element(&mut self, field: &str, element: &Element) -> Result<ElementConfig, ScenarioError> {
-        let at = |key: &str| format!("{field}.{key}");
-        Ok(match element {
-            Element::Link { name, rate: said, buffer, changes } => {
-                let initial = rate(&at("rate"), said)?;
-                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
-                let read = |(index, time)| {
-                    let change: &crate::document::RateChange = &changes[index];
-                    Ok((time, rate(&at(&format!("changes[{index}].rate")), &change.rate)?))
-                };
-                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-                ElementConfig::Link {
-                    name: self.name(&at("name"), name, "link")?,
-                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, initial)?,
-                    rate_bps: Schedule { initial, changes },
-                }
-            }
-            Element::DeliveryTrace { name, deliveries: file, trace, buffer } => {
-                let Some((field, file)) = deliveries(field, file, trace)? else {
-                    let error = ScenarioError::missing(&at("deliveries"));
-                    return Err(error.expected("a file").write("\"my.deliveries\""));
-                };
-                let (opportunities_ms, rate) = self.deliveries(&field, file)?;
-                ElementConfig::DeliveryTrace {
-                    name: self.name(&at("name"), name, "delivery_trace")?,
-                    opportunities_ms,
-                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, rate)?,
-                }
-            }
-            Element::Cellular { name, rates, review, demand, buffer } => {
-                let rates_bps = radio_rates(&at("rates"), rates)?;
-                let highest = rates_bps.last().copied().unwrap_or_default();
-                let field = at("review");
-                let review_ns =
-                    required(&field, review)?.read_within(&field, bounds::MIN_REVIEW..=bounds::MAX_DELAY)?;
-                ElementConfig::Cellular {
-                    name: self.name(&at("name"), name, "cellular")?,
-                    rates_bps,
-                    review_ns,
-                    demand_ns: delay(&at("demand"), demand)?,
-                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, highest)?,
-                }
-            }
-            Element::TokenBucket { name, rate: said, burst, buffer } => {
-                let rate_bps = rate(&at("rate"), said)?;
-                ElementConfig::TokenBucket {
-                    name: self.name(&at("name"), name, "token_bucket")?,
-                    rate_bps,
-                    burst_bytes: self.burst(&at("burst"), required(&at("burst"), burst)?, rate_bps)?,
-                    queue: self.queue(&at("buffer"), required(&at("buffer"), buffer)?, rate_bps)?,
-                }
-            }
-            Element::Policer { name, rate: said, burst } => {
-                let rate_bps = rate(&at("rate"), said)?;
-                ElementConfig::Policer {
-                    name: self.name(&at("name"), name, "policer")?,
-                    rate_bps,
-                    burst_bytes: self.burst(&at("burst"), required(&at("burst"), burst)?, rate_bps)?,
-                }
-            }
-            Element::Delay { delay: said, changes } => {
-                let initial = delay(&at("delay"), said)?;
-                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
-                let read = |(index, time): (usize, Time)| {
-                    Ok((time, delay(&at(&format!("changes[{index}].delay")), &changes[index].delay)?))
-                };
-                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-                ElementConfig::Delay { delay_ns: Schedule { initial, changes } }
-            }
-            Element::Loss { probability: said, changes } => {
-                let initial = probability(&at("probability"), said)?;
-                let times = self.times(&at("changes"), changes.iter().map(|change| &change.at))?;
-                let read = |(index, time): (usize, Time)| {
-                    let field = at(&format!("changes[{index}].probability"));
-                    Ok((time, probability(&field, &changes[index].probability)?))
-                };
-                let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-                ElementConfig::Loss { probability: Schedule { initial, changes } }
-            }
-            Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-                ElementConfig::GilbertElliott {
-                    good_to_bad: probability(&at("good_to_bad"), good_to_bad)?,
-                    bad_to_good: probability(&at("bad_to_good"), bad_to_good)?,
-                    loss_good: default(loss_good, "0 %").read(&at("loss_good"))?,
-                    loss_bad: default(loss_bad, "100 %").read(&at("loss_bad"))?,
-                }
-            }
-            Element::Jitter { amplitude, reorders } => ElementConfig::Jitter {
-                amplitude_ns: delay(&at("amplitude"), amplitude)?,
-                reorder: reorders.unwrap_or(false),
-            },
-            Element::Aggregate { every } => {
-                let field = at("every");
-                let said = required(&field, every)?;
-                let every_ns = said.read_within(&field, bounds::MIN_INTERVAL..=bounds::MAX_DELAY)?;
-                ElementConfig::Aggregate { every_ns }
-            }
-            Element::Duplicate { probability: said } => {
-                ElementConfig::Duplicate { probability: probability(&at("probability"), said)? }
-            }
-            Element::Reorder { probability: said, delay: held } => ElementConfig::Reorder {
-                probability: probability(&at("probability"), said)?,
-                delay_ns: delay(&at("delay"), held)?,
-            },
-        })
-    }
-
     /// The given name, or else the kind, with a number if that is taken.
-    fn name(&mut self, field: &str, given: &Option<String>, kind: &str) -> Result<String, ScenarioError> {
+    pub(crate) fn name(
+        &mut self,
+        field: &str,
+        given: &Option<String>,
+        kind: &str,
+    ) -> Result<String, ScenarioError> {
         if let Some(name) = given {
             super::check_name(field, name)?;
             if !self.names.insert(name.clone()) {
@@ -378,7 +278,12 @@ impl Builder<'_> {
     }
 
     /// A queue that holds at least one packet.
-    fn queue(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<QueueLimit, ScenarioError> {
+    pub(crate) fn queue(
+        &self,
+        field: &str,
+        said: &Said<Size>,
+        rate: Rate,
+    ) -> Result<QueueLimit, ScenarioError> {
         let size = said.read(field)?;
         let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
         // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
@@ -386,7 +291,7 @@ impl Builder<'_> {
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
-    fn burst(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
+    pub(crate) fn burst(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
         self.at_least_a_packet(field, said, said.read(field)?, rate)
     }
 
@@ -419,7 +324,7 @@ impl Builder<'_> {
     }
 
     /// Times of changes: in order, after the start, before the end.
-    fn times<'s>(
+    pub(crate) fn times<'s>(
         &self,
         field: &str,
         times: impl Iterator<Item = &'s Option<Said<Duration>>>,
@@ -462,7 +367,11 @@ impl Builder<'_> {
     }
 
     /// A delivery trace's opportunities and its mean rate.
-    fn deliveries(&mut self, field: &str, file: &str) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
+    pub(crate) fn deliveries(
+        &mut self,
+        field: &str,
+        file: &str,
+    ) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
         const EXPECTED: &str = "a Mahimahi delivery trace: one whole millisecond a line, not decreasing";
         let path = self.base_dir.map_or_else(|| file.into(), |dir| dir.join(file));
         let shown = path.display().to_string();
@@ -522,7 +431,7 @@ fn fixed_rate(field: &str, what: &str, changeable: &str, with: &str) -> Scenario
 }
 
 /// The file of a delivery trace, with the key that names it: `deliveries`, or its former name `trace`.
-fn deliveries<'a>(
+pub(crate) fn deliveries<'a>(
     table: &str,
     deliveries: &'a Option<String>,
     trace: &'a Option<String>,
@@ -562,12 +471,12 @@ fn halves(
     Schedule { initial: half(rtt), changes: changes.iter().map(|(time, rtt)| (*time, half(*rtt))).collect() }
 }
 
-fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
+pub(crate) fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
     required(field, said)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
 }
 
 /// Rates in rising order.
-fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>, ScenarioError> {
+pub(crate) fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>, ScenarioError> {
     const EXPECTED: &str = "rates that rise, the first granted at the start";
     const EXAMPLE: &str = "[\"5 Mbit/s\", \"10 Mbit/s\", \"20 Mbit/s\"]";
     let said = said.as_deref().unwrap_or_default();
@@ -589,10 +498,13 @@ fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>,
     Ok(rates)
 }
 
-fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
+pub(crate) fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
     required(field, said)?.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)
 }
 
-fn probability(field: &str, said: &Option<Said<Probability>>) -> Result<Probability, ScenarioError> {
+pub(crate) fn probability(
+    field: &str,
+    said: &Option<Said<Probability>>,
+) -> Result<Probability, ScenarioError> {
     required(field, said)?.read(field)
 }

@@ -1,0 +1,376 @@
+//! A path between two hosts: two threads, each in a network namespace of its own, and the ferry between them.
+//!
+//! The caller says what the hosts do, and may send what it likes with ordinary sockets: a socket belongs to the namespace
+//! of the thread that opened it. This module sets the hosts up, starts them together and stops them. The calling thread
+//! waits.
+//!
+//! ```no_run
+//! # use fullpipe_emu::{EmuError, End, OneWay, Path, FAR};
+//! # use std::net::UdpSocket;
+//! # fn example(forward: OneWay, reverse: OneWay) -> Result<(), EmuError> {
+//! let failed = |error| EmuError::system("send a datagram", error);
+//! let near = |end: End<'_>| {
+//!     let started = end.start()?;
+//!     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
+//!     socket.send_to(b"hello", (FAR, 4433)).map_err(failed)?;
+//!     started.wait_until(started.clock.now() + fullpipe_units::Duration::from_millis(100));
+//!     Ok(())
+//! };
+//! let far = |end: End<'_>| {
+//!     let socket = UdpSocket::bind((FAR, 4433)).map_err(failed)?;
+//!     end.start()?;
+//!     socket.recv(&mut [0; 1500]).map_err(failed)
+//! };
+//! let path = Path::new(forward, reverse);
+//! let carried = path.carry(near, far)?;
+//! println!("{} bytes; half left less than {:?} ns late", carried.far, carried.ferried.lateness.lateness().p50_ns);
+//! # Ok::<(), EmuError>(())
+//! # }
+//! ```
+
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
+use std::thread;
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
+use fullpipe_units::{Duration, Rate, Time};
+
+use crate::EmuError;
+use crate::clock::Clock;
+use crate::ferry::{Ferry, FerryReport};
+use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, wait_for};
+use crate::path_clock::Standstill;
+use crate::sys;
+use crate::trust;
+use crate::tun::{Address, Tun, transmit_drops};
+
+/// Address of the near host, where the forward direction begins.
+pub const NEAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
+/// Address of the far host.
+pub const FAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 2);
+/// Port of flow 0 of a scenario, at both ends; flow `i` uses `FIRST_PORT + i`.
+pub const FIRST_PORT: u16 = 10_000;
+
+/// Time between the last preparation and the start of the run, so that every thread is ready.
+const GET_READY: Duration = Duration::from_millis(5);
+/// How often a waiting host checks whether it is to stop.
+const LOOK_AROUND: Duration = Duration::from_millis(50);
+/// Up to this rate the hosts have real-time priority, too. Faster ones need so much time that, together with the
+/// ferry, they would run into the kernel's limit for real-time work (95 %), which then stops the ferry for 50 ms.
+const REALTIME_HOSTS_UP_TO: Rate = Rate::from_bits_per_sec(200_000_000);
+
+/// A path, and how it is carried.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// From the near host to the far host.
+    pub forward: OneWay,
+    /// The way back.
+    pub reverse: OneWay,
+    /// Which packets belong to which class.
+    pub classes: Classes,
+    /// The largest IP packet.
+    pub mtu_bytes: u32,
+    /// The ferry stops after this time even if the near host is not done.
+    pub duration: Duration,
+    /// How often the queues are sampled; `None`: never.
+    pub sample_interval: Option<Duration>,
+    /// What the path's time does while the ferry is stalled.
+    pub standstill: Standstill,
+}
+
+/// One direction of a path.
+#[derive(Clone, Debug)]
+pub struct OneWay {
+    /// What it is made of, in order.
+    pub elements: Vec<ElementConfig>,
+    /// Extra delay of each class; none for classes behind the last.
+    pub class_delays: Vec<Duration>,
+    /// Seed of its random elements.
+    pub seed: u64,
+    /// TCP segments of one flow that arrive within this time of the first are merged, as a network card would. Zero
+    /// merges only those that leave together.
+    pub gro: Duration,
+}
+
+/// Which packets belong to which class of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Classes {
+    /// Port of flow 0 on both ends; flow `i` uses `first_port + i`.
+    pub first_port: u16,
+    /// Number of flows. Packets of other ports are in class 0.
+    pub flows: u32,
+}
+
+/// The results of a run.
+#[derive(Debug)]
+pub struct Carried<N, F> {
+    /// The result of the near host.
+    pub near: N,
+    /// The result of the far host.
+    pub far: F,
+    /// Frames that the kernels of the near and of the far host dropped before the ferry saw them: losses that the path
+    /// did not decide.
+    pub dropped_frames: [u64; 2],
+    /// What the ferry recorded.
+    pub ferried: FerryReport,
+}
+
+/// A host that is set up: the calling thread is in its namespace, and the path ends here.
+#[derive(Debug)]
+pub struct End<'a> {
+    tun: Arc<Tun>,
+    up: Outbox<Arc<Tun>>,
+    go: Inbox<Clock>,
+    over: &'a AtomicBool,
+}
+
+/// A host while packets are carried.
+#[derive(Clone, Copy, Debug)]
+pub struct Started<'a> {
+    /// Starts at zero when the path begins to carry packets; the same at both ends and for the path.
+    pub clock: Clock,
+    over: &'a AtomicBool,
+}
+
+impl Path {
+    /// A path for packets of up to 1500 bytes, without classes and samples, that is carried until the near host is done.
+    pub fn new(forward: OneWay, reverse: OneWay) -> Path {
+        Path {
+            forward,
+            reverse,
+            classes: Classes::default(),
+            mtu_bytes: 1500,
+            duration: Duration::MAX,
+            sample_interval: None,
+            standstill: Standstill::Stops,
+        }
+    }
+
+    /// The path of a scenario. `seed` drives its random elements.
+    pub fn of(spec: &Spec, seed: u64) -> Path {
+        let delays =
+            |delay: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(delay).collect() };
+        let forward = OneWay {
+            elements: spec.forward.clone(),
+            class_delays: delays(|flow| flow.extra_forward_ns),
+            seed: Stream::Forward.seed(seed),
+            gro: spec.hosts.gro_ns,
+        };
+        let reverse = OneWay {
+            elements: spec.reverse.clone(),
+            class_delays: delays(|flow| flow.extra_reverse_ns),
+            seed: Stream::Reverse.seed(seed),
+            gro: Duration::ZERO,
+        };
+        Path {
+            classes: Classes { first_port: FIRST_PORT, flows: spec.flows.len() as u32 },
+            mtu_bytes: spec.mtu_bytes,
+            duration: spec.duration_ns,
+            sample_interval: spec.sample_interval_ns,
+            ..Path::new(forward, reverse)
+        }
+    }
+
+    /// Refuses what no device can carry.
+    pub fn check(&self) -> Result<(), EmuError> {
+        if (68..=65_535).contains(&self.mtu_bytes) {
+            return Ok(());
+        }
+        Err(EmuError::Unsupported {
+            field: "mtu_bytes".to_owned(),
+            reason: format!("an IPv4 device takes 68 to 65535, not {}", self.mtu_bytes),
+            fix: "choose an MTU in that range".to_owned(),
+        })
+    }
+
+    /// Runs `near` and `far` on two hosts with this path between them, until `near` returns; `far` is then to stop.
+    ///
+    /// Call it in a process of its own that has only one thread: without root it enters a user namespace, which the
+    /// kernel refuses to several threads. Everything belongs to the process, so however it ends, nothing remains.
+    pub fn carry<N: Send, F: Send, E: From<EmuError> + Send>(
+        &self,
+        near: impl FnOnce(End<'_>) -> Result<N, E> + Send,
+        far: impl FnOnce(End<'_>) -> Result<F, E> + Send,
+    ) -> Result<Carried<N, F>, E> {
+        self.check()?;
+        become_capable()?;
+        ask_to_die_with_parent();
+        let (stop_ferry, done) = (event_fd()?, event_fd()?);
+        let stage = Stage {
+            path: self,
+            near_over: AtomicBool::new(false),
+            far_over: AtomicBool::new(false),
+            stop_ferry,
+            done,
+        };
+        let (near, far, ferried) = thread::scope(|scope| {
+            let (near_up, near_ready) = mpsc::channel();
+            let (far_up, far_ready) = mpsc::channel();
+            let (ferry_up, ferry_ready) = mpsc::channel();
+            let (near_go, near_start) = mpsc::channel();
+            let (far_go, far_start) = mpsc::channel();
+            let (ferry_go, ferry_start) = mpsc::channel();
+            let stage = &stage;
+            let near = scope.spawn(move || {
+                let _signal = SignalOnDrop(&stage.done);
+                stage.host(NEAR, (near_up, near_start), &stage.near_over, near)
+            });
+            let far = scope.spawn(move || stage.host(FAR, (far_up, far_start), &stage.far_over, far));
+            // A thread that fails to prepare drops its end of the channel; joining it returns the error.
+            let (Ok(near_tun), Ok(far_tun)) = (near_ready.recv(), far_ready.recv()) else {
+                drop((near_go, far_go));
+                return (near.join(), far.join(), Ok(Err(EmuError::Stopped("ferry"))));
+            };
+            let ferry = scope.spawn(move || stage.ferry((near_tun, far_tun), ferry_up, ferry_start));
+            if ferry_ready.recv().is_ok() {
+                let clock = Clock::start_in(GET_READY);
+                // A thread that has ended by now returns an error.
+                let _ = (ferry_go.send(clock), far_go.send(clock), near_go.send(clock));
+                wait_for(&stage.done).unwrap_or(());
+            }
+            drop((near_go, far_go, ferry_go));
+            let near = near.join();
+            stage.far_over.store(true, Ordering::Release);
+            sys::signal_event(&stage.stop_ferry);
+            (near, far.join(), ferry.join())
+        });
+        let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
+        let (near, near_dropped) = near.map_err(|_| EmuError::Stopped("sending host"))??;
+        let (far, far_dropped) = far.map_err(|_| EmuError::Stopped("receiving host"))??;
+        Ok(Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried: ferried? })
+    }
+
+    /// The RTT of the empty path for the class with the lowest.
+    pub fn base_rtt(&self) -> Duration {
+        trust::base_rtt(self)
+    }
+
+    /// Why a run over this path cannot be trusted, as the ferry recorded it; empty when it can.
+    pub fn doubts(&self, ferried: &FerryReport) -> Vec<String> {
+        trust::doubts(self, ferried)
+    }
+}
+
+impl OneWay {
+    /// A direction without classes that merges only what leaves together.
+    pub fn new(elements: Vec<ElementConfig>, seed: u64) -> OneWay {
+        OneWay { elements, class_delays: Vec::new(), seed, gro: Duration::ZERO }
+    }
+}
+
+impl<N, F> Carried<N, F> {
+    /// Why a run over `path` cannot be trusted; empty when it can.
+    pub fn doubts(&self, path: &Path) -> Vec<String> {
+        let mut doubts: Vec<String> = ["sender", "receiver"]
+            .iter()
+            .zip(self.dropped_frames)
+            .filter(|(_, drops)| *drops > 0)
+            .map(|(host, drops)| {
+                format!(
+                    "the {host}'s kernel dropped {drops} frames because the emulator did not read them in time"
+                )
+            })
+            .collect();
+        doubts.extend(path.doubts(&self.ferried));
+        doubts
+    }
+}
+
+impl<'a> End<'a> {
+    /// To be called once everything else is prepared: waits until the other threads are ready as well.
+    pub fn start(self) -> Result<Started<'a>, EmuError> {
+        let _ = self.up.send(self.tun);
+        drop(self.up);
+        let clock = self.go.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        Ok(Started { clock, over: self.over })
+    }
+}
+
+impl Started<'_> {
+    /// Whether this host is to stop: the far one because the near one is done, the near one because the path has failed.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Waits until `time` or until this host is to stop. Packets on the path arrive only while the near host exists.
+    pub fn wait_until(&self, time: Time) {
+        while self.clock.now() < time && !self.is_over() {
+            self.clock.sleep_until(time.min(self.clock.now() + LOOK_AROUND));
+        }
+    }
+}
+
+fn event_fd() -> Result<OwnedFd, EmuError> {
+    sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))
+}
+
+/// What the threads of a run share.
+struct Stage<'a> {
+    path: &'a Path,
+    /// The near host is to stop: the ferry failed.
+    near_over: AtomicBool,
+    /// The far host is to stop.
+    far_over: AtomicBool,
+    stop_ferry: OwnedFd,
+    /// Some thread has ended.
+    done: OwnedFd,
+}
+
+impl Stage<'_> {
+    /// The life of a host: its own namespace, its end of the path, its work. Returns the frames that its kernel dropped
+    /// as well.
+    fn host<'a, T, E: From<EmuError>>(
+        &self,
+        address: Ipv4Addr,
+        (up, go): (Outbox<Arc<Tun>>, Inbox<Clock>),
+        over: &'a AtomicBool,
+        work: impl FnOnce(End<'a>) -> Result<T, E>,
+    ) -> Result<(T, u64), E> {
+        let tun = Arc::new(self.connect(address)?);
+        let done = work(End { tun: Arc::clone(&tun), up, go, over })?;
+        Ok((done, transmit_drops(tun.name())))
+    }
+
+    /// Makes a namespace of the calling thread's own and connects it to the path.
+    fn connect(&self, address: Ipv4Addr) -> Result<Tun, EmuError> {
+        enter_new_network()?;
+        // If a priority is refused, it is refused to the ferry as well, which reports it.
+        let _ = if fullpipe_path::highest_rate(&self.path.forward.elements) <= REALTIME_HOSTS_UP_TO {
+            sys::become_realtime(sys::Realtime::Host)
+        } else {
+            sys::become_less_nice()
+        };
+        Tun::create(Address { own: address, prefix: 30, mtu: self.path.mtu_bytes })
+    }
+
+    fn ferry(
+        &self,
+        ends: (Arc<Tun>, Arc<Tun>),
+        ready: Outbox<()>,
+        start: Inbox<Clock>,
+    ) -> Result<FerryReport, EmuError> {
+        let _signal = SignalOnDrop(&self.done);
+        let ferry = Ferry::new(ends, self.path)?;
+        let _ = ready.send(());
+        drop(ready);
+        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        let outcome = ferry.run(clock, &self.stop_ferry);
+        if outcome.is_err() {
+            self.near_over.store(true, Ordering::Release);
+        }
+        outcome
+    }
+}
+
+/// Signals the waiting thread that this one has ended, also after a panic.
+struct SignalOnDrop<'a>(&'a OwnedFd);
+
+impl Drop for SignalOnDrop<'_> {
+    fn drop(&mut self) {
+        sys::signal_event(self.0);
+    }
+}

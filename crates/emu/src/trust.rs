@@ -1,0 +1,215 @@
+//! Why a run cannot be trusted, by the ferry's own record.
+
+use fullpipe_path::config::ElementConfig;
+use fullpipe_units::{Bytes, Duration, Rate};
+
+use crate::ferry::FerryReport;
+use crate::path::Path;
+
+/// A run is untrustworthy if more than one packet in a hundred left later than this, or than
+/// [`LATENESS_SHARE`] of the base RTT if that is more.
+pub(crate) const LATENESS_LIMIT: Duration = Duration::from_millis(1);
+/// A run is untrustworthy if the ferry fell behind by longer than this, or by longer than it takes to fill half of the
+/// smallest buffer. The packets that the senders sent meanwhile then reached the path in one burst, and the path would not
+/// have dropped them otherwise. The same holds for packets that gathered during a stall. A delay below [`LATENESS_LIMIT`]
+/// does not matter. Nor does a delay that is shorter than the slowest link takes for a packet: a sender that is driven by
+/// ACKs can then have sent at most one packet in response.
+const STALL_LIMIT: Duration = Duration::from_millis(10);
+/// A run is untrustworthy if the path's time stopped for longer than this at once. It is half of the minimum
+/// retransmission timeout of Linux (`TCP_RTO_MIN`), so that no timer expires because of the stall.
+const STANDSTILL_LIMIT: Duration = Duration::from_millis(100);
+/// A run is untrustworthy if the path's time stopped for more than one part in this many of the run: goodput is measured by
+/// the machine's clock, which keeps running.
+const STANDSTILL_SHARE: u64 = 100;
+/// One in this many: 5 %.
+const LATENESS_SHARE: u64 = 20;
+/// A run is untrustworthy if more than one pass of the ferry in this many was late.
+const OVERRUN_SHARE: u64 = 100;
+
+/// The reasons why a run over `path` is untrustworthy, as the ferry recorded them.
+pub(crate) fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let lateness = ferried.lateness.lateness();
+    let limit = LATENESS_LIMIT.as_nanos().max(base_rtt(path).as_nanos() / LATENESS_SHARE);
+    if lateness.p99_ns > limit {
+        reasons.push(format!(
+            "1 % of packets left more than {} late (limit {})",
+            Duration::from_nanos(lateness.p99_ns),
+            Duration::from_nanos(limit)
+        ));
+    }
+    if let Some(why) = &ferried.no_realtime {
+        reasons.push(format!(
+            "the emulator could not get real-time priority ({why}), so other load on the machine can delay packets; \
+             run as root or raise `ulimit -r`"
+        ));
+    }
+    if ferried.failed_writes > 0 {
+        reasons.push(format!("the kernel refused {} frames at the end of the path", ferried.failed_writes));
+    }
+    let stall_limit = stall_limit(path);
+    if lateness.max_ns > stall_limit.as_nanos() {
+        reasons.push(format!(
+            "the emulator fell {} behind at least once, so packets reached the path in a burst (limit {})",
+            Duration::from_nanos(lateness.max_ns),
+            stall_limit
+        ));
+    }
+    let stood = ferried.stood;
+    if stood.burst > stall_limit {
+        reasons.push(format!(
+            "the host stalled; packets left in a burst of {} (limit {})",
+            stood.burst, stall_limit
+        ));
+    }
+    if stood.longest > STANDSTILL_LIMIT {
+        reasons.push(format!("the host stalled for {} at once (limit {})", stood.longest, STANDSTILL_LIMIT));
+    }
+    let share = Duration::from_nanos(ferried.carried.as_nanos() / STANDSTILL_SHARE);
+    if stood.total > share {
+        reasons.push(format!("the host stalled for {} in total (limit {})", stood.total, share));
+    }
+    if ferried.overruns * OVERRUN_SHARE > ferried.passes {
+        reasons.push(format!(
+            "the emulator woke more than 1 ms late {} times out of {}",
+            ferried.overruns, ferried.passes
+        ));
+    }
+    reasons
+}
+
+fn stall_limit(path: &Path) -> Duration {
+    let buffers = [&path.forward, &path.reverse].map(|way| fullpipe_path::shortest_buffer(&way.elements));
+    let half = Duration::from_nanos(buffers[0].min(buffers[1]).as_nanos() / 2);
+    half.clamp(LATENESS_LIMIT, STALL_LIMIT.max(longest_transmission(path)))
+}
+
+/// How long the slowest link takes for a full packet at its highest rate.
+fn longest_transmission(path: &Path) -> Duration {
+    let packet = Bytes::new(path.mtu_bytes as u64);
+    let times =
+        path.forward.elements.iter().chain(&path.reverse.elements).filter_map(|element| match element {
+            ElementConfig::Link { rate_bps, .. } => {
+                let fastest =
+                    rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max);
+                Some(fastest.time_for(packet))
+            }
+            _ => None,
+        });
+    times.max().unwrap_or(Duration::ZERO)
+}
+
+/// The RTT of the empty path for the class with the lowest RTT.
+pub(crate) fn base_rtt(path: &Path) -> Duration {
+    let delay = |elements: &[ElementConfig]| {
+        let delays = elements.iter().map(|element| match element {
+            ElementConfig::Delay { delay_ns } => {
+                delay_ns.changes.iter().map(|(_, delay)| *delay).fold(delay_ns.initial, Duration::min)
+            }
+            _ => Duration::ZERO,
+        });
+        delays.fold(Duration::ZERO, |sum, delay| sum + delay)
+    };
+    let [forward, reverse] = [&path.forward, &path.reverse];
+    let extra =
+        forward.class_delays.iter().zip(&reverse.class_delays).map(|(one, other)| *one + *other).min();
+    delay(&forward.elements) + delay(&reverse.elements) + extra.unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use crate::path::OneWay;
+    use crate::path_clock::Stood;
+    use fullpipe_path::config::{QueueLimit, Schedule};
+    use fullpipe_units::Time;
+
+    fn path(buffer_bytes: u64) -> Path {
+        let delay =
+            |millis| ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(millis)) };
+        let link = ElementConfig::Link {
+            name: "bottleneck".to_owned(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
+            queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+        };
+        let [mut forward, mut reverse] =
+            [vec![link, delay(20)], vec![delay(15)]].map(|elements| OneWay::new(elements, 1));
+        forward.class_delays = vec![Duration::from_millis(5)];
+        reverse.class_delays = vec![Duration::ZERO];
+        Path::new(forward, reverse)
+    }
+
+    fn report(late: Duration) -> FerryReport {
+        let mut lateness = Histogram::default();
+        lateness.record(late);
+        FerryReport {
+            links: vec![],
+            counts: Default::default(),
+            lateness,
+            failed_writes: 0,
+            passes: 1000,
+            overruns: 0,
+            stood: Stood::default(),
+            stalls: vec![],
+            carried: Duration::from_secs(10),
+            no_realtime: None,
+        }
+    }
+
+    #[test]
+    fn a_run_is_judged_by_the_ferry_that_carried_it() {
+        let path = path(100_000);
+        assert_eq!(base_rtt(&path), Duration::from_millis(40));
+        assert!(doubts(&path, &report(Duration::from_micros(900))).is_empty());
+        // More than 5 % of 40 ms.
+        assert_eq!(doubts(&path, &report(Duration::from_micros(2_500))).len(), 1);
+        // More than half of the 8 ms that the buffer holds, too.
+        assert_eq!(doubts(&path, &report(Duration::from_micros(4_500))).len(), 2);
+        let troubled = FerryReport {
+            failed_writes: 1,
+            overruns: 11,
+            no_realtime: Some("EPERM".to_owned()),
+            ..report(Duration::ZERO)
+        };
+        assert_eq!(doubts(&path, &troubled).len(), 3);
+    }
+
+    #[test]
+    fn a_stall_is_judged_by_its_effect() {
+        let path = path(100_000);
+        let judge = |stood: Stood| doubts(&path, &FerryReport { stood, ..report(Duration::ZERO) });
+        let ms = Duration::from_millis;
+        // Nothing gathered: the end hosts stalled as well.
+        assert!(judge(Stood { total: ms(100), longest: ms(100), burst: Duration::ZERO }).is_empty());
+        let reasons = judge(Stood { total: ms(5), longest: ms(5), burst: ms(5) });
+        assert!(
+            matches!(&reasons[..], [one] if one == "the host stalled; packets left in a burst of 5 ms (limit 4 ms)"),
+            "{reasons:?}"
+        );
+        let reasons = judge(Stood { total: ms(101), longest: ms(101), burst: Duration::ZERO });
+        assert!(matches!(&reasons[..], [at_once, in_all]
+            if at_once.contains("101 ms at once (limit 100 ms)") && in_all.contains("101 ms in total (limit 100 ms)")));
+    }
+
+    #[test]
+    fn large_buffers_do_not_excuse_long_stalls() {
+        assert_eq!(stall_limit(&path(100_000)), Duration::from_millis(4));
+        assert_eq!(stall_limit(&path(10_000_000)), STALL_LIMIT);
+        assert_eq!(stall_limit(&path(3_000)), LATENESS_LIMIT);
+    }
+
+    #[test]
+    fn a_link_that_sends_a_packet_in_94_ms_excuses_a_stall_as_long() {
+        let at_rates = |changes: &[(Time, Rate)]| {
+            let mut path = path(100_000);
+            let initial = Rate::from_bits_per_sec(128_000);
+            let ElementConfig::Link { rate_bps, .. } = &mut path.forward.elements[0] else { unreachable!() };
+            *rate_bps = Schedule { initial, changes: changes.to_vec() };
+            stall_limit(&path)
+        };
+        assert_eq!(at_rates(&[]), Duration::from_micros(93_750));
+        let faster = Rate::from_bits_per_sec(100_000_000);
+        assert_eq!(at_rates(&[(Time::from_micros(1), faster)]), Duration::from_millis(4));
+    }
+}

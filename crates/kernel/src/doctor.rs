@@ -1,0 +1,51 @@
+//! What this machine can do for the kernel world, and how to fix what is missing.
+
+use fullpipe_emu::Check;
+use fullpipe_emu::namespace::sysctl;
+use fullpipe_replay::Ops;
+
+use crate::KernelError;
+use crate::recorder;
+use crate::sys;
+
+/// Looks at everything the kernel world needs: the path, then TCP. Call it in a process of its own that has only one
+/// thread: without root it enters a user namespace.
+pub fn doctor() -> Vec<Check> {
+    // Before a user namespace is entered, in which the process looks as if it might do anything.
+    let recorder = recorder();
+    let mut checks = fullpipe_emu::doctor();
+    checks.extend(["bbr", "cubic", "reno"].map(algorithm));
+    checks.extend([default_algorithm(), timer_frequency(), recorder]);
+    checks
+}
+
+fn algorithm(name: &str) -> Check {
+    let label = format!("congestion control {name}");
+    let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    if available.split_whitespace().any(|known| known == name) {
+        return Check::well(&label, "available");
+    }
+    Check::ill(&label, format!("not among: {available}"), format!("as root: `modprobe tcp_{name}`"))
+}
+
+/// Only `fullpipe kernel record` needs it.
+fn recorder() -> Check {
+    let name = "recorder of decisions (optional)";
+    match Ops::ALL.into_iter().try_for_each(recorder::try_out) {
+        Ok(()) => Check::well(name, "loads; bbr and cubic can be recorded"),
+        Err(KernelError::Emu(error)) => Check::of(name, Err(error)),
+        Err(error) => Check::ill(name, error.to_string(), error.fix()),
+    }
+}
+
+fn default_algorithm() -> Check {
+    let name = "default congestion control";
+    let found = sysctl("net.ipv4.tcp_congestion_control").unwrap_or_else(|| "unknown".to_owned());
+    // No harm: runs set the namespace's default to reno and each socket's own before it connects.
+    Check::well(name, found)
+}
+
+/// TCP's own timers tick at this rate.
+fn timer_frequency() -> Check {
+    Check::well("timer frequency", format!("{} Hz", sys::ticks_per_second()))
+}

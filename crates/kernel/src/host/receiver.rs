@@ -1,0 +1,188 @@
+//! The receiving host: one listening port per flow. Data that arrives is counted and discarded without being copied. Each
+//! request for more is a byte on the same connection.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+
+use fullpipe_emu::clock::Clock;
+use fullpipe_emu::{FAR, Started};
+use fullpipe_scenario::spec::{Spec, Workload};
+use fullpipe_units::{Bytes, Duration, Time};
+
+use super::{Progress, failed, port};
+use crate::KernelError;
+use crate::sys::{self, Epoll};
+
+/// The maximum number of bytes taken off a socket at once.
+const DISCARD_BYTES: usize = 1 << 20;
+/// What gathers on the socket of a flow without end before the receiver is woken, as time at the path's rate. Waking it for
+/// each packet took half of the processor time of a run at 100 Mbit/s.
+const GATHER: Duration = Duration::from_millis(1);
+/// And at most one part in this many of the receive buffer that a connection begins with, so that it limits no window.
+const GATHER_SHARE: u64 = 4;
+/// How often it checks whether the run is over.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
+
+/// The sockets of the receiving host.
+pub(crate) struct Receiver {
+    epoll: Epoll,
+    flows: Vec<Socket>,
+    /// What gathers before the receiver is woken, for flows without end.
+    gather: Bytes,
+    /// Which flow requests the next transfer, and when.
+    requests: BTreeSet<(Time, usize)>,
+}
+
+/// A flow's socket.
+enum Socket {
+    Listening(OwnedFd),
+    Connected(OwnedFd),
+}
+
+impl Receiver {
+    /// Listens for every flow, in the calling thread's namespace.
+    pub(crate) fn listen(spec: &Spec) -> Result<Receiver, KernelError> {
+        let epoll = Epoll::new().map_err(failed("create an epoll set"))?;
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for number in 0..spec.flows.len() {
+            let address = SocketAddrV4::new(FAR, port(number));
+            let socket = sys::socket(libc::SOCK_STREAM).map_err(failed("open a socket"))?;
+            sys::bind(&socket, address).map_err(failed(format!("bind to {address}")))?;
+            sys::listen(&socket).map_err(failed(format!("listen on {address}")))?;
+            epoll.add(&socket, libc::EPOLLIN, number as u64).map_err(failed("watch a socket"))?;
+            flows.push(Socket::Listening(socket));
+        }
+        Ok(Receiver { epoll, flows, gather: gather(spec), requests: BTreeSet::new() })
+    }
+
+    /// Receives until the sending host is done.
+    pub(crate) fn run(
+        mut self,
+        spec: &Spec,
+        started: Started<'_>,
+        progress: &[Progress],
+    ) -> Result<(), KernelError> {
+        let clock = started.clock;
+        let mut buffer = vec![0; DISCARD_BYTES];
+        let mut ready = Vec::new();
+        while !started.is_over() {
+            let next = self.requests.first().map_or(Time::NEVER, |(due, _)| *due);
+            let timeout = next.saturating_since(clock.now()).min(LOOK_AROUND);
+            self.epoll.wait(&mut ready, timeout).map_err(failed("wait for data"))?;
+            for (number, _) in &ready {
+                let number = *number as usize;
+                self.serve(spec, number, &mut buffer, clock, &progress[number])?;
+            }
+            self.ask(clock.now(), progress);
+        }
+        Ok(())
+    }
+
+    fn serve(
+        &mut self,
+        spec: &Spec,
+        number: usize,
+        buffer: &mut [u8],
+        clock: Clock,
+        progress: &Progress,
+    ) -> Result<(), KernelError> {
+        match &self.flows[number] {
+            Socket::Listening(listener) => {
+                if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {
+                    // Who waits for the end of a transfer is told of every byte.
+                    if matches!(spec.flows[number].workload, Workload::Bulk) {
+                        wake_at(&socket, self.gather).map_err(failed("set when a connection wakes us"))?;
+                    }
+                    self.epoll
+                        .add(&socket, libc::EPOLLIN, number as u64)
+                        .map_err(failed("watch a connection"))?;
+                    // Replacing it closes the listening socket.
+                    self.flows[number] = Socket::Connected(socket);
+                }
+            }
+            Socket::Connected(socket) => match sys::discard(socket, buffer) {
+                Ok(None) => {}
+                Ok(Some(0)) | Err(_) => {
+                    // End of the stream, or a reset. The socket stays open so that the sender's can still be queried.
+                    self.epoll.remove(socket).map_err(failed("stop watching a connection"))?;
+                }
+                Ok(Some(bytes)) => {
+                    let total = progress.add(bytes as u64);
+                    let now = clock.now();
+                    let due = progress.on_delivered(total, now);
+                    if due < Time::NEVER {
+                        self.requests.insert((due, number));
+                    }
+                    if let Some(all) = spec.flows[number].workload.total_bytes().map(Bytes::as_u64)
+                        && total >= all
+                        && total - (bytes as u64) < all
+                    {
+                        progress.complete(now);
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+    /// Sends all requests that are due by `now`.
+    fn ask(&mut self, now: Time, progress: &[Progress]) {
+        while let Some(&(due, number)) = self.requests.first()
+            && due <= now
+        {
+            self.requests.pop_first();
+            if let Socket::Connected(socket) = &self.flows[number] {
+                progress[number].ask(now);
+                // Fails if the connection is gone, which the sender notices.
+                let _ = sys::send(socket, &[0]);
+            }
+        }
+    }
+}
+
+/// What may gather on the path of `spec`.
+fn gather(spec: &Spec) -> Bytes {
+    let most = Bytes::new(spec.hosts.tcp_rmem_bytes[1].as_u64() / GATHER_SHARE);
+    fullpipe_path::highest_rate(&spec.forward).bytes_in(GATHER).min(most)
+}
+
+/// Has a socket wake its reader when this much waits (SO_RCVLOWAT). TCP acknowledges every second segment at once all the same:
+/// below that mark it does not look at how much of the window is free (Linux `__tcp_ack_snd_check`).
+fn wake_at(socket: &OwnedFd, bytes: Bytes) -> std::io::Result<()> {
+    let bytes = i32::try_from(bytes.as_u64()).unwrap_or(i32::MAX).max(1);
+    sys::set_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.to_ne_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_scenario::{Format, resolve};
+
+    fn spec(rate: &str) -> Spec {
+        let text = format!(
+            "path = {{ rate = \"{rate}\", rtt = \"40 ms\" }}\nflows = [{{ controller = \"cubic\" }}]"
+        );
+        resolve(&text, Format::Toml, None).unwrap()
+    }
+
+    #[test]
+    fn a_millisecond_gathers_but_no_more_than_a_window_bears() {
+        let mut spec = spec("100 Mbit/s");
+        assert_eq!(gather(&spec), Bytes::new(12_500));
+        spec.hosts.tcp_rmem_bytes[1] = Bytes::new(20_000);
+        assert_eq!(gather(&spec), Bytes::new(5_000));
+        // Half a packet: every packet wakes the receiver.
+        assert_eq!(gather(&self::spec("6 Mbit/s")), Bytes::new(750));
+    }
+
+    #[test]
+    fn a_socket_wakes_its_reader_at_the_mark() {
+        let socket = sys::socket(libc::SOCK_STREAM).unwrap();
+        let mut mark = [0; 4];
+        for (asked, set) in [(5_000, 5_000), (0, 1)] {
+            wake_at(&socket, Bytes::new(asked)).unwrap();
+            sys::get_option(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mut mark).unwrap();
+            assert_eq!(i32::from_ne_bytes(mark), set);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The kernel world: the machine's own TCP over an emulated path.
+//!
+//! [`run()`] takes a resolved scenario and gives the record of one run. Both ends of the path
+//! ([`fullpipe_emu::Path`]) are Linux; this crate opens its sockets, samples what they report, and records its decisions.
+//!
+//! In reading order:
+//!
+//! * [`run`](mod@run): one run from preparation to record.
+//! * `host`: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
+//! * [`tcp_info`]: what a kernel socket reports about itself.
+//! * [`recorder`]: records the inputs and decisions of the kernel's congestion control, call by call.
+//! * [`doctor`](mod@doctor): whether this machine can do all that.
+//! * `sys`: thin wrappers around system calls.
+//!
+//! Nothing is left behind, however the process ends, except the compiled recorder, in the user's cache.
+#![cfg(target_os = "linux")]
+
+pub mod doctor;
+mod error;
+mod host;
+pub mod recorder;
+pub mod run;
+mod sys;
+pub mod tcp_info;
+
+pub use doctor::doctor;
+pub use error::KernelError;
+pub use recorder::record;
+pub use run::run;

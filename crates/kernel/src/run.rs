@@ -1,0 +1,296 @@
+//! One run of a scenario over the machine's own TCP.
+//!
+//! Both hosts are threads at the ends of an emulated path ([`fullpipe_emu::Path`]).
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use fullpipe_emu::namespace::sysctl;
+use fullpipe_emu::{Carried, EmuError, End, Path, Stall};
+use fullpipe_record::{FlowRecord, Provenance, Run, World};
+use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_units::Duration;
+
+use crate::KernelError;
+use crate::host::receiver::Receiver;
+use crate::host::sender::{Sender, SenderReport, set_algorithm};
+use crate::host::{Host, MAX_FLOWS, Progress};
+use crate::recorder::Recorder;
+use crate::sys;
+
+/// Runs `spec` over the kernel's TCP. Call it in a process of its own that has only one thread: without root it
+/// enters a user namespace, which the kernel refuses to several threads.
+///
+/// `seed` drives the path's random elements and the flows' start jitter. Takes the scenario's duration, less if all
+/// flows end earlier.
+pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
+    run_recorded(spec, seed, None)
+}
+
+/// The same, with flows that are recorded.
+pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
+    check(spec)?;
+    let progress = Progress::of(spec, seed);
+    let sending = |end: End<'_>| {
+        let host = Host::tune("sender", &spec.hosts);
+        if let Some(recorder) = recorder {
+            recorder.is_here();
+        }
+        let names: Vec<&str> = spec.flows.iter().filter_map(|flow| algorithm_of(flow, recorder)).collect();
+        check_algorithms(&names)?;
+        let started = end.start()?;
+        let is_over =
+            || started.is_over() || recorder.is_some_and(|recorder| recorder.is_full.load(Ordering::Acquire));
+        let sender = Sender::new(spec, seed, started.clock, &progress)?.with_algorithms(&names);
+        Ok::<_, KernelError>((sender.run(is_over)?, host))
+    };
+    let receiving = |end: End<'_>| {
+        let host = Host::tune("receiver", &spec.hosts);
+        let receiver = Receiver::listen(spec)?;
+        receiver.run(spec, end.start()?, &progress)?;
+        Ok(host)
+    };
+    let path = Path::of(spec, seed);
+    let carried = path.carry(sending, receiving)?;
+    Ok(record(spec, seed, &path, carried))
+}
+
+/// The congestion control that a flow sets. The scenario has been checked, so each flow has one.
+fn algorithm_of(flow: &FlowSpec, recorder: Option<&Recorder>) -> Option<&'static str> {
+    recorder.map_or_else(|| flow.controller.linux_name(), |recorder| recorder.name_for(flow))
+}
+
+/// Refuses scenarios that the kernel world cannot run, before anything is set up.
+pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
+    let unsupported = |field: String, reason: String, fix: &str| {
+        Err(EmuError::Unsupported { field, reason, fix: fix.to_owned() }.into())
+    };
+    if spec.flows.is_empty() || spec.flows.len() > MAX_FLOWS {
+        return unsupported(
+            "flows".to_owned(),
+            format!("the kernel world runs 1 to {MAX_FLOWS} flows, the scenario has {}", spec.flows.len()),
+            "change the number of flows",
+        );
+    }
+    Path::of(spec, spec.seed).check()?;
+    for (number, flow) in spec.flows.iter().enumerate() {
+        if flow.controller.linux_name().is_none() {
+            return unsupported(
+                format!("flows[{number}].controller"),
+                format!("Linux has no {:?}", flow.controller.text()),
+                "use a controller of Linux without changed parameters (`fullpipe controllers` lists them), or the \
+                 simulator (--world sim)",
+            );
+        }
+        if flow.max_cwnd.is_some() {
+            return unsupported(
+                format!("flows[{number}].max_cwnd"),
+                "the kernel world cannot cap cwnd".to_owned(),
+                "leave max_cwnd out, limit the window by tcp_wmem or tcp_rmem, or use the simulator (--world sim)",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the kernel has every algorithm in the calling thread's namespace. As root, the check loads the module.
+fn check_algorithms(names: &[&str]) -> Result<(), KernelError> {
+    let socket =
+        sys::socket(libc::SOCK_STREAM).map_err(|error| KernelError::system("open a socket", error))?;
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        set_algorithm(&socket, name).map_err(|error| no_algorithm(name, error))?;
+    }
+    Ok(())
+}
+
+/// Why a socket does not take an algorithm.
+pub(crate) fn no_algorithm(name: &str, error: io::Error) -> KernelError {
+    if error.raw_os_error() != Some(libc::ENOENT) {
+        return KernelError::system(format!("use congestion control {name}"), error);
+    }
+    let available = sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    KernelError::NoAlgorithm {
+        name: name.to_owned(),
+        available: available.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+/// Puts the threads' reports together.
+fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, Host), Host>) -> Run {
+    let lateness = carried.ferried.lateness();
+    let doubts = carried.doubts(path);
+    let (sent, sender) = carried.near;
+    let mut untrustworthy = sent.failures;
+    let mut sysctls = Vec::new();
+    for host in [sender, carried.far] {
+        untrustworthy.extend(host.untrustworthy);
+        sysctls.extend(host.settings);
+    }
+    untrustworthy.extend(doubts);
+    untrustworthy.extend(spoiled_slow_starts(spec, path.base_rtt(), &sent.flows, &carried.ferried.stalls));
+    let (host, kernel) = sys::host_and_kernel();
+    Run {
+        provenance: Provenance {
+            world: World::Kernel,
+            seed,
+            spec_json: serde_json::to_string(spec).expect("a spec is plain data"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host,
+            kernel,
+            sysctls,
+            lateness: Some(lateness),
+            untrustworthy,
+        },
+        flows: sent.flows,
+        links: carried.ferried.links,
+    }
+}
+
+/// HyStart, with which CUBIC leaves slow start when the RTT has grown, takes a stall for a queue: both make a round trip
+/// longer by the clock of the hosts. Linux `tcp_cubic.c`: `HYSTART_DELAY_THRESH`, an eighth of the RTT from 4 to 16 ms.
+fn spoiled_slow_starts(
+    spec: &Spec,
+    base_rtt: Duration,
+    flows: &[FlowRecord],
+    stalls: &[Stall],
+) -> Vec<String> {
+    let grown = Duration::from_nanos(base_rtt.as_nanos() / 8)
+        .clamp(Duration::from_millis(4), Duration::from_millis(16));
+    let spoiled = |(flow, spec): (&FlowRecord, &FlowSpec)| {
+        let series = &flow.series;
+        if spec.controller.linux_name() != Some("cubic") || series.ssthresh.is_empty() {
+            return None;
+        }
+        let left = series.ssthresh.iter().position(|ssthresh| *ssthresh != u32::MAX);
+        let left_ns = left.map_or(flow.totals.end_ns, |sample| series.time_ns[sample]);
+        let during = flow.totals.start_ns..=left_ns;
+        let worst = stalls.iter().filter(|stall| during.contains(&stall.ended.as_nanos()));
+        let worst = worst.map(|stall| stall.lasted).max().filter(|lasted| *lasted >= grown)?;
+        Some(format!(
+            "the host stalled for {worst} while flow {} was in slow start, which CUBIC leaves when the RTT has grown by \
+             {grown}",
+            flow.label
+        ))
+    };
+    flows.iter().zip(&spec.flows).filter_map(spoiled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_emu::FerryReport;
+    use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+    use fullpipe_record::{FlowSeries, FlowTotals};
+    use fullpipe_scenario::controller::ControllerChoice;
+    use fullpipe_scenario::spec::{HostSpec, Workload};
+    use fullpipe_units::{Bytes, Rate, Time};
+
+    fn spec(buffer_bytes: u64) -> Spec {
+        let delay =
+            |millis| ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(millis)) };
+        let link = ElementConfig::Link {
+            name: "bottleneck".to_owned(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
+            queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+        };
+        let flow = FlowSpec {
+            label: "a".to_owned(),
+            controller: ControllerChoice::parse("reno").unwrap(),
+            start_ns: Time::ZERO,
+            start_jitter_ns: Duration::ZERO,
+            stop_ns: None,
+            workload: Workload::Bulk,
+            extra_forward_ns: Duration::from_millis(5),
+            extra_reverse_ns: Duration::ZERO,
+            max_cwnd: None,
+        };
+        Spec {
+            name: "test".to_owned(),
+            duration_ns: Duration::from_secs(1),
+            mtu_bytes: 1500,
+            forward: vec![link, delay(20)],
+            reverse: vec![delay(15)],
+            hosts: HostSpec {
+                tcp_rmem_bytes: [4096, 131_072, 6_291_456].map(Bytes::new),
+                tcp_wmem_bytes: [4096, 16_384, 4_194_304].map(Bytes::new),
+                pacing: false,
+                gro_ns: Duration::ZERO,
+            },
+            flows: vec![flow],
+            sample_interval_ns: None,
+            sample_flows: true,
+            keep_series: true,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_by_field() {
+        assert!(check(&spec(100_000)).is_ok());
+        let mut capped = spec(100_000);
+        capped.flows[0].max_cwnd = Some(10);
+        let error = check(&capped).unwrap_err();
+        assert_eq!(error.to_string(), "flows[0].max_cwnd: the kernel world cannot cap cwnd");
+        assert!(error.fix().contains("--world sim"));
+        let mut none = spec(100_000);
+        none.flows.clear();
+        assert!(check(&none).unwrap_err().to_string().starts_with("flows: "));
+    }
+
+    #[test]
+    fn what_spoils_a_host_a_flow_or_the_path_spoils_the_run() {
+        let spec = spec(100_000);
+        let host = |why: &str| Host { settings: vec![], untrustworthy: vec![why.to_owned()] };
+        let sent = SenderReport { flows: vec![], failures: vec!["flow a: reset".to_owned()] };
+        let carried = Carried {
+            near: (sent, host("sender")),
+            far: host("receiver"),
+            dropped_frames: [0, 3],
+            ferried: FerryReport { failed_writes: 1, passes: 1, ..FerryReport::default() },
+        };
+        let reasons = record(&spec, 1, &Path::of(&spec, 1), carried).provenance.untrustworthy;
+        let expected = [
+            "flow a",
+            "sender",
+            "receiver",
+            "the receiver's kernel dropped 3",
+            "the kernel refused 1 frames",
+        ];
+        assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
+        assert!(reasons.iter().zip(expected).all(|(found, start)| found.starts_with(start)), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_stall_in_the_slow_start_of_cubic_spoils_the_run() {
+        let mut spec = spec(100_000);
+        let ms = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let series = FlowSeries {
+            time_ns: [10, 20, 30].map(|at| ms(at).as_nanos()).to_vec(),
+            ssthresh: vec![u32::MAX, u32::MAX, 30],
+            ..FlowSeries::default()
+        };
+        let spoiled = |spec: &Spec, ended: u64, lasted: u64, series: &FlowSeries| {
+            let flow = FlowRecord {
+                label: "a".to_owned(),
+                controller: spec.flows[0].controller.text().to_owned(),
+                totals: FlowTotals { end_ns: ms(1000).as_nanos(), ..FlowTotals::default() },
+                transfers_ns: vec![],
+                rebuffered_ns: None,
+                series: series.clone(),
+            };
+            let stall = Stall { ended: ms(ended), lasted: Duration::from_millis(lasted) };
+            spoiled_slow_starts(spec, Duration::from_millis(40), &[flow], &[stall]).len()
+        };
+        // Reno has no HyStart.
+        assert_eq!(spoiled(&spec, 25, 5, &series), 0);
+        spec.flows[0].controller = ControllerChoice::parse("cubic").unwrap();
+        assert_eq!(spoiled(&spec, 25, 5, &series), 1);
+        // Shorter than an eighth of 40 ms; after slow start; and where nothing is known of it.
+        assert_eq!(spoiled(&spec, 25, 4, &series), 0);
+        assert_eq!(spoiled(&spec, 31, 5, &series), 0);
+        assert_eq!(spoiled(&spec, 25, 5, &FlowSeries::default()), 0);
+    }
+}

@@ -1,0 +1,197 @@
+//! The kernel world end to end, each run in a fresh process: the example `kernel_run`, built next to this test.
+//!
+//! A machine whose processors are shared gives no exact numbers, so only physical bounds are asserted. Where the
+//! kernel world is not permitted, a test prints why and passes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+const NOT_PERMITTED: i32 = 3;
+
+/// The example's binary: `target/<profile>/examples`, seen from `target/<profile>/deps/<test>`.
+fn example(name: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let binary = test.parent()?.parent()?.join("examples").join(name);
+    assert!(binary.exists(), "{} is not built; cargo test builds it", binary.display());
+    Some(binary)
+}
+
+/// Runs `kernel_run`; `None`, with the reason printed, where that is not possible.
+fn kernel_run(arguments: &[&str]) -> Option<String> {
+    let output = Command::new(example("kernel_run")?).args(arguments).stdin(Stdio::null()).output().unwrap();
+    skip_or_text(&output)
+}
+
+fn skip_or_text(output: &Output) -> Option<String> {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.code() == Some(NOT_PERMITTED) {
+        // Where the kernel world must run, as on a machine that tests it, its absence is a failure.
+        assert!(
+            std::env::var_os("FULLPIPE_REQUIRE_KERNEL").is_none(),
+            "the kernel world does not run: {err}"
+        );
+        println!("skipped: {err}");
+        return None;
+    }
+    assert!(output.status.success(), "{out}{err}");
+    println!("{out}");
+    Some(out.into_owned())
+}
+
+/// The number behind `key` in the line that starts with `line`.
+fn number(text: &str, line: &str, key: &str) -> f64 {
+    let line =
+        text.lines().find(|found| found.starts_with(line)).unwrap_or_else(|| panic!("no {line} in {text}"));
+    let mut words = line.split_whitespace().skip_while(|word| *word != key).skip(1);
+    words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no {key} in {line}"))
+}
+
+/// Payload share of the rate: MSS 1448 in packets of 1500.
+const CEILING: f64 = 1448.0 / 1500.0;
+
+#[test]
+fn a_bulk_flow_fills_a_slow_link_and_never_exceeds_it() {
+    let Some(text) = kernel_run(&["cubic", "20", "20", "100000", "0", "2"]) else { return };
+    let goodput = number(&text, "flow 0", "goodput_mbps");
+    assert!(goodput > 0.5 * 20.0 && goodput < 1.02 * CEILING * 20.0, "{goodput}");
+    let rtt = number(&text, "flow 0", "mean_srtt_ms");
+    // From the empty path to the path with a full buffer (40 ms) and a stall or two.
+    assert!(rtt > 19.9 && rtt < 100.0, "{rtt}");
+}
+
+#[test]
+fn random_loss_is_retransmitted_and_the_flow_goes_on() {
+    let Some(text) = kernel_run(&["bbr", "20", "20", "100000", "0.02", "2"]) else { return };
+    let (sent, again) = (number(&text, "flow 0", "segments"), number(&text, "flow 0", "retransmits"));
+    assert!(again > 0.0 && again < 0.2 * sent, "{again} of {sent}");
+}
+
+#[test]
+fn a_finite_flow_delivers_every_byte_and_ends_the_run() {
+    let Some(text) = kernel_run(&["reno", "20", "20", "100000", "0", "30", "1", "1000000"]) else { return };
+    let (goodput, seconds) = (number(&text, "flow 0", "goodput_mbps"), number(&text, "flow 0", "seconds"));
+    // `seconds` is printed with two decimals.
+    assert!((goodput * seconds / 8.0 - 1.0).abs() < 0.02, "{goodput} Mbit/s for {seconds} s");
+    assert!(seconds > 0.4 && seconds < 20.0, "{seconds}");
+}
+
+#[test]
+fn flows_share_a_link() {
+    let Some(text) = kernel_run(&["reno+reno", "20", "20", "50000", "0", "2"]) else { return };
+    let goodputs = ["flow 0", "flow 1"].map(|flow| number(&text, flow, "goodput_mbps"));
+    assert!(goodputs.iter().all(|goodput| *goodput > 0.2), "{goodputs:?}");
+    assert!(goodputs.iter().sum::<f64>() < 1.02 * CEILING * 20.0, "{goodputs:?}");
+}
+
+#[test]
+fn a_run_that_stood_still_says_so_and_goes_on() {
+    let Some(binary) = example("kernel_run") else { return };
+    let mut command = Command::new(binary);
+    command.args(["bbr", "20", "20", "100000", "0", "3"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let started = namespaces_of(&mut child).is_some();
+    let signal = |name: &str| Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    if started {
+        sleep(Duration::from_millis(800));
+        signal("-STOP");
+        sleep(Duration::from_millis(250));
+        signal("-CONT");
+    }
+    let Some(text) = skip_or_text(&child.wait_with_output().unwrap()) else { return };
+    let longest_us = number(&text, "lateness_us", "max");
+    // Two signals are at least as far apart as the sleep between them, give or take a planned sleep of the ferry's.
+    assert!(longest_us > 100_000.0 && longest_us < 3e6, "{longest_us}");
+    assert!(text.contains("untrustworthy the host stalled for"), "{text}");
+    assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 20.0, "{text}");
+}
+
+/// Network namespaces of all processes and threads that can be seen.
+fn namespaces() -> BTreeSet<PathBuf> {
+    let tasks = fs::read_dir("/proc").unwrap().flatten().flat_map(|process| {
+        fs::read_dir(process.path().join("task")).into_iter().flatten().flatten().map(|task| task.path())
+    });
+    tasks.filter_map(|task| fs::read_link(task.join("ns/net")).ok()).collect()
+}
+
+fn network_devices() -> BTreeSet<String> {
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Waits until the process's threads have namespaces of their own; `None` if it ended before, or never does.
+fn namespaces_of(child: &mut Child) -> Option<BTreeSet<PathBuf>> {
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    for _ in 0..500 {
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+        let links = tasks.filter_map(|task| fs::read_link(task.path().join("ns/net")).ok());
+        let others: BTreeSet<PathBuf> = links.filter(|link| *link != own).collect();
+        if others.len() >= 2 {
+            return Some(others);
+        }
+        sleep(Duration::from_millis(10));
+    }
+    None
+}
+
+/// The kernel takes namespaces apart in the background.
+fn assert_gone(used: &BTreeSet<PathBuf>) {
+    for _ in 0..200 {
+        if namespaces().is_disjoint(used) {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("of {used:?} there is still {:?}", namespaces());
+}
+
+fn start_long_run(stdin: Stdio) -> Option<Child> {
+    let mut command = Command::new(example("kernel_run")?);
+    command.args(["bbr", "20", "20", "100000", "0", "30"]);
+    Some(command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn nothing_remains_after_sigkill_in_the_middle_of_a_run() {
+    let devices = network_devices();
+    let Some(mut child) = start_long_run(Stdio::null()) else { return };
+    let Some(used) = namespaces_of(&mut child) else {
+        println!("skipped: the kernel world did not start");
+        let _ = child.kill();
+        return;
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_gone(&used);
+    let more: Vec<_> = network_devices().difference(&devices).cloned().collect();
+    // A shell's outer end, if somebody runs one just now.
+    assert!(more.iter().all(|name| name.starts_with("fullpipe")), "{more:?}");
+}
+
+#[test]
+fn a_run_ends_with_its_parent() {
+    let Some(mut child) = start_long_run(Stdio::piped()) else { return };
+    let Some(used) = namespaces_of(&mut child) else {
+        println!("skipped: the kernel world did not start");
+        let _ = child.kill();
+        return;
+    };
+    // What the death of the parent does to the pipe.
+    drop(child.stdin.take());
+    for _ in 0..200 {
+        if child.try_wait().unwrap().is_some() {
+            assert_gone(&used);
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    panic!("the run went on without its parent");
+}

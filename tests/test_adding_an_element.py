@@ -1,0 +1,122 @@
+"""An element of the path is added as crates/path/README.md says, and works everywhere."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "crates" / "path" / "README.md"
+# In a run of 5 s, packets are lost at four handovers that are not the end.
+SIMULATION = """
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_scenario::{Format, resolve};
+
+const SCENARIO: &str = r#"
+duration = "5 s"
+flows = [{ controller = "cubic" }]
+path = { rate = "20 Mbit/s", rtt = "40 ms", buffer = "10 bdp", after = [
+    { kind = "handover", every = "1 s", away = "50 ms" },
+] }
+"#;
+
+#[test]
+fn a_flow_loses_packets_at_handovers() {
+    let lost = |scenario: &str| {
+        let spec = resolve(scenario, Format::Toml, None).unwrap();
+        let run = fullpipe_sim::run(&spec, 1, &AtomicBool::new(false)).unwrap();
+        let totals = &run.flows[0].totals;
+        assert!(totals.delivered_bytes > 1_000_000);
+        totals.retransmits
+    };
+    assert!(lost(SCENARIO) > 10);
+    assert_eq!(lost(&SCENARIO.replace("50 ms", "0 ms")), 0);
+}
+
+#[test]
+fn a_handover_that_never_ends_is_refused() {
+    let error = resolve(&SCENARIO.replace("50 ms", "2 s"), Format::Toml, None).unwrap_err();
+    assert!(error.to_string().contains("every_ns"), "{error}");
+}
+"""
+
+pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rust")
+
+
+def steps() -> list[tuple[str, str, str]]:
+    """Each step of the README: the file it touches, and the code, which is Rust or a diff."""
+    text = README.read_text(encoding="utf-8").partition("## Adding an element\n")[2]
+    found = re.findall(r"^\d\. `([^`]+)`.*?^   ```(rust|diff)\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL)
+    # The code is indented as the step is.
+    return [(file, kind, re.sub(r"^   ", "", code, flags=re.MULTILINE)) for file, kind, code in found]
+
+
+def patched(text: str, diff: str) -> str:
+    """The text with each piece of the diff put behind the line that the piece begins with."""
+    for piece in diff.rstrip("\n").split("\n\n"):
+        after, *added = piece.splitlines()
+        lines = text.splitlines()
+        found = [number for number, line in enumerate(lines) if line.strip() == after.strip()]
+        assert len(found) == 1, f"{after.strip()!r} occurs {len(found)} times"
+        assert all(line.startswith("+") for line in added)
+        lines[found[0] + 1 : found[0] + 1] = [line[1:] for line in added]
+        text = "\n".join(lines) + "\n"
+    return text
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("element") / "tree"
+    left_out = shutil.ignore_patterns("target", "peers")
+    for name in ("crates", "bench"):
+        # Without the times of the files: to cargo every copy is the same package, and what looks older than
+        # the last build would not be built again.
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out, copy_function=shutil.copyfile)
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shutil.copyfile(ROOT / name, folder / name)
+    for file, kind, code in steps():
+        path = folder / file
+        assert path.exists() == (kind == "diff"), file
+        text = patched(path.read_text(encoding="utf-8"), code) if kind == "diff" else code
+        path.write_text(text, encoding="utf-8")
+    (folder / "crates" / "sim" / "tests" / "handover.rs").write_text(SIMULATION, encoding="utf-8")
+    return folder
+
+
+def cargo(tree: Path, *arguments: str) -> str:
+    """What cargo prints, with a target folder of its own that stays warm. Built to be built fast."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "added"
+    profile = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_DEBUG": "0"}
+    done = subprocess.run(
+        ["cargo", *arguments],
+        cwd=tree,
+        env={**os.environ, **profile, "CARGO_TARGET_DIR": str(target), "CARGO_TERM_COLOR": "never"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_three_files_are_enough() -> None:
+    files = [file for file, _, _ in steps()]
+    assert len(set(files)) == len(files) == 3
+
+
+def test_the_added_element_does_what_it_should(tree: Path) -> None:
+    printed = cargo(tree, "test", "--offline", "--locked", "--lib", "-p", "fullpipe-path", "handover")
+    assert "1 passed; 0 failed" in printed, printed
+
+
+def test_a_scenario_with_the_added_element_runs_in_the_simulator(tree: Path) -> None:
+    printed = cargo(tree, "test", "--offline", "--locked", "-p", "fullpipe-sim", "--test", "handover")
+    assert "2 passed; 0 failed" in printed, printed
+
+
+def test_the_emulator_takes_the_added_element(tree: Path) -> None:
+    cargo(tree, "check", "--offline", "--locked", "-p", "fullpipe-kernel")
