@@ -87,29 +87,6 @@ class Group:
         return str(ran) if trusted == ran else f"{trusted} of {ran}"
 
     @property
-    def times(self) -> str:
-        """How often it ran, as text: "5 seeds", "3 repetitions, 2 of them trusted"."""
-        noun = "repetition" if self.world == "kernel" else "seed"
-        ran = f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
-        if len(self.trusted) == len(self.runs):
-            return ran
-        if not self.trusted:
-            return f"{ran}, not trusted" if len(self.runs) == 1 else f"{ran}, none of them trusted"
-        return f"{ran}, {len(self.trusted)} of them trusted"
-
-    @property
-    def left_out(self) -> str:
-        """A sentence about the runs that are not trusted; empty when all are."""
-        if len(self.trusted) == len(self.runs):
-            return ""
-        noun = "repetitions" if self.world == "kernel" else "seeds"
-        used = "the others are" if self.trusted else "they are"
-        return (
-            f"{self.label}, {self.world}: {len(self.trusted)} of {len(self.runs)} {noun} are trusted; "
-            f"{used} left out of means and verdicts."
-        )
-
-    @property
     def untrustworthy(self) -> list[str]:
         """Each reason once, in the order of the seeds."""
         return list(dict.fromkeys(reason for run in self.runs for reason in run.untrustworthy))
