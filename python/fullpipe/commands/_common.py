@@ -88,7 +88,7 @@ def say(line: str) -> None:
 
 
 def print_agreement(results: "Results") -> None:
-    """Prints how far the worlds are apart, if both ran."""
+    """Prints how far the worlds are apart, if two ran."""
     if results.agreement is not None:
         print(results.agreement.verdict)
 

@@ -44,6 +44,8 @@ def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> N
     from fullpipe.studies import catalogue, tables
 
     everything = catalogue.everything()
+    for reason in catalogue.broken().values():
+        _complain(reason)
     said = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
     if as_json:

@@ -7,7 +7,7 @@ unknown world is named or all worlds are listed, because that takes a while.
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,8 +31,12 @@ def register(world: "World") -> None:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", world.name):
         expected = 'a name of at most 32 letters, digits, "-" and "_"'
         raise mistake("world", world.name, expected, "rename the world")
-    if world.name in {*_HOME, ALL} or _registered.setdefault(world.name, world) is not world:
+    before = _registered.get(world.name)
+    # A notebook's cell may run again, and a module may be loaded after it registered its world.
+    again = before is None or _class_of(before) == _class_of(world)
+    if world.name in {*_HOME, ALL} or not again:
         raise mistake("world", world.name, "a name that no other world has", "rename the world")
+    _registered[world.name] = world
 
 
 def known() -> list[str]:
@@ -86,15 +90,9 @@ def said(*, everything: bool = True, look: bool = True) -> str:
 @cache
 def broken() -> dict[str, str]:
     """Loads the worlds of installed packages; returns why some cannot be loaded, by entry point."""
-    found: dict[str, str] = {}
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda one: one.name):
-        try:
-            world = point.load()
-            register(world() if isinstance(world, type) else world)
-        # A package of somebody else may fail in any way, which must not hinder the other worlds.
-        except Exception as error:
-            found[point.name] = f"{point.value} cannot be loaded: {error}"
-    return found
+    from fullpipe.system import plugs
+
+    return plugs.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
 
 
 def _existing(name: str, *, everything: bool) -> "World":
@@ -104,3 +102,7 @@ def _existing(name: str, *, everything: bool) -> "World":
         why = "".join(f"; {reason}" for reason in broken().values())
         raise mistake("world", name, said(everything=everything), f"name one of them{why}")
     return world
+
+
+def _class_of(world: "World") -> tuple[str, str]:
+    return type(world).__module__, type(world).__qualname__
