@@ -241,7 +241,7 @@ def test_spare_colours_are_for_no_one_else_and_known_on_dark_pages() -> None:
     own = {*theme.CONTROLLER.values(), *worlds.values()}
     assert len(own) == len(theme.CONTROLLER) + len(worlds)
     assert not own & set(theme.SPARE)
-    assert set(theme.SPARE) | set(worlds.values()) <= set(theme.DARK)
+    assert set(theme.SPARE) | set(theme.WORLD_SPARE) | set(worlds.values()) <= set(theme.DARK)
 
 
 def test_panels_with_different_names_share_one_set_of_colours() -> None:

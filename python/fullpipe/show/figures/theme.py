@@ -88,6 +88,9 @@ DARK = {
     "#cc6677": "#e0909d",
     "#666666": "#a8a8a8",
     "#44aa99": "#6cc7b8",
+    "#8c6d1f": "#c9a85c",
+    "#7a1f3d": "#c97a97",
+    "#1f6f8b": "#6bb5cd",
     "#e3e0ea": "#2b2932",
 }
 
@@ -95,7 +98,7 @@ DARK = {
 RIGID = {"narrow": "scroll"}
 
 # For worlds that have no colour of their own. Like those that do, they are not colours of controllers.
-_WORLD_SPARE = ("#999933", "#88ccee", "#ddcc77")
+WORLD_SPARE = ("#8c6d1f", "#7a1f3d", "#1f6f8b")
 
 
 def world_title(world: str) -> str:
@@ -119,7 +122,7 @@ def world_colours(worlds: Iterable[str]) -> dict[str, str]:
     """A colour for each world, for lines that are worlds instead of controllers."""
     found = {world: registry.find(world) for world in worlds}
     own = {name: world.colour for name, world in found.items() if world is not None and world.colour}
-    return _assigned(found, own, _WORLD_SPARE)
+    return _assigned(found, own, WORLD_SPARE)
 
 
 def world_opacity(world: str) -> float:
