@@ -16,15 +16,16 @@ from pathlib import Path
 
 import fullpipe
 from fullpipe.ask import scenario
-from fullpipe.engines import Engine
+from fullpipe.engines import Engine, pool
 from fullpipe.engines.local import Local
 from fullpipe.engines.ray import Ray
 from fullpipe.engines.task import Task
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import carry_out
-from fullpipe.worlds import sim
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job, jobs
 
+SIMULATOR = registry.named("sim")
 ROUNDS = 7
 STARTS = 15
 RUNS = 8
@@ -93,7 +94,10 @@ def sweep() -> None:
         work = jobs(what.alternatives, range(1, RUNS + 1))
         one, two = interleaved(
             ROUNDS,
-            [lambda workers=workers, work=work: sim.run(work, workers=workers) for workers in (1, 2)],
+            [
+                lambda workers=workers, work=work: pool.run(SIMULATOR, work, workers=workers)
+                for workers in (1, 2)
+            ],
         )
         speed_up = statistics.median(a / b for a, b in zip(one, two, strict=True))
         print(
@@ -113,7 +117,7 @@ def kept() -> None:
             "flows": [{"controller": "reno"}],
         }
     )
-    tasks = [Task(sim.NAME, Job(what.alternatives[0], seed)) for seed in range(1, KEPT + 1)]
+    tasks = [Task(SIMULATOR.name, Job(what.alternatives[0], seed)) for seed in range(1, KEPT + 1)]
     engines: dict[str, Callable[[], Engine]] = {"local": lambda: Local(cores=2)}
     if find_spec("ray") is not None:
         engines["ray, two workers"] = lambda: Ray(cores=2)

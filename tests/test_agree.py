@@ -15,7 +15,9 @@ from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.commands import _common
 from fullpipe.judge.agreement import Agreement
 from fullpipe.results.runs import Run
+from fullpipe.show.counts import left_out
 from fullpipe.show.results import Results
+from fullpipe.system import machine
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 
@@ -122,10 +124,10 @@ def test_an_untrusted_run_counts_neither_in_the_mean_nor_in_the_range() -> None:
     doubted = run("kernel", 2, [60e6], doubts=LATE)
     found = judged(sim, [run("kernel", 1, [100e6]), doubted])
     goodput = found.checks[0]
-    assert (goodput.agrees, goodput.kernel) == (False, "100.00")
+    assert (goodput.agrees, goodput.theirs) == (False, "100.00")
     group = found.results.groups[1]
     assert (group.count, len(group.runs)) == ("1 of 2", 2)
-    assert group.left_out.startswith("bbr1, kernel: 1 of 2 repetitions are trusted")
+    assert left_out(group).startswith("bbr1, kernel: 1 of 2 repetitions are trusted")
 
 
 def test_without_a_trusted_run_there_is_no_verdict() -> None:
@@ -160,7 +162,7 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Job]]:
     for module in (sim, kernel):
         monkeypatch.setattr(module, "run_one", world(module.NAME))
     # In the order of the jobs.
-    monkeypatch.setattr(sim, "cores", lambda: 1)
+    monkeypatch.setattr(machine, "cores", lambda: 1)
     return asked
 
 

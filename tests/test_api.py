@@ -153,11 +153,12 @@ def test_errors_name_their_parts() -> None:
 
 def test_an_error_of_one_run_stops_the_rest() -> None:
     from fullpipe.ask.scenario import Alternative
-    from fullpipe.worlds import sim
+    from fullpipe.engines import pool
+    from fullpipe.worlds import registry
     from fullpipe.worlds.job import Job
 
     with pytest.raises(fp.ScenarioError):
-        sim.run([Job(Alternative("broken", "{}"), seed) for seed in range(8)])
+        pool.run(registry.named("sim"), [Job(Alternative("broken", "{}"), seed) for seed in range(8)])
 
 
 def test_notebooks_show_the_table(small: Results) -> None:

@@ -237,10 +237,11 @@ def test_colours_and_dashes_do_not_depend_on_what_else_is_drawn() -> None:
 
 
 def test_spare_colours_are_for_no_one_else_and_known_on_dark_pages() -> None:
-    own = {*theme.CONTROLLER.values(), *theme.WORLD_COLOUR.values()}
-    assert len(own) == len(theme.CONTROLLER) + len(theme.WORLD_COLOUR)
+    worlds = theme.world_colours(["sim", "kernel"])
+    own = {*theme.CONTROLLER.values(), *worlds.values()}
+    assert len(own) == len(theme.CONTROLLER) + len(worlds)
     assert not own & set(theme.SPARE)
-    assert set(theme.SPARE) | set(theme.WORLD_COLOUR.values()) <= set(theme.DARK)
+    assert set(theme.SPARE) | set(theme.WORLD_SPARE) | set(worlds.values()) <= set(theme.DARK)
 
 
 def test_panels_with_different_names_share_one_set_of_colours() -> None:
@@ -317,5 +318,5 @@ def test_text_on_a_field_without_colour_follows_the_page() -> None:
     from fullpipe.show.figures import grid, svg
 
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
-    drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"]))
+    drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"], ["sim", "kernel"]))
     assert f'fill="{theme.INK}">1 / 2<' in drawn and f'fill="{grid._LABEL}">+4<' in drawn

@@ -143,7 +143,7 @@ def test_every_cell_of_the_map_links_to_its_series(tiny: Path) -> None:
         assert section.count("<figure") == 1
         assert "goodput, Mbit/s" in section
         assert "smoothed RTT, ms" in section
-        assert "seed 1 simulated" in section or "seed 2 simulated" in section
+        assert "seed 1 in the simulator" in section or "seed 2 in the simulator" in section
 
 
 @pytest.mark.usefixtures("no_kernel")

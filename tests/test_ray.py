@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.engines import Done, Failed
 from fullpipe.engines.local import Local
@@ -130,17 +131,17 @@ def test_long_tasks_are_passed_alone_and_short_ones_together(monkeypatch: pytest
     # A batch is no more than the given share of the work.
     assert len(clusters._batch(list(short), 10 * clusters._expected_s(short[0]) * 1.01)) == 10
     assert len(clusters._batch(list(short), 0.0)) == 1
-    monkeypatch.setattr(Task, "rate_bps", math.inf)
+    monkeypatch.setattr(Job, "rate_bps", math.inf)
     assert math.isfinite(clusters._expected_s(short[0]))
 
 
 def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deadly(build: str, asked: list[tuple[str, int]]) -> list[Any]:
-        if any(seed == 7 for _, seed in asked):
+    def deadly(builds: dict[str, str], asked: list[tuple[str, str, int]]) -> list[Any]:
+        if any(seed == 7 for _, _, seed in asked):
             os._exit(1)
         from fullpipe.engines import ray as there
 
-        return [there._answer(spec_json, seed) for spec_json, seed in asked]
+        return there._simulate(builds, asked)
 
     # Workers cannot import this module.
     cloudpickle = importlib.import_module("ray.cloudpickle")
@@ -157,7 +158,7 @@ def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: 
 
 def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Workers are processes of their own: only this one is told another build.
-    monkeypatch.setattr(clusters._native, "build", lambda _world: "another")
+    monkeypatch.setattr(_native, "build", lambda _world: "another")
     for ended in clusters.Ray(cores=1).run(tasks(3)):
         assert isinstance(ended, Failed)
         assert "another build" in ended.reason

@@ -100,7 +100,7 @@ class Late:
 def test_a_kernel_run_that_is_never_trusted_is_tried_as_often_as_asked_and_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "try_kernel", lambda: None)
+    monkeypatch.setattr(run, "check_ready", lambda _tasks: None)
     built = catalogue.built("queue16.fig4")
     assert built is not None
     plan, store, engine = run.Plan(built, Size.TINY, ("kernel",), 1, 1), Store(tmp_path), Late()
@@ -182,7 +182,9 @@ def test_just_as_large_is_missed_and_said() -> None:
 
 
 def test_short_forms_replace_factors() -> None:
-    grid = Grid({"a": (1, 2), "b": (3,)}, lambda a, b: {"sum": a + b}, quick={"a": (1,)}, kernel={"b": (5,)})
+    grid = Grid(
+        {"a": (1, 2), "b": (3,)}, lambda a, b: {"sum": a + b}, quick={"a": (1,)}, in_wall_time={"b": (5,)}
+    )
     assert [cell.document["sum"] for cell in grid.cells()] == [4, 5]
     assert [cell.name for cell in grid.cells(Size.QUICK)] == ["a=1"]
     assert [cell.document["sum"] for cell in grid.cells(Size.FULL, "kernel")] == [6, 7]
@@ -245,7 +247,7 @@ def test_what_an_application_sends_is_no_more_work_than_that(
         "flows": [{"controller": "bbr1", **application}],
     }
     task = run.Task("sim", run.Job(run.from_document(document).alternatives[0], 1))
-    assert run._simulated_s(task) == pytest.approx(run._RUN_S + packets * run._PACKET_S, rel=0.01)
+    assert run._estimate_s(task) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
 
 
 def test_a_table_says_what_is_not_built() -> None:

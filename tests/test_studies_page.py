@@ -64,10 +64,11 @@ def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
 def test_what_was_not_run_is_not_counted() -> None:
     result = {"size": "full", "seeds": 10, "repetitions": 3, "version": "1", "at": "now", "id": "p.c"}
     assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith(
-        "Provenance: 10 seeds simulated; "
+        "Provenance: 10 seeds in the simulator; "
     )
     both = [{"world": "sim"}, {"world": "kernel"}]
-    assert "10 seeds simulated, 3 kernel repetitions; " in page._provenance({**result, "findings": both})
+    said = page._provenance({**result, "findings": both})
+    assert "10 seeds in the simulator, 3 repetitions in the kernel world; " in said
 
 
 def test_an_uncertainty_has_two_digits_and_a_miss_its_expectation() -> None:

@@ -25,7 +25,7 @@ from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines import local as engine_here
-from fullpipe.engines.local import RATE_BPS_A_CORE, Local
+from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import OutputError, SweepError
 from fullpipe.results.runs import Run
@@ -725,7 +725,7 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     assert all(engine._fits(slow[number], slow[:number]) for number in range(16))
     assert not engine._fits(slow[16], slow[:16])  # No more than eight a core.
     middle = [Task("kernel", job(seed, rate="80 Mbit/s")) for seed in (1, 2, 3)]
-    assert middle[0].rate_bps * 3 > 2 * RATE_BPS_A_CORE
+    assert middle[0].job.rate_bps * 3 > 2 * kernel.RATE_BPS_A_CORE
     assert engine._fits(middle[1], middle[:1])
     assert not engine._fits(middle[2], middle[:2])
     assert engine._fits(fast, [])
@@ -764,7 +764,7 @@ def test_a_rate_that_changes_counts_with_its_highest() -> None:
         "path": {"rate": "1 Mbit/s", "rtt": "20 ms", "changes": [{"at": "500 ms", "rate": "30 Mbit/s"}]},
         "flows": [{"controller": "reno"}],
     }
-    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 30e6
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 30e6
 
 
 def test_the_slowest_of_several_links_counts() -> None:
@@ -777,7 +777,7 @@ def test_the_slowest_of_several_links_counts() -> None:
         },
         "flows": [{"controller": "reno"}],
     }
-    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 10e6
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 10e6
 
 
 def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
@@ -788,7 +788,7 @@ def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
         "flows": [{"controller": "reno"}],
     }
     loaded = scenario.from_document(document, base_dir=tmp_path)
-    assert Task("kernel", Job(loaded.alternatives[0], 1)).rate_bps == 12e6
+    assert Job(loaded.alternatives[0], 1).rate_bps == 12e6
 
 
 def test_a_radio_counts_with_its_highest_rate() -> None:
@@ -798,7 +798,7 @@ def test_a_radio_counts_with_its_highest_rate() -> None:
         "path": {"rate": "1 Gbit/s", "rtt": "20 ms", "before": [{**radio, "buffer": "1 MB"}]},
         "flows": [{"controller": "reno"}],
     }
-    assert Task("kernel", Job(scenario.from_document(document).alternatives[0], 1)).rate_bps == 20e6
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 20e6
 
 
 def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

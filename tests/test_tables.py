@@ -10,9 +10,10 @@ from rich.console import Console
 
 import fullpipe as fp
 from fullpipe import api
+from fullpipe.ask.scenario import Scenario
 from fullpipe.commands import study
 from fullpipe.judge import doctor
-from fullpipe.judge.agreement import Check
+from fullpipe.judge.agreement import Agreement, Check
 from fullpipe.show import tables
 from fullpipe.show.fitting import Either, Fitting
 from fullpipe.show.results import Results
@@ -94,7 +95,9 @@ def test_tables_of_words_wrap_at_spaces(width: int) -> None:
 def test_checks_of_agreement_are_whole(width: int) -> None:
     good = Check("bbr1", "Goodput, Mbit/s", "93.59", "93.38 (93.1 to 93.9)", "+0.2 %", "3 %", True, "")
     odd = Check("bbr1", "Retransmits", "733", "744 (700 to 760)", "x 0.98", "x 1.5", False, "too few to say")
-    check_whole(tables.checks([good, odd]), width)
+    results = Results(Scenario("{}", ()), [])
+    found = Agreement(results, ("sim", "kernel"), (good, odd), {})
+    check_whole(tables.checks(found), width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -9,6 +9,7 @@ from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.ask.controllers import Chosen
 from fullpipe.ask.scenario import Amount, Scenario
+from fullpipe.engines import pool
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
@@ -18,13 +19,11 @@ from fullpipe.show.results import Results
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.system.limits import check_runs
-from fullpipe.worlds import kernel, sim
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job, Progress, jobs
+from fullpipe.worlds.world import World
 
-WORLDS = ("sim", "kernel", "all")
-SEEDS = 5
-REPETITIONS = 3
-# How often an untrustworthy kernel run is tried in all.
+# How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS
 
 # Where the document of `compare` has a controller. Nobody wrote that document, and its errors quote the name.
@@ -45,10 +44,10 @@ def compare(
     loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
-    seeds: int | Sequence[int] = SEEDS,
-    repetitions: int = REPETITIONS,
+    seeds: int | Sequence[int] | None = None,
+    repetitions: int | None = None,
     attempts: int = ATTEMPTS,
-    world: str = "sim",
+    world: str = registry.DEFAULT,
     watch: Watcher | None = None,
 ) -> Results:
     """Puts each controller alone on one path and measures it.
@@ -56,11 +55,11 @@ def compare(
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
     `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may be
     one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of
-    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for the
-    simulator. The kernel world runs `repetitions`, in wall time, and tries an untrustworthy one up to
-    `attempts` times. `world` is `"sim"`, `"kernel"` or `"all"`; with `"all"`, a kernel world that cannot run
-    is a note in the result. So is a controller that the kernel does not have, as long as others can run
-    there.
+    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, by default
+    5 for the simulator. The kernel world runs `repetitions`, by default 3, in wall time, and tries an
+    untrustworthy one up to `attempts` times. `world` is `"sim"`, `"kernel"`, the name of another world that
+    is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So is a
+    controller that a world does not have, as long as others can run there.
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -81,14 +80,14 @@ def compare(
 def run(
     what: Runnable,
     *,
-    world: str = "sim",
+    world: str = registry.DEFAULT,
     seed: int | None = None,
     seeds: int | Sequence[int] = 1,
     repetitions: int | Sequence[int] = 1,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> Results:
-    """Runs a scenario, from a file or a dict of the same shape, in one world or both.
+    """Runs a scenario, from a file or a dict of the same shape, in one world or all.
 
     By default it runs once for each world and alternative. `seeds` and `repetitions` count upwards from
     `seed`, by default the scenario's own. The other arguments are those of `compare`.
@@ -109,23 +108,29 @@ def run(
 def agree(
     what: Runnable,
     *,
-    seeds: int | Sequence[int] = SEEDS,
-    repetitions: int | Sequence[int] = REPETITIONS,
+    worlds: Sequence[str] = registry.PAIR,
+    seeds: int | Sequence[int] | None = None,
+    repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> Agreement[Results]:
-    """Runs a scenario in the simulator and over the kernel, and judges how far they are apart.
+    """Runs a scenario in two worlds, and judges how far they are apart.
 
-    A number of seeds counts upwards from the scenario's own. Untrustworthy kernel runs are tried up to
+    The second world is the reference: the range of its runs counts. By default these are the simulator and
+    the kernel. A number of seeds counts upwards from the scenario's own. Untrustworthy runs are tried up to
     `attempts` times, and then left out. `fullpipe.judge.agreement` states the tolerances.
     """
     loaded = load(what)
-    (kernel_runs, notes), (sim_runs, _) = (
-        execute(loaded, world=world, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch)
-        # The kernel first: if it cannot run, there is nothing to compare.
-        for world in (kernel.NAME, sim.NAME)
-    )
-    return Agreement.of(Results(loaded, sim_runs + kernel_runs, notes))
+    ours, theirs = registry.pair(worlds)
+    # Wall time first, and else the reference: if it cannot run, there is nothing to compare.
+    done = {
+        world.name: execute(
+            loaded, world=world.name, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch
+        )
+        for world in ((ours, theirs) if ours.wall_time and not theirs.wall_time else (theirs, ours))
+    }
+    (our_runs, our_notes), (their_runs, their_notes) = done[ours.name], done[theirs.name]
+    return Agreement.of(Results(loaded, our_runs + their_runs, our_notes + their_notes), worlds)
 
 
 def load(what: Runnable, *, code: bool = False) -> Scenario:
@@ -141,60 +146,74 @@ def execute(
     what: Scenario,
     *,
     world: str,
-    seeds: int | Sequence[int],
-    repetitions: int | Sequence[int] = REPETITIONS,
+    seeds: int | Sequence[int] | None = None,
+    repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
 ) -> tuple[list[Run], list[str]]:
-    """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run."""
-    if world not in WORLDS:
-        raise mistake("world", world, "sim, kernel or all", "name one of the three")
+    """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run.
+
+    A world whose number of runs is not given has its own default.
+    """
+    worlds = registry.chosen(world)
     if isinstance(attempts, bool) or attempts < 1:
         raise mistake("attempts", attempts, "a whole number from 1", "e.g. 3")
-    alternatives = len(what.alternatives)
-    sim_jobs = jobs(what.alternatives, _numbers("seeds", seeds, what.seed, alternatives))
-    kernel_jobs = jobs(what.alternatives, _numbers("repetitions", repetitions, what.seed, alternatives))
+    numbers = {
+        name: None if count is None else _numbers(name, count, what.seed, len(what.alternatives))
+        for name, count in (("seeds", seeds), ("repetitions", repetitions))
+    }
     runs: list[Run] = []
     notes: list[str] = []
-    if world in ("sim", "all"):
-        runs += sim.run(sim_jobs, _progress(watch, sim.NAME, len(sim_jobs)))
-    if world in ("kernel", "all"):
+    errors: list[_native.WorldError] = []
+    for one in worlds:
+        given = numbers["seeds" if one.deterministic else "repetitions"]
+        wanted = jobs(what.alternatives, given or range(what.seed, what.seed + one.runs))
         try:
-            more, left_out = _over_kernel(kernel_jobs, attempts, watch)
+            more, left_out = _in_world(one, wanted, attempts, watch)
             runs, notes = runs + more, notes + left_out
         except _native.WorldError as error:
-            if world == "kernel":
-                raise
-            notes.append(f"The kernel world did not run. {error}")
+            errors.append(error)
+            notes.append(f"The {one.place} did not run. {error}")
+    if not runs:
+        raise errors[0]
     return runs, notes
 
 
-def _over_kernel(wanted: list[Job], attempts: int, watch: Watcher | None) -> tuple[list[Run], list[str]]:
-    """The kernel's runs, alternative by alternative, and notes on those that it cannot run.
+def _in_world(
+    world: World, wanted: list[Job], attempts: int, watch: Watcher | None
+) -> tuple[list[Run], list[str]]:
+    """The runs of a world, alternative by alternative, and notes on those that it cannot run.
 
-    Raises the first alternative's error when the kernel world can run none.
+    Raises the first alternative's error when it can run none.
     """
+    tell = _progress(watch, world.name, len(wanted))
+    runs: list[Run] = []
+    refused: dict[str, _native.WorldError] = {}
     by_label: dict[str, list[Job]] = {}
     for job in wanted:
         by_label.setdefault(job.alternative.label, []).append(job)
-    runs: list[Run] = []
-    refused: dict[str, _native.WorldError] = {}
-    tell = _progress(watch, kernel.NAME, len(wanted))
-    done = 0
-    for label, own in by_label.items():
-        try:
-            runs += _trusted(own, attempts, lambda part, before=done: tell(before + part))  # type: ignore[misc]
-        except _native.WorldError as error:
-            refused[label] = error
-        done += len(own)
+    for label, own in list(by_label.items()):
+        if (reason := world.refuses(own[0].alternative)) is not None:
+            refused[label] = _native.WorldError(reason)
+            del by_label[label]
+    if world.deterministic and not world.wall_time:
+        runs = pool.run(world, [job for own in by_label.values() for job in own], tell)
+    else:
+        done = 0
+        for label, own in by_label.items():
+            try:
+                runs += _trusted(world, own, attempts, lambda part, before=done: tell(before + part))  # type: ignore[misc]
+            except _native.WorldError as error:
+                refused[label] = error
+            done += len(own)
     if refused and not runs:
         raise next(iter(refused.values()))
-    return runs, [f"{label} did not run in the kernel world. {error}" for label, error in refused.items()]
+    return runs, [f"{label} did not run in the {world.place}. {error}" for label, error in refused.items()]
 
 
-def _trusted(wanted: list[Job], attempts: int, progress: Progress) -> list[Run]:
+def _trusted(world: World, wanted: list[Job], attempts: int, progress: Progress) -> list[Run]:
     """One run for each job; an untrustworthy one is repeated, as in a grid."""
-    tasks = [Task(kernel.NAME, job, alone=True) for job in wanted]
+    tasks = [Task(world.name, job, alone=True) for job in wanted]
     outcome = sweep.carry_out(tasks, Memory(), Single(len(tasks), progress), attempts=attempts)
     return [stored.run() for stored in outcome.of(tasks)]
 

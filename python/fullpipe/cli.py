@@ -16,9 +16,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fullpipe.commands import agree, available, compare, deliveries, flows, kernel, manual, replay, run, shell
-from fullpipe.commands._common import complain
+from fullpipe.commands._common import WORLDS, complain
 from fullpipe.commands.study import app as study
 from fullpipe.system import provenance
+from fullpipe.worlds import registry
 
 
 class _Command(TyperCommand):
@@ -31,6 +32,9 @@ class _Command(TyperCommand):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.help = _reflowed(self.help)
+        self._naming = [one for one in self.params if WORLDS in (getattr(one, "help", None) or "")]
+        self._templates = [str(getattr(one, "help", "")) for one in self._naming]
+        self._name_worlds(look=False)
         for one in self.params:
             if isinstance(getattr(one, "show_default", None), str):
                 # Typer would put such a text in parentheses.
@@ -39,6 +43,15 @@ class _Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage after the command's name: `CC...` instead of `{CC...}...`."""
         return [_plain_piece(piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help, with the worlds of installed packages."""
+        self._name_worlds(look=True)
+        super().format_help(ctx, formatter)
+
+    def _name_worlds(self, *, look: bool) -> None:
+        for one, template in zip(self._naming, self._templates, strict=True):
+            one.help = template.replace(WORLDS, registry.said(look=look))  # type: ignore[attr-defined]
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fullpipe.worlds import registry
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -42,11 +44,20 @@ Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/
 Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
 Buffer = Annotated[str, typer.Option(help="Queue of the bottleneck, e.g. '1 bdp' or '100 KB'.")]
 Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+# In the help of an option: the names of the worlds, when the help is printed.
+WORLDS = "{worlds}"
 World = Annotated[
-    str, typer.Option(help="sim, kernel or all.", autocompletion=lambda: ["sim", "kernel", "all"])
+    str,
+    typer.Option(help=f"{WORLDS}.", autocompletion=lambda: [*registry.names(), registry.ALL]),
 ]
-Seeds = Annotated[int, typer.Option(help="Number of seeds to simulate.")]
-Repetitions = Annotated[int, typer.Option(help="Number of kernel runs per case; they take real time.")]
+Worlds = Annotated[
+    str,
+    typer.Option(metavar="OURS,THEIRS", help="The two worlds; the range of the second one's runs counts."),
+]
+SEEDS_HELP = "Number of seeds to simulate."
+REPETITIONS_HELP = "Number of kernel runs per case; they take real time."
+Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
+Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help="Attempts per kernel run until one is trustworthy.")]
 Scenario = Annotated[
     Path,
@@ -77,7 +88,7 @@ def say(line: str) -> None:
 
 
 def print_agreement(results: "Results") -> None:
-    """Prints how far the worlds are apart, if both ran."""
+    """Prints how far the worlds are apart, if two ran."""
     if results.agreement is not None:
         print(results.agreement.verdict)
 

@@ -7,7 +7,10 @@ import typer
 
 from fullpipe.commands._common import (
     DISAGREE,
+    REPETITIONS_HELP,
+    SEEDS_HELP,
     AsJson,
+    Worlds,
     console,
     folder_for,
     path,
@@ -19,15 +22,17 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
-from fullpipe.judge.agreement import RANGE_COUNTS, TOLERANCES
+from fullpipe.judge.agreement import TOLERANCES
+from fullpipe.worlds import registry
 
+_PAIR = ",".join(registry.PAIR)
 HELP = (
-    "Run a scenario, or a grid of them, in the simulator and over the kernel; report how far "
-    "they are apart.\n\n"
-    f"Tolerances of a scenario: {TOLERANCES}. {RANGE_COUNTS} Seeds count upwards from the scenario's own. "
-    "Untrustworthy kernel runs are repeated, and left out if they stay so.\n\nFor a grid, prints the "
-    "differences cell by cell and compares them with the grid's targets. Interrupted grids resume in the "
-    "same folder.\n\n"
+    "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
+    "the simulator and the kernel.\n\n"
+    f"Tolerances of a scenario: {TOLERANCES}. A mean within the range of the second world's own runs counts "
+    "as agreement. Seeds count upwards from the scenario's own. Untrustworthy kernel runs are repeated, and "
+    "left out if they stay so.\n\nFor a grid, prints the differences cell by cell and compares them with the "
+    "grid's targets. Interrupted grids resume in the same folder.\n\n"
     "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
     "inconclusive because no trusted run is left; 2 a mistake in the command."
 )
@@ -43,13 +48,9 @@ def agree(
             parser=path,
         ),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds to simulate.", show_default="5 (10 for a grid)")
-    ] = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(help="Number of kernel runs per case; they take real time.", show_default="3"),
-    ] = None,
+    worlds: Worlds = _PAIR,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 (10 for a grid)")] = None,
+    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +104,8 @@ def agree(
             else ("both", "give either a scenario or --grid, not both")
         )
         raise stated("agree", given, f"agree: {fix}", "a scenario or a grid", fix)
+    first, second = registry.pair([name.strip() for name in worlds.split(",")])
+    pair = (first.name, second.name)
     if grid is not None:
         from fullpipe.commands import agree_grid
 
@@ -110,7 +113,13 @@ def agree(
             # The document is expected to have the whole grid, not a part of it.
             raise unfit("--write-table", "cannot be used with --only", "leave out one of the two")
         plan = agree_grid.plan(
-            grid, quick=quick, only=only, seeds=seeds, repetitions=repetitions, attempts=attempts
+            grid,
+            worlds=pair,
+            quick=quick,
+            only=only,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=attempts,
         )
         if plan_only:
             agree_grid.listing(plan, console(), as_json=as_json)
@@ -138,15 +147,16 @@ def agree(
     with watching() as watch:
         found = api.agree(
             loaded,
-            seeds=api.SEEDS if seeds is None else seeds,
-            repetitions=api.REPETITIONS if repetitions is None else repetitions,
+            worlds=pair,
+            seeds=seeds,
+            repetitions=repetitions,
             attempts=api.ATTEMPTS if attempts is None else attempts,
             watch=watch,
         )
     if as_json:
         print_json(found.results, folder)
     else:
-        console().print(tables.checks(found.checks))
+        console().print(tables.checks(found))
         print_notes([tables.how_often(found.results), *tables.run_notes(found.results)])
         print(found.verdict)
         write(found.results, folder)

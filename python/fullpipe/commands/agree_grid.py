@@ -15,6 +15,7 @@ from fullpipe.show.watched import Watched
 from fullpipe.sweeps import sweep
 from fullpipe.system import files
 from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
+from fullpipe.worlds import registry
 
 # Wide enough for every cell in one line where no terminal limits it.
 _WIDTH = 220
@@ -34,7 +35,7 @@ def agree(
     if table is not None:
         write.check_markers(table)
     try:
-        with files.runs_kept(folder), Watched(errors, say, "both worlds") as watch:
+        with files.runs_kept(folder), Watched(errors, say, " and ".join(plan.worlds)) as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
     except KeyboardInterrupt:
         say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
@@ -44,7 +45,7 @@ def agree(
     else:
         if not console.is_terminal:
             console.width = _WIDTH
-        console.print(tables.cells(found.cells))
+        console.print(tables.cells(found.cells, plan.worlds))
         print(VERDICTS)
         for note in found.notes:
             print(note)
@@ -64,6 +65,7 @@ def agree(
 def plan(
     grid: str,
     *,
+    worlds: tuple[str, str] = registry.PAIR,
     quick: bool,
     only: str | None,
     seeds: int | None,
@@ -80,7 +82,7 @@ def plan(
     loaded = run.only(document.load(grid, quick=quick), only)
     for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
         check_runs(name, given, len(loaded.cells), MOST_STORED_RUNS)
-    return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only)
+    return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only, worlds=worlds)
 
 
 def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fullpipe.commands._common import (
+    REPETITIONS_HELP,
+    SEEDS_HELP,
     AsJson,
     Attempts,
     Buffer,
     Loss,
     Rate,
-    Repetitions,
     Rtt,
-    Seeds,
     World,
     complete_controllers,
     console,
@@ -26,6 +26,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     from fullpipe.show.results import Results
@@ -46,10 +47,10 @@ def compare(
     loss: Loss = None,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
-    seeds: Seeds = 5,
-    repetitions: Repetitions = 3,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5")] = None,
+    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
     attempts: Attempts = 3,
-    world: World = "sim",
+    world: World = registry.DEFAULT,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -22,11 +22,12 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.worlds import registry
 
 
 def run(
     scenario: Scenario,
-    world: World = "sim",
+    world: World = registry.DEFAULT,
     seed: Annotated[
         int | None,
         typer.Option(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from fullpipe.commands._common import check_file, check_folder, path
+from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
+from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,8 @@ def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> N
     from fullpipe.studies import catalogue, tables
 
     everything = catalogue.everything()
+    for reason in catalogue.broken().values():
+        _complain(reason)
     said = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
     if as_json:
@@ -56,14 +59,12 @@ def run(
     what: Annotated[
         list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` runs every claim.")
     ],
-    world: Annotated[str, typer.Option(help="sim, kernel or all.")] = "sim",
+    world: World = registry.DEFAULT,
     quick: Quick = False,
     seeds: Annotated[
         int | None, typer.Option(help="Number of seeds to simulate.", show_default="the claim's own")
     ] = None,
-    repetitions: Annotated[
-        int, typer.Option(help="Number of kernel runs per case; they take real time.")
-    ] = 3,
+    repetitions: Repetitions = 3,
     attempts: Annotated[
         int | None, typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3")
     ] = None,
@@ -84,18 +85,17 @@ def run(
     from fullpipe.sweeps.sweep import ATTEMPTS
 
     attempts = ATTEMPTS if attempts is None else attempts
-    if world not in ("sim", "kernel", "all"):
-        raise mistake("world", world, "sim, kernel or all", "name one of the three")
+    asked = tuple(one.name for one in registry.chosen(world))
     for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     chosen = _installed(catalogue.find(what))
-    carrier = _engine(engine, ray_address, world)
+    carrier = _engine(engine, ray_address, asked)
     size = Size.QUICK if quick else Size.FULL
     papers = list(dict.fromkeys(one.paper for one in chosen))
     failed, rows = 0, []
     for paper in papers:
-        plans = _plans([one for one in chosen if one.paper == paper], size, world, seeds, repetitions)
+        plans = _plans([one for one in chosen if one.paper == paper], size, asked, seeds, repetitions)
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
         check_folder(folder)
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
@@ -207,7 +207,7 @@ def _carry_out(
 
 
 def _plans(
-    chosen: "list[Built]", size: "Size", world: str, seeds: int | None, repetitions: int
+    chosen: "list[Built]", size: "Size", asked: "Sequence[str]", seeds: int | None, repetitions: int
 ) -> "list[Plan]":
     from fullpipe.studies import run as running
     from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
@@ -215,20 +215,19 @@ def _plans(
     cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
     for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
         check_runs(name, given or 1, cells, MOST_STORED_RUNS)
-    asked = ("sim", "kernel") if world == "all" else (world,)
     plans = [
         running.Plan(
             one,
             size,
-            tuple(name for name in one.claim.worlds if name in asked),
+            one.claim.runs_in(asked),
             seeds if seeds is not None else one.claim.seeds_of(size),
             repetitions,
         )
         for one in chosen
-        if any(name in asked for name in one.claim.worlds)
+        if one.claim.runs_in(asked)
     ]
     if not plans:
-        raise _elsewhere(chosen, world)
+        raise _elsewhere(chosen, asked[0])
     return plans
 
 
@@ -236,12 +235,12 @@ def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
     """The error for claims of which none runs in the world that was asked for."""
     from fullpipe.errors import stated
 
-    names = {"sim": "the simulator", "kernel": "the kernel world"}
     worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
     which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
-    where = " and ".join(names.get(name, name) for name in worlds)
+    found = {name: registry.find(name) for name in worlds}
+    where = " and ".join(f"the {one.place}" if one is not None else name for name, one in found.items())
     given = " or ".join(f"--world {name}" for name in worlds)
-    fix = f"leave out --world or give {given}" if "sim" in worlds else f"give {given}"
+    fix = f"leave out --world or give {given}" if registry.DEFAULT in worlds else f"give {given}"
     return stated("world", world, f"{which} in {where} only; {fix}", " or ".join(worlds), fix)
 
 
@@ -249,7 +248,7 @@ def _papers_of(chosen: "list[Built]") -> str:
     return ", ".join(dict.fromkeys(one.paper for one in chosen))
 
 
-def _engine(name: str, address: str | None, world: str) -> "Engine | None":
+def _engine(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
     from fullpipe.errors import mistake
 
     if name == "local":
@@ -258,8 +257,10 @@ def _engine(name: str, address: str | None, world: str) -> "Engine | None":
         return None
     if name != "ray":
         raise mistake("engine", name, "local or ray", "name one of the two")
-    if world != "sim":
-        raise mistake("engine", name, "the simulator", "run the kernel world with --engine local")
+    for world in map(registry.named, worlds):
+        if not world.on_clusters:
+            fix = f"run the {world.place} with --engine local"
+            raise mistake("engine", name, "a world that runs on clusters", fix)
     from fullpipe.engines.ray import Ray
 
     return Ray(address)
@@ -302,10 +303,12 @@ def _row(
         size = Size.QUICK if quick else Size.FULL
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
-            known = built.claim.takes_s.get(size) if world == "sim" else None
+            known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
             times[world] = running.expected_s(plan.tasks) if known is None else known
     worlds = () if built is None else built.claim.worlds
-    missing = {world: Verdict.NOT_RUN if world in worlds else Verdict.NOT_BUILT for world in one.worlds}
+    # Its own worlds, and others in which it ran nevertheless.
+    shown = dict.fromkeys((*one.worlds, *findings))
+    missing = {world: Verdict.NOT_RUN if world in worlds else Verdict.NOT_BUILT for world in shown}
     return {
         "id": one.id,
         "title": one.title,
@@ -315,7 +318,7 @@ def _row(
                 "verdict": findings[world]["verdict"] if world in findings else missing[world].value,
                 "reason": findings[world]["reason"] if world in findings else "",
             }
-            for world in one.worlds
+            for world in shown
         },
         "size": said["size"] if said else None,
     }

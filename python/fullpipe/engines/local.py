@@ -1,8 +1,6 @@
-"""Runs tasks on this machine: first the simulations, one on each core, then the kernel runs, a few at a time.
+"""Runs tasks on this machine: first those in virtual time, one on each core, then those in wall time.
 
-A kernel run takes wall time. Several share the machine as long as the emulator can release all their packets
-on time. The sum of their rates predicts that; the emulator's record of lateness decides. No simulation runs
-at the same time.
+How many of the latter fit on the machine at once, their world says. Nothing of another world runs meanwhile.
 """
 
 import contextlib
@@ -19,52 +17,47 @@ from threading import Semaphore
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
-from fullpipe.worlds import kernel, sim
+from fullpipe.system import machine
+from fullpipe.worlds import registry
+from fullpipe.worlds.world import Stop, run_one
 
 _TICK_S = 0.1
-# What the emulator released on time on each core: on two cores, two runs of 100 Mbit/s or sixteen slow ones.
-# Of 129 runs, most of them next to another one of 100 Mbit/s, 106 were trustworthy at the first attempt, on a
-# host that stalled now and then.
-RATE_BPS_A_CORE = 100e6
-RUNS_A_CORE = 8
-# The most simulations that may have ended without being stored.
+# The most runs in virtual time that may have ended without being stored.
 _AHEAD = 256
-# Approximate wall time of a simulated second. Only estimates use it.
-_SIMULATED_COST = 0.002
+# Threads for each core: more than any world wants to run at once.
+_THREADS_A_CORE = 64
 
 
 class Local:
     """Runs tasks on this machine's cores."""
 
     def __init__(self, cores: int | None = None) -> None:
-        self._cores = cores or sim.cores()
+        self._cores = cores or machine.cores()
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task when it ends."""
         waiting = self._in_order(tasks)
-        simulated = [task for task in waiting if task.world == sim.NAME]
-        del waiting[: len(simulated)]
-        yield from self._simulate(simulated)
-        cancel = _native.Cancel()
-        stop: list[bool] = []
+        virtual = [task for task in waiting if not _wall_time(task)]
+        del waiting[: len(virtual)]
+        yield from self._in_virtual_time(virtual)
+        stop = Stop()
         running: dict[Future[Ended], Task] = {}
-        pool = ThreadPoolExecutor(self._cores * RUNS_A_CORE, thread_name_prefix="fullpipe-run")
+        pool = ThreadPoolExecutor(self._cores * _THREADS_A_CORE, thread_name_prefix="fullpipe-run")
         try:
             while waiting or running:
                 while (chosen := self._next(waiting, list(running.values()))) is not None:
                     waiting.remove(chosen)
-                    running[pool.submit(_carry_out, chosen, cancel, stop)] = chosen
+                    running[pool.submit(_carry_out, chosen, stop)] = chosen
                 ended, _ = wait(running, timeout=_TICK_S, return_when=FIRST_COMPLETED)
                 for future in ended:
                     del running[future]
                     yield future.result()
         finally:
-            cancel.set()
-            stop.append(True)
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _simulate(self, tasks: Sequence[Task]) -> Generator[Ended, None, None]:
-        """Runs simulations, one on each core.
+    def _in_virtual_time(self, tasks: Sequence[Task]) -> Generator[Ended, None, None]:
+        """Runs tasks in virtual time, one on each core.
 
         Threads take the next task themselves. So the cores work while the caller stores what ended before.
         """
@@ -72,21 +65,20 @@ class Local:
         ended: SimpleQueue[Ended | BaseException] = SimpleQueue()
         # A sweep that is killed repeats the runs that ended and are not stored yet, so these are limited.
         room = Semaphore(_AHEAD)
-        cancel = _native.Cancel()
-        stop: list[bool] = []
+        stop = Stop()
 
         def work() -> None:
-            while room.acquire() and not stop:
+            while room.acquire() and not stop.is_set:
                 try:
                     task = waiting.popleft()
                 except IndexError:
                     return
                 try:
-                    ended.put(_carry_out(task, cancel, stop))
+                    ended.put(_carry_out(task, stop))
                 except BaseException as error:
                     ended.put(error)
 
-        pool = ThreadPoolExecutor(self._cores, thread_name_prefix="fullpipe-sim")
+        pool = ThreadPoolExecutor(self._cores, thread_name_prefix="fullpipe-virtual")
         try:
             for _ in range(min(self._cores, len(tasks))):
                 pool.submit(work)
@@ -102,27 +94,24 @@ class Local:
                 # The caller comes back for more when it has stored these.
                 room.release(len(together))
         finally:
-            cancel.set()
-            stop.append(True)
+            stop.set()
             room.release(self._cores)
             pool.shutdown(wait=True, cancel_futures=True)
 
     def cost(self, task: Task) -> float:
-        """Seconds of the machine, if it were always as busy as allowed."""
-        length = task.job.alternative.duration_s
-        if task.world == sim.NAME:
-            return length * _SIMULATED_COST
-        part = max(1 / (RUNS_A_CORE * self._cores), task.rate_bps / (RATE_BPS_A_CORE * self._cores))
-        return length * (1.0 if task.alone else min(1.0, part))
+        """Seconds of a core, or in wall time of the machine if it were always as busy as allowed."""
+        if task.alone and _wall_time(task):
+            return task.job.alternative.duration_s
+        return registry.named(task.world).cost_s(task.job, self._cores)
 
-    def takes_s(self, tasks: Iterable[Task], simulated_s: Callable[[Task], float] | None = None) -> float:
-        """How long the tasks take here, in seconds. `simulated_s` may replace `cost` for simulations."""
+    def takes_s(self, tasks: Iterable[Task], virtual_s: Callable[[Task], float] | None = None) -> float:
+        """How long the tasks take here, in seconds. `virtual_s` may replace `cost` in virtual time."""
         waiting = self._in_order(tasks)
-        simulated = [(simulated_s or self.cost)(task) for task in waiting if task.world == sim.NAME]
+        virtual = [(virtual_s or self.cost)(task) for task in waiting if not _wall_time(task)]
         # A sweep takes at least as long as its longest run.
-        now_s = max(math.fsum(simulated) / self._cores, max(simulated, default=0.0))
-        del waiting[: len(simulated)]
-        # A kernel run starts when the machine has capacity for it, and takes its duration.
+        now_s = max(math.fsum(virtual) / self._cores, max(virtual, default=0.0))
+        del waiting[: len(virtual)]
+        # A run in wall time starts when the machine has capacity for it, and takes its duration.
         running: list[tuple[float, int, Task]] = []
         while waiting or running:
             while (chosen := self._next(waiting, [task for _, _, task in running])) is not None:
@@ -132,8 +121,8 @@ class Local:
         return now_s
 
     def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
-        """Simulations before kernel runs, and the longest first, so that no long one is left for the end."""
-        return sorted(tasks, key=lambda task: (task.world != sim.NAME, -self.cost(task)))
+        """Virtual time before wall time, and the longest first, so that no long one is left for the end."""
+        return sorted(tasks, key=lambda task: (_wall_time(task), -self.cost(task)))
 
     def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
         """The first task that may run next to the running ones."""
@@ -142,14 +131,9 @@ class Local:
     def _fits(self, task: Task, running: Sequence[Task]) -> bool:
         if not running:
             return True
-        if any(other.world != task.world for other in running):
+        if any(other.world != task.world or other.alone for other in running) or task.alone:
             return False
-        if task.world == sim.NAME:
-            return len(running) < self._cores
-        if task.alone or any(other.alone for other in running):
-            return False
-        carried = task.rate_bps + sum(other.rate_bps for other in running)
-        return len(running) < RUNS_A_CORE * self._cores and carried <= RATE_BPS_A_CORE * self._cores
+        return registry.named(task.world).fits(task.job, [other.job for other in running], self._cores)
 
 
 def _all_of(ended: "SimpleQueue[Ended | BaseException]") -> list[Ended | BaseException]:
@@ -161,16 +145,15 @@ def _all_of(ended: "SimpleQueue[Ended | BaseException]") -> list[Ended | BaseExc
     return together
 
 
-def _carry_out(task: Task, cancel: _native.Cancel, stop: list[bool]) -> Ended:
+def _wall_time(task: Task) -> bool:
+    return registry.named(task.world).wall_time
+
+
+def _carry_out(task: Task, stop: Stop) -> Ended:
     """Runs one task on a thread of the pool."""
-
-    def look_up(_done: float) -> None:
-        if stop:
-            raise _native.Cancelled
-
     began = time.monotonic()
     try:
-        run = sim.run_one(task.job, cancel) if task.world == sim.NAME else kernel.run_one(task.job, look_up)
+        run = run_one(registry.named(task.world), task.job, stop)
     except _native.Cancelled:
         raise
     except Exception as error:

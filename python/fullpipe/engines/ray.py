@@ -2,8 +2,8 @@
 
 Workers simulate with their own Fullpipe: they get specs and seeds and return records. A worker with another
 build is refused, because its records might differ. Passing something to a worker takes a millisecond, so
-short tasks are passed in batches. If a worker dies, its batch is repeated on another one. The kernel world
-does not run on clusters, because it measures wall time.
+short tasks are passed in batches. If a worker dies, its batch is repeated on another one. Each world
+says whether it runs on clusters; the kernel world does not, because it measures wall time.
 """
 
 import math
@@ -11,14 +11,18 @@ import os
 import socket
 import time
 from collections.abc import Generator, Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from fullpipe import _native
+from fullpipe.ask.scenario import Alternative
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
 from fullpipe.results.runs import Run
-from fullpipe.worlds import sim
+from fullpipe.system import machine
+from fullpipe.worlds import registry
+from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop, run_one
 
 # How often a batch is repeated after its worker died. Then each of its tasks is tried alone, as often. A task
 # that still has no result counts as failed, because it may kill workers.
@@ -35,8 +39,8 @@ _RUN_S = 2e-4
 _PACKET_BYTES = 1500
 _TICK_S = 1.0
 _TIMEOUT_S = 10.0
-# Summary, flows, links and seconds of a run, or why there is none.
-_Answer: TypeAlias = tuple[str, bytes, bytes, float] | str
+# A run without its alternative, which this process has, and its seconds; or why there is none.
+_Answer: TypeAlias = tuple[Run, float] | str
 _INSTALL = "install it with: pip install 'ray>=2.48'"
 
 
@@ -53,21 +57,23 @@ class Ray:
             raise mistake("engine", "ray", "an engine that is installed", _INSTALL) from None
         self._ray = ray
         self._address = address
-        self._cores = cores or sim.cores()
+        self._cores = cores or machine.cores()
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task when it ends."""
         # The longest first, so that no long one is left for the end.
         waiting = sorted(tasks, key=lambda task: -self.cost(task))
-        if foreign := [task for task in waiting if task.world != sim.NAME]:
-            raise SweepError(
-                f"{foreign[0].name} cannot run on a cluster; use --engine local for the kernel world"
-            )
-        if own := [task for task in waiting if task.job.alternative.own]:
-            raise SweepError(
-                f"{own[0].name} has a controller that is not built in, which workers do not have; "
-                "use --engine local"
-            )
+        for task in waiting:
+            if not (world := registry.named(task.world)).on_clusters:
+                raise SweepError(
+                    f"{task.name} cannot run on a cluster; use --engine local for the {world.place}"
+                )
+            if task.job.alternative.own:
+                raise SweepError(
+                    f"{task.name} has a controller that is not built in, which workers do not have; "
+                    "use --engine local"
+                )
+        builds = {name: registry.named(name).build() for name in {task.world for task in waiting}}
         waiting.reverse()
         self._connect()
         simulate = self._ray.remote(num_cpus=1, max_retries=RETRIES)(_simulate)
@@ -81,8 +87,8 @@ class Ray:
                     # The last batches are small, so that all cores end together.
                     batch = [alone.pop()] if alone else _batch(waiting, left_s / (2 * cores))
                     left_s -= math.fsum(map(_expected_s, batch))
-                    asked = [(task.job.alternative.spec_json, task.job.seed) for task in batch]
-                    running[simulate.remote(_native.build(sim.NAME), asked)] = batch
+                    asked = [(task.world, task.job.alternative.spec_json, task.job.seed) for task in batch]
+                    running[simulate.remote(builds, asked)] = batch
                 ended, _ = self._ray.wait(list(running), timeout=_TICK_S)
                 for reference in ended:
                     batch = running.pop(reference)
@@ -140,16 +146,15 @@ def _batch(waiting: list[Task], most_s: float) -> list[Task]:
 
 def _expected_s(task: Task) -> float:
     """The time of a core, if the path is always full; of long tasks, only that they fill a batch."""
-    packets = task.rate_bps * task.job.alternative.duration_s / 8 / _PACKET_BYTES
+    packets = task.job.rate_bps * task.job.alternative.duration_s / 8 / _PACKET_BYTES
     return _RUN_S + min(packets * _PACKET_S, _BATCH_S)
 
 
 def _ended(task: Task, answer: _Answer, *, more: bool) -> Ended:
     if isinstance(answer, str):
         return Failed(task, answer, more)
-    summary, flows, links, seconds = answer
-    run = Run.of(task.job.alternative, sim.NAME, task.job.seed, summary, flows, links)
-    return Done(task, run, seconds, more)
+    run, seconds = answer
+    return Done(task, replace(run, alternative=task.job.alternative), seconds, more)
 
 
 def _knock(address: str) -> None:
@@ -159,19 +164,19 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S).close()
 
 
-def _simulate(build: str, asked: list[tuple[str, int]]) -> list[_Answer]:
-    """On a worker: the answer to each spec and seed."""
-    there = _native.build(sim.NAME)
-    if there != build:
-        other = f"a worker has another build of Fullpipe ({there}, here {build}); install the same everywhere"
-        return [other] * len(asked)
-    return [_answer(spec_json, seed) for spec_json, seed in asked]
+def _simulate(builds: dict[str, str], asked: list[tuple[str, str, int]]) -> list[_Answer]:
+    """On a worker: the answer to each world, spec and seed."""
+    return [_answer(world, builds[world], spec_json, seed) for world, spec_json, seed in asked]
 
 
-def _answer(spec_json: str, seed: int) -> _Answer:
+def _answer(name: str, build: str, spec_json: str, seed: int) -> _Answer:
     began = time.monotonic()
     try:
-        summary, flows, links = _native.simulate(spec_json, seed)
+        world = registry.named(name)
+        if (there := world.build()) != build:
+            mismatch = f"{there}, here {build}"
+            return f"a worker has another build of Fullpipe ({mismatch}); install the same everywhere"
+        run = run_one(world, Job(Alternative("", spec_json), seed), Stop())
     except Exception as error:
         return str(error) or type(error).__name__
     except BaseException as error:
@@ -179,4 +184,4 @@ def _answer(spec_json: str, seed: int) -> _Answer:
         if type(error).__name__ != "PanicException":
             raise
         return f"a broken invariant, which is a mistake in Fullpipe: {error}"
-    return summary, flows, links, time.monotonic() - began
+    return replace(run, alternative=Alternative("", "")), time.monotonic() - began

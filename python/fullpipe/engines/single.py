@@ -1,16 +1,18 @@
-"""Runs kernel tasks one after the other, with nothing in parallel. compare, run and agree use it."""
+"""Runs tasks one after the other, with nothing in parallel. compare, run and agree use it for wall time."""
 
 import time
 from collections.abc import Generator, Iterable
+from functools import partial
 
 from fullpipe.engines import Done, Ended
 from fullpipe.engines.task import Task
-from fullpipe.worlds import kernel
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Progress, ignore_progress
+from fullpipe.worlds.world import Stop, run_one
 
 
 class Single:
-    """Runs kernel tasks alone. The first error ends the sweep and is raised unchanged."""
+    """Runs tasks alone. The first error ends the sweep and is raised unchanged."""
 
     def __init__(self, in_all: int, progress: Progress = ignore_progress) -> None:
         self._in_all, self._progress = in_all, progress
@@ -23,7 +25,8 @@ class Single:
         for number, task in enumerate(waiting, done):
             self._progress(number)
             began = time.monotonic()
-            run = kernel.run_one(task.job, lambda part, number=number: self._progress(number + part))  # type: ignore[misc]
+            tell = partial(self._tell, number)
+            run = run_one(registry.named(task.world), task.job, Stop(), tell)
             yield Done(task, run, time.monotonic() - began)
         self._progress(self._in_all)
 
@@ -31,3 +34,6 @@ class Single:
         """Runs."""
         del task
         return 1.0
+
+    def _tell(self, before: int, part: float) -> None:
+        self._progress(before + part)

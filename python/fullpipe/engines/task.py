@@ -2,14 +2,11 @@
 
 import hashlib
 import json
-import math
-import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from fullpipe import _native
-from fullpipe.ask import path_facts
-from fullpipe.worlds import kernel
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 
 # Part of every address. Raise it when the format of stored runs changes.
@@ -18,7 +15,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Task:
-    """One run to do. In the kernel world, each repetition has its own seed, which is also its number."""
+    """One run to do, in the world of that name."""
 
     world: str
     job: Job
@@ -37,20 +34,19 @@ class Task:
     @cached_property
     def key(self) -> str:
         """The address: a hash of the request, the world and its build."""
+        world = registry.named(self.world)
         decisive = {
+            **world.surroundings(),
             "format": FORMAT,
             "world": self.world,
             "spec": self.job.alternative.digest,
             "seed": self.job.seed,
-            "build": _native.build(self.world),
+            "build": world.build(),
         }
-        if self.world == kernel.NAME:
-            decisive["kernel"] = os.uname().release
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
-    @property
-    def rate_bps(self) -> float:
-        """The highest rate of the path, which determines how much work its packets are."""
-        facts = path_facts.of(self.job.alternative)
-        # A path of unknown rate counts as if it needed the whole machine.
-        return max(facts.forward_bps or 0.0, facts.reverse_bps or 0.0) or math.inf
+
+def check_ready(tasks: Iterable[Task]) -> None:
+    """Raises the error that keeps a world from running here, before the runs of the others."""
+    for name in dict.fromkeys(task.world for task in tasks):
+        registry.named(name).ready()

@@ -1,20 +1,24 @@
-"""How far apart the simulator and the kernel are on one scenario, and whether that is tolerable.
+"""How far apart two worlds are on one scenario, and whether that is tolerable.
 
-A measure agrees when the difference of the means is within its tolerance, or the simulator's mean lies
-within the range that the kernel's own repetitions span. The shares of several flows must agree, too.
-Untrustworthy runs are left out; an alternative without a trusted run in both worlds cannot be judged.
+The second world is the reference. A measure agrees when the difference of the means is within its tolerance,
+or the first world's mean lies within the range that the reference's own runs span. The shares of several
+flows must agree, too. Untrustworthy runs are left out; an alternative without a trusted run in both worlds
+cannot be judged. `differences` tells why a grid is judged by another rule.
 """
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from fullpipe.judge import differences
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.results.statistics import Estimate
+from fullpipe.system.words import capitalised
+from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     from fullpipe.results.runs import Group, Runs
+    from fullpipe.worlds.world import World
 
 R = TypeVar("R", bound="Runs")
 
@@ -31,7 +35,14 @@ TOLERANCES = (
     f"{SHARE_TOLERANCE * 100:.0f} percentage points"
 )
 
-RANGE_COUNTS = "The simulator's mean within the range of the kernel's own repetitions counts as agreement."
+
+def range_counts(worlds: Sequence[str] = registry.PAIR) -> str:
+    """The rule about the range of the reference's runs, as a sentence."""
+    ours, theirs = map(registry.named, worlds)
+    return (
+        f"The {ours.short}'s mean within the range of the {theirs.short}'s own {theirs.noun}s counts as "
+        "agreement."
+    )
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,8 @@ class Check:
 
     alternative: str
     measure: str
-    sim: str
-    kernel: str
+    ours: str
+    theirs: str  # The reference's, with its range.
     difference: str
     tolerance: str
     agrees: bool
@@ -59,34 +70,38 @@ class Agreement(Generic[R]):
     """The verdict: every check, and the runs of both worlds that were judged."""
 
     results: R
+    worlds: tuple[str, str]  # The second is the reference.
     checks: tuple[Check, ...]
     # Why alternatives cannot be judged, by label.
     unjudged: dict[str, str]
 
     @staticmethod
-    def of(results: R) -> "Agreement[R]":
-        """Judges runs from both worlds, alternative by alternative."""
+    def of(results: R, worlds: Sequence[str] = registry.PAIR) -> "Agreement[R]":
+        """Judges runs of two worlds, alternative by alternative."""
+        pair = registry.pair(worlds)
         by_world = {(group.world, group.label): group for group in results.groups}
         checks: list[Check] = []
         unjudged: dict[str, str] = {}
         for label in results.labels:
-            groups = [by_world.get((world, label)) for world in _WORLDS]
-            missing = [world for world, group in zip(_WORLDS, groups, strict=True) if group is None]
-            doubted = [_WORLDS[group.world] for group in groups if group and not group.trusted]
+            groups = [by_world.get((world.name, label)) for world in pair]
+            missing = [world for world, group in zip(pair, groups, strict=True) if group is None]
+            doubted = [
+                world for world, group in zip(pair, groups, strict=True) if group and not group.trusted
+            ]
             if missing:
-                unjudged[label] = f"did not run in the {_WORLDS[missing[0]]}"
+                unjudged[label] = f"did not run in the {missing[0].place}"
             elif doubted:
-                unjudged[label] = f"has no trusted run in the {doubted[0]}"
+                unjudged[label] = f"has no trusted run in the {doubted[0].place}"
             else:
-                sim, kernel = groups
-                assert sim is not None and kernel is not None
-                checks += _checks(sim, kernel)
-        return Agreement(results, tuple(checks), unjudged)
+                ours, theirs = groups
+                assert ours is not None and theirs is not None
+                checks += _checks(ours, theirs, pair[1])
+        return Agreement(results, (pair[0].name, pair[1].name), tuple(checks), unjudged)
 
     @staticmethod
     def between(results: R) -> "Agreement[R] | None":
-        """The same, or None unless both worlds ran."""
-        return Agreement.of(results) if set(_WORLDS) <= set(results.worlds) else None
+        """The same for the first two worlds that ran, or None unless two did."""
+        return Agreement.of(results, results.worlds[:2]) if len(results.worlds) > 1 else None
 
     @property
     def conclusive(self) -> bool:
@@ -107,78 +122,68 @@ class Agreement(Generic[R]):
             rest = f" Of what could be judged, {counted}." if self.checks else ""
             return f"Inconclusive: {why or 'there is nothing to compare'}.{rest}"
         not_judged = f" Not judged: {why}." if why else ""
-        return f"The worlds {'agree' if self.agrees else 'do not agree'}: {counted}.{not_judged}"
+        return f"{self._subject} {'agree' if self.agrees else 'do not agree'}: {counted}.{not_judged}"
+
+    @property
+    def _subject(self) -> str:
+        if set(self.results.worlds) <= set(self.worlds):
+            return "The worlds"
+        return capitalised(" and ".join(registry.named(name).place for name in self.worlds))
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict and all checks in plain values; `agrees` is None when inconclusive."""
         return {
             "agrees": self.agrees if self.conclusive else None,
             "verdict": self.verdict,
+            "worlds": list(self.worlds),
             "tolerances": TOLERANCES,
             "unjudged": self.unjudged,
-            "checks": [asdict(check) for check in self.checks],
+            "checks": [self._check(check) for check in self.checks],
+        }
+
+    def _check(self, check: Check) -> dict[str, Any]:
+        """A check in plain values; each world's value has the world's name."""
+        ours, theirs = self.worlds
+        return {
+            "alternative": check.alternative,
+            "measure": check.measure,
+            ours: check.ours,
+            theirs: check.theirs,
+            "difference": check.difference,
+            "tolerance": check.tolerance,
+            "agrees": check.agrees,
+            "reason": check.reason,
         }
 
 
-# Names for messages.
-_WORLDS = {"sim": "simulator", "kernel": "kernel world"}
-
-
-@dataclass(frozen=True)
-class _Difference:
-    """How far two means are apart, in words, and whether that is tolerable."""
-
-    words: str
-    tolerance: str
-    within: bool
-
-
-# Compares the simulator's mean with the kernel's.
-_Compare: TypeAlias = Callable[[float, float], _Difference]
-
-
-def _relative(tolerance: float) -> _Compare:
-    def compare(ours: float, theirs: float) -> _Difference:
-        apart = ours / theirs - 1 if theirs else math.inf if ours else 0.0
-        return _Difference(f"{apart:+.1%}", f"{tolerance:.0%}", abs(apart) <= tolerance)
-
-    return compare
-
-
-def _factor(ours: float, theirs: float) -> _Difference:
-    less, more = sorted((ours, theirs))
-    few = more <= RETRANSMITS_THAT_COUNT
-    factor = more / less if less else math.inf
-    words = "few" if few else f"x {factor:.2f}"
-    return _Difference(words, f"x {RETRANSMITS_FACTOR:g}", few or factor <= RETRANSMITS_FACTOR)
-
-
-def _points(ours: float, theirs: float) -> _Difference:
-    apart = 100 * (ours - theirs)
-    tolerance = 100 * SHARE_TOLERANCE
-    return _Difference(f"{apart:+.1f} points", f"{tolerance:.0f} points", abs(apart) <= tolerance)
-
-
-_JUDGED: tuple[tuple[str, _Compare], ...] = (
-    ("goodput_bps", _relative(GOODPUT_TOLERANCE)),
-    ("rtt_mean_ms", _relative(RTT_TOLERANCE)),
-    ("retransmits", _factor),
+_JUDGED = (
+    ("goodput_bps", differences.relative(GOODPUT_TOLERANCE)),
+    ("rtt_mean_ms", differences.relative(RTT_TOLERANCE)),
+    ("retransmits", differences.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=False)),
 )
+_POINTS = differences.points(SHARE_TOLERANCE)
 
 
-def _checks(sim: "Group", kernel: "Group") -> Iterator[Check]:
+def _checks(ours: "Group", theirs: "Group", reference: "World") -> Iterator[Check]:
+    own_range = f"within the {reference.short}'s own range"
     for name, compare in _JUDGED:
-        yield from _check(sim.label, BY_NAME[name], sim.measures[name], kernel.measures[name], compare)
-    ours, theirs = ([shares(run.summary) for run in group.trusted] for group in (sim, kernel))
-    flows = list(ours[0])
+        pair = ours.measures[name], theirs.measures[name]
+        yield from _check(ours.label, BY_NAME[name], *pair, compare, own_range)
+    our_shares, their_shares = ([shares(run.summary) for run in group.trusted] for group in (ours, theirs))
+    flows = list(our_shares[0])
     for flow in flows if len(flows) > 1 else []:
         share = replace(SHARE, title=f"{SHARE.title} of {flow}")
-        mine, other = (known([run[flow] for run in runs]) for runs in (ours, theirs))
-        yield from _check(sim.label, share, mine, other, _points)
+        mine, other = (known([run[flow] for run in runs]) for runs in (our_shares, their_shares))
+        yield from _check(ours.label, share, mine, other, _POINTS, own_range)
 
 
 def _check(
-    label: str, quantity: Quantity, ours: Estimate | None, theirs: Estimate | None, compare: _Compare
+    label: str,
+    quantity: Quantity,
+    ours: Estimate | None,
+    theirs: Estimate | None,
+    compare: differences.Compare,
+    own_range: str,
 ) -> Iterator[Check]:
     """The check of one quantity; none if neither world has a value."""
     title = f"{quantity.title}, {quantity.unit}"
@@ -189,19 +194,19 @@ def _check(
         yield Check(
             alternative=label,
             measure=title,
-            sim=quantity.show(ours.mean),
-            kernel=f"{mean} ({least} to {most})" if theirs.count > 1 else mean,
-            difference=difference.words,
-            tolerance=difference.tolerance,
-            agrees=difference.within or in_range,
-            reason="" if difference.within or not in_range else "within the kernel's own range",
+            ours=quantity.show(ours.mean),
+            theirs=f"{mean} ({least} to {most})" if theirs.count > 1 else mean,
+            difference=difference.said,
+            tolerance=difference.limit,
+            agrees=difference.tolerable or in_range,
+            reason="" if difference.tolerable or not in_range else own_range,
         )
     elif ours is not theirs:
         yield Check(
             alternative=label,
             measure=title,
-            sim=quantity.show(ours.mean if ours else None),
-            kernel=quantity.show(theirs.mean if theirs else None),
+            ours=quantity.show(ours.mean if ours else None),
+            theirs=quantity.show(theirs.mean if theirs else None),
             difference="–",
             tolerance="–",
             agrees=False,

@@ -7,7 +7,10 @@ from importlib import metadata
 
 from fullpipe import _native
 from fullpipe.judge import emulator_check, trust
-from fullpipe.worlds import kernel, sim
+from fullpipe.system.machine import cores
+from fullpipe.system.words import capitalised
+from fullpipe.worlds import registry
+from fullpipe.worlds.world import World
 
 _PACKAGES = ("typer", "rich", "polars", "altair", "vl-convert-python")
 
@@ -25,14 +28,18 @@ class Check:
 
 def checks() -> list[Check]:
     """All checks, the Python side first."""
-    return [*_python_checks(), *_kernel_checks(), _emulator_check()]
+    worlds = [check for name in registry.names() for check in _of_world(registry.named(name))]
+    broken = [
+        Check("Worlds", name, False, why, "update or remove it") for name, why in registry.broken().items()
+    ]
+    return [*_python_checks(), *worlds, _emulator_check(), *broken]
 
 
 def _python_checks() -> list[Check]:
     found = [
         Check("Fullpipe", "version", True, _native.version(), ""),
         Check("Fullpipe", "python", True, f"{platform.python_version()} ({sys.executable})", ""),
-        Check("Fullpipe", "cores", True, f"{sim.cores()}; the simulator runs that many seeds at a time", ""),
+        Check("Fullpipe", "cores", True, f"{cores()}; the simulator runs that many seeds at a time", ""),
     ]
     for package in _PACKAGES:
         try:
@@ -42,12 +49,14 @@ def _python_checks() -> list[Check]:
     return found
 
 
-def _kernel_checks() -> list[Check]:
+def _of_world(world: World) -> list[Check]:
+    """What a world needs of this machine."""
+    group = capitalised(world.place)
     try:
-        found = kernel.doctor()
+        found = world.checks()
     except _native.WorldError as error:
-        return [Check("Kernel world", "doctor", False, str(error), "report this as a bug")]
-    return [Check("Kernel world", one["name"], one["ok"], one["found"], one["fix"]) for one in found]
+        return [Check(group, "doctor", False, str(error), "report this as a bug")]
+    return [Check(group, one["name"], one["ok"], one["found"], one["fix"]) for one in found]
 
 
 def _emulator_check() -> Check:

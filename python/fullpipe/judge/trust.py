@@ -14,7 +14,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.judge.emulator_check import RateVerdict, mbit
 from fullpipe.system import files
-from fullpipe.worlds import sim
+from fullpipe.system.machine import cores
 
 # The number of this clock in Linux. Its resolution is one tick of the kernel (CONFIG_HZ).
 _CLOCK_MONOTONIC_COARSE = 6
@@ -35,7 +35,7 @@ class Machine:
     @staticmethod
     def here() -> "Machine":
         """This machine."""
-        return Machine(platform.release(), sim.cores(), round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)))
+        return Machine(platform.release(), cores(), round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)))
 
     def __str__(self) -> str:
         return f"Linux {self.kernel}, {self.cores} cores, HZ {self.hz}"

@@ -15,6 +15,34 @@ import polars as pl
 from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.measures import MEASURES, estimates
 from fullpipe.results.statistics import Estimate
+from fullpipe.system import files
+
+# The columns of every run's time series. Values that a world does not have are null.
+FLOW_COLUMNS: dict[str, Any] = {
+    "time_s": pl.Float64,
+    "flow": pl.String,
+    "controller": pl.String,
+    "cwnd_segments": pl.Int64,
+    "ssthresh_segments": pl.Int64,
+    "pacing_bps": pl.Int64,
+    "inflight_segments": pl.Int64,
+    "srtt_ms": pl.Float64,
+    "min_rtt_ms": pl.Float64,
+    "delivery_bps": pl.Int64,
+    "bandwidth_bps": pl.Int64,
+    "goodput_bps": pl.Float64,
+    "delivered_bytes": pl.Int64,
+    "retransmits": pl.Int64,
+    "phase": pl.String,
+    "ca_state": pl.String,
+}
+LINK_COLUMNS: dict[str, Any] = {
+    "time_s": pl.Float64,
+    "link": pl.String,
+    "queue_bytes": pl.Int64,
+    "queue_delay_ms": pl.Float64,
+    "dropped_packets": pl.Int64,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +62,19 @@ class Run:
     ) -> "Run":
         """Builds a run from the native half's result."""
         return Run(alternative, world, seed, json.loads(summary), flows, links)
+
+    @staticmethod
+    def of_frames(
+        alternative: Alternative,
+        world: str,
+        seed: int,
+        summary: dict[str, Any],
+        flows: Sequence[dict[str, Any]],
+        links: Sequence[dict[str, Any]] = (),
+    ) -> "Run":
+        """Builds a run from rows of its series, as a world in Python does. Columns left out are null."""
+        tables = (pl.DataFrame(flows, schema=FLOW_COLUMNS), pl.DataFrame(links, schema=LINK_COLUMNS))
+        return Run(alternative, world, seed, summary, *map(files.parquet, tables))
 
     @property
     def label(self) -> str:
@@ -85,29 +126,6 @@ class Group:
         """The number of trusted runs, and of all if there are more: "3", "2 of 3"."""
         trusted, ran = len(self.trusted), len(self.runs)
         return str(ran) if trusted == ran else f"{trusted} of {ran}"
-
-    @property
-    def times(self) -> str:
-        """How often it ran, as text: "5 seeds", "3 repetitions, 2 of them trusted"."""
-        noun = "repetition" if self.world == "kernel" else "seed"
-        ran = f"{len(self.runs)} {noun}{'' if len(self.runs) == 1 else 's'}"
-        if len(self.trusted) == len(self.runs):
-            return ran
-        if not self.trusted:
-            return f"{ran}, not trusted" if len(self.runs) == 1 else f"{ran}, none of them trusted"
-        return f"{ran}, {len(self.trusted)} of them trusted"
-
-    @property
-    def left_out(self) -> str:
-        """A sentence about the runs that are not trusted; empty when all are."""
-        if len(self.trusted) == len(self.runs):
-            return ""
-        noun = "repetitions" if self.world == "kernel" else "seeds"
-        used = "the others are" if self.trusted else "they are"
-        return (
-            f"{self.label}, {self.world}: {len(self.trusted)} of {len(self.runs)} {noun} are trusted; "
-            f"{used} left out of means and verdicts."
-        )
 
     @property
     def untrustworthy(self) -> list[str]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
-from fullpipe.judge.agreement import RANGE_COUNTS, TOLERANCES, Agreement
+from fullpipe.judge.agreement import TOLERANCES, Agreement, range_counts
 from fullpipe.results.measures import SHARE, Column, columns, flow_alone, flow_columns, known, shares
 from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.show.answers import answers, together
+from fullpipe.show.counts import left_out, times
 from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table
 from fullpipe.show.page import provenance as listed_provenance
@@ -152,11 +153,11 @@ def _path(path: dict[str, Any]) -> str:
 
 
 def _header(results: Runs) -> str:
-    times = {group.world: group.times for group in results.groups}
+    often = {group.world: times(group) for group in results.groups}
     said = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
-    said += [f"{theme.world_title(world)}: {often}" for world, often in times.items()]
+    said += [f"{theme.world_title(world)}: {count}" for world, count in often.items()]
     answered = "".join(
-        f'<p class="answer"><b>{_text(theme.world_title(world).capitalize())}</b> {_text(answer)}</p>'
+        f'<p class="answer"><b>{_text(theme.world_heading(world))}</b> {_text(answer)}</p>'
         for world, answer in answers(results).items()
     )
     quiet = f'<p class="quiet">{_text(" · ".join(said))}</p>'
@@ -174,7 +175,7 @@ def _interval_note(results: Runs) -> str:
 
 
 def _untrustworthy(results: Runs) -> list[str]:
-    said = [f"<li>{_text(group.left_out)}</li>" for group in results.groups if group.left_out]
+    said = [f"<li>{_text(one)}</li>" for group in results.groups if (one := left_out(group))]
     for group in results.groups:
         for run in group.runs:
             for reason in run.untrustworthy:
@@ -186,12 +187,13 @@ def _untrustworthy(results: Runs) -> list[str]:
 
 
 def _agreement(results: Runs) -> list[str]:
-    """How far apart the worlds are, if both ran."""
+    """How far apart the worlds are, if two ran."""
     found = Agreement.between(results)
     if found is None:
         return []
+    ours, theirs = map(theme.world_heading, found.worlds)
     headings = [Heading("Alternative"), Heading("Measure")]
-    headings += [Heading(name, number=True) for name in ("Simulation", "Linux kernel (range)")]
+    headings += [Heading(name, number=True) for name in (ours, f"{theirs} (range)")]
     headings += [Heading(name, number=True) for name in ("Difference", "Tolerance")]
     rows = [
         [
@@ -199,8 +201,8 @@ def _agreement(results: Runs) -> list[str]:
             for cell in (
                 one.alternative,
                 one.measure,
-                one.sim,
-                one.kernel,
+                one.ours,
+                one.theirs,
                 one.difference,
                 one.tolerance,
                 one.verdict,
@@ -209,10 +211,10 @@ def _agreement(results: Runs) -> list[str]:
         for one in found.checks
     ]
     return [
-        "<h2>How far apart simulation and kernel are</h2>",
+        f"<h2>How far apart {_text(' and '.join(map(theme.world_title, found.worlds)))} are</h2>",
         f"<p>{_text(found.verdict)}</p>",
         table([*headings, Heading("Verdict")], rows) if rows else "",
-        f'<p class="quiet">{_text(f"Tolerances: {TOLERANCES}. {RANGE_COUNTS}")}</p>',
+        f'<p class="quiet">{_text(f"Tolerances: {TOLERANCES}. {range_counts(found.worlds)}")}</p>',
     ]
 
 
@@ -232,7 +234,7 @@ def _provenance(results: Runs) -> str:
     ]
     for world in results.worlds:
         runs = [run for run in results.runs if run.world == world]
-        entries.append((theme.world_title(world).capitalize(), _world_provenance(runs)))
+        entries.append((theme.world_heading(world), _world_provenance(runs)))
     return listed_provenance(entries)
 
 

@@ -18,7 +18,7 @@ class Results(Runs):
 
     @cached_property
     def agreement(self) -> "Agreement[Results] | None":
-        """How far the worlds are apart; None unless both ran."""
+        """How far the first two worlds that ran are apart; None unless two did."""
         return Agreement.between(self)
 
     def plot(self, what: str = "throughput") -> "alt.TopLevelMixin":
@@ -69,7 +69,7 @@ class Results(Runs):
     def to_dict(self) -> dict[str, Any]:
         """The scenario, and one result for each world and alternative, in plain values.
 
-        With `agreement` if both worlds ran, and `notes` if something did not run.
+        With `agreement` if two worlds ran, and `notes` if something did not run.
         """
         told: dict[str, Any] = {
             "scenario": {**self.scenario.document, "name": self.scenario.name},

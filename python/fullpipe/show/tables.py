@@ -20,6 +20,8 @@ from fullpipe.results.measures import (
     unlike_lifetimes,
 )
 from fullpipe.results.runs import Group, Runs
+from fullpipe.show.counts import left_out, times
+from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Fitting
 
 MARK = " !"
@@ -54,8 +56,8 @@ def comparison_notes(results: Runs) -> list[str]:
 
 
 def _times(results: Runs) -> str:
-    times = {group.world: group.times for group in results.groups}
-    return ", ".join(f"{world} {often}" for world, often in times.items())
+    often = {group.world: times(group) for group in results.groups}
+    return ", ".join(f"{world} {count}" for world, count in often.items())
 
 
 def how_often(results: Runs) -> str:
@@ -84,8 +86,8 @@ def run_notes(results: Runs) -> list[str]:
         for run in results.runs
         for reason in run.untrustworthy
     ]
-    left_out = [group.left_out for group in results.groups if group.left_out]
-    return doubts + left_out + results.notes
+    sentences = [sentence for group in results.groups if (sentence := left_out(group))]
+    return doubts + sentences + results.notes
 
 
 def _value(group: Group, column: Column) -> str:
@@ -160,21 +162,22 @@ _OF_A_QUEUE = (
 _QUEUE_ALONE = ("", "Delay p95", "Delay max", "", "")
 
 
-def checks(found: Sequence[agreement.Check]) -> Fitting:
+def checks(found: agreement.Agreement[Any]) -> Fitting:
     """One row for each check of agreement."""
     table = Fitting("Alternative", "Measure")
-    for heading in ("Simulator", "Kernel (range)", "Difference", "Tolerance"):
+    ours, theirs = map(theme.world_short, found.worlds)
+    for heading in (ours, f"{theirs} (range)", "Difference", "Tolerance"):
         table.add_numbers(heading)
     table.add_text("", alone="Verdict")
-    for one in found:
+    for one in found.checks:
         verdict = Text("agrees", style="green") if one.agrees else Text("DIFFERS", style="bold red")
         if one.reason:
             verdict.append(f", {one.reason}", style="dim")
         table.add_row(
             Text(one.alternative, style="bold"),
             one.measure,
-            one.sim,
-            one.kernel,
+            one.ours,
+            one.theirs,
             one.difference,
             one.tolerance,
             verdict,

@@ -6,10 +6,11 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fullpipe.worlds import registry
+
 # Read when a bar is about to be drawn, so that a test can avoid the wait.
 PATIENCE_S = 0.7
 _ESTIMATE_S = 300.0
-_TITLE = {"sim": "simulator", "kernel": "kernel"}
 
 
 class Watching:
@@ -27,7 +28,8 @@ class Watching:
 
     def __call__(self, world: str, done: float, total: int) -> None:
         """Shows the progress of a world."""
-        self.show(world, done, total, f"{int(done)} of {total} runs")
+        found = registry.find(world)
+        self.show(world if found is None else found.short, done, total, f"{int(done)} of {total} runs")
 
     def show(self, title: str, done: float, total: float, count: str) -> None:
         """Shows progress in any unit, with a text for the reader."""
@@ -48,7 +50,7 @@ class Watching:
             )
             self._bars.start()
         if title not in self._tasks:
-            self._tasks[title] = self._bars.add_task(_TITLE.get(title, title), total=total, count="")
+            self._tasks[title] = self._bars.add_task(title, total=total, count="")
         self._bars.update(self._tasks[title], completed=done, total=total, count=count)
 
     def __exit__(

@@ -34,5 +34,15 @@ scenarios need something that is not built yet names it in `needs` and waits; on
 not implemented yet names it in `about`, and the other controllers are judged. `claims.toml` has the order of
 claims, and those not built yet; a claim that is missing there comes last.
 
-`test_studies.py` runs every claim in its tiny form and gives each judge data that must fail.
+`test_studies.py` runs every claim in its tiny form and gives each judge data that must fail. A paper may also
+be a package of its own, outside Fullpipe: see `README.md` here.
 """
+
+from types import ModuleType
+
+
+def register(package: ModuleType | str) -> None:
+    """Adds a paper that is a package outside Fullpipe, or the name of one, to those of this process."""
+    from fullpipe.studies import catalogue
+
+    catalogue.register(package)

@@ -10,10 +10,13 @@ from importlib import resources
 from types import ModuleType
 
 from fullpipe import studies
-from fullpipe.errors import stated
+from fullpipe.errors import mistake, stated
 from fullpipe.studies.claim import Claim, Paper
+from fullpipe.system import plugs
 
 ALL = "all"
+# The entry points of packages that are papers.
+GROUP = "fullpipe.studies"
 _PARTS = ("Question", "Method", "Prediction")
 
 
@@ -96,12 +99,43 @@ def listed() -> tuple[Listed, ...]:
     )
 
 
+# The papers that are not here, by name.
+_registered: dict[str, ModuleType] = {}
+
+
+def register(package: ModuleType | str) -> None:
+    """Adds a paper: a package, or its name, with a docstring, `PAPER` and a file for each claim.
+
+    Its last name is the paper's. Every command of `fullpipe study` takes it from then on.
+    """
+    module = importlib.import_module(package) if isinstance(package, str) else package
+    name = module.__name__.rpartition(".")[2]
+    taken = name == ALL or name in _built_in() or _registered.get(name, module) is not module
+    if taken or any(one.paper == name for one in listed()):
+        raise mistake("study", name, "a name that no other paper has", "rename the package")
+    _study(name, module)  # Damage is an error now.
+    _registered[name] = module
+    papers.cache_clear()
+
+
+@cache
+def broken() -> dict[str, str]:
+    """Loads the papers of installed packages; returns why some cannot be loaded, by entry point."""
+    return plugs.load(GROUP, register)
+
+
 @cache
 def papers() -> tuple[Study, ...]:
     """The papers with at least one built claim."""
     order = list(dict.fromkeys(one.paper for one in listed()))
-    names = [module.name for module in pkgutil.iter_modules(studies.__path__) if module.ispkg]
-    return tuple(_study(name) for name in _sorted(names, order))
+    own = {name: importlib.import_module(f"{studies.__name__}.{name}") for name in _built_in()}
+    broken()
+    packages = {**own, **_registered}
+    return tuple(_study(name, packages[name]) for name in _sorted(list(packages), order))
+
+
+def _built_in() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(studies.__path__) if module.ispkg]
 
 
 def everything() -> list[Listed]:
@@ -141,8 +175,7 @@ def study(name: str) -> Study:
     return next(one for one in papers() if one.name == name)
 
 
-def _study(name: str) -> Study:
-    package = importlib.import_module(f"{studies.__name__}.{name}")
+def _study(name: str, package: ModuleType) -> Study:
     order = [one.id.partition(".")[2] for one in listed() if one.paper == name]
     found = []
     modules = [one.name for one in pkgutil.iter_modules(package.__path__) if not one.name.startswith("_")]

@@ -107,7 +107,7 @@ def worlds(
     """
     panels = [
         panel(data.of(world)).properties(
-            title=alt.TitleParams(theme.world_title(world).capitalize(), fontSize=12, offset=6)
+            title=alt.TitleParams(theme.world_heading(world), fontSize=12, offset=6)
         )
         for world in data.worlds
     ]

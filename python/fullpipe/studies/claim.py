@@ -17,6 +17,7 @@ import polars as pl
 from fullpipe.results.runs import Run
 from fullpipe.results.statistics import Estimate, estimate
 from fullpipe.show.answers import together
+from fullpipe.worlds import registry
 
 # A row of a tidy table: names and plain values. None means no value.
 Row: TypeAlias = dict[str, Any]
@@ -47,21 +48,21 @@ class Cell:
 class Grid:
     """Scenarios as data: every combination of the factors, each turned into a scenario document.
 
-    `quick`, `tiny` and `kernel` replace the values of some factors: in short forms, and in the kernel world,
-    which takes wall time.
+    `quick`, `tiny` and `in_wall_time` replace the values of some factors: in short forms, and in worlds that
+    take wall time.
     """
 
     factors: Mapping[str, Sequence[Any]]
     document: Callable[..., dict[str, Any]]
     quick: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tiny: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    kernel: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    in_wall_time: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
-    def cells(self, size: Size = Size.FULL, world: str = "sim") -> list[Cell]:
+    def cells(self, size: Size = Size.FULL, world: str = registry.DEFAULT) -> list[Cell]:
         """The scenarios of that size in that world."""
         chosen = dict(self.factors)
-        if world == "kernel":
-            chosen |= self.kernel
+        if registry.named(world).wall_time:
+            chosen |= self.in_wall_time
         if size is not Size.FULL:
             chosen |= self.quick
         if size is Size.TINY:
@@ -105,9 +106,12 @@ class Data:
 
     @property
     def worlds(self) -> list[str]:
-        """The worlds that have data, the simulator first."""
-        there = self.runs["world"].unique().to_list() if "world" in self.runs.columns else []
-        return [world for world in ("sim", "kernel") if world in there]
+        """The worlds that have data, in the order of the registry."""
+        if "world" not in self.runs.columns:
+            return []
+        there: list[str] = self.runs["world"].unique(maintain_order=True).to_list()
+        order = registry.known()
+        return sorted(there, key=lambda world: order.index(world) if world in order else len(order))
 
     def values(self, column: str, **where: Any) -> list[float]:
         """A column of `runs` where factors have the given values: one number for each run that has one."""
@@ -228,6 +232,7 @@ class Claim:
 
     source: str  # Where in the paper, e.g. "figure 8".
     says: str  # In the paper's words, possibly shortened.
+    # Where its scenarios were made for; another world in virtual time runs them if it is asked to.
     worlds: tuple[str, ...]
     grid: Grid
     measure: Callable[[Trial], Row | Sequence[Row]]
@@ -244,7 +249,7 @@ class Claim:
     explain: Callable[[Data], Sequence[str]] | None = None
     # The controller that the paper is about. If the factor `controller` lacks it, there is no verdict.
     about: str | None = None
-    seeds: int = 10  # The simulator's default number of seeds,
+    seeds: int = 10  # The default number of seeds,
     quick_seeds: int = 3  # and in short forms.
     # Seconds on two cores in these forms, for claims where computing the estimate would take long.
     takes_s: Mapping[Size, float] = field(default_factory=dict)
@@ -255,8 +260,14 @@ class Claim:
         return {name: fix for name, fix in self.modules.items() if find_spec(name) is None}
 
     def seeds_of(self, size: Size) -> int:
-        """How many seeds the simulator runs in that form."""
+        """How many seeds it has in that form."""
         return self.seeds if size is Size.FULL else self.quick_seeds
+
+    def runs_in(self, asked: Sequence[str]) -> tuple[str, ...]:
+        """The worlds in which it can run: its own, and if one of these has virtual time, others with it."""
+        virtual = any(_virtual(name) for name in self.worlds)
+        others = [name for name in asked if virtual and name not in self.worlds and _virtual(name)]
+        return (*(name for name in self.worlds if name in asked), *others)
 
 
 @dataclass(frozen=True)
@@ -315,6 +326,11 @@ def number(value: float, digits: int = 3) -> str:
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     shown = f"{value:,.{min(digits + 3, max(0, decimals))}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _virtual(name: str) -> bool:
+    world = registry.find(name)
+    return world is not None and not world.wall_time
 
 
 def _all_pass(count: int, controllers: Sequence[str]) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from fullpipe.show.figures import theme
 from fullpipe.studies.catalogue import Study
-from fullpipe.studies.write import loaded, overall
+from fullpipe.studies.write import loaded
 from fullpipe.system import files
+from fullpipe.system.words import capitalised
 
 # Pixels per unit: small images for a repository, but readable.
 _SCALE = 0.75
@@ -38,11 +39,13 @@ def save(
         for one, svg in results:
             shown = f"{pictures}/{study.name}-{one['name']}.png"
             files.write(document.parent, shown, vl_convert.svg_to_png(svg, scale=_SCALE))
-            verdicts = overall(one["findings"])
-            for world, title in theme.WORLD.items():
-                verdicts = verdicts.replace(f"{world}: ", f"{title}: ")
+            verdicts = capitalised(
+                ", ".join(
+                    f"{theme.world_title(each['world'])}: {each['verdict']}" for each in one["findings"]
+                )
+            )
             parts.append(
                 f"### {one['title']} ({one['source']})\n\n![{one['title']}]({shown})\n\n{one['look_at']}\n\n"
-                f"{verdicts[0].upper()}{verdicts[1:]}. `fullpipe study run {one['id']}`\n"
+                f"{verdicts}. `fullpipe study run {one['id']}`\n"
             )
     files.write_named(document, "\n".join(parts).encode())

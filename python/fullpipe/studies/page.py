@@ -7,6 +7,7 @@ from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table, text
 from fullpipe.studies.catalogue import Study
 from fullpipe.system.words import counted
+from fullpipe.worlds import registry
 
 _NOTE = (
     "Reproduced: every check passes. Reproduced in shape: every check of direction, ordering or crossover "
@@ -39,23 +40,25 @@ def _header(study: Study) -> str:
 
 
 def _summary(study: Study, results: Sequence[Mapping[str, Any]]) -> str:
+    found = {one["world"] for result in results for one in result["findings"]}
+    known = registry.known()
+    # The pair that is compared by default is always there, also if nothing ran.
+    worlds = list(dict.fromkeys([*registry.PAIR, *(one for one in known if one in found), *sorted(found)]))
     rows = [
         [
             f'<a href="#{one["name"]}">{text(one["name"])}</a>',
             text(one["title"]),
-            *(text(_verdict(one, world)) for world in theme.WORLD),
+            *(text(_verdict(one, world)) for world in worlds),
         ]
         for one in results
     ]
-    worlds = (theme.world_title(world).capitalize() for world in theme.WORLD)
-    return table([Heading(name) for name in ("Claim", "Title", *worlds)], rows)
+    headings = map(theme.world_heading, worlds)
+    return table([Heading(name) for name in ("Claim", "Title", *headings)], rows)
 
 
 def _verdict(result: Mapping[str, Any], world: str) -> str:
-    if world not in result["worlds"]:
-        return "–"
     found = [one["verdict"] for one in result["findings"] if one["world"] == world]
-    return str(found[0]) if found else "not run"
+    return str(found[0]) if found else "not run" if world in result["worlds"] else "–"
 
 
 def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> str:
@@ -68,7 +71,7 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
         f"<b>Prediction:</b> {text(result['prediction'])}</p>",
     ]
     parts += [
-        f'<p class="verdict"><b>{text(theme.world_title(one["world"]).capitalize())}: '
+        f'<p class="verdict"><b>{text(theme.world_heading(one["world"]))}: '
         f"{text(one['verdict'])}.</b> {text(one['reason'])}</p>"
         for one in result["findings"]
     ]
@@ -84,7 +87,7 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
 
 
 def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
-    """Paper, criterion and both worlds' values side by side, one row for each check."""
+    """Paper, criterion and every world's value side by side, one row for each check."""
     by_world = {one["world"]: {check["what"]: check for check in one["checks"]} for one in findings}
     whats = list(dict.fromkeys(what for checks in by_world.values() for what in checks))
     rows = []
@@ -94,7 +97,7 @@ def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
         criterion = f"{_each(checked, 'criterion')}<small> ({kind})</small>"
         ours = (_value(checks.get(what)) for checks in by_world.values())
         rows.append([text(what), _each(checked, "paper"), criterion, *ours])
-    worlds = [theme.world_title(world).capitalize() for world in by_world]
+    worlds = [theme.world_heading(world) for world in by_world]
     return table([Heading(name) for name in ("Check", "Paper", "Criterion", *worlds)], rows)
 
 
@@ -117,14 +120,18 @@ def _value(check: Mapping[str, Any] | None) -> str:
 def _provenance(result: Mapping[str, Any]) -> str:
     """How the claim's runs were made, and the command that repeats them."""
     short = "" if result["size"] == "full" else f", in {result['size']} form"
-    counts = {
-        "sim": counted(result["seeds"], "seed") + " simulated",
-        "kernel": counted(result["repetitions"], "kernel repetition"),
-    }
-    done = ", ".join(counts[one["world"]] for one in result["findings"] if one["world"] in counts)
+    done = ", ".join(filter(None, (_count(result, one["world"]) for one in result["findings"])))
     machine = "".join(f", {text(one)}" for one in result.get("machines", []))
     command = result.get("command", f"fullpipe study run {result['id']}")
     return (
         f"Provenance: {done or 'no runs'}{short}{machine}; Fullpipe {text(result['version'])}, "
         f"{text(result['at'])}; <code>{text(command)}</code>"
     )
+
+
+def _count(result: Mapping[str, Any], name: str) -> str:
+    """How often each scenario ran in a world."""
+    if (world := registry.find(name)) is None:
+        return ""
+    times = result["seeds" if world.deterministic else "repetitions"]
+    return f"{counted(times, world.noun)} in the {world.place}"

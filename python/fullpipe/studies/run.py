@@ -1,6 +1,5 @@
 """Runs claims: runs their scenarios in a sweep, and turns the measures into a finding for each world."""
 
-import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,22 +12,18 @@ from fullpipe._native import ScenarioError
 from fullpipe.ask.scenario import from_document
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
-from fullpipe.judge.grid.run import try_kernel
+from fullpipe.engines.task import Task, check_ready
 from fullpipe.show.figures.theme import world_title
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Claim, Data, Factors, Finding, Row, Size, Trial
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system.words import counted, minutes
-from fullpipe.worlds import kernel, sim
+from fullpipe.system.words import capitalised, counted, joined, minutes
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 
 REPETITIONS = 3
-# For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run.
-_PACKET_S = 120e-9
-_RUN_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -51,9 +46,9 @@ class Plan:
 
     @cached_property
     def _planned(self) -> tuple[list[Planned], str | None]:
-        counts = {sim.NAME: self.seeds, kernel.NAME: self.repetitions}
         planned = []
-        for world in self.claim.claim.worlds:
+        for world in self.claim.claim.runs_in(registry.names()):
+            count = self.seeds if registry.named(world).deterministic else self.repetitions
             for cell in self.claim.claim.grid.cells(self.size, world):
                 document = {"name": f"{self.claim.id} {cell.name}".strip(), **cell.document}
                 try:
@@ -62,7 +57,7 @@ class Plan:
                     if self.claim.claim.needs is None:
                         raise
                     return [], f"{self.claim.claim.needs} is missing ({error})"
-                for seed in range(1, counts[world] + 1):
+                for seed in range(1, count + 1):
                     planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))
         return planned, None
 
@@ -81,8 +76,8 @@ class Plan:
         """The command that repeats these runs, without options that have their defaults."""
         words = ["fullpipe", "study", "run", self.claim.id]
         words += ["--quick"] if self.size is Size.QUICK else []
-        if self.worlds != (sim.NAME,):
-            words += ["--world", "all" if len(self.worlds) > 1 else self.worlds[0]]
+        if self.worlds != (registry.DEFAULT,):
+            words += ["--world", registry.ALL if len(self.worlds) > 1 else self.worlds[0]]
         if self.seeds != self.claim.claim.seeds_of(self.size):
             words += ["--seeds", str(self.seeds)]
         if self.repetitions != REPETITIONS:
@@ -104,7 +99,7 @@ class Result:
     findings: Sequence[Finding]
     notes: Sequence[str] = field(default_factory=list)
     because: Sequence[str] = field(default_factory=list)  # What the data show about failed checks.
-    machines: Sequence[str] = field(default_factory=list)  # The machines of kernel runs.
+    machines: Sequence[str] = field(default_factory=list)  # Of runs that depend on them.
 
 
 def carry_out(
@@ -116,7 +111,7 @@ def carry_out(
     say: Callable[[str], None] = lambda _line: None,
     watch: Callable[[Progress], None] = lambda _progress: None,
 ) -> sweep.Outcome:
-    """Runs what the store does not have, an untrustworthy kernel run up to `attempts` times."""
+    """Runs what the store does not have, an untrustworthy run up to `attempts` times."""
     engine = engine or Local()
 
     def begin(outcome: sweep.Outcome, pending: list[Task]) -> None:
@@ -124,8 +119,7 @@ def carry_out(
             say(note)
         found = f"; {counted(outcome.found, 'run')} found in {store.folder}" if outcome.found else ""
         say(f"{counted(len(pending), 'run')} to do, about {minutes(expected_s(pending))}{found}")
-        if any(task.world == kernel.NAME for task in pending):
-            try_kernel()
+        check_ready(pending)
 
     tasks = [task for plan in plans for task in plan.tasks]
     return sweep.carry_out(tasks, store, engine, attempts=attempts, watch=watch, begin=begin)
@@ -160,8 +154,9 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         notes.append(f"{task.name} failed: {reason}")
     if doubted:
         first = doubted[0]
+        runs = counted(len(doubted), f"{_short(first)} run")
         notes.append(
-            f"{counted(len(doubted), 'kernel run')} left out as untrustworthy; the first, {first.task.name}, "
+            f"{runs} left out as untrustworthy; the first, {first.task.name}, "
             f"tried {counted(first.attempts, 'time')}: {first.untrustworthy[0]}"
         )
     data = Data(
@@ -182,7 +177,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
 
 
 def _machine(stored: Stored) -> set[str]:
-    """The machine of a kernel run, as far as its record says."""
+    """The machine of a run, as far as its record says."""
     about = stored.summary["provenance"]
     return {f"Linux {about['kernel']}"} if about.get("kernel") else set()
 
@@ -201,37 +196,21 @@ def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]
     return [f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in said.items()]
 
 
+def _short(stored: Stored) -> str:
+    return registry.named(stored.task.world).short
+
+
 def _named_worlds(worlds: Sequence[str]) -> str:
-    named = " and ".join(map(world_title, worlds))
-    return named[0].upper() + named[1:]
+    return capitalised(joined([world_title(world) for world in worlds]))
 
 
 def expected_s(tasks: Iterable[Task]) -> float:
-    """How long runs take on this machine's cores, from the packets that their paths can carry at most."""
-    return Local().takes_s({task.key: task for task in tasks}.values(), _simulated_s)
+    """How long runs take on this machine's cores, by the careful estimates of their worlds."""
+    return Local().takes_s({task.key: task for task in tasks}.values(), _estimate_s)
 
 
-def _simulated_s(task: Task) -> float:
-    rate_bps = task.rate_bps if math.isfinite(task.rate_bps) else 1e8
-    seconds = task.job.alternative.duration_s
-    carried = rate_bps * seconds / 8
-    offered = math.fsum(_offered(flow["workload"], seconds) for flow in task.job.alternative.spec["flows"])
-    return _RUN_S + min(carried, offered) / 1500 * _PACKET_S
-
-
-def _offered(workload: Row, seconds: float) -> float:
-    """The most bytes that an application sends; infinite if only the path limits it."""
-    match workload["kind"]:
-        case "finite":
-            return float(workload["size_bytes"])
-        case "script":
-            return math.fsum(one["size_bytes"] for one in workload["transfers"])
-        case "bursts":
-            return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
-        case "video":
-            played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
-            return float(workload["chunk_bytes"] * (1 + played))
-    return math.inf
+def _estimate_s(task: Task) -> float:
+    return registry.named(task.world).estimate_s(task.job)
 
 
 def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:

@@ -14,7 +14,7 @@ is left out and reported, with the command that repairs it.
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -252,8 +252,3 @@ def _check(check: Check) -> dict[str, Any]:
         "met": check.met,
         "kind": "shape" if check.shape else "number",
     }
-
-
-def overall(findings: Sequence[dict[str, Any]]) -> str:
-    """The verdicts of all worlds in one line."""
-    return ", ".join(f"{one['world']}: {one['verdict']}" for one in findings)

@@ -1,4 +1,6 @@
-"""Numbers in words, for messages and tables."""
+"""Numbers and lists in words, for messages and tables."""
+
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
@@ -11,3 +13,13 @@ def minutes(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min"
+
+
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence; other letters keep their case, unlike with `capitalize`."""
+    return text[:1].upper() + text[1:]
+
+
+def joined(words: Sequence[str]) -> str:
+    """A list in words: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -1,9 +1,11 @@
 """The request to a world, and how it reports progress."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from fullpipe.ask import path_facts
 from fullpipe.ask.scenario import Alternative
 
 # Called with runs done (a fraction while one is in progress), from the thread that started the world.
@@ -15,7 +17,15 @@ class Job:
     """One run to do."""
 
     alternative: Alternative
+    # A world that is not deterministic gives each repetition its own: its number.
     seed: int
+
+    @property
+    def rate_bps(self) -> float:
+        """The highest rate of the path, which determines how much work its packets are."""
+        facts = path_facts.of(self.alternative)
+        # A path of unknown rate counts as if it needed the whole machine.
+        return max(facts.forward_bps or 0.0, facts.reverse_bps or 0.0) or math.inf
 
 
 def jobs(alternatives: Sequence[Alternative], seeds: Sequence[int]) -> list[Job]:

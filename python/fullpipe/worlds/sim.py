@@ -1,46 +1,49 @@
-"""The simulator: every core runs one job at a time, because the native half releases the GIL.
+"""The simulator: virtual time, our TCP model and our controllers, deterministic."""
 
-Results are in the order of the jobs, whatever order they finish in. Ctrl-C, or the first error, stops all of
-them.
-"""
-
-import os
-import sys
-from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import math
+from typing import Any
 
 from fullpipe import _native
 from fullpipe.ask.controllers import Brought
 from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.world import Stop, World
 
 NAME = "sim"
-_TICK_S = 0.1
+# For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run.
+_PACKET_S = 120e-9
+_RUN_S = 0.01
+# What a path without a rate limit is assumed to carry, bit/s.
+_UNLIMITED_BPS = 1e8
 
 
-def run(jobs: Sequence[Job], progress: Progress = ignore_progress, workers: int | None = None) -> list[Run]:
-    """Runs the jobs and returns one run for each, in their order."""
-    cancel = _native.Cancel()
-    pool = ThreadPoolExecutor(workers or cores(), thread_name_prefix="fullpipe-sim")
-    futures = [pool.submit(run_one, job, cancel) for job in jobs]
-    try:
-        pending = set(futures)
-        while pending:
-            finished, pending = wait(pending, timeout=_TICK_S, return_when=FIRST_EXCEPTION)
-            for future in finished:
-                future.result()
-            progress(len(futures) - len(pending))
-    finally:
-        cancel.set()
-        # After Ctrl-C a run may still be encoding its record, which takes seconds if it is long.
-        pool.shutdown(wait=not sys.exc_info()[0], cancel_futures=True)
-    return [future.result() for future in futures]
+class Simulator(World):
+    """The world `sim`."""
 
+    name = NAME
+    title = "simulation"
+    short = place = "simulator"
+    colour = "#2f3640"
+    opacity = 1.0
+    on_clusters = True
+    runs = 5
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def build(self) -> str:
+        """The fingerprint of its sources."""
+        return _native.build(NAME)
+
+    def estimate_s(self, job: Job) -> float:
+        """From the packets that the path can carry at most, or that the applications send at most."""
+        seconds = job.alternative.duration_s
+        carried = (job.rate_bps if math.isfinite(job.rate_bps) else _UNLIMITED_BPS) * seconds / 8
+        offered = math.fsum(_offered(flow["workload"], seconds) for flow in job.alternative.spec["flows"])
+        return _RUN_S + min(carried, offered) / 1500 * _PACKET_S
+
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
+        """Runs one job; the native half releases the GIL meanwhile."""
+        del progress
+        return run_one(job, stop.native)
 
 
 def run_one(job: Job, cancel: _native.Cancel) -> Run:
@@ -61,3 +64,21 @@ def brought(alternative: Alternative) -> list[Brought]:
         return []
     texts = [flow["controller"] for flow in alternative.spec["flows"]]
     return [own[text].plug(flow) for flow, text in enumerate(texts) if text in own]
+
+
+def _offered(workload: dict[str, Any], seconds: float) -> float:
+    """The most bytes that an application sends; infinite if only the path limits it."""
+    match workload["kind"]:
+        case "finite":
+            return float(workload["size_bytes"])
+        case "script":
+            return math.fsum(one["size_bytes"] for one in workload["transfers"])
+        case "bursts":
+            return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
+        case "video":
+            played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
+            return float(workload["chunk_bytes"] * (1 + played))
+    return math.inf
+
+
+WORLD = Simulator()

@@ -1,19 +1,20 @@
 """How far apart the worlds are on one cell.
 
-A measure agrees when the simulator's range, from least to most over its seeds, overlaps the kernel's, from
-least to most over its repetitions. Both are ranges of single runs. If the worlds were the same, 10 seeds and
-3 repetitions would not overlap in 2 of 286 cases (all 3 below or above all 10). The confidence interval of
-the mean is unsuitable: it shrinks with every seed, and the mean of a symmetric distribution lies outside the
-range of 3 draws in a quarter of all cases.
+A measure agrees when the first world's range, from least to most over its seeds, overlaps the reference's,
+from least to most over its repetitions. Both are ranges of single runs. If the worlds were the same, 10
+seeds and 3 repetitions would not overlap in 2 of 286 cases (all 3 below or above all 10). The confidence
+interval of the mean is unsuitable: it shrinks with every seed, and the mean of a symmetric distribution lies
+outside the range of 3 draws in a quarter of all cases.
 
 In addition, each difference has a tolerance: the limit for nine tenths of a grid, or for four fifths of it.
+`differences` tells why one scenario is judged by another rule.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fullpipe.judge import differences as arithmetic
 from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
 from fullpipe.judge.grid.document import Cell
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
@@ -31,23 +32,30 @@ class Difference:
 
     name: str
     quantity: Quantity
-    sim: Estimate
-    kernel: Estimate
-    # Signed: relative, the logarithm of a factor, or a difference of shares; None if it is meaningless.
-    apart: float | None
-    tolerance: float
-    said: str
+    ours: Estimate
+    theirs: Estimate  # The reference's.
+    found: arithmetic.Difference
     overlaps: bool
+
+    @property
+    def apart(self) -> float | None:
+        """The signed difference; None if it is meaningless."""
+        return self.found.apart
 
     @property
     def of_tolerance(self) -> float | None:
         """The difference in tolerances: beyond -1 and 1 it is not tolerable."""
-        return None if self.apart is None else self.apart / self.tolerance
+        return None if self.found.apart is None else self.found.apart / self.found.tolerance
 
     @property
     def tolerable(self) -> bool:
         """Whether it is within its tolerance."""
-        return self.apart is None or abs(self.apart) <= self.tolerance
+        return self.found.tolerable
+
+    @property
+    def said(self) -> str:
+        """The difference in words."""
+        return self.found.said
 
 
 @dataclass(frozen=True)
@@ -55,20 +63,20 @@ class Compared:
     """A cell with its results."""
 
     cell: Cell
-    sim: list[Stored]
-    kernel: list[Stored]  # Trustworthy ones.
-    doubted: list[Stored]
+    ours: list[Stored]  # Trustworthy ones, like the reference's.
+    theirs: list[Stored]
+    doubted: list[Stored]  # The others, of both worlds.
     differences: dict[str, Difference]  # By name, in the order of `NAMES`.
     one_sided: tuple[str, ...] = ()  # Measures that only one of the worlds has.
 
     @property
     def judged(self) -> bool:
         """Whether both worlds have results."""
-        return bool(self.sim and self.kernel)
+        return bool(self.ours and self.theirs)
 
     @property
     def agrees(self) -> bool:
-        """Whether in every measure the simulator's interval overlaps the kernel's own range."""
+        """Whether in every measure the ranges of both worlds overlap."""
         # Without goodput there is nothing to compare.
         return (
             not self.one_sided
@@ -88,82 +96,67 @@ class Compared:
         return "close" if all(one.tolerable for one in self.differences.values()) else "differs"
 
 
-def _relative(ours: float, theirs: float) -> tuple[float, str]:
-    apart = ours / theirs - 1 if theirs else math.inf if ours else 0.0
-    return apart, f"{apart:+.1%}".replace("-0.0%", "+0.0%")
-
-
-def _factor(ours: float, theirs: float) -> tuple[float | None, str]:
-    if max(ours, theirs) <= RETRANSMITS_THAT_COUNT:
-        return None, "few"
-    if not ours or not theirs:
-        return math.copysign(math.inf, ours - theirs), "x inf"
-    return math.log(ours / theirs), f"x {ours / theirs:.2f}"
-
-
-_JUDGED: tuple[tuple[str, Callable[[float, float], tuple[float | None, str]], float], ...] = (
-    ("goodput_bps", _relative, GOODPUT_TOLERANCE),
-    ("rtt_mean_ms", _relative, RTT_TOLERANCE),
-    ("rtt_p95_ms", _relative, RTT_TOLERANCE),
-    ("retransmits", _factor, math.log(RETRANSMITS_FACTOR)),
+_JUDGED = (
+    ("goodput_bps", arithmetic.relative(GOODPUT_TOLERANCE)),
+    ("rtt_mean_ms", arithmetic.relative(RTT_TOLERANCE)),
+    ("rtt_p95_ms", arithmetic.relative(RTT_TOLERANCE)),
+    ("retransmits", arithmetic.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
 )
+_POINTS = arithmetic.points(SHARE_TOLERANCE)
 VERDICTS = (
     "agrees: in every measure the ranges of the runs of both worlds overlap; close: they do not, but each "
-    "difference is within its tolerance; differs: some difference is not; untrusted: no kernel run can be "
-    "trusted."
+    "difference is within its tolerance; differs: some difference is not; untrusted: one of the worlds has "
+    "no run that can be trusted."
 )
-NAMES = (*(name for name, _, _ in _JUDGED), "share")
+NAMES = (*(name for name, _ in _JUDGED), "share")
 
 
-def compare(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Compared:
+def compare(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Compared:
     """Compares the worlds' results on a cell. Untrustworthy runs are left out."""
-    trusted = [one for one in kernel if not one.untrustworthy]
-    doubted = [one for one in kernel if one.untrustworthy]
+    trusted, reference = ([one for one in of if not one.untrustworthy] for of in (ours, theirs))
+    doubted = [one for one in [*ours, *theirs] if one.untrustworthy]
     differences: dict[str, Difference] = {}
     one_sided: list[str] = []
-    if sim and trusted:
-        for name, apart_of, tolerance in _JUDGED:
-            ours, theirs = (known([BY_NAME[name].take(one.summary) for one in of]) for of in (sim, trusted))
-            if ours is not None and theirs is not None:
-                apart, said = apart_of(ours.mean, theirs.mean)
-                differences[name] = Difference(
-                    name, BY_NAME[name], ours, theirs, apart, tolerance, said, overlap(ours, theirs)
-                )
-            elif (ours is None) != (theirs is None):
+    if trusted and reference:
+        for name, compared in _JUDGED:
+            measure = BY_NAME[name]
+            mine, other = (known([measure.take(one.summary) for one in of]) for of in (trusted, reference))
+            if mine is not None and other is not None:
+                found = compared(mine.mean, other.mean)
+                differences[name] = Difference(name, measure, mine, other, found, overlap(mine, other))
+            elif (mine is None) != (other is None):
                 one_sided.append(name)
         if cell.competing:
-            found = _share(cell, sim, trusted)
-            if isinstance(found, Difference):
-                differences["share"] = found
-            elif found:
+            share = _share(cell, trusted, reference)
+            if isinstance(share, Difference):
+                differences["share"] = share
+            elif share:
                 one_sided.append("share")
-    return Compared(cell, list(sim), trusted, doubted, differences, tuple(one_sided))
+    return Compared(cell, trusted, reference, doubted, differences, tuple(one_sided))
 
 
-def overlap(sim: Estimate, kernel: Estimate) -> bool:
+def overlap(ours: Estimate, theirs: Estimate) -> bool:
     """Whether the runs of both worlds have a point of their ranges in common."""
-    return sim.least <= kernel.most and kernel.least <= sim.most
+    return ours.least <= theirs.most and theirs.least <= ours.most
 
 
-def _share(cell: Cell, sim: Sequence[Stored], kernel: Sequence[Stored]) -> Difference | bool:
+def _share(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Difference | bool:
     """The flow whose shares are furthest apart; all must overlap.
 
     If a share is unknown: whether one of the worlds knows it.
     """
     flows = cell.alternative.spec["flows"]
-    ours, theirs = ([ranked_shares(flows, one.summary) for one in of] for of in (sim, kernel))
+    mine, others = ([ranked_shares(flows, one.summary) for one in of] for of in (ours, theirs))
     both = [
-        (known([run[number] for run in ours]), known([run[number] for run in theirs]))
+        (known([run[number] for run in mine]), known([run[number] for run in others]))
         for number in range(len(flows))
     ]
-    pairs = [(mine, other) for mine, other in both if mine is not None and other is not None]
+    pairs = [(one, other) for one, other in both if one is not None and other is not None]
     if len(pairs) < len(flows):
-        return any((mine is None) != (other is None) for mine, other in both)
+        return any((one is None) != (other is None) for one, other in both)
     furthest, other = max(pairs, key=lambda pair: abs(pair[0].mean - pair[1].mean))
-    apart = furthest.mean - other.mean
-    overlaps = all(overlap(*pair) for pair in pairs)
-    said = f"{100 * apart:+.1f} points"
-    return Difference("share", SHARE, furthest, other, apart, SHARE_TOLERANCE, said, overlaps)
+    found = _POINTS(furthest.mean, other.mean)
+    return Difference("share", SHARE, furthest, other, found, all(overlap(*pair) for pair in pairs))
 
 
 def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> list[float | None]:
@@ -187,5 +180,6 @@ def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> l
 
 def kernels(cells: Sequence[Compared]) -> list[str]:
     """The releases of Linux that the runs used."""
-    runs = [run for cell in cells for run in [*cell.kernel, *cell.doubted]]
-    return sorted({run.summary["provenance"]["kernel"] for run in runs})
+    runs = [run for cell in cells for run in [*cell.ours, *cell.theirs, *cell.doubted]]
+    releases = (run.summary["provenance"].get("kernel") for run in runs)
+    return sorted({release for release in releases if release})

@@ -1,4 +1,4 @@
-"""Runs a grid in both worlds and stores the results in a folder, in which it can be resumed."""
+"""Runs a grid in two worlds and stores the results in a folder, in which it can be resumed."""
 
 import fnmatch
 import json
@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe.ask.scenario import from_document
 from fullpipe.engines import Engine, Failed
 from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
+from fullpipe.engines.task import Task, check_ready
 from fullpipe.errors import mistake
 from fullpipe.judge.grid.compare import Compared, compare
 from fullpipe.judge.grid.document import Cell, Grid
@@ -19,9 +18,10 @@ from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
 from fullpipe.system import files
-from fullpipe.system.words import counted, minutes
-from fullpipe.worlds import kernel, sim
+from fullpipe.system.words import counted, joined, minutes
+from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import World
 
 SEEDS = 10
 REPETITIONS = 3
@@ -43,6 +43,12 @@ class Plan:
     # As given by the user, for the command that repeats the grid.
     named: str = ""
     only: str | None = None
+    worlds: tuple[str, str] = registry.PAIR  # The second is the reference.
+
+    @property
+    def pair(self) -> tuple[World, World]:
+        """The two worlds."""
+        return registry.pair(self.worlds)
 
     @property
     def name(self) -> str:
@@ -55,6 +61,7 @@ class Plan:
         words = ["fullpipe", "agree", "--grid", self.named or self.grid.name]
         words += ["--quick"] if self.grid.quick else []
         words += [] if self.only is None else ["--only", self.only]
+        words += [] if self.worlds == registry.PAIR else ["--worlds", ",".join(self.worlds)]
         for name, given, default in (
             ("seeds", self.seeds, SEEDS),
             ("repetitions", self.repetitions, REPETITIONS),
@@ -66,38 +73,30 @@ class Plan:
     @property
     def tasks(self) -> list[Task]:
         """Every run of every cell."""
-        return [task for cell in self.grid.cells for task in [*self.sim(cell), *self.kernel(cell)]]
+        return [task for cell in self.grid.cells for name in self.worlds for task in self.of(name, cell)]
 
-    def sim(self, cell: Cell) -> list[Task]:
-        """A cell's simulator runs."""
-        return self._tasks(cell, sim.NAME, self.seeds)
+    def count(self, world: World) -> int:
+        """How often each cell runs in a world."""
+        return self.seeds if world.deterministic else self.repetitions
 
-    def kernel(self, cell: Cell) -> list[Task]:
-        """A cell's kernel runs."""
-        return self._tasks(cell, kernel.NAME, self.repetitions)
+    def of(self, name: str, cell: Cell) -> list[Task]:
+        """A cell's runs in one of the worlds."""
+        seeds = range(cell.seed, cell.seed + self.count(registry.named(name)))
+        return [Task(name, Job(cell.alternative, seed)) for seed in seeds]
 
     def said(self, pending: Sequence[Task]) -> str:
         """What will run and how long that takes, in a sentence."""
-        by_world = {
-            world: [task for task in pending if task.world == world] for world in (sim.NAME, kernel.NAME)
-        }
-        wall_s = sum(task.job.alternative.duration_s for task in by_world[kernel.NAME])
-        about = minutes(Local().takes_s(pending))
-        simulated, measured = (
-            counted(len(by_world[world]), noun)
-            for world, noun in ((sim.NAME, "simulator run"), (kernel.NAME, "kernel run"))
-        )
-        to_do = f"{self.name}: {counted(len(self.grid.cells), 'cell')}; {simulated}"
-        if not by_world[kernel.NAME]:
-            return f"{to_do} to do, {about} with several at a time"
-        return (
-            f"{to_do} and {measured} to do, the latter {minutes(wall_s)} in all, "
-            f"{about} with several at a time"
-        )
-
-    def _tasks(self, cell: Cell, world: str, count: int) -> list[Task]:
-        seeds = range(cell.seed, cell.seed + count)
-        return [Task(world, Job(cell.alternative, seed)) for seed in seeds]
+        runs = [(world, [task for task in pending if task.world == world.name]) for world in self.pair]
+        wall = [task for world, own in runs if world.wall_time for task in own]
+        to_do = f"{self.name}: {counted(len(self.grid.cells), 'cell')}; "
+        about = f"{minutes(Local().takes_s(pending))} with several at a time"
+        # Worlds in wall time are left out when they have nothing to do.
+        shown = [counted(len(own), f"{world.short} run") for world, own in runs if own or not world.wall_time]
+        if not wall:
+            return f"{to_do}{joined(shown)} to do, {about}"
+        wall_s = sum(task.job.alternative.duration_s for task in wall)
+        which = "the latter" if self.pair[1].wall_time and not self.pair[0].wall_time else "in wall time"
+        return f"{to_do}{joined(shown)} to do, {which} {minutes(wall_s)} in all, {about}"
 
 
 @dataclass(frozen=True)
@@ -172,8 +171,7 @@ def carry_out(
             if outcome.found:
                 say(f"{counted(outcome.found, 'run')} found in {folder}")
             say(plan.said(pending))
-        if any(task.world == kernel.NAME for task in pending):
-            try_kernel()
+        check_ready(pending)
         # The folder is locked here, so these do not replace the scenarios of another sweep.
         for cell in plan.grid.cells:
             path = scenario_path(folder, cell).relative_to(folder)
@@ -181,7 +179,7 @@ def carry_out(
 
     outcome = sweep.carry_out(plan.tasks, store, engine, attempts=plan.attempts, watch=watch, begin=begin)
     cells = [
-        compare(cell, outcome.of(plan.sim(cell)), outcome.of(plan.kernel(cell))) for cell in plan.grid.cells
+        compare(cell, *(outcome.of(plan.of(name, cell)) for name in plan.worlds)) for cell in plan.grid.cells
     ]
     by_name = {cell.name: cell for cell in plan.grid.cells}
     failures = [
@@ -190,17 +188,9 @@ def carry_out(
         for one in outcome.failed
     ]
     judge = quick_targets if plan.grid.quick else targets
-    return Found(plan, cells, judge(cells), outcome.failed, [*failures, *_doubts(cells), *store.damaged])
-
-
-def try_kernel() -> None:
-    """Raises the error that keeps the kernel world from running here, before the long simulations."""
-    document = {
-        "duration": "100 ms",
-        "path": {"rate": "1 Mbit/s", "rtt": "2 ms", "buffer": "10 KB"},
-        "flows": [{"controller": "reno"}],
-    }
-    kernel.run_one(Job(from_document(document).alternatives[0], 1))
+    return Found(
+        plan, cells, judge(cells), outcome.failed, [*failures, *_doubts(cells, plan), *store.damaged]
+    )
 
 
 def repeating(folder: Path, cell: Cell, task: Task) -> str:
@@ -214,18 +204,25 @@ def scenario_path(folder: Path, cell: Cell) -> Path:
     return folder / "scenarios" / f"{cell.slug}.json"
 
 
-def _doubts(cells: Sequence[Compared]) -> list[str]:
-    """The runs left out because they cannot be trusted, one line for each cell."""
-    notes = [
-        f"{cell.cell.name}: {len(cell.doubted)} of {len(cell.doubted) + len(cell.kernel)} kernel runs are "
-        f"untrustworthy after {max(one.attempts for one in cell.doubted)} attempts and left out; the first: "
-        f"{cell.doubted[0].untrustworthy[0]}"
-        for cell in cells
-        if cell.doubted
-    ]
-    if notes:
-        runs = sum(len(cell.doubted) for cell in cells)
-        unjudged = sum(bool(cell.doubted) and not cell.kernel for cell in cells)
-        left_out, without = counted(runs, "kernel run"), counted(unjudged, "cell")
-        notes.append(f"Left out: {left_out}. Without a kernel run that can be trusted: {without}.")
+def _doubts(cells: Sequence[Compared], plan: Plan) -> list[str]:
+    """The runs left out because they cannot be trusted, one line for each cell and world."""
+    notes = []
+    for world in plan.pair:
+        runs, without = 0, 0
+        for cell in cells:
+            doubted = [one for one in cell.doubted if one.task.world == world.name]
+            if not doubted:
+                continue
+            trusted = cell.ours if world.name == plan.worlds[0] else cell.theirs
+            runs, without = runs + len(doubted), without + (not trusted)
+            notes.append(
+                f"{cell.cell.name}: {len(doubted)} of {len(doubted) + len(trusted)} {world.short} runs are "
+                f"untrustworthy after {max(one.attempts for one in doubted)} attempts and left out; the "
+                f"first: {doubted[0].untrustworthy[0]}"
+            )
+        if runs:
+            left_out, unjudged = counted(runs, f"{world.short} run"), counted(without, "cell")
+            notes.append(
+                f"Left out: {left_out}. Without a {world.short} run that can be trusted: {unjudged}."
+            )
     return notes

@@ -35,8 +35,8 @@ class Tile:
     tip: str
 
 
-def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
-    """Cells by measures: how far the simulator is below (purple) or above (green) the kernel."""
+def heat_map(tiles: Sequence[Tile], measures: Sequence[str], worlds: Sequence[str]) -> dict[str, Any]:
+    """Cells by measures: how far the first world is below (purple) or above (green) the second."""
     names = list(dict.fromkeys(tile.cell for tile in tiles))
     rows = [
         {
@@ -53,7 +53,11 @@ def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
         x=alt.X("measure:N", sort=list(measures), title=None, axis=alt.Axis(orient="top", labelAngle=0)),
         y=alt.Y("cell:N", sort=names, title=None, axis=alt.Axis(labelLimit=400)),
         href="link:N",
-        tooltip=[alt.Tooltip("cell:N"), alt.Tooltip("measure:N"), alt.Tooltip("tip:N", title="sim, kernel")],
+        tooltip=[
+            alt.Tooltip("cell:N"),
+            alt.Tooltip("measure:N"),
+            alt.Tooltip("tip:N", title=", ".join(worlds)),
+        ],
     )
     # Through a neutral middle: the default interpolation passes through other colours.
     scale = alt.Scale(domain=[-CLIP, 0, CLIP], range=[_LESS, _NEUTRAL, _MORE], clamp=True, interpolate="rgb")
@@ -68,7 +72,7 @@ def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
         width={"step": 108},
         height={"step": 17},
         title=alt.TitleParams(
-            "Simulator against kernel",
+            f"{theme.world_short(worlds[0])} against {theme.world_short(worlds[1]).lower()}",
             subtitle="Each field links to the cell’s time series. Without colour: too few to judge",
         ),
     )
@@ -76,9 +80,9 @@ def heat_map(tiles: Sequence[Tile], measures: Sequence[str]) -> dict[str, Any]:
     return spec
 
 
-def over_time(sim: Run, kernel: Run) -> dict[str, Any]:
+def over_time(runs: Sequence[Run]) -> dict[str, Any]:
     """Throughput and RTT of one run in each world, on top of each other."""
-    worlds = {"sim": sim, "kernel": kernel}
+    worlds = {run.world: run for run in runs}
     throughput = _lines(worlds, "goodput, Mbit/s", _throughput)
     rtt = _lines(worlds, "smoothed RTT, ms", _rtt)
     chart = alt.hconcat(throughput, rtt, spacing=36).configure(**theme.config())
@@ -120,7 +124,7 @@ def _lines(worlds: dict[str, Run], axis: str, values: Any) -> alt.Chart:
             y=alt.Y("value:Q", title=axis, scale=alt.Scale(domain=[0, top], nice=False)),
             color=alt.Color(
                 "world:N",
-                scale=alt.Scale(domain=titles, range=[theme.WORLD_COLOUR[world] for world in worlds]),
+                scale=alt.Scale(domain=titles, range=list(theme.world_colours(worlds).values())),
                 legend=_LEGEND,
             ),
             strokeDash=alt.StrokeDash("flow:N", legend=_LEGEND) if several else alt.Undefined,

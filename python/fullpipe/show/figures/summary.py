@@ -6,6 +6,7 @@ import altair as alt
 
 from fullpipe.results.measures import BY_NAME, Measure
 from fullpipe.results.runs import Runs
+from fullpipe.show.counts import times
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart
 
@@ -20,7 +21,6 @@ _SHOWN = {
     "queue_delay_mean_ms": "mean queueing delay, ms",
     "retransmits": "retransmitted segments",
 }
-_OPACITY = {"sim": 1.0, "kernel": 0.5}
 
 
 def figure(results: Runs) -> alt.ConcatChart:
@@ -41,8 +41,8 @@ def figure(results: Runs) -> alt.ConcatChart:
 
 
 def _subtitle(results: Runs) -> str:
-    times = {group.world: group.times for group in results.groups}
-    said = ", ".join(f"{theme.world_title(world)}: {often}" for world, often in times.items())
+    often = {group.world: times(group) for group in results.groups}
+    said = ", ".join(f"{theme.world_title(world)}: {count}" for world, count in often.items())
     several = any(len(group.runs) > 1 for group in results.groups)
     return f"Means ({said}); " + ("whiskers: 95 % confidence" if several else "one run gives no interval")
 
@@ -79,7 +79,7 @@ def _bars(
         ),
         opacity=alt.Opacity(
             "world:N",
-            scale=alt.Scale(domain=worlds, range=[_OPACITY.get(world, 0.7) for world in results.worlds]),
+            scale=alt.Scale(domain=worlds, range=[theme.world_opacity(world) for world in results.worlds]),
             legend=alt.Legend(orient="bottom", title="World", symbolFillColor=theme.INK)
             if len(worlds) > 1
             else None,

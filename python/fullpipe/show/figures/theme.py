@@ -7,6 +7,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from fullpipe.system.words import capitalised
+from fullpipe.worlds import registry
+from fullpipe.worlds.world import World
+
 _T = TypeVar("_T")
 
 INK = "#2f3640"
@@ -22,7 +26,6 @@ CONTROLLER = {
     "reno": "#009e73",
     "bbr3": "#aa4499",
     "vegas": "#b8860b",
-    "copa": "#56b4e9",
 }
 # For other controllers, and for other parameters of the same controller.
 SPARE = ("#6a51a3", "#a6761d", "#117733", "#cc6677", "#332288", "#882255", "#666666")
@@ -34,7 +37,6 @@ DASH = {
     "reno": (2, 2),
     "bbr3": (10, 3),
     "vegas": (8, 2, 2, 2),
-    "copa": (4, 4),
 }
 _SPARE_DASH = ((5, 1), (3, 1, 1, 1), (8, 4), (1, 3), (12, 2), (4, 2, 1, 2), (7, 1, 1, 1))
 
@@ -86,20 +88,47 @@ DARK = {
     "#cc6677": "#e0909d",
     "#666666": "#a8a8a8",
     "#44aa99": "#6cc7b8",
+    "#8c6d1f": "#c9a85c",
+    "#7a1f3d": "#c97a97",
+    "#1f6f8b": "#6bb5cd",
     "#e3e0ea": "#2b2932",
 }
 
 # For `usermeta` of figures that a narrow page must not redraw (assets/report.js).
 RIGID = {"narrow": "scroll"}
 
-WORLD = {"sim": "simulation", "kernel": "Linux kernel"}
-# For lines that are worlds instead of controllers. No controller has these colours.
-WORLD_COLOUR = {"sim": INK, "kernel": "#44aa99"}
+# For worlds that have no colour of their own. Like those that do, they are not colours of controllers.
+WORLD_SPARE = ("#8c6d1f", "#7a1f3d", "#1f6f8b")
 
 
 def world_title(world: str) -> str:
-    """A world's name for readers."""
-    return WORLD.get(world, world)
+    """A world's name for readers, within a sentence."""
+    found = registry.find(world)
+    return world if found is None else found.title
+
+
+def world_heading(world: str) -> str:
+    """The same as a heading."""
+    return capitalised(world_title(world))
+
+
+def world_short(world: str) -> str:
+    """A world's short name as a heading."""
+    found = registry.find(world)
+    return capitalised(world if found is None else found.short)
+
+
+def world_colours(worlds: Iterable[str]) -> dict[str, str]:
+    """A colour for each world, for lines that are worlds instead of controllers."""
+    found = {world: registry.find(world) for world in worlds}
+    own = {name: world.colour for name, world in found.items() if world is not None and world.colour}
+    return _assigned(found, own, WORLD_SPARE)
+
+
+def world_opacity(world: str) -> float:
+    """The opacity of a world's bars."""
+    found = registry.find(world)
+    return World.opacity if found is None else found.opacity
 
 
 def controller_colours(names: Iterable[str]) -> dict[str, str]:

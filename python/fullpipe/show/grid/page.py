@@ -8,19 +8,21 @@ from fullpipe import _native
 from fullpipe.judge.grid.compare import NAMES, VERDICTS, Compared, kernels
 from fullpipe.judge.grid.run import Found
 from fullpipe.judge.grid.summary import Target
+from fullpipe.show.figures import theme
 from fullpipe.show.figures.grid import Tile, heat_map, over_time
 from fullpipe.show.figures.prepare import representative
 from fullpipe.show.figures.svg import picture
-from fullpipe.show.grid.tables import HEADINGS, measured, simulated
+from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.sweeps.store import Stored
 from fullpipe.system.provenance import now
-from fullpipe.system.words import counted
+from fullpipe.system.words import capitalised, counted
+from fullpipe.worlds import registry
 
 _LOOK_AT = (
     "Look for strong colours: beyond one tolerance the difference is not tolerable (goodput 8 %, RTT 10 %, "
-    "retransmissions a factor of 1.5, shares 5 percentage points). Purple: less in the simulator; green: "
-    "more."
+    "retransmissions a factor of 1.5, shares 5 percentage points). Purple: less in the {place}; "
+    "green: more."
 )
 
 
@@ -28,7 +30,8 @@ def html(found: Found) -> str:
     """The whole page."""
     drawn: list[tuple[str, dict[str, Any], str]] = []
     if tiles := _tiles(found.cells):
-        drawn.append(("map", heat_map(tiles, list(HEADINGS.values())), _LOOK_AT))
+        look_at = _LOOK_AT.format(place=found.plan.pair[0].place)
+        drawn.append(("map", heat_map(tiles, list(HEADINGS.values()), found.plan.worlds), look_at))
     sections = []
     for cell in found.cells:
         number = len(drawn)
@@ -46,7 +49,7 @@ def html(found: Found) -> str:
         "<h2>Cells</h2>",
         f'<p class="quiet">{text(VERDICTS)}</p>',
         pictures[0] if tiles else "",
-        *(_section(cell, None if number is None else pictures[number]) for cell, number in sections),
+        *(_section(cell, found, None if number is None else pictures[number]) for cell, number in sections),
         _provenance(found),
     ]
     return page(f"Fullpipe: the grid {found.plan.grid.name}", body, [spec for _, spec, _ in drawn])
@@ -55,7 +58,8 @@ def html(found: Found) -> str:
 def _label(slug: str, found: Found) -> str:
     """What the figure of a cell shows."""
     name = next(cell.cell.name for cell in found.cells if cell.cell.slug == slug)
-    return f"Goodput and smoothed RTT over time, simulation and Linux kernel: {name}"
+    worlds = " and ".join(map(theme.world_title, found.plan.worlds))
+    return f"Goodput and smoothed RTT over time, {worlds}: {name}"
 
 
 def _linked(svg: str) -> str:
@@ -70,8 +74,8 @@ def _tiles(cells: Sequence[Compared]) -> list[Tile]:
             cell.cell.slug,
             HEADINGS[name],
             one.of_tolerance,
-            one.said if one.apart is not None else f"{one.sim.mean:.0f} / {one.kernel.mean:.0f}",
-            f"{simulated(one)}, {measured(one)} {one.quantity.unit}",
+            one.said if one.apart is not None else f"{one.ours.mean:.0f} / {one.theirs.mean:.0f}",
+            f"{mean(one)}, {ranged(one)} {one.quantity.unit}",
         )
         for cell in cells
         for name in NAMES
@@ -83,15 +87,11 @@ def _series(cell: Compared) -> tuple[dict[str, Any], str] | None:
     """Both worlds' time series, and the runs that they are from; None if a world has none."""
     if not cell.judged:
         return None
-    sim, kernel = (_middle(runs) for runs in (cell.sim, cell.kernel))
-    runs = sim.run(), kernel.run()
+    runs = [_middle(kept).run() for kept in (cell.ours, cell.theirs)]
     if not all(run.flow_series().height for run in runs):
         return None
-    caption = (
-        f"The runs of median goodput: seed {sim.task.job.seed} simulated, seed {kernel.task.job.seed} "
-        "over the kernel."
-    )
-    return over_time(*runs), caption
+    shown = ", ".join(f"seed {run.seed} in the {registry.named(run.world).place}" for run in runs)
+    return over_time(runs), f"The runs of median goodput: {shown}."
 
 
 def _middle(runs: Sequence[Stored]) -> Stored:
@@ -102,9 +102,11 @@ def _middle(runs: Sequence[Stored]) -> Stored:
 def _header(found: Found) -> str:
     grid = found.plan.grid
     name = f"{text(grid.name)}{', quick' if grid.quick else ''}"
+    first, second = found.plan.pair
+    worlds = capitalised(f"{first.short} and {second.short}")
     cells, times = counted(len(found.cells), "cell"), f"{_runs(found)} each"
     return (
-        f"<header><h1>Simulator and kernel on the grid {name}</h1>"
+        f"<header><h1>{text(worlds)} on the grid {name}</h1>"
         f'<p class="answer"><b>Verdict</b> {text(found.verdict)}</p>'
         f'<p class="quiet">{cells}, {times}</p></header>'
     )
@@ -112,7 +114,9 @@ def _header(found: Found) -> str:
 
 def _runs(found: Found) -> str:
     plan = found.plan
-    return f"{counted(plan.seeds, 'seed')} and {counted(plan.repetitions, 'kernel repetition')}"
+    return " and ".join(
+        f"{counted(plan.count(world), world.noun)} in the {world.place}" for world in plan.pair
+    )
 
 
 def _notes(found: Found) -> str:
@@ -137,18 +141,19 @@ def _targets(targets: Sequence[Target]) -> str:
     return table([Heading("Target"), *numbers, Heading("Verdict")], rows)
 
 
-def _section(cell: Compared, picture: str | None) -> str:
+def _section(cell: Compared, found: Found, picture: str | None) -> str:
     rows = [
         [
             f"{text(HEADINGS[name])}<small> {text(one.quantity.unit)}</small>",
-            text(simulated(one)),
-            text(measured(one)),
+            text(mean(one)),
+            text(ranged(one)),
             text(one.said),
             "overlap" if one.overlaps else "apart",
         ]
         for name, one in cell.differences.items()
     ]
-    numbers = (Heading(name, number=True) for name in ("Simulation", "Kernel (range)", "Difference"))
+    ours, theirs = map(theme.world_heading, found.plan.worlds)
+    numbers = (Heading(name, number=True) for name in (ours, f"{theirs} (range)", "Difference"))
     listed = table([Heading("Measure"), *numbers, Heading("Intervals")], rows) if rows else ""
     return (
         f'<section id="cell-{cell.cell.slug}"><h2>{text(cell.cell.name)} '

@@ -7,6 +7,7 @@ from rich.text import Text
 from fullpipe.judge.grid.compare import Compared, Difference
 from fullpipe.judge.grid.document import Grid
 from fullpipe.judge.grid.summary import Target
+from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Either, Fitting
 from fullpipe.system.words import minutes
 
@@ -24,16 +25,16 @@ _SHOWN = ("goodput_bps", "rtt_mean_ms", "retransmits")
 _UNITS = {"goodput_bps": "Mbit/s", "rtt_mean_ms": "ms", "retransmits": "segments"}
 
 
-def cells(found: Sequence[Compared]) -> Either:
+def cells(found: Sequence[Compared], worlds: Sequence[str]) -> Either:
     """One row for each cell; in a narrow terminal, one for each cell and measure."""
-    return Either(_a_row_a_cell(found), _a_row_a_measure(found))
+    return Either(_a_row_a_cell(found, worlds), _a_row_a_measure(found, worlds))
 
 
-def _a_row_a_cell(found: Sequence[Compared]) -> Fitting:
+def _a_row_a_cell(found: Sequence[Compared], worlds: Sequence[str]) -> Fitting:
     table = Fitting("Cell")
     for name in _SHOWN:
-        table.add_numbers(HEADINGS[name], f"sim, {_UNITS[name]}")
-        table.add_numbers("kernel", "(range)")
+        table.add_numbers(HEADINGS[name], f"{worlds[0]}, {_UNITS[name]}")
+        table.add_numbers(worlds[1], "(range)")
         table.add_numbers("", " ")
     table.add_numbers("p95", " ")
     table.add_numbers("Share", "points")
@@ -47,35 +48,36 @@ def _a_row_a_cell(found: Sequence[Compared]) -> Fitting:
     return table
 
 
-def _a_row_a_measure(found: Sequence[Compared]) -> Fitting:
+def _a_row_a_measure(found: Sequence[Compared], worlds: Sequence[str]) -> Fitting:
     """The narrow table: the name of a cell and its verdict are above its measures."""
     table = Fitting("Cell")
-    for heading in ("Simulator", "Kernel (range)", "Difference"):
+    ours, theirs = map(theme.world_short, worlds)
+    for heading in (ours, f"{theirs} (range)", "Difference"):
         table.add_numbers(heading)
     for one in found:
         table.add_heading(Text(one.cell.name, style="bold"), Text(": "), _verdict(one))
         for name, each in one.differences.items():
             measure = f"  {HEADINGS[name]}, {each.quantity.unit}"
-            table.add_row(measure, simulated(each), measured(each), _apart(each))
+            table.add_row(measure, mean(each), ranged(each), _apart(each))
     return table
 
 
 def _both(one: Difference | None) -> list[str | Text]:
     if one is None:
         return ["–", "–", "–"]
-    return [simulated(one), measured(one), _apart(one)]
+    return [mean(one), ranged(one), _apart(one)]
 
 
-def simulated(one: Difference) -> str:
-    """The simulator's mean with half its interval."""
-    half = one.sim.half_width
-    return one.quantity.show(one.sim.mean) + (f" ± {one.quantity.show(half)}" if half is not None else "")
+def mean(one: Difference) -> str:
+    """The first world's mean with half its interval."""
+    half = one.ours.half_width
+    return one.quantity.show(one.ours.mean) + (f" ± {one.quantity.show(half)}" if half is not None else "")
 
 
-def measured(one: Difference) -> str:
-    """The kernel's mean with its range."""
-    mean, least, most = map(one.quantity.show, (one.kernel.mean, one.kernel.least, one.kernel.most))
-    return f"{mean} ({least}..{most})"
+def ranged(one: Difference) -> str:
+    """The reference's mean with its range."""
+    middle, least, most = map(one.quantity.show, (one.theirs.mean, one.theirs.least, one.theirs.most))
+    return f"{middle} ({least}..{most})"
 
 
 def _apart(one: Difference | None) -> Text:

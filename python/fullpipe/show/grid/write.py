@@ -14,10 +14,9 @@ from fullpipe.judge.grid.compare import Compared, Difference, kernels
 from fullpipe.judge.grid.run import Found, Plan
 from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
-from fullpipe.show.grid.tables import HEADINGS, measured, simulated
+from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.system import files
 from fullpipe.system.words import counted
-from fullpipe.worlds import kernel, sim
 
 BEGIN, END = "<!-- agreement:begin -->", "<!-- agreement:end -->"
 
@@ -27,7 +26,7 @@ def everything(found: Found, folder: Path) -> Path:
     from fullpipe.show.grid.page import html
 
     files.write(folder, "grid.json", json.dumps(as_dict(found), indent=1).encode())
-    files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells)))
+    files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells, found.plan.worlds)))
     files.write(folder, "runs.parquet", files.parquet(runs_frame(found.cells)))
     files.write(folder, "table.md", markdown(found).encode())
     return files.write(folder, "index.html", html(found).encode())
@@ -38,8 +37,9 @@ def as_dict(found: Found) -> dict[str, Any]:
     return {
         "grid": found.plan.grid.name,
         "quick": found.plan.grid.quick,
+        "worlds": list(found.plan.worlds),
         "version": _native.version(),
-        "builds": {world: _native.build(world) for world in (sim.NAME, kernel.NAME)},
+        "builds": {world.name: world.build() for world in found.plan.pair},
         "kernels": kernels(found.cells),
         "seeds": found.plan.seeds,
         "repetitions": found.plan.repetitions,
@@ -56,7 +56,7 @@ def as_dict(found: Found) -> dict[str, Any]:
             }
             for one in found.targets
         ],
-        "cells": [_cell(one) for one in found.cells],
+        "cells": [_cell(one, found.plan.worlds) for one in found.cells],
         "failed": [{"run": one.task.name, "reason": one.reason} for one in found.failed],
         "notes": found.notes,
     }
@@ -83,19 +83,20 @@ def plan_as_dict(plan: Plan, seconds: float) -> dict[str, Any]:
     }
 
 
-def _cell(one: Compared) -> dict[str, Any]:
+def _cell(one: Compared, worlds: tuple[str, str]) -> dict[str, Any]:
+    ours, theirs = worlds
     return {
         "cell": one.cell.name,
         "slug": one.cell.slug,
         "verdict": one.verdict,
         "known_in_one_world": list(one.one_sided),
-        "sim_runs": len(one.sim),
-        "kernel_runs": len(one.kernel),
+        f"{ours}_runs": len(one.ours),
+        f"{theirs}_runs": len(one.theirs),
         "untrustworthy_runs": len(one.doubted),
         "measures": {
             name: {
-                "sim": _estimate(each.sim),
-                "kernel": _estimate(each.kernel),
+                ours: _estimate(each.ours),
+                theirs: _estimate(each.theirs),
                 "difference": each.said,
                 "of_tolerance": finite(each.of_tolerance),
                 "overlaps": each.overlaps,
@@ -115,29 +116,33 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def cells_frame(cells: Sequence[Compared]) -> pl.DataFrame:
-    """One row for each cell and measure."""
+def cells_frame(cells: Sequence[Compared], worlds: tuple[str, str]) -> pl.DataFrame:
+    """One row for each cell and measure; columns of a world have its name in front."""
+    ours, theirs = worlds
     rows = [
         {
             "cell": one.cell.name,
             "verdict": one.verdict,
             "measure": name,
-            "sim_mean": each.sim.mean,
-            "sim_ci95_low": each.sim.low,
-            "sim_ci95_high": each.sim.high,
-            "kernel_mean": each.kernel.mean,
-            "kernel_least": each.kernel.least,
-            "kernel_most": each.kernel.most,
+            f"{ours}_mean": each.ours.mean,
+            f"{ours}_ci95_low": each.ours.low,
+            f"{ours}_ci95_high": each.ours.high,
+            f"{theirs}_mean": each.theirs.mean,
+            f"{theirs}_least": each.theirs.least,
+            f"{theirs}_most": each.theirs.most,
             "of_tolerance": each.of_tolerance,
             "overlaps": each.overlaps,
-            "sim_runs": len(one.sim),
-            "kernel_runs": len(one.kernel),
+            f"{ours}_runs": len(one.ours),
+            f"{theirs}_runs": len(one.theirs),
         }
         for one in cells
         for name, each in one.differences.items()
     ]
-    texts, numbers = ("cell", "verdict", "measure"), ("sim_runs", "kernel_runs")
-    floats = ("sim_mean", "sim_ci95_low", "sim_ci95_high", "kernel_mean", "kernel_least", "kernel_most")
+    texts, numbers = ("cell", "verdict", "measure"), (f"{ours}_runs", f"{theirs}_runs")
+    floats = (
+        *(f"{ours}_{name}" for name in ("mean", "ci95_low", "ci95_high")),
+        *(f"{theirs}_{name}" for name in ("mean", "least", "most")),
+    )
     schema: dict[str, Any] = {
         **dict.fromkeys(texts, pl.String),
         **dict.fromkeys((*floats, "of_tolerance"), pl.Float64),
@@ -168,7 +173,7 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
             "byte": run.place.at,
         }
         for cell in cells
-        for run in [*cell.sim, *cell.kernel, *cell.doubted]
+        for run in [*cell.ours, *cell.theirs, *cell.doubted]
         for flow in run.summary["flows"]
     ]
     floats = ("flow_goodput_bps", "flow_retransmits", "flow_share", "flow_completion_ms")
@@ -196,9 +201,10 @@ def markdown(found: Found) -> str:
         word = "**missed**" if one.word == "missed" else one.word
         lines.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
     lines += ["", found.verdict, ""]
+    ours, theirs = found.plan.worlds
     heads = ["cell"]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
-        heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, sim", "kernel", "difference"]
+        heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, {ours}", theirs, "difference"]
     heads += ["p95 RTT", "shares", ""]
     lines += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [f"| {' | '.join(_row(one))} |" for one in found.cells]
@@ -209,7 +215,7 @@ def _row(one: Compared) -> list[str]:
     row = [_plain(one.cell.name)]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         each = one.differences.get(name)
-        row += ["–"] * 3 if each is None else [simulated(each), measured(each), each.said]
+        row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.said]
     row += [_said(one.differences.get(name)) for name in ("rtt_p95_ms", "share")]
     return [*row, one.verdict]
 
@@ -223,18 +229,23 @@ def _plain(text: str) -> str:
 
 
 def _made_how(found: Found) -> str:
+    first, second = found.plan.pair
     doubted = sum(len(cell.doubted) for cell in found.cells)
-    left_out = f" {doubted} kernel runs that cannot be trusted are left out." if doubted else ""
+    which = "" if first.deterministic == second.deterministic else f"{second.short} "
+    left_out = f" {doubted} {which}runs that cannot be trusted are left out." if doubted else ""
+    often = (
+        f"{found.plan.count(first)} {first.noun}s, {found.plan.count(second)} {second.short} {second.noun}s"
+    )
     every = found.judged == len(found.cells)
     judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
     return (
         f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
-        f"{', '.join(kernels(found.cells)) or '–'}, {judged}{found.plan.seeds} seeds, "
-        f"{found.plan.repetitions} kernel repetitions.{left_out} Goodput in Mbit/s, RTT in ms, "
-        "retransmissions in segments; ± is half the 95 % confidence interval of the mean over seeds, "
-        "in brackets is the range of the kernel's repetitions. A cell agrees when in every measure "
-        "the range over seeds overlaps the kernel's; it is "
-        "close when all differences are within the limits for nine tenths of the cells.\n"
+        f"{', '.join(kernels(found.cells)) or '–'}, {judged}{often}.{left_out} "
+        "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
+        f"± is half the 95 % confidence interval of the mean over {first.noun}s, "
+        f"in brackets is the range of the {second.short}'s {second.noun}s. "
+        f"A cell agrees when in every measure the range over {first.noun}s overlaps the {second.short}'s; "
+        "it is close when all differences are within the limits for nine tenths of the cells.\n"
     )
 
 

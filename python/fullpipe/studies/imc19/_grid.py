@@ -63,7 +63,7 @@ def grid(
     memories: Sequence[str] = (MAX,),
     inherited: Sequence[int] = (0,),
     tiny: Mapping[str, Sequence[Any]] | None = None,
-    kernel: Mapping[str, Sequence[Any]] | None = None,
+    in_wall_time: Mapping[str, Sequence[Any]] | None = None,
 ) -> Grid:
     """The paths with some of the buffers."""
     return Grid(
@@ -79,7 +79,7 @@ def grid(
         },
         quick=_QUICK,
         tiny={**_TINY, **(tiny or {})},
-        kernel={"setup": (_testbed.INTERFACES,), **(kernel or {})},
+        in_wall_time={"setup": (_testbed.INTERFACES,), **(in_wall_time or {})},
         document=document,
     )
 

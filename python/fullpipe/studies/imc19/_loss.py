@@ -70,7 +70,7 @@ GRID = Grid(
     quick={"loss_pct": (0, 0.1, 1, 3, 5, 7, 9, 11, 13, 16, 18, 20, 22, 24, 28, 33, 40, 50), "seconds": (30,)},
     tiny={"loss_pct": (1, 30), "seconds": (2,)},
     # Only the algorithms of a stock kernel; fewer values, because the runs take wall time.
-    kernel={
+    in_wall_time={
         "controller": ("reno", "cubic", "bbr1"),
         "loss_pct": (0, 1, 10, 13, 15, 17, 19, 21, 30),
         "seconds": (20,),

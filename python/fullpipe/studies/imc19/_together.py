@@ -44,7 +44,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
         },
         quick={"buffer_bytes": TABLE_BYTES, "seconds": (30,)},
         tiny={"buffer_bytes": (100_000, 10_000_000), "seconds": (2,)},
-        kernel={
+        in_wall_time={
             "rate_mbps": (100,),
             "seconds": (30,),
             "buffer_bytes": (10_000, 100_000, 500_000, 1_000_000, 5_000_000),

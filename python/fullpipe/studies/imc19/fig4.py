@@ -260,7 +260,7 @@ CLAIM = Claim(
         memories=(_grid.MAX, _grid.DEFAULT),
         tiny={"buffer_kb": (100, 1000), "memory": (_grid.MAX,)},
         # The rates that the emulator carries on time.
-        kernel={
+        in_wall_time={
             "rate_mbps": (10, 50, 100),
             "rtt_ms": (25, 100, 200),
             "buffer_kb": (100, 1000, 10_000),

@@ -151,7 +151,7 @@ CLAIM = Claim(
         },
         quick={"seconds": (30,)},
         tiny={"seconds": (2,)},
-        kernel={"rate_mbps": (100,), "buffer_kb": (20, 2000), "setup": (_testbed.INTERFACES,)},
+        in_wall_time={"rate_mbps": (100,), "buffer_kb": (20, 2000), "setup": (_testbed.INTERFACES,)},
         document=_document,
     ),
     measure=_grid.measure,

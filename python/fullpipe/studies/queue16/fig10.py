@@ -213,7 +213,7 @@ CLAIM = Claim(
         # Few, because they run in wall time. Shorter runs do not reach the steady state: BBR needs over
         # twenty
         # minutes to drain the queue that eight Startups leave in a buffer of 300 KB.
-        kernel={"buffer_kb": (100, 300), "seconds": (3600,)},
+        in_wall_time={"buffer_kb": (100, 300), "seconds": (3600,)},
         document=_document,
     ),
     measure=_measure,

@@ -180,7 +180,7 @@ CLAIM = Claim(
         quick={"controller": ("bbr1", "cubic"), "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)},
         tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
         # Few, because they run in wall time; and Linux cannot switch the policer model off.
-        kernel={
+        in_wall_time={
             "controller": ("bbr1", "cubic"),
             "loss_pct": (0.001, 0.01, 0.1, 1, 2, 5, 15, 50),
             "seconds": (30,),

@@ -136,7 +136,7 @@ CLAIM = Claim(
     grid=Grid(
         factors={"controller": ("bbr1", "cubic", _WITHOUT), "seconds": (60,)},
         # Linux cannot switch the model off.
-        kernel={"controller": ("bbr1", "cubic"), "seconds": (30,)},
+        in_wall_time={"controller": ("bbr1", "cubic"), "seconds": (30,)},
         tiny={"seconds": (6,)},
         document=_document,
     ),

@@ -33,7 +33,7 @@ def _document(controller: str, loss_pct: float, rate_mbps: int, seconds: int) ->
 def grid(
     controllers: Sequence[str],
     rates_mbps: Sequence[int] = (100,),
-    kernel: Mapping[str, Sequence[Any]] | None = None,
+    in_wall_time: Mapping[str, Sequence[Any]] | None = None,
 ) -> Grid:
     """The sweep; the short form has 8 of the 14 losses and 30 s."""
     return Grid(
@@ -45,7 +45,7 @@ def grid(
         },
         quick={"loss_pct": _SHORT_PCT, "seconds": (30,)},
         tiny={"loss_pct": (0.1, 15), "seconds": (2,)},
-        kernel=kernel or {},
+        in_wall_time=in_wall_time or {},
         document=_document,
     )
 

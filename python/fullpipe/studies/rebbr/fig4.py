@@ -60,7 +60,7 @@ CLAIM = Claim(
     "throughput on loss rates as high as 50%.",
     worlds=("sim", "kernel"),
     grid=_sweep.grid(
-        ("bbr1", "cubic"), kernel={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50), "seconds": (30,)}
+        ("bbr1", "cubic"), in_wall_time={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50), "seconds": (30,)}
     ),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss in an emulator"),

@@ -1,0 +1,108 @@
+"""All worlds: the built-in ones, those of installed packages, and those that a program registers.
+
+A package offers a world by an entry point of the group `fullpipe.worlds`. These are looked for only if an
+unknown world is named or all worlds are listed, because that takes a while.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fullpipe.worlds.world import World
+
+ALL = "all"
+# The entry points of packages that have worlds.
+GROUP = "fullpipe.worlds"
+# The built-in worlds, each `WORLD` in its module. The first is the default, the first two are compared.
+_HOME = {"sim": "fullpipe.worlds.sim", "kernel": "fullpipe.worlds.kernel"}
+DEFAULT, *_ = _HOME
+PAIR: tuple[str, str] = (DEFAULT, "kernel")
+
+_registered: "dict[str, World]" = {}
+
+
+def register(world: "World") -> None:
+    """Adds a world to those of this process: every command, figure and report takes it from then on."""
+    from fullpipe.errors import mistake
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", world.name):
+        expected = 'a name of at most 32 letters, digits, "-" and "_"'
+        raise mistake("world", world.name, expected, "rename the world")
+    before = _registered.get(world.name)
+    # A notebook's cell may run again, and a module may be loaded after it registered its world.
+    again = before is None or _class_of(before) == _class_of(world)
+    if world.name in {*_HOME, ALL} or not again:
+        raise mistake("world", world.name, "a name that no other world has", "rename the world")
+    _registered[world.name] = world
+
+
+def known() -> list[str]:
+    """The names of built-in and registered worlds, without a look at installed packages."""
+    return [*_HOME, *_registered]
+
+
+def names() -> list[str]:
+    """The names of all worlds."""
+    broken()
+    return known()
+
+
+def find(name: str) -> "World | None":
+    """The world of that name, or None, e.g. for data that were made where other packages are installed."""
+    if name in _HOME:
+        world: World = import_module(_HOME[name]).WORLD
+        return world
+    if name not in _registered:
+        broken()
+    return _registered.get(name)
+
+
+def named(name: str) -> "World":
+    """The world of that name; raises `ScenarioError` if there is none."""
+    return _existing(name, everything=False)
+
+
+def chosen(name: str) -> "list[World]":
+    """The world of that name, or all."""
+    return [named(one) for one in names()] if name == ALL else [_existing(name, everything=True)]
+
+
+def pair(given: Sequence[str]) -> "tuple[World, World]":
+    """The two worlds that are compared with each other; the second is the reference."""
+    from fullpipe.errors import mistake
+
+    if isinstance(given, str) or len(given) != 2 or given[0] == given[1]:
+        shown = given if isinstance(given, str) else ",".join(map(str, given))
+        raise mistake("worlds", shown, "two different worlds", f'e.g. "{",".join(PAIR)}"')
+    first, second = map(named, given)
+    return first, second
+
+
+def said(*, everything: bool = True, look: bool = True) -> str:
+    """The names in a sentence, the last one `all`. `look`: also those of installed packages."""
+    options = [*(names() if look else known()), *([ALL] if everything else [])]
+    return f"{', '.join(options[:-1])} or {options[-1]}"
+
+
+@cache
+def broken() -> dict[str, str]:
+    """Loads the worlds of installed packages; returns why some cannot be loaded, by entry point."""
+    from fullpipe.system import plugs
+
+    return plugs.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
+
+
+def _existing(name: str, *, everything: bool) -> "World":
+    if (world := find(name)) is None:
+        from fullpipe.errors import mistake
+
+        why = "".join(f"; {reason}" for reason in broken().values())
+        raise mistake("world", name, said(everything=everything), f"name one of them{why}")
+    return world
+
+
+def _class_of(world: "World") -> tuple[str, str]:
+    return type(world).__module__, type(world).__qualname__

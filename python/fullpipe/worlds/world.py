@@ -1,0 +1,142 @@
+"""What a world is: anything that turns a scenario's alternative and a seed into a run's record."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fullpipe import _native
+from fullpipe.ask.scenario import Alternative
+from fullpipe.worlds.job import Job, Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from fullpipe.results.runs import Run
+
+# Wall time of a simulated second, about. Only estimates use it.
+_VIRTUAL_COST = 0.002
+
+
+class Stop:
+    """Ends the runs that were given it, from any thread."""
+
+    def __init__(self) -> None:
+        # For runs in the native half, which looks at it by itself.
+        self.native = _native.Cancel()
+        self.is_set = False
+
+    def set(self) -> None:
+        """Ends them soon."""
+        self.is_set = True
+        self.native.set()
+
+    def check(self) -> None:
+        """Raises `Cancelled` after `set`. A run in Python calls it now and then."""
+        if self.is_set:
+            raise _native.Cancelled
+
+
+class World(Protocol):
+    """A world. A subclass defines `name`, `build` and `run`; the rest has defaults for virtual time.
+
+    A world computes no measure: it fills the record that every world fills (see `results.runs.Run`).
+    """
+
+    # Its name in options, addresses, columns and file names: letters, digits, "-" and "_".
+    name: str
+
+    # What people read.
+
+    @property
+    def title(self) -> str:
+        """Its name in figures and reports, within a sentence: "Linux kernel"."""
+        return self.name
+
+    @property
+    def short(self) -> str:
+        """Its name before a noun and above a column: "kernel", as in "3 kernel runs"."""
+        return self.name
+
+    @property
+    def place(self) -> str:
+        """Its name after "in the": "kernel world"."""
+        return f"{self.name} world"
+
+    @property
+    def noun(self) -> str:
+        """What its runs of the same alternative are called."""
+        return "seed" if self.deterministic else "repetition"
+
+    # Of lines that are worlds, "#rrggbb"; by default a spare one that follows from the name.
+    colour: str = ""
+    # Of bars that have a controller's colour.
+    opacity: float = 0.7
+
+    # How it runs.
+
+    # Whether a run takes as long as the scenario says. Then nothing of another world runs at the same time,
+    # and claims may have smaller grids for it.
+    wall_time: bool = False
+    # Whether a seed always gives the same record. If not, its runs are counted by `--repetitions` instead of
+    # `--seeds`, and a run that says that it is untrustworthy is tried again.
+    deterministic: bool = True
+    # Whether other machines with the same build may run it.
+    on_clusters: bool = False
+    # How many seeds or repetitions a comparison has by default.
+    runs: int = 1
+
+    @abstractmethod
+    def build(self) -> str:
+        """A fingerprint of the code that decides its runs. A stored run is reused only if it is the same."""
+        ...
+
+    def surroundings(self) -> Mapping[str, str]:
+        """What decides its runs besides the scenario, the seed and the build, e.g. the kernel's release."""
+        return {}
+
+    def refuses(self, alternative: Alternative) -> str | None:
+        """Why it cannot run an alternative, as far as that is known without a run: a sentence with a fix."""
+        del alternative
+        return None
+
+    def ready(self) -> None:
+        """Raises `WorldError` if it cannot run on this machine. Called before the runs of a sweep."""
+        return None
+
+    def checks(self) -> Sequence[Mapping[str, Any]]:
+        """For `fullpipe doctor`: what it needs of this machine, each with name, ok, found and fix."""
+        return ()
+
+    def cost_s(self, job: Job, cores: int) -> float:
+        """How long a run occupies a core, or in wall time the machine, in seconds.
+
+        Called for every run of a sweep: must take microseconds, and be right to a factor.
+        """
+        del cores
+        return job.alternative.duration_s * _VIRTUAL_COST
+
+    def estimate_s(self, job: Job) -> float:
+        """The same with more care, for what people are told before a study. Not called in wall time."""
+        return self.cost_s(job, 1)
+
+    def fits(self, job: Job, running: Sequence[Job], cores: int) -> bool:
+        """In wall time: whether a run may start next to those of this world that are running.
+
+        In virtual time, every core runs one.
+        """
+        del job
+        return len(running) < cores
+
+    @abstractmethod
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
+        """Runs one job on the calling thread.
+
+        May report the part that is done. Raises `Cancelled` soon after `stop` is set, `WorldError` if it
+        cannot run the job here, and `ScenarioError` if nobody could.
+        """
+        ...
+
+
+def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
+    """Runs one job in a world, or raises the `WorldError` that says why the world refuses it."""
+    if (reason := world.refuses(job.alternative)) is not None:
+        raise _native.WorldError(reason)
+    return world.run(job, stop, progress)

@@ -1,0 +1,493 @@
+"""A third world, and everything that reads the registry of worlds, with no other change.
+
+The world is the example of python/fullpipe/worlds/README.md, as it stands there.
+"""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe import _native, api, cli
+from fullpipe.ask import path_facts, scenario
+from fullpipe.commands import agree_grid
+from fullpipe.engines import Failed
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.judge import doctor
+from fullpipe.judge.grid import run as grid_run
+from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.show.figures import summary, theme
+from fullpipe.show.grid import write as grid_write
+from fullpipe.show.results import Results
+from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.sweep import carry_out
+from fullpipe.worlds import Stop, World, kernel, register, registry, sim
+from fullpipe.worlds.job import Job, Progress, ignore_progress
+
+README = Path(registry.__file__).parent / "README.md"
+PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s"}
+DOCUMENT = {
+    "name": "two",
+    "duration": "2 s",
+    "path": {"rate": "10 Mbit/s", "rtt": "20 ms"},
+    "flows": [{"controller": "bbr1"}, {"controller": "cubic"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def only_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test leaves a world behind, and none finds one that is installed."""
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "broken", dict)
+
+
+@pytest.fixture
+def ideal() -> World:
+    """The world of the README, registered by the README's own last line."""
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(code.splitlines()) <= 55
+    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+    return registry.named("ideal")
+
+
+@pytest.fixture
+def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel world answers with what the simulator says."""
+
+    def run_one(job: Job, _tick: object = None) -> Run:
+        return replace(sim.run_one(job, _native.Cancel()), world="kernel")
+
+    monkeypatch.setattr(kernel, "run_one", run_one)
+
+
+@pytest.fixture
+def tiny(in_empty_folder: Path, ideal: World) -> Path:
+    """A grid."""
+    del ideal
+    path = in_empty_folder / "tiny.toml"
+    path.write_text(
+        '[defaults]\nduration = "2 s"\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
+        '[[cells]]\nname = "{controller} alone"\ncontroller = ["reno", "cubic"]\n'
+        '[[cells]]\nname = "two"\nflows = [{ controller = "bbr1" }, { controller = "cubic" }]\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, arguments)
+    return done.exit_code, done.output
+
+
+def legend(spec: Any) -> Any:
+    """The colours of worlds in a figure."""
+    if isinstance(spec, dict):
+        if spec.get("field") == "world" and isinstance(spec.get("scale"), dict):
+            return dict(zip(spec["scale"]["domain"], spec["scale"]["range"], strict=True))
+        spec = list(spec.values())
+    found = (legend(one) for one in spec) if isinstance(spec, list) else ()
+    return next((one for one in found if one), None)
+
+
+# The simulator fills the columns that a world in Python may use.
+
+
+def test_the_columns_of_series_are_those_of_the_simulator(small: Results) -> None:
+    assert dict(small.runs[0].flow_series().schema) == FLOW_COLUMNS
+    assert dict(small.runs[0].link_series().schema) == LINK_COLUMNS
+
+
+# What a user does with a world.
+
+
+@pytest.mark.usefixtures("ideal")
+def test_a_comparison_in_the_third_world() -> None:
+    found = fp.compare(["bbr1", "cubic"], world="ideal", **PATH)
+    assert found.worlds == ["ideal"]
+    # One run of each by default: the same seed gives the same run.
+    assert found.summary["seeds"].to_list() == [1, 1]
+    facts = path_facts.of(found.runs[0].alternative)
+    assert found.summary["goodput_bps"].to_list() == pytest.approx([10e6 * facts.payload_share] * 2)
+    assert found.summary["rtt_mean_ms"].to_list() == pytest.approx([20, 20])
+    assert found.series()["world"].unique().to_list() == ["ideal"]
+
+
+@pytest.mark.usefixtures("ideal", "no_kernel")
+def test_all_worlds() -> None:
+    found = fp.run(DOCUMENT, world="all")
+    assert found.worlds == ["sim", "kernel", "ideal"]
+    assert found.flows["world"].unique(maintain_order=True).to_list() == found.worlds
+    # With more than two worlds, the verdict names those that it is about.
+    assert found.agreement is not None
+    assert found.agreement.verdict.startswith("Simulator and kernel world agree: ")
+
+
+@pytest.mark.usefixtures("ideal")
+def test_a_world_that_refuses_is_an_error_alone_and_a_note_beside_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    why = "the ideal fluid knows only flows without an end; leave out sizes"
+    finite = {**DOCUMENT, "flows": [{"controller": "reno", "size": "100 KB"}]}
+    with pytest.raises(fp.WorldError, match=re.escape(why)):
+        fp.run(finite, world="ideal")
+
+    def no_kernel(*_: object) -> Run:
+        raise fp.WorldError("there is none")
+
+    monkeypatch.setattr(kernel, "run_one", no_kernel)
+    found = fp.run(finite, world="all")
+    assert found.worlds == ["sim"]
+    assert found.notes == [
+        "The kernel world did not run. there is none",
+        f"The ideal world did not run. {why}",
+    ]
+    (failed,) = Local().run([Task("ideal", Job(api.load(finite).alternatives[0], 1))])
+    assert isinstance(failed, Failed) and failed.reason == why
+
+
+def test_alternatives_that_a_world_refuses_do_not_cost_the_others_their_runs(
+    ideal: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_cubic(_self: World, alternative: scenario.Alternative) -> str | None:
+        return "there is no cubic here" if alternative.label == "cubic" else None
+
+    monkeypatch.setattr(type(ideal), "refuses", no_cubic)
+    found = fp.compare(["cubic", "bbr1"], world="ideal", **PATH)
+    assert [run.label for run in found.runs] == ["bbr1"]
+    assert found.notes == ["cubic did not run in the ideal world. there is no cubic here"]
+
+
+@pytest.mark.usefixtures("ideal")
+def test_two_worlds_agree_or_not() -> None:
+    found = fp.agree(DOCUMENT, worlds=("sim", "ideal"), seeds=2)
+    assert found.results.worlds == ["sim", "ideal"]
+    assert found.worlds == ("sim", "ideal")
+    told = found.to_dict()
+    rtt = next(one for one in told["checks"] if one["measure"].startswith("RTT mean"))
+    assert list(rtt) == [
+        "alternative",
+        "measure",
+        "sim",
+        "ideal",
+        "difference",
+        "tolerance",
+        "agrees",
+        "reason",
+    ]
+    assert rtt["ideal"] == "20.0 (20.0 to 20.0)" and float(rtt["sim"]) > 20 and not rtt["agrees"]
+    assert found.verdict.startswith("The worlds do not agree: ")
+    # The reference is the second world: its range counts, and differences are relative to it.
+    other = fp.agree(DOCUMENT, worlds=("ideal", "sim"), seeds=2)
+    rtt = next(one for one in other.to_dict()["checks"] if one["measure"].startswith("RTT mean"))
+    assert list(rtt)[2:4] == ["ideal", "sim"] and rtt["difference"].startswith("-") and " to " in rtt["sim"]
+
+
+@pytest.mark.usefixtures("ideal")
+@pytest.mark.parametrize("worlds", ["sim", ("sim",), ("sim", "sim"), ("sim", "nowhere")])
+def test_what_are_no_two_worlds_is_an_error(worlds: Sequence[str]) -> None:
+    with pytest.raises(fp.ScenarioError):
+        fp.agree(DOCUMENT, worlds=worlds)
+
+
+@pytest.mark.usefixtures("ideal")
+def test_figures_have_its_name_and_a_colour_of_its_own() -> None:
+    both = Results(
+        api.load(DOCUMENT), [run for name in ("sim", "ideal") for run in fp.run(DOCUMENT, world=name).runs]
+    )
+    opacities = legend(summary.figure(both).to_dict())
+    assert opacities == {"simulation": 1.0, "ideal fluid": 0.7}
+    for what in ("throughput", "rtt"):
+        assert "ideal fluid" in json.dumps(both.plot(what).to_dict())
+    colours = theme.world_colours(["sim", "kernel", "ideal"])
+    assert len(set(colours.values())) == 3
+    assert colours == theme.world_colours(["ideal", "kernel", "sim"])
+    assert not set(colours.values()) & set(theme.CONTROLLER.values())
+
+
+@pytest.mark.usefixtures("ideal")
+def test_the_report_has_it(tmp_path: Path) -> None:
+    found = fp.agree(DOCUMENT, worlds=("sim", "ideal"), seeds=1)
+    page = found.results.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "How far apart simulation and ideal fluid are" in page
+    assert "Ideal fluid (range)" in page
+    assert "ideal fluid: 1 seed" in page
+
+
+def test_data_of_a_world_that_is_not_installed_are_still_shown(ideal: World, tmp_path: Path) -> None:
+    found = fp.run(DOCUMENT, world=ideal.name)
+    registry._registered.clear()
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "ideal: 1 run" in page
+    assert found.plot("summary") is not None
+
+
+# Grids and sweeps.
+
+
+def test_a_grid_with_the_third_world(tiny: Path) -> None:
+    plan = agree_grid.plan(
+        str(tiny), worlds=("sim", "ideal"), quick=False, only=None, seeds=2, repetitions=None, attempts=None
+    )
+    said: list[str] = []
+    found = grid_run.carry_out(plan, Path("here"), say=said.append)
+    assert said[0].startswith("tiny: 3 cells; 6 simulator runs and 6 ideal runs to do, ")
+    assert found.judged == 3
+    page = grid_write.everything(found, Path("here")).read_text(encoding="utf-8")
+    assert "Simulator and ideal on the grid tiny" in page
+    assert "2 seeds in the simulator and 2 seeds in the ideal world each" in page
+    assert theme.world_colours(["ideal"])["ideal"] in page
+    cells = pl.read_parquet("here/cells.parquet")
+    assert {"sim_mean", "sim_ci95_low", "ideal_mean", "ideal_least", "ideal_runs"} <= set(cells.columns)
+    told = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
+    assert told["worlds"] == ["sim", "ideal"] and told["builds"]["ideal"] == "1"
+    assert set(told["cells"][0]["measures"]["goodput_bps"]) >= {"sim", "ideal"}
+    # A second time, nothing is run.
+    said.clear()
+    grid_run.carry_out(plan, Path("here"), say=said.append)
+    assert said == ["tiny: all 12 runs are already in here"]
+
+
+def test_the_command_for_a_grid_names_the_worlds(tiny: Path) -> None:
+    arguments = ["agree", "--grid", str(tiny), "--worlds", "sim,ideal", "--seeds", "1", "--out", "here"]
+    code, printed = command(*arguments)
+    assert code == 1, printed
+    assert "RTT p95" in printed or "p95" in printed
+    assert "--worlds sim,ideal" in Path("here/table.md").read_text(encoding="utf-8")
+
+
+def test_a_sweep_is_resumed_unless_the_build_changes(
+    ideal: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alternative = api.load(DOCUMENT).alternatives[0]
+    tasks = [Task(name, Job(alternative, seed)) for name in ("sim", "ideal") for seed in (1, 2)]
+    first = carry_out(tasks, Store(tmp_path), Local())
+    assert (first.found, len(first.stored), first.failed) == (0, 4, [])
+    again = carry_out(tasks, Store(tmp_path), Local())
+    assert again.found == 4
+    assert [one.run().flow_series().height > 0 for one in again.of(tasks)] == [True] * 4
+    monkeypatch.setattr(type(ideal), "build", lambda _self: "2")
+    changed = carry_out([replace(task) for task in tasks], Store(tmp_path), Local())
+    assert changed.found == 2
+    monkeypatch.setattr(type(ideal), "surroundings", lambda _self: {"library": "3.1"})
+    moved = carry_out([replace(task) for task in tasks], Store(tmp_path), Local())
+    assert moved.found == 2
+
+
+# A world in wall time.
+
+
+class Restless(World):
+    """The simulator as if it measured: each repetition is untrustworthy once."""
+
+    name = "restless"
+    wall_time = True
+    deterministic = False
+    runs = 2
+
+    def __init__(self) -> None:
+        self.tried: list[int] = []
+
+    def build(self) -> str:
+        return "1"
+
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
+        progress(0.5)
+        self.tried.append(job.seed)
+        run = replace(sim.run_one(job, stop.native), world=self.name)
+        if self.tried.count(job.seed) == 1:
+            run.summary["provenance"]["untrustworthy"] = ["it was the first attempt"]
+        return run
+
+
+def test_a_world_in_wall_time_is_repeated_until_trusted_and_counted_in_repetitions() -> None:
+    restless = Restless()
+    register(restless)
+    seen: list[tuple[str, float, int]] = []
+    found = fp.compare(
+        ["reno"], world="restless", seeds=9, **PATH, watch=lambda *progress: seen.append(progress)
+    )
+    assert sorted(restless.tried) == [1, 1, 2, 2]
+    assert found.summary["trusted"].to_list() == [2]
+    assert ("restless", 0.5, 2) in seen
+    doubted = fp.compare(["reno"], world="restless", repetitions=[7], attempts=1, **PATH)
+    (note,) = re.findall("reno, restless: .*", command_notes(doubted))
+    assert note.startswith("reno, restless: 0 of 1 repetitions are trusted")
+
+
+def command_notes(results: Results) -> str:
+    from fullpipe.show import tables
+
+    return "\n".join(tables.run_notes(results))
+
+
+def test_nothing_runs_beside_wall_time_unless_it_fits() -> None:
+    register(Restless())
+    engine = Local(cores=2)
+    alternative = api.load(DOCUMENT).alternatives[0]
+    simulated, restless, kernels = (Task(name, Job(alternative, 1)) for name in ("sim", "restless", "kernel"))
+    assert not engine._fits(restless, [simulated])
+    assert not engine._fits(simulated, [restless])
+    assert not engine._fits(restless, [kernels])
+    assert engine._fits(restless, [restless])
+    assert not engine._fits(replace(restless, alone=True), [restless])
+    assert engine.takes_s([restless] * 3) == 2 * alternative.duration_s
+
+
+# The command line.
+
+
+@pytest.mark.usefixtures("ideal")
+def test_the_command_line_takes_it(in_empty_folder: Path) -> None:
+    del in_empty_folder
+    path = ["--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "1 s"]
+    code, printed = command("compare", "bbr1", "cubic", *path, "--world", "ideal", "--out", "here")
+    assert code == 0, printed
+    assert "A single run gives no confidence interval (ideal)." in printed
+    assert "ideal fluid" in Path("here/report.html").read_text(encoding="utf-8")
+    assert {one.name.partition("-")[0] for one in Path("here/runs").iterdir()} == {"ideal"}
+
+
+@pytest.mark.usefixtures("ideal")
+@pytest.mark.parametrize("arguments", [["compare"], ["run"], ["study", "run"]])
+def test_help_lists_it(arguments: list[str]) -> None:
+    code, printed = command(*arguments, "--help")
+    assert code == 0
+    assert "sim, kernel, ideal or all." in " ".join(printed.split())
+
+
+@pytest.mark.usefixtures("ideal")
+def test_an_unknown_world_is_told_the_names() -> None:
+    with pytest.raises(fp.ScenarioError, match="expected sim, kernel, ideal or all"):
+        fp.run(DOCUMENT, world="quic")
+
+
+# Registration.
+
+
+class Named(Restless):
+    """A world with any name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+@pytest.mark.parametrize("name", ["sim", "kernel", "all", "", "a b", "../x", "a,b", "x" * 33])
+def test_names_that_a_world_cannot_have(name: str) -> None:
+    with pytest.raises(fp.ScenarioError, match=r"^world: "):
+        register(Named(name))
+
+
+def test_a_name_is_taken_once_but_a_cell_of_a_notebook_may_run_again() -> None:
+    register(Named("x"))
+    again = Named("x")
+    register(again)
+    assert registry.named("x") is again
+    with pytest.raises(fp.ScenarioError, match="a name that no other world has"):
+        register(type("Other", (Named,), {})("x"))
+
+
+PACKAGE = """
+from fullpipe.worlds.sim import Simulator
+
+class Far(Simulator):
+    name = "far"
+    title = "far side"
+
+    def build(self):
+        return "far 1"
+
+    def run(self, job, stop, progress=None):
+        from dataclasses import replace
+        return replace(super().run(job, stop), world=self.name)
+"""
+POINTS = "[fullpipe.worlds]\nfar = outsider:Far\nbroken = outsider:missing\n"
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Generator[dict[str, str]]:
+    """The environment of a process in which a package with a world is installed."""
+    (tmp_path / "outsider.py").write_text(PACKAGE, encoding="utf-8")
+    about = tmp_path / "outsider-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: outsider\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(POINTS, encoding="utf-8")
+    places = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    yield {**os.environ, "PYTHONPATH": os.pathsep.join(places), "COLUMNS": "120"}
+
+
+def outside(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fullpipe", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_world_of_an_installed_package(installed: dict[str, str], in_empty_folder: Path) -> None:
+    del in_empty_folder
+    path = ["--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "500 ms", "--json"]
+    done = outside(installed, "compare", "reno", *path, "--world", "far", "--seeds", "1")
+    assert done.returncode == 0, done.stderr
+    assert [one["world"] for one in json.loads(done.stdout)["results"]] == ["far"]
+    helped = outside(installed, "compare", "--help")
+    assert "sim, kernel, far or all" in " ".join(helped.stdout.split())
+    wrong = outside(installed, "compare", "reno", *path, "--world", "broken")
+    assert wrong.returncode == 2
+    assert "outsider:missing cannot be loaded" in wrong.stderr
+
+
+def test_packages_are_looked_for_only_when_needed(installed: dict[str, str]) -> None:
+    script = (
+        "import sys, fullpipe.api; from fullpipe.worlds import registry;"
+        "registry.named('sim'); assert 'outsider' not in sys.modules;"
+        "assert registry.names() == ['sim', 'kernel', 'far']; assert 'outsider' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], env=installed, check=True, timeout=60)
+
+
+def test_the_doctor_names_worlds_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "broken", lambda: {"far": "outsider:Far cannot be loaded: no"})
+    monkeypatch.setattr(kernel, "doctor", list)
+    (found,) = [one for one in doctor.checks() if one.name == "far"]
+    assert not found.ok and "cannot be loaded" in found.found
+
+
+def test_the_doctor_asks_each_world(ideal: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = {"name": "library", "ok": True, "found": "3.1", "fix": ""}
+    monkeypatch.setattr(type(ideal), "checks", lambda _self: [needs])
+    monkeypatch.setattr(kernel, "doctor", list)
+    (found,) = [one for one in doctor.checks() if one.name == "library"]
+    assert found.group == "Ideal world"
+
+
+# The release of the machine's kernel, which an emulator's check is valid for.
+NO_WORLD = {"judge/trust.py: kernel"}
+
+
+def test_nothing_outside_the_room_of_worlds_is_named_after_one() -> None:
+    package = Path(scenario.__file__).parent.parent
+    found = set()
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
+            name = node.arg if isinstance(node, ast.arg) else name
+            name = node.name if isinstance(node, ast.FunctionDef) else name
+            if name in ("sim", "kernel") and path.parent.name != "worlds":
+                found.add(f"{path.relative_to(package)}: {name}")
+    assert found == NO_WORLD
