@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-kernel"}
+CONTROLLERS = "python/fullpipe/ask/controllers.py"
 SCENARIO = ROOT / "crates" / "scenario" / "src"
 # What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
 WORDS = {"document", "elements", "quantity", "reader", "resolve", "schema", "place"}
@@ -27,7 +28,8 @@ class Tree:
         self.root = folder / "tree"
         ignored = shutil.ignore_patterns("target", "tests", "benches", "examples")
         shutil.copytree(ROOT / "crates", self.root / "crates", ignore=ignored)
-        for name in ("Cargo.toml", "Cargo.lock"):
+        for name in ("Cargo.toml", "Cargo.lock", CONTROLLERS):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self._script = folder / "build-script"
         script = ROOT / "crates" / "py" / "build.rs"
@@ -85,6 +87,11 @@ def test_every_other_source_of_a_world_is_in_its_fingerprint(tree: Tree) -> None
                     expected.setdefault(source, set()).add(variable)
     for source, worlds in expected.items():
         assert tree.changed_by(source) == worlds, source
+
+
+@pytest.mark.parametrize("source", ["crates/py/src/controller.rs", CONTROLLERS])
+def test_what_drives_controllers_in_python_is_in_the_simulators_fingerprint(source: str, tree: Tree) -> None:
+    assert tree.changed_by(source) == {"FULLPIPE_SIM_BUILD"}
 
 
 def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:

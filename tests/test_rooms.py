@@ -1,11 +1,11 @@
-"""Python's rooms: each imports only from rooms below it, also inside functions and for types."""
+"""Python's rooms: each imports only from earlier ones, also inside functions and for types."""
 
 import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
 
-# From bottom to top. A room may import from those above it in this list, that is from lower ones.
+# A room may import from those that come before it in this list.
 ROOMS = (
     "errors",
     "system",

@@ -11,19 +11,27 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "../..";
 
-/// A world: its crate, and what its runs do not depend on.
+/// A world: its crate, what its runs do not depend on, and on which sources outside of the graph they do.
 struct World {
     variable: &'static str,
     member: &'static str,
     unread: &'static [&'static [&'static str]],
+    more: &'static [&'static str],
 }
 
 const WORLDS: [World; 2] = [
-    World { variable: "FULLPIPE_SIM_BUILD", member: "fullpipe-sim", unread: &[WORDS, REFUSALS] },
+    World {
+        variable: "FULLPIPE_SIM_BUILD",
+        member: "fullpipe-sim",
+        unread: &[WORDS, REFUSALS],
+        // What a controller in Python is told, and what its limits mean.
+        more: &["src/controller.rs", "../../python/fullpipe/ask/controllers.py"],
+    },
     World {
         variable: "FULLPIPE_KERNEL_BUILD",
         member: "fullpipe-kernel",
         unread: &[WORDS, REFUSALS, DECISIONS],
+        more: &[],
     },
 ];
 
@@ -78,6 +86,7 @@ fn main() -> io::Result<()> {
                 collect(&folder.join(part), &unread, &mut files)?;
             }
         }
+        files.extend(world.more.iter().map(PathBuf::from));
         files.sort();
         let mut print = Fnv::default();
         for file in files {

@@ -137,7 +137,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         })
     }
 
-    /// A minute and a thousand times what the path needs.
+    /// Ten minutes and a thousand times what the path needs.
     fn deadline(&self) -> Time {
         let bytes = Bytes::new(self.path.segments as u64 * self.path.config.mss as u64);
         self.path.start + Duration::from_secs(600) + self.path.rate.time_for(bytes).saturating_mul(1_000)
@@ -266,6 +266,7 @@ impl<'a, C: Controller> Bench<'a, C> {
 
     /// Keeps the deliveries in order of time.
     fn deliver(&mut self, delivery: Delivery) {
+        assert!(self.deliveries_len < WINDOW, "a queue of at most {} segments", Path::MAX_QUEUE);
         let first = self.first_delivery;
         let slot = |place: usize| (first + place) % WINDOW;
         let mut place = self.deliveries_len;

@@ -62,7 +62,7 @@ pub enum Law {
     TimeoutCollapsesTheWindow,
     /// While the controller reports that it measures the RTT, the window is at most a few segments.
     ProbeRttIsSmall,
-    /// ProbeRTT ends: no more than two seconds and eight round trips.
+    /// ProbeRTT ends within two seconds, eight round trips and eight retransmission timeouts.
     ProbeRttEnds,
     /// In ProbeRTT every ACK marks the sampler application-limited: its low rates are the controller's own doing.
     ProbeRttMarksItsSamples,
@@ -76,7 +76,8 @@ pub enum Law {
     FillsTheLosslessPipe,
     /// The same events give the same answers, whenever the connection began (except for the coarse clock's ticks).
     StartTimeDoesNotMatter,
-    /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than twice.
+    /// An idle application does not grow the window: a flow that used a few segments of it is left with no more than three times
+    /// its initial window (of at least eight).
     IdleDoesNotGrow,
     /// Application-limited samples do not show that the pipe is full: Startup lasts (draft-ietf-ccwg-bbr, full-pipe estimator).
     IdleDoesNotEndStartup,

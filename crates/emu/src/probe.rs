@@ -174,8 +174,10 @@ fn check_probe(spec: &Spec, probe: &Probe) -> Result<(), EmuError> {
         let reason = format!("{} bytes are not in {least} to {}", probe.datagram_bytes, spec.mtu_bytes);
         return unsupported("datagram_bytes", reason);
     }
-    if probe.offered_bps == 0 || probe.rate_bps == 0 {
-        return unsupported("rate_bps", "a rate is zero".to_owned());
+    for (field, bps) in [("offered_bps", probe.offered_bps), ("rate_bps", probe.rate_bps)] {
+        if bps == 0 {
+            return unsupported(field, "is 0 bit/s; expected a rate above 0".to_owned());
+        }
     }
     let count = sender::count(probe);
     if !(2..=MAX_DATAGRAMS).contains(&count) {
@@ -469,7 +471,8 @@ mod tests {
         let refused = |probe: Probe| check_probe(&spec, &probe).unwrap_err().to_string();
         assert!(refused(Probe { datagram_bytes: 1501, ..PROBE }).starts_with("probe.datagram_bytes: 1501"));
         assert!(refused(Probe { datagram_bytes: 43, ..PROBE }).starts_with("probe.datagram_bytes: 43"));
-        assert!(refused(Probe { offered_bps: 0, ..PROBE }).starts_with("probe.rate_bps"));
+        assert!(refused(Probe { offered_bps: 0, ..PROBE }).starts_with("probe.offered_bps"));
+        assert!(refused(Probe { rate_bps: 0, ..PROBE }).starts_with("probe.rate_bps"));
         assert!(refused(Probe { sending_ns: Duration::ZERO, ..PROBE }).starts_with("probe.sending_ns: 0"));
         assert!(check_probe(&spec, &PROBE).is_ok());
     }

@@ -6,7 +6,7 @@
 //!
 //! * `build`: compiles the C source, with a cache.
 //! * [`record()`]: loads the object, runs the scenario, and drains the ring buffer meanwhile (`drain`).
-//! * `record`: the record that both sides of the ring buffer agree on. `path`: a path in a line, for the trace.
+//! * `record`: the record that both sides of the ring buffer agree on. `path`: a path in a line, for the recording.
 //!
 //! Nothing is left behind: programs, maps and the registration belong to descriptors of this process, and nothing is
 //! pinned. However the process ends, the name is gone with it.
@@ -38,8 +38,8 @@
 //! `min_tso_segs` returns when it is skipped cannot be repaired. It makes one burst of a flow larger, up to
 //! `sk_gso_max_size`, and leaves no trace.
 //!
-//! [`Recording::missed_calls`] counts what was seen, or what the kernel itself counted if that is more. The trace keeps
-//! the number, and a replay reports such a trace as incomplete.
+//! [`Recording::missed_calls`] counts what was seen, or what the kernel itself counted if that is more. The recording keeps
+//! the number, and a replay reports it as incomplete.
 
 use std::ffi::CStr;
 use std::os::unix::fs::MetadataExt;
@@ -89,7 +89,7 @@ pub struct Recording {
     pub run: Run,
     /// Every call, in order.
     pub calls: Vec<Call>,
-    /// For each flow of the trace, the number of that flow in the scenario.
+    /// For each flow of the recording, the number of that flow in the scenario.
     pub flows: Vec<usize>,
     /// The path, in a line.
     pub path: String,

@@ -57,7 +57,7 @@ pub trait Carrier<P>: Sized {
     /// The fate of all packets so far. Iterates over the packets inside.
     fn counts(&self) -> Counts;
 
-    /// The number of queues (links, delivery traces, token buckets and policers).
+    /// The number of queues, one for each element that has one.
     fn queues(&self) -> usize;
 
     /// A queue, in order along the path.

@@ -318,7 +318,7 @@ impl<P: Clone> Chain<P> {
         held
     }
 
-    /// The number of queues (links, delivery traces, token buckets and policers) in the chain.
+    /// The number of queues, one for each element that has one in the chain.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }

@@ -288,12 +288,7 @@ impl Controller for InPython {
     fn snapshot(&self) -> Snapshot {
         let limits = self.limits.get();
         let mut snapshot = Snapshot {
-            phase: match self.state {
-                CaState::Loss => Phase::Loss,
-                CaState::Recovery | CaState::Cwr => Phase::Recovery,
-                _ if limits.cwnd < limits.ssthresh => Phase::SlowStart,
-                _ => Phase::CongestionAvoidance,
-            },
+            phase: loss_based::phase(self.state, limits.cwnd, limits.ssthresh),
             bandwidth: None,
             min_rtt: None,
         };

@@ -149,9 +149,13 @@ impl PySimulation {
     ) -> PyResult<()> {
         let mut held = self.held()?;
         let simulation = &mut running(&mut held)?.simulation;
+        let rtt = rtt.map(|text| said::<Duration>(py, "rtt", text)).transpose()?;
         let mut changes = Vec::new();
+        let mut new_rate = None;
         if let Some(text) = rate {
-            changes.push(("rate", text.clone(), Change::Rate(said::<Rate>(py, "rate", text)?)));
+            let rate = said::<Rate>(py, "rate", text.clone())?;
+            new_rate = Some(rate);
+            changes.push(("rate", text, Change::Rate(rate)));
         }
         if let Some(text) = delay {
             changes.push(("delay", text.clone(), Change::Delay(said::<Duration>(py, "delay", text)?)));
@@ -160,13 +164,13 @@ impl PySimulation {
             changes.push(("loss", text.clone(), Change::Loss(said::<Probability>(py, "loss", text)?)));
         }
         if let Some(text) = buffer {
-            // Packets and bandwidth-delay products are those of the path as it is now.
+            // Bandwidth-delay products are those of the path as this call makes it.
             let packet = Bytes::new(u64::from(simulation.spec().mtu_bytes));
-            let bytes = Said::<Size>::new(text.clone()).read_buffer("buffer", packet, simulation.bdp());
+            let bytes =
+                Said::<Size>::new(text.clone()).read_buffer("buffer", packet, simulation.bdp(new_rate, rtt));
             let bytes = bytes.map_err(|error| scenario_error(py, &error))?;
             changes.push(("buffer", text, Change::Buffer(bytes)));
         }
-        let rtt = rtt.map(|text| said::<Duration>(py, "rtt", text)).transpose()?;
         let place = match element.as_deref() {
             None => Place::Path,
             Some(name) => at_position(name).unwrap_or(Place::Named(name)),
@@ -265,6 +269,7 @@ pub(crate) struct FlowNow {
     delivery_rate_bps: Option<u64>,
     bandwidth_bps: Option<u64>,
     delivered_bytes: u64,
+    delivered_segments: u64,
     segments_sent: u64,
     lost: u64,
     retransmits: u64,
@@ -296,6 +301,7 @@ impl FlowNow {
             delivery_rate_bps: sample.map(|sample| sample.delivery_bps),
             bandwidth_bps: sample.and_then(|sample| sample.bandwidth_bps),
             delivered_bytes: flow.delivered_bytes(),
+            delivered_segments: flow.delivered_segments(),
             segments_sent: flow.segments_sent(),
             lost: flow.lost(),
             retransmits: sample.map_or(0, |sample| sample.retransmits),

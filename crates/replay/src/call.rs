@@ -122,8 +122,9 @@ pub struct Socket {
     pub sacked_out: u32,
     pub lost_out: u32,
     pub retrans_out: u32,
+    /// In eighths of a microsecond, as the kernel keeps it.
     pub srtt_us: u32,
-    /// `tcp_min_rtt()`.
+    /// `tcp_min_rtt()`, microseconds.
     pub min_rtt_us: u32,
     pub mss_cache: u32,
     pub snd_una: u32,

@@ -81,7 +81,7 @@ pub struct Row {
 /// Linux: `CA_EVENT_LOSS`.
 const LOSS: i64 = 3;
 
-/// Fields of the largest private state, and the fields of the socket that a control writes.
+/// Fields of the largest private state.
 pub(super) const MOST_FIELDS: usize = 39;
 pub(super) type Fields = [u64; MOST_FIELDS];
 

@@ -10,7 +10,7 @@ const MAX_CREDIT: u32 = 1 << 31;
 /// Microseconds in 285 years.
 const MAX_STAMP: u64 = 1 << 53;
 
-/// A wrong number. `expected` is the value by the kernel's invariant or our controller.
+/// A wrong number. `ours` is the value by the kernel's invariant or our controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unequal {
     pub(super) field: &'static str,

@@ -71,6 +71,9 @@ impl Positions {
 }
 
 /// Visits each call twice, however many flows there are.
+///
+/// # Panics
+/// When the flow of a call is not below `flows`.
 fn positions(flows: u32, calls: &[Call]) -> Positions {
     let mut begins = vec![0; flows as usize + 1];
     for call in calls {

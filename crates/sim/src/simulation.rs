@@ -6,7 +6,7 @@ use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Chain, Change, ConfigError, rates};
 use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
-use fullpipe_units::{Bytes, Duration, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::agenda::Winners;
 use crate::flow::Flow;
@@ -277,14 +277,16 @@ impl Simulation {
         self.apply(Spot { forward: false, index: reverse }, half(rtt.as_nanos().div_ceil(2)))
     }
 
-    /// What the bottleneck's rate carries in a round trip without queues, as both are now: one `bdp`. `None` if it is no link.
-    pub fn bdp(&self) -> Option<Bytes> {
+    /// What the bottleneck's rate carries in a round trip without queues: one `bdp`. Both are as they are now, or as given, where
+    /// they are about to change. `None` if the bottleneck is no link.
+    pub fn bdp(&self, rate: Option<Rate>, rtt: Option<Duration>) -> Option<Bytes> {
         let Spec { forward, reverse, .. } = &self.spec;
-        let rate = forward.iter().find_map(|one| match one {
+        let now = forward.iter().find_map(|one| match one {
             ElementConfig::Link { name, rate_bps, .. } if name == BOTTLENECK => Some(rate_bps.at(self.now())),
             _ => None,
         })?;
-        Some(rate.bytes_in(rates::delay(forward).at(self.now()) + rates::delay(reverse).at(self.now())))
+        let empty = || rates::delay(forward).at(self.now()) + rates::delay(reverse).at(self.now());
+        Some(rate.unwrap_or(now).bytes_in(rtt.unwrap_or_else(empty)))
     }
 
     fn check_changing(&self) -> Result<(), SimError> {
@@ -441,6 +443,11 @@ impl<'a> FlowView<'a> {
     /// Segments sent so far, those sent again counted too.
     pub fn segments_sent(&self) -> u64 {
         self.flow.sender.as_ref().map_or(0, |sender| sender.counters.segments_sent)
+    }
+
+    /// Segments that the sender knows to be delivered, each once: acknowledged or reported by SACK. The SYN counts as one.
+    pub fn delivered_segments(&self) -> u64 {
+        self.flow.sender.as_ref().map_or(0, |sender| sender.delivered_segments())
     }
 
     /// Retransmission timeouts so far.

@@ -187,7 +187,9 @@ fn a_delay_a_loss_and_a_buffer_changed_on_the_way_show() {
     simulation.advance(millis(1500)).unwrap();
     let srtt_ms = |simulation: &Simulation| simulation.flow(0).sample().unwrap().srtt_ns.unwrap() / 1_000_000;
     assert!(srtt_ms(&simulation) < 90, "{}", srtt_ms(&simulation));
-    assert_eq!(simulation.bdp(), Some(Bytes::new(50_000)));
+    assert_eq!(simulation.bdp(None, None), Some(Bytes::new(50_000)));
+    let (rate, rtt) = (Rate::from_bits_per_sec(1_000_000), Duration::from_millis(80));
+    assert_eq!(simulation.bdp(Some(rate), Some(rtt)), Some(Bytes::new(10_000)));
     simulation.change_rtt(Duration::from_millis(150)).unwrap();
     simulation.advance(millis(2000)).unwrap();
     assert!(srtt_ms(&simulation) >= 150, "{}", srtt_ms(&simulation));
@@ -228,7 +230,7 @@ fn what_cannot_change_says_so_and_nothing_changes() {
     assert!(
         simulation.change_rtt(Duration::ZERO).unwrap_err().to_string().starts_with("rtt: the path has none")
     );
-    assert_eq!((simulation.spec(), simulation.bdp()), (&spec, None));
+    assert_eq!((simulation.spec(), simulation.bdp(None, None)), (&spec, None));
     let mut fixed = Simulation::fixed(&spec, 1).unwrap();
     assert!(matches!(fixed.change(Place::Path, Change::Rate(mbit(1))), Err(SimError::Refused { .. })));
 }

@@ -65,12 +65,15 @@ class Controller:
     Counts are in segments. The events and their order are those of the trait `fullpipe_cc::Controller`,
     which are Linux's; docs/controllers.md describes them. A class needs only the methods that it uses: those
     that it does not have are not called, and cost nothing. The attributes may be properties.
+
+    Linux's pacing rate is 2 windows a round trip while `cwnd` is below half of `ssthresh`, as it always is
+    without `ssthresh`, and else 1.2 windows.
     """
 
     paced: bool = False  # Whether segments leave at the pacing rate, or as soon as the window allows.
     cwnd: float = 10  # Segments that may be in flight; at least one may.
     ssthresh: float | None = None  # The slow-start threshold, if there is one.
-    pacing_rate_bps: float | None = None  # Of payload; None is Linux's, 1.2 windows a round trip.
+    pacing_rate_bps: float | None = None  # Of payload; None is Linux's: see below.
     min_burst: int = 2  # The fewest segments that a burst should hold.
     mark_app_limited: bool = False  # Whether the controller itself holds the sender back, as BBR in ProbeRTT.
     phase: str | None = None  # Its name in figures and records; None follows window and recovery.

@@ -43,6 +43,8 @@ class Driven(Controller):
 
     def __init__(self, place: "list[Driven]") -> None:
         self.cwnd: float = INITIAL_CWND
+        # Without a rate of its own it is paced by 1.2 windows a round trip, and not by 2 as in slow start.
+        self.ssthresh: float | None = 0
         self.pacing_rate_bps: float | None = None
         self.mss = 1448
         place.append(self)
@@ -130,6 +132,7 @@ class Episode:
                 base_rtt_ms=_at(self._base_rtt[agent], now_s),
                 best_bps=self._best_bps[agent],
                 window_bytes=self._window_bytes(agent),
+                mss=self.driven[agent].mss,
             )
             self._best_bps[agent] = outcome.best_bps
             self._history[agent].append(outcome.observed(self.driven[agent].mss))

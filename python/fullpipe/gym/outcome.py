@@ -28,7 +28,7 @@ class Outcome:
     """One step of one flow. The path's capacity and base RTT are for rewards; no observation has them."""
 
     duration_s: float
-    goodput_bps: float  # Payload that was acknowledged.
+    goodput_bps: float  # Payload that the sender knows to be delivered.
     capacity_bps: float  # Payload that the path's rate would have carried.
     rtt_ms: float  # Smoothed, at the end of the step.
     rtt_before_ms: float  # Smoothed, at its begin.
@@ -92,9 +92,10 @@ def between(
     base_rtt_ms: float,
     best_bps: float,
     window_bytes: float,
+    mss: int,
 ) -> Outcome:
     """The step from one view of a flow to a later one."""
-    delivered = after.delivered_bytes - before.delivered_bytes
+    delivered = (after.delivered_segments - before.delivered_segments) * mss
     goodput = delivered * 8 / duration_s if duration_s else 0.0
     rtt = after.rtt_ms or base_rtt_ms
     return Outcome(

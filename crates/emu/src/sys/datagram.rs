@@ -119,6 +119,7 @@ pub(crate) fn receive_drops(fd: &OwnedFd) -> io::Result<u32> {
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC in nanoseconds, and the error of that.
+#[expect(clippy::disallowed_methods, reason = "the kernel stamps datagrams by CLOCK_REALTIME")]
 pub(crate) fn realtime_offset_ns() -> (i64, u64) {
     const TRIES: usize = 50;
     let once = || {

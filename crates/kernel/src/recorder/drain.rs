@@ -23,7 +23,7 @@ pub(crate) const MOST_CALLS: usize = 2_000_000;
 pub(super) struct Drained {
     most: usize,
     pub(super) calls: Vec<Call>,
-    /// For each flow of the trace, its number in the scenario.
+    /// For each flow of the recording, its number in the scenario.
     pub(super) flows: Vec<usize>,
     /// There were more than fit.
     pub(super) overfull: bool,
@@ -74,7 +74,7 @@ impl Drained {
         self.calls.extend(record.call(flow));
     }
 
-    /// The number in the trace of the flow with that port.
+    /// The number in the recording of the flow with that port.
     fn flow_at(&mut self, port: u16) -> u32 {
         let flow = usize::from(port.wrapping_sub(FIRST_PORT));
         let known = self.flows.iter().position(|known| *known == flow);

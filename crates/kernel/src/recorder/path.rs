@@ -1,4 +1,4 @@
-//! A path in a line, so that a trace states on what path it was recorded.
+//! A path in a line, so that a recording states on what path it was recorded.
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_scenario::spec::Spec;

@@ -212,6 +212,11 @@ impl Sender {
         self.recovery.state
     }
 
+    /// Segments known to be delivered so far; the SYN counts as one.
+    pub(crate) fn delivered_segments(&self) -> u64 {
+        self.sampler.delivered()
+    }
+
     /// Segments marked lost so far, counted each time.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
