@@ -356,3 +356,19 @@ def test_the_command_line_takes_a_file(folder: Path) -> None:
 def test_the_class_and_the_native_half_know_the_same_methods() -> None:
     public = {name for name, one in vars(fp.Controller).items() if callable(one) and not name.startswith("_")}
     assert public == set(controllers._METHODS)
+
+
+@pytest.mark.parametrize("least", [0, -1, 1.5, 2**40])
+def test_a_strange_burst_neither_hangs_nor_passes_unnoticed(least: float) -> None:
+    class Bursts(fp.Controller):
+        min_burst = least
+
+        def on_ack(self, ack: object) -> None:
+            """The limits are read after it."""
+
+    scenario = alone(Bursts)
+    if least < 0:
+        with pytest.raises(fp.ControllerError, match=r"min_burst.*a number of segments from 1"):
+            fp.run(scenario)
+    else:
+        assert fp.run(scenario).runs[0].summary["flows"][0]["delivered_bytes"] > 100_000

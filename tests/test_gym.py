@@ -136,6 +136,8 @@ def test_agents_that_share_a_path_share_its_capacity() -> None:
         ({"step": "5 parsecs"}, "step"),
         ({"path": {"rtt": "40 ms"}}, "path"),
         ({"duration": "long"}, "duration"),
+        ({"path": "10 Mbit/s"}, "path"),
+        ({"traffic": {"count": 2}}, "traffic"),
     ],
 )
 def test_mistakes_name_the_argument(arguments: dict[str, Any], field: str) -> None:
@@ -148,3 +150,15 @@ def test_a_reward_of_one_is_a_full_path_without_a_queue() -> None:
     best = Outcome(0.04, 9e6, 9e6, 40, 40, 40, 40, 31, 0, 9e6, 50_000, 45_000)
     assert reward(best) == 1
     assert best.observed(1448)[0] == 1
+
+
+@pytest.mark.parametrize("action", [np.array([np.nan]), np.array([]), np.array([0.1, 0.2]), np.inf])
+def test_an_action_is_one_finite_number(action: Any) -> None:
+    env = PathEnv(PATH, duration="1 s")
+    env.reset(seed=1)
+    with pytest.raises(fp.ScenarioError, match="one number from -1 to 1"):
+        env.step(action)
+    shared = SharedPathEnv(PATH, duration="1 s")
+    shared.reset(seed=1)
+    with pytest.raises(fp.ScenarioError, match="one of flow_0, flow_1"):
+        shared.step({"flow_9": np.array([0.0], dtype=np.float32)})

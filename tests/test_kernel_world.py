@@ -296,3 +296,20 @@ def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.Monk
     monkeypatch.setattr(_native, "kernel_doctor", refuse)
     found = {check.name: check for check in doctor.checks()}
     assert found["rights"].found
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize(
+    "arguments",
+    [["doctor"], ["shell", "--rate", "10mbit", "--rtt", "10ms", "--", "true"]],
+    ids=lambda one: one[0],
+)
+def test_nothing_is_imported_from_the_working_directory(arguments: list[str], in_empty_folder: Path) -> None:
+    for name in ("json.py", "struct.py", "fullpipe.py"):
+        Path(name).write_text("open('ran', 'w').close()\n", encoding="utf-8")
+    # As the installed script: unlike -m, it does not put the working directory on the path.
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fullpipe", *arguments], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert not Path("ran").exists()

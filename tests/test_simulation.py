@@ -189,10 +189,16 @@ def test_ctrl_c_stops_a_long_step_which_can_go_on() -> None:
     assert child.returncode == 0
 
 
-def test_a_buffer_in_bdps_is_that_of_the_path_as_the_same_call_makes_it() -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_buffer_in_bdps_is_that_of_the_path_as_it_becomes(at_once: bool) -> None:
     path = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp"}
-    with fp.Simulation({"path": path, "flows": [{"controller": "reno"}]}) as s:
-        s.path.change(rate="80 Mbit/s", rtt="50 ms", buffer="1 bdp")
+    with fp.Simulation({"path": path, "flows": [{"controller": "fixed:cwnd=1000"}]}) as s:
+        if at_once:
+            s.path.change(rate="80 Mbit/s", rtt="50 ms", buffer="1 bdp")
+        else:
+            s.advance("100 ms")
+            s.path.change(rate="80 Mbit/s", rtt="50 ms")
+            s.path.change(buffer="1 bdp")
         s.advance("8 s")
         filled = max(sample["queue_bytes"] for sample in s.finish().link_series().to_dicts())
     # 500 000 bytes; one BDP of the path before would have been 25 000.

@@ -208,7 +208,10 @@ impl InPython {
             Some(bps) => Rate::from_bits_per_sec((bps as u64).max(1)).min(self.config.max_pacing_rate),
             None => self.sizing(cwnd, ssthresh),
         };
-        let min_burst = source.getattr(intern!(py, "min_burst"))?.extract()?;
+        let min_burst =
+            number(source.getattr(intern!(py, "min_burst"))?, "min_burst", "a number of segments from 1")?;
+        // A burst of none would be sent again and again, and time would stand still.
+        let min_burst = (min_burst as u32).clamp(1, MOST_IN_BURST);
         let mark_app_limited = source.getattr(intern!(py, "mark_app_limited"))?.extract()?;
         Ok(Limits { cwnd, ssthresh, pacing_rate, min_burst, mark_app_limited })
     }
@@ -223,6 +226,9 @@ impl InPython {
         Rate::from_bits_per_sec(((bits * 1e9 / self.srtt.as_nanos() as f64) as u64).max(1))
     }
 }
+
+/// No burst is larger anyway (`Config::gso_max`).
+const MOST_IN_BURST: u32 = 65_536;
 
 /// Linux: `tcp_min_tso_segs`.
 const MIN_BURST: u32 = 2;

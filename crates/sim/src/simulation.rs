@@ -285,7 +285,9 @@ impl Simulation {
             ElementConfig::Link { name, rate_bps, .. } if name == BOTTLENECK => Some(rate_bps.at(self.now())),
             _ => None,
         })?;
-        let empty = || rates::delay(forward).at(self.now()) + rates::delay(reverse).at(self.now());
+        // A delay that was changed now holds for packets that come later (`Change::from`).
+        let next = self.now() + Duration::from_nanos(1);
+        let empty = || rates::delay(forward).at(next) + rates::delay(reverse).at(next);
         Some(rate.unwrap_or(now).bytes_in(rtt.unwrap_or_else(empty)))
     }
 

@@ -156,7 +156,9 @@ def shell(
     # that one can handle it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        os.execv(sys.executable, [sys.executable, "-m", "fullpipe.worlds._shell_child", json.dumps(request)])
+        # -P: the working directory may be a stranger's, and nothing is imported from it.
+        child = [sys.executable, "-P", "-m", "fullpipe.worlds._shell_child", json.dumps(request)]
+        os.execv(sys.executable, child)
     finally:
         # Children inherit the mask. With this one, none that this process starts later could be interrupted.
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -72,6 +72,10 @@ class Episode:
         step: Amount | None,
         seed: int,
     ) -> None:
+        if not isinstance(path, Mapping):
+            raise mistake("path", path, "the path table of a scenario", 'e.g. {"rate": "10 Mbit/s", ...}')
+        if taken := sorted({"controller", "count", "label"} & set(traffic)):
+            raise mistake("traffic", taken[0], "what a flow sends, and when", "leave it out")
         place: list[Driven] = []
         driven = [
             {**traffic, "label": f"flow_{number}", "controller": Driven.using(place=place)}
@@ -150,7 +154,7 @@ class Episode:
                 self._set_rate(agent, INITIAL_CWND * one.mss * 8 / self._rtt_s(agent))
 
     def _apply(self, agent: int, action: float) -> None:
-        factor = 2.0 ** min(1.0, max(-1.0, float(action)))
+        factor = 2.0 ** min(1.0, max(-1.0, action))
         one = self.driven[agent]
         if self._action == "rate":
             self._set_rate(agent, (one.pacing_rate_bps or LEAST_RATE_BPS) * factor)
@@ -173,6 +177,14 @@ class Episode:
     def _rtt_s(self, agent: int) -> float:
         rtt_ms = self.simulation.flows[agent].rtt_ms
         return max(1e-6, (rtt_ms if rtt_ms is not None else _at(self._base_rtt[agent], 0.0)) / 1e3)
+
+
+def number(action: Any) -> float:
+    """The number of an action. Raises `ScenarioError` unless it is one finite number."""
+    values = np.asarray(action, dtype=np.float64).reshape(-1)
+    if values.size != 1 or not math.isfinite(values[0]):
+        raise mistake("action", action, "one number from -1 to 1", "see the action space")
+    return float(values[0])
 
 
 def _step_s(step: Amount | None, base_rtt_s: float) -> float:

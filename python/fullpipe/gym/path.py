@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.gym.episode import ACTIONS, Action, Episode
+from fullpipe.gym.episode import ACTIONS, Action, Episode, number
 from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Reward, reward
 
 Path = Mapping[str, Any]
@@ -97,7 +97,7 @@ class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self, action: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Applies the action and runs a step: observation, reward, terminated, truncated, info."""
-        (outcome,) = self.episode.step([float(np.asarray(action).reshape(-1)[0])])
+        (outcome,) = self.episode.step([number(action)])
         ended = self.episode.ended(0)
         return (
             self.episode.observation(0),

@@ -10,7 +10,7 @@ from pettingzoo import ParallelEnv
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.gym.episode import Episode
+from fullpipe.gym.episode import Episode, number
 from fullpipe.gym.outcome import Reward, reward
 from fullpipe.gym.path import PATH, Draw, Path, action_space, checked, observation_space
 
@@ -93,10 +93,11 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
         dict[str, _Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
     ]:
         """Applies the agents' actions and runs a step; an agent without one keeps its rate or window."""
-        given = [
-            float(np.asarray(actions[name]).reshape(-1)[0]) if name in actions else None
-            for name in self.possible_agents
-        ]
+        if unknown := sorted(set(actions) - set(self.possible_agents)):
+            raise mistake(
+                "agent", unknown[0], f"one of {', '.join(self.possible_agents)}", "name one of these"
+            )
+        given = [number(actions[name]) if name in actions else None for name in self.possible_agents]
         outcomes = self.episode.step(given)
         acted, numbers = self.agents, {name: self.possible_agents.index(name) for name in self.agents}
         ended = {name: self.episode.ended(numbers[name]) for name in acted}

@@ -136,7 +136,8 @@ def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
         # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
         child = subprocess.Popen(
-            [sys.executable, "-m", _CHILD],
+            # -P: the working directory may be a stranger's, and nothing is imported from it.
+            [sys.executable, "-P", "-m", _CHILD],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
