@@ -113,7 +113,7 @@ def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
         assert said in body
     assert "<Because>" not in body
     assert "3,000" in body, "lateness in microseconds"
-    assert "One run gives no interval (Linux kernel)" in body
+    assert "the only repetition is not trusted; the numbers are shown and marked" in body
 
 
 def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:

@@ -113,13 +113,23 @@ class Group:
 
     @cached_property
     def trusted(self) -> list[Run]:
-        """The trusted runs. The others are shown and marked, but no mean or verdict uses them."""
+        """The trusted runs. No mean or verdict uses the others."""
         return [run for run in self.runs if not run.untrustworthy]
 
     @cached_property
     def measures(self) -> dict[str, Estimate | None]:
         """Every measure over the trusted runs, by name."""
         return estimates([run.summary for run in self.trusted])
+
+    @property
+    def doubted(self) -> bool:
+        """Whether no run is trusted. Its numbers are shown and marked, run by run, without means."""
+        return not self.trusted
+
+    @property
+    def shown(self) -> list[Run]:
+        """The runs whose numbers are shown: the trusted ones; if there are none, all."""
+        return self.trusted or self.runs
 
     @property
     def count(self) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.judge.agreement import Agreement
+from fullpipe.results.measures import MEASURES
 from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.system import files
 
@@ -69,7 +70,8 @@ class Results(Runs):
     def to_dict(self) -> dict[str, Any]:
         """The scenario, and one result for each world and alternative, in plain values.
 
-        With `agreement` if two worlds ran, and `notes` if something did not run.
+        An alternative without a trusted run has `untrusted`: each measure's values, run by run. With
+        `agreement` if two worlds ran, and `notes` if something did not run.
         """
         told: dict[str, Any] = {
             "scenario": {**self.scenario.document, "name": self.scenario.name},
@@ -134,4 +136,8 @@ def _result(group: Group) -> dict[str, Any]:
         result[name]["ci95"] = interval(parts["mean"])
     for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
         result[name] = {"mean": mean(name), "ci95": interval(name)}
+    if group.doubted:
+        result["untrusted"] = {
+            measure.name: [measure.take(run.summary) for run in group.runs] for measure in MEASURES
+        }
     return {**result, "untrustworthy": group.untrustworthy}
