@@ -156,7 +156,8 @@ def agree(
     if as_json:
         print_json(found.results, folder)
     else:
-        console().print(tables.checks(found))
+        if found.checks:
+            console().print(tables.checks(found))
         print_notes([tables.how_often(found.results), *tables.run_notes(found.results)])
         print(found.verdict)
         write(found.results, folder)

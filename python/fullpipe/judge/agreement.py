@@ -122,7 +122,18 @@ class Agreement(Generic[R]):
             rest = f" Of what could be judged, {counted}." if self.checks else ""
             return f"Inconclusive: {why or 'there is nothing to compare'}.{rest}"
         not_judged = f" Not judged: {why}." if why else ""
-        return f"{self._subject} {'agree' if self.agrees else 'do not agree'}: {counted}.{not_judged}"
+        word = "agree" if self.agrees else "do not agree"
+        return f"{self._subject} {word}: {counted}.{self._rests_on}{not_judged}"
+
+    @property
+    def _rests_on(self) -> str:
+        """How many runs a verdict rests on, where it is fewer than there were; else empty."""
+        few = [
+            f"{group.label} {group.count} in the {registry.named(group.world).place}"
+            for group in self.results.groups
+            if group.world in self.worlds and 0 < len(group.trusted) < len(group.runs)
+        ]
+        return f" Trusted runs: {', '.join(few)}." if few else ""
 
     @property
     def _subject(self) -> str:
