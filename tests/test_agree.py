@@ -191,7 +191,9 @@ def test_the_command_prints_the_verdict_and_ends_with_it(
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
-        assert said in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert said in printed
+        assert "Few: up to 50 in both worlds" in printed, "there were no retransmissions"
 
 
 def test_the_tolerances_are_stated_in_the_help() -> None:

@@ -116,6 +116,20 @@ def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
     assert "the only repetition is not trusted; the numbers are shown and marked" in body
 
 
+def test_a_notebook_without_our_style_sheet_can_read_the_table(small: Results) -> None:
+    table = small._repr_html_()
+    heads = re.findall(r"<th scope=.col.[^>]*>(.*?)</th>", table)
+    assert "Goodput <small>Mbit/s</small>" in heads
+    assert all("<small>" not in head or " <small>" in head for head in heads)
+    assert "text-align: right" in table
+
+
+def test_a_narrow_card_names_each_measure_in_full(page: str) -> None:
+    named = set(re.findall(r'data-heading="([^"]+)"', page))
+    assert {"RTT p50, ms", "RTT p95, ms", "Queue mean, ms"} <= named
+    assert not {"p50, ms", "p95, ms"} & named
+
+
 def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:
     evil = "</script><b>x"
     run = small.runs[0]

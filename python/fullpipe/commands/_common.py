@@ -155,16 +155,16 @@ def check_folder(path: Path) -> None:
     from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
-        raise mistake("--out", str(path), f"a folder to write into ({reason})", "name another folder")
+        raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
 
 
-def check_file(path: Path, option: str = "--out") -> None:
+def check_file(path: Path, field: str = "out") -> None:
     """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
     from fullpipe.errors import mistake
     from fullpipe.system import files
 
     if (reason := files.file_obstacle(path)) is not None:
-        raise mistake(option, str(path), f"a file to write ({reason})", "name another file")
+        raise mistake(field, str(path), f"a file to write ({reason})", "name another file")
 
 
 def plain(name: str) -> str:

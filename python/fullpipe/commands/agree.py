@@ -22,6 +22,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.commands._holds import GRID, SCENARIO, refuse_others
 from fullpipe.judge.agreement import TOLERANCES
 from fullpipe.worlds import registry
 
@@ -126,6 +127,7 @@ def agree(
             return
         place = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
         assert place is not None
+        refuse_others(place.path, GRID, lambda: plan.grid.name)
         errors = console(stderr=True)
         met = agree_grid.agree(
             plan, place.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
@@ -144,6 +146,8 @@ def agree(
     assert scenario is not None
     loaded = api.load(scenario)
     folder = folder_for(out, plain(loaded.name), wanted=False)
+    if folder is not None:
+        refuse_others(folder.path, SCENARIO, lambda: loaded.named)
     with watching() as watch:
         found = api.agree(
             loaded,
@@ -158,7 +162,9 @@ def agree(
     else:
         if found.checks:
             console().print(tables.checks(found))
-        print_notes([tables.how_often(found.results), *tables.run_notes(found.results)])
+        print_notes(
+            [*filter(None, [found.few]), tables.how_often(found.results), *tables.run_notes(found.results)]
+        )
         print(found.verdict)
         write(found.results, folder)
     if not found.agrees:

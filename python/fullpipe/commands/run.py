@@ -22,6 +22,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
 
 
@@ -56,6 +57,8 @@ def run(
 
     loaded = api.load(scenario, code=code)
     folder = folder_for(out, plain(loaded.name), wanted=not as_json)
+    if folder is not None:
+        refuse_others(folder.path, SCENARIO, lambda: loaded.named)
     with watching() as watch:
         results = api.run(
             loaded,

@@ -3,12 +3,14 @@
 import json
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
+from fullpipe.commands._holds import STUDY, refuse_others
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ def run(
         plans = _plans([one for one in chosen if one.paper == paper], size, asked, seeds, repetitions)
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
         check_folder(folder)
+        refuse_others(folder, STUDY, partial(str, paper))
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         ran = [one for one in catalogue.everything() if one.id in names]
@@ -128,12 +131,12 @@ def claims(
     from fullpipe.system import files
 
     if write is not None:
-        check_file(write, "--write")
+        check_file(write, "write")
     if gallery is not None:
-        check_file(gallery, "--gallery")
+        check_file(gallery, "gallery")
         if not gallery.suffix:
             # The images go into a folder that is named after the document.
-            raise mistake("--gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
+            raise mistake("gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]

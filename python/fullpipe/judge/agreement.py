@@ -141,6 +141,13 @@ class Agreement(Generic[R]):
             return "The worlds"
         return capitalised(" and ".join(registry.named(name).place for name in self.worlds))
 
+    @property
+    def few(self) -> str:
+        """What "few" means in the column of differences; empty if it is not there."""
+        if not any(check.difference == differences.FEW for check in self.checks):
+            return ""
+        return f"Few: up to {RETRANSMITS_THAT_COUNT} in both worlds, of which a factor means nothing."
+
     def to_dict(self) -> dict[str, Any]:
         """The verdict and all checks in plain values; `agrees` is None when inconclusive."""
         return {

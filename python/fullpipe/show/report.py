@@ -12,6 +12,7 @@ from fullpipe.results.measures import (
     Column,
     Quantity,
     columns,
+    explained,
     flow_alone,
     flow_columns,
     known,
@@ -46,6 +47,7 @@ def html(results: Runs, drawn: "Sequence[Drawing] | None" = None) -> str:
         *(f'<p class="note">{_text(note)}</p>' for note in results.notes),
         summary_table(results),
         _interval_note(results),
+        *(f'<p class="quiet">{_text(note)}</p>' for note in explained(run.summary for run in results.runs)),
         *_untrustworthy(results),
         *_agreement(results),
         *_flows(results),
@@ -81,7 +83,7 @@ def summary_table(results: Runs) -> str:
 
 
 def _heading(column: Column) -> Heading:
-    return Heading(column.heading, column.measure.unit, number=True)
+    return Heading(column.heading, column.measure.unit, number=True, alone=column.measure.title)
 
 
 def _flows(results: Runs) -> list[str]:
@@ -217,6 +219,7 @@ def _agreement(results: Runs) -> list[str]:
     found = Agreement.between(results)
     if found is None:
         return []
+    rule = f"Tolerances: {TOLERANCES}. {range_counts(found.worlds)} {found.few}"
     ours, theirs = map(theme.world_heading, found.worlds)
     headings = [Heading("Alternative"), Heading("Measure")]
     headings += [Heading(name, number=True) for name in (ours, f"{theirs} (range)")]
@@ -240,7 +243,7 @@ def _agreement(results: Runs) -> list[str]:
         f"<h2>How far apart {_text(' and '.join(map(theme.world_title, found.worlds)))} are</h2>",
         f"<p>{_text(found.verdict)}</p>",
         table([*headings, Heading("Verdict")], rows) if rows else "",
-        f'<p class="quiet">{_text(f"Tolerances: {TOLERANCES}. {range_counts(found.worlds)}")}</p>',
+        f'<p class="quiet">{_text(rule.rstrip())}</p>',
     ]
 
 

@@ -38,7 +38,7 @@ class Results(Runs):
         return path
 
     def write(self, folder: str | Path) -> Path:
-        """Writes report.html, figures/ (SVG and PNG) and runs/ (summary JSON and Parquet) into a folder.
+        """Writes scenario.json, report.html, figures/ and runs/ (summary JSON and Parquet) into a folder.
 
         Raises:
             OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
@@ -58,6 +58,9 @@ class Results(Runs):
     def _write_runs(self, folder: Path) -> None:
         names = files.file_names(self.labels)
         needed = sum(run.size for run in self.runs)
+        with files.adding(self._kept(0, folder)):
+            said = json.dumps(self.scenario.named, indent=1, ensure_ascii=False) + "\n"
+            files.write(folder, "scenario.json", said.encode(errors="replace"), needed=needed)
         for number, run in enumerate(self.runs):
             with files.adding(self._kept(number, folder)):
                 for name, data in _files_of(run, names[run.label]).items():
@@ -74,7 +77,7 @@ class Results(Runs):
         `agreement` if two worlds ran, and `notes` if something did not run.
         """
         told: dict[str, Any] = {
-            "scenario": {**self.scenario.document, "name": self.scenario.name},
+            "scenario": self.scenario.named,
             "results": [_result(group) for group in self.groups],
         }
         if self.agreement is not None:
@@ -90,7 +93,14 @@ class Results(Runs):
     def _repr_html_(self) -> str:
         from fullpipe.show.report import summary_table
 
-        return summary_table(self)
+        return _NOTEBOOK_STYLE + summary_table(self)
+
+
+# A notebook has no style sheet of ours, and aligns numbers with the text.
+_NOTEBOOK_STYLE = (
+    "<style>table.summary .number { text-align: right } "
+    "table.summary th, table.summary td { padding: 0.2em 0.6em }</style>"
+)
 
 
 def _files_of(run: Run, name: str) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ from fullpipe.results.measures import (
     Column,
     Quantity,
     columns,
+    explained,
     flow_alone,
     flow_columns,
     known,
@@ -82,14 +83,14 @@ def flow_notes(results: Runs) -> list[str]:
 
 
 def run_notes(results: Runs) -> list[str]:
-    """Which runs cannot be trusted, and which did not run."""
+    """What short headings mean, which runs cannot be trusted, and which did not run."""
     doubts = [
         f"{MARK.strip()} {run.label}, {run.world}, seed {run.seed} is untrustworthy: {reason}"
         for run in results.runs
         for reason in run.untrustworthy
     ]
     sentences = [sentence for group in results.groups if (sentence := left_out(group))]
-    return doubts + sentences + results.notes
+    return explained(run.summary for run in results.runs) + doubts + sentences + results.notes
 
 
 def _value(group: Group, column: Column) -> str | Text:
@@ -167,13 +168,13 @@ def _of_a_queue(link: dict[str, Any]) -> list[float | None]:
 
 
 _OF_A_QUEUE = (
-    Quantity("Delay mean", "ms", 1, 1),
+    Quantity("Queue mean", "ms", 1, 1),
     Quantity("p95", "ms", 1, 1),
     Quantity("max", "ms", 1, 1),
     Quantity("Dropped", "packets", 1, 0),
     Quantity("Used", "%", 0.01, 1),
 )
-_QUEUE_ALONE = ("", "Delay p95", "Delay max", "", "")
+_QUEUE_ALONE = ("", "Queue p95", "Queue max", "", "")
 
 
 def checks(found: agreement.Agreement[Any]) -> Fitting:
