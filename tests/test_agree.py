@@ -200,6 +200,8 @@ def test_the_tolerances_are_stated_in_the_help() -> None:
     printed = " ".join(CliRunner().invoke(cli.app, ["agree", "--help"]).stdout.replace("│", " ").split())
     assert "goodput 3%, mean RTT 5%" in printed
     assert "8 percentage points" in printed
+    assert "goodput 8%, RTT 10%" in printed and "5 percentage points" in printed, "those of a grid"
+    assert "Close: they do not, but each difference is within its tolerance." in printed
 
 
 @pytest.mark.usefixtures("worlds")
