@@ -247,6 +247,9 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
     for heading in ("Flows", "Calls", "Replayed"):
         table.add_numbers(heading)
     table.add_text("", alone="Verdict")
+    folder = _common_folder([report["recording"] for report in reports])
+    if folder:
+        table.caption = f"Recordings in {folder}."
     for report in reports:
         if not report["whole"]:
             verdict = Text("incomplete", style="yellow")
@@ -255,10 +258,15 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
         else:
             verdict = Text("DIFFERS", style="bold red")
         numbers = (f"{report[key]:,}" for key in ("flows", "calls", "replayed"))
-        table.add_row(
-            Text(report["recording"], style="bold"), report["cc"], report["kernel"], *numbers, verdict
-        )
+        name = report["recording"].removeprefix(folder)
+        table.add_row(Text(name, style="bold"), report["cc"], report["kernel"], *numbers, verdict)
     return table
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    """The folder that several files are in, with its last slash; empty if they are not in one."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    return f"{folders.pop()}/" if len(paths) > 1 and len(folders) == 1 and "" not in folders else ""
 
 
 def replays_total(reports: Sequence[dict[str, Any]]) -> str:
