@@ -217,3 +217,8 @@ def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_
     assert "How far apart" in text and "The worlds agree: 6 of 6 measures agree." in text
     alone = small.report(tmp_path / "one.html").read_text("utf-8")
     assert "How far apart" not in alone
+
+
+def test_results_and_figures_are_short_in_a_prompt(small: Results) -> None:
+    assert repr(small) == "<Results: bbr1, cubic in sim, 6 runs>"
+    assert repr(small.plot()) == "<figure 'Throughput'; .save('figure.svg') writes it, a notebook shows it>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -85,6 +86,19 @@ def complain(sentence: str) -> int:
 def say(line: str) -> None:
     """Prints a line of progress, a note or an error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:
+    """Says of a given number of runs that no chosen world uses it."""
+    counted_in = {one.deterministic for one in registry.chosen(world)}
+    for option, given, deterministic in (("--seeds", seeds, True), ("--repetitions", repetitions, False)):
+        if given and deterministic not in counted_in:
+            others = [
+                one.name
+                for one in map(registry.named, registry.known())
+                if one.deterministic is deterministic
+            ]
+            say(f"fullpipe: {option} has no effect with --world {world}; it counts runs of {joined(others)}")
 
 
 def print_agreement(results: "Results") -> None:

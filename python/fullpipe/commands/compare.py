@@ -19,6 +19,7 @@ from fullpipe.commands._common import (
     complete_controllers,
     console,
     folder_for,
+    note_unused,
     path,
     plain,
     print_agreement,
@@ -95,6 +96,7 @@ def compare(
             world=world,
             watch=watch,
         )
+    note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:
         print_json(results, folder)
         return

@@ -16,6 +16,7 @@ from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.measures import MEASURES, estimates
 from fullpipe.results.statistics import Estimate
 from fullpipe.system import files
+from fullpipe.system.words import counted, joined
 
 # The columns of every run's time series. Values that a world does not have are null.
 FLOW_COLUMNS: dict[str, Any] = {
@@ -150,6 +151,10 @@ class Runs:
     scenario: Scenario
     runs: list[Run]
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        ran = f"{', '.join(self.labels)} in {joined(self.worlds)}" if self.runs else "nothing"
+        return f"<{type(self).__name__}: {ran}, {counted(len(self.runs), 'run')}>"
 
     @property
     def worlds(self) -> list[str]:
