@@ -249,7 +249,7 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
     table.add_text("", alone="Verdict")
     folder = _common_folder([report["recording"] for report in reports])
     if folder:
-        table.caption = f"Recordings in {folder}."
+        table.caption = f"Recordings in {folder[:-1]}."
     for report in reports:
         if not report["whole"]:
             verdict = Text("incomplete", style="yellow")
