@@ -127,6 +127,7 @@ def test_an_untrusted_run_counts_neither_in_the_mean_nor_in_the_range() -> None:
     assert (goodput.agrees, goodput.theirs) == (False, "100.00")
     group = found.results.groups[1]
     assert (group.count, len(group.runs)) == ("1 of 2", 2)
+    assert found.verdict.endswith(" Trusted runs: bbr1 1 of 2 in the kernel world.")
     assert left_out(group).startswith("bbr1, kernel: 1 of 2 repetitions are trusted")
 
 
@@ -190,13 +191,17 @@ def test_the_command_prints_the_verdict_and_ends_with_it(
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
-        assert said in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert said in printed
+        assert "Few: up to 50 in both worlds" in printed, "there were no retransmissions"
 
 
 def test_the_tolerances_are_stated_in_the_help() -> None:
     printed = " ".join(CliRunner().invoke(cli.app, ["agree", "--help"]).stdout.replace("│", " ").split())
     assert "goodput 3%, mean RTT 5%" in printed
     assert "8 percentage points" in printed
+    assert "goodput 8%, RTT 10%" in printed and "5 percentage points" in printed, "those of a grid"
+    assert "Close: they do not, but each difference is within its tolerance." in printed
 
 
 @pytest.mark.usefixtures("worlds")
@@ -218,7 +223,8 @@ def test_untrusted_repetitions_are_repeated_and_then_left_out(
     printed = json.loads(capsys.readouterr().out)
     assert left.value.code == 0
     assert sorted(tried) == [7, 7, 7, 7, 8, 8, 9]
-    assert printed["agreement"]["verdict"] == "The worlds agree: 3 of 3 measures agree."
+    rests_on = "Trusted runs: bbr1 2 of 3 in the kernel world."
+    assert printed["agreement"]["verdict"] == f"The worlds agree: 3 of 3 measures agree. {rests_on}"
     kernels = printed["results"][1]
     assert (kernels["world"], kernels["seeds"], kernels["trusted"]) == ("kernel", 3, 2)
     assert kernels["goodput_bps"]["mean"] == 100e6
@@ -236,7 +242,8 @@ def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
     printed = capsys.readouterr().out
     assert left.value.code == _common.DISAGREE
     assert "Inconclusive: bbr1 has no trusted run in the kernel world." in printed
-    assert "bbr1, kernel: 0 of 3 repetitions are trusted" in printed
+    assert "bbr1, kernel: none of 3 repetitions is trusted" in printed
+    assert "Tolerance" not in printed, "no table without checks"
 
 
 def test_what_the_kernel_cannot_run_does_not_cost_the_others_their_runs(

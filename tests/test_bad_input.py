@@ -45,7 +45,7 @@ BAD_ARGUMENTS = {
     "no seeds": (["compare", "bbr1", *PATH, "--seeds", "0", "--json"], "--seeds", "0"),
     "negative repetitions": (compare("bbr1", *PATH, "--repetitions", "-1"), "--repetitions", "-1"),
     "unknown world": (compare("bbr1", *PATH, "--world", "mars"), '--world "mars', "mars"),
-    "seeds that are no number": (["compare", "bbr1", *PATH, "--seeds", "many"], "--seeds", "integer"),
+    "seeds that are no number": (["compare", "bbr1", *PATH, "--seeds", "many"], "--seeds", "whole number"),
     "missing rtt": (["compare", "bbr1", "--rate", "10mbit"], "--rtt", "see `fullpipe compare --help`"),
     "no controller": (["compare", *PATH], "CC", "Missing"),
     "missing parsecs": (
@@ -61,7 +61,7 @@ BAD_ARGUMENTS = {
     "too many runs": (
         ["compare", "bbr1", "cubic", *PATH, "--seeds", "6000"],
         "--seeds 6000",
-        "6000 seeds of 2 each are 12000",
+        "2 alternatives with 6000 seeds each are 12000",
     ),
     "too many repetitions": (
         ["compare", "bbr1", *PATH, "--world", "kernel", "--repetitions", "10001"],
@@ -277,3 +277,60 @@ def test_a_strangers_scenario_does_not_quote_other_files(in_empty_folder: Path) 
             done = CliRunner().invoke(cli.app, arguments)
             expect_one_sentence(done.exit_code, done.stdout, done.stderr, "trace", "line 2 is not a time")
             assert "hidden" not in done.stderr
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 2, done.stdout
+    return done.stderr.strip()
+
+
+def test_numbers_are_refused_in_our_own_words() -> None:
+    seeds = ["compare", "bbr1", *PATH, "--seeds"]
+    help_of = "see `fullpipe compare --help`"
+    assert said(*seeds, "many") == (
+        f'fullpipe: --seeds "many" cannot be used; expected a whole number; {help_of}'
+    )
+    below = said("deliveries", "--mean", "1mbit", "--out", "x", "--seed=-1")
+    assert below.startswith('fullpipe: --seed "-1" cannot be used; expected a number from 0; see ')
+
+
+def test_a_suggestion_ends_with_one_mark() -> None:
+    assert said("comapre") == (
+        "fullpipe: No such command 'comapre'; did you mean 'compare'? See `fullpipe --help`"
+    )
+
+
+def test_what_is_missing_to_record_is_named() -> None:
+    record = ("kernel", "record", "--cc", "cubic", "--out", "x")
+    assert said(*record, "--rate", "10mbit").startswith("fullpipe: --rtt is missing; ")
+    assert said(*record, "--rtt", "10 ms").startswith("fullpipe: --rate is missing; ")
+
+
+def test_a_flow_list_is_named_as_the_variable_that_names_it(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FULLPIPE_FLOWS", "nosuch")
+    asked = ("study", "run", "ccwg25.short", "--quick", "--out", "here")
+    assert 'FULLPIPE_FLOWS: "nosuch" cannot be used' in said(*asked)
+
+
+def test_a_number_of_runs_that_no_world_uses_is_said(in_empty_folder: Path) -> None:
+    short = ("compare", "reno", *PATH, "--duration", "300 ms", "--seeds", "1", "--json")
+    done = CliRunner().invoke(cli.app, [*short, "--repetitions", "5"])
+    assert done.exit_code == 0
+    assert done.stderr.strip() == (
+        "fullpipe: --repetitions has no effect with --world sim; it counts runs of kernel"
+    )
+    assert CliRunner().invoke(cli.app, short).stderr == ""
+
+
+def test_a_folder_of_results_that_is_not_there_is_said() -> None:
+    for verb in ("list", "claims"):
+        assert said("study", verb, "--out", "nosuch").startswith('fullpipe: --out "nosuch" cannot be used')
+
+
+def test_the_results_of_a_scenario_without_a_name_have_its_files(in_empty_folder: Path) -> None:
+    Path("mine.toml").write_text(f'duration = "300 ms"\ncompare = ["reno"]\n{PATH_TOML}', encoding="utf-8")
+    done = CliRunner().invoke(cli.app, ["run", "mine.toml"])
+    assert done.stderr.startswith("Report: out/mine-")

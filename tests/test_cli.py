@@ -22,11 +22,25 @@ TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
 def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: Path) -> None:
     done = command("compare", "bbr1", "cubic", *TINY, "--out", "here")
     assert done.returncode == 0, done.stderr
-    for said in ("bbr1", "cubic", "Goodput", "p95", "Queueing", "Retransmits", "95 % confidence", "2 seeds"):
+    for said in (
+        "bbr1",
+        "cubic",
+        "Goodput",
+        "p95",
+        "Queue mean",
+        "Retransmits",
+        "95 % confidence",
+        "2 seeds",
+    ):
         assert said in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
     assert "here/report.html" in done.stderr
-    assert {path.name for path in Path("here").iterdir()} == {"report.html", "figures", "runs"}
+    assert {path.name for path in Path("here").iterdir()} == {
+        "scenario.json",
+        "report.html",
+        "figures",
+        "runs",
+    }
     figures = {path.name for path in Path("here/figures").iterdir()}
     assert {"throughput.svg", "throughput.png", "rtt.svg", "inflight.svg", "summary.png"} <= figures
     runs = {path.suffix for path in Path("here/runs").iterdir()}

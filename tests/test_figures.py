@@ -1,5 +1,6 @@
 """What figures draw: thinned lines, phase bands, the path's own limits, one colour a controller."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -323,3 +324,15 @@ def test_text_on_a_field_without_colour_follows_the_page() -> None:
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
     drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"], ["sim", "kernel"]))
     assert f'fill="{theme.INK}">1 / 2<' in drawn and f'fill="{grid._LABEL}">+4<' in drawn
+
+
+def test_a_close_up_lists_only_the_flows_that_it_shows() -> None:
+    flows = [
+        {"controller": "cubic", "label": "early", "start_jitter": "0 s"},
+        {"controller": "cubic", "label": "late", "start": "5 s"},
+    ]
+    path = {"rate": "10 Mbit/s", "rtt": "20 ms"}
+    results = fp.run({"duration": "10 s", "path": path, "flows": flows})
+    start, whole = (json.dumps(results.plot(name).to_dict()) for name in ("startup", "inflight"))
+    assert '"values": ["early"]' in start
+    assert '"values": ["early", "late"]' in whole

@@ -16,7 +16,7 @@ from fullpipe.ask.scenario import Alternative
 from fullpipe.engines.task import Task
 from fullpipe.judge import differences
 from fullpipe.judge.grid import compare, document, run, summary
-from fullpipe.judge.grid.document import Cell, load
+from fullpipe.judge.grid.document import Cell, Grid, load
 from fullpipe.results.measures import BY_NAME
 from fullpipe.results.statistics import estimate
 from fullpipe.show.grid import tables, write
@@ -295,6 +295,19 @@ def test_a_cell_without_goodput_does_not_agree() -> None:
     runs = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
     found = replace(compare.compare(one, *runs), differences={})
     assert (found.agrees, found.verdict) == (False, "differs")
+
+
+@pytest.mark.parametrize(("quick", "of"), [(False, "nine tenths of the cells"), (True, "the median cell")])
+def test_a_grid_that_passes_says_why_a_cell_may_differ(quick: bool, of: str) -> None:
+    one = cell("f")
+    kernel = [stored(one, "kernel", 1, [10e6])]
+    fine, far = (compare.compare(one, [stored(one, "sim", 1, [rate])], kernel) for rate in (10e6, 8e6))
+    assert (fine.verdict, far.verdict) == ("agrees", "differs")
+    plan = run.Plan(Grid("g", Path("g.toml"), quick, (one,)), 1, 1)
+    found = run.Found(plan, [fine, fine, far], [], [], [])
+    assert found.met
+    assert found.verdict.endswith(f" Targets are about {of}, not about each: 1 cell may differ.")
+    assert "Targets are about" not in replace(found, cells=[fine]).verdict
 
 
 def test_among_like_flows_it_is_chance_who_has_more() -> None:

@@ -82,8 +82,11 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
         "Goodput: median difference",
         "2 of 2 cells agree",
         "6 of 6",
+        "Close: they do not, but each difference is within its tolerance.",
+        "Tolerances: goodput 8%, RTT 10%, retransmissions a factor of 1.5",
     ):
         assert said in out
+    assert "Targets are about" not in out, "nothing differs"
     assert "2 cells; 4 simulator runs and 4 kernel runs to do, the latter 8 s in all" in err
     assert "Report: here/index.html" in err
     made = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))

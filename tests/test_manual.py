@@ -132,3 +132,26 @@ def test_bash_is_offered(line: str, offered: set[str]) -> None:
     # Each Tab starts Python: what is heavy must not be imported.
     imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
     assert not imported & {"polars", "altair", "numpy"}
+
+
+@pytest.mark.parametrize("command", [one for one, _ in leaves(typer.main.get_command(cli.app))])
+def test_no_help_shows_pythons_types(command: str) -> None:
+    words = command.split()[1:]
+    shown = invoke(*words, "--help")
+    assert not {"<bool>", "<str>", "<int>", "<float>", "<list[str]>", "<Path>"} & set(shown.split())
+    assert "range>" not in shown
+    assert "<bool>" not in invoke(*words[:-1], "--help")
+
+
+def test_help_names_the_values_of_options() -> None:
+    shown = " ".join(invoke("compare", "--help").split())
+    assert "--rate RATE " in shown and "--seeds NUMBER " in shown and "--out PATH " in shown
+    assert "--json Print JSON" in shown, "a flag takes no value"
+
+
+@pytest.mark.parametrize("words", [(), ("kernel",), ("study",)])
+def test_a_missing_command_is_said(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 2
+    group = " ".join(("fullpipe", *words))
+    assert done.stderr.strip() == f"fullpipe: a command is missing; see `{group} --help`"

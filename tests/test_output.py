@@ -336,3 +336,51 @@ def test_too_little_address_space_is_a_sentence(
     done = CliRunner().invoke(cli.app, ["compare", "cubic", *PATH, "--duration", "1 s", "--out", "here"])
     assert done.exit_code == _common.MISTAKE and "address space" in done.stderr
     assert list(Path("here", "runs").iterdir())
+
+
+# A folder that holds results of another command.
+
+
+def test_results_of_two_commands_are_not_mixed(here: Path) -> None:
+    def ask(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli.app, [*arguments, "--out", "same"])
+        return done.exit_code, done.stderr.strip()
+
+    study = ("study", "run", "queue16.fig4", "--quick", "--seeds", "1")
+    first = ("compare", "reno", *PATH, "--duration", "300 ms")
+    assert ask(*first, "--seeds", "2")[0] == 0
+    held = contents(here / "same")
+    for other in (
+        ("compare", "cubic", *SHORT),
+        ("compare", "reno", *SHORT, "--loss", "1 %"),
+        ("run", "one.toml"),
+        ("agree", "one.toml"),
+        COMMANDS["agree --grid"][:-2],
+        study,
+        ("kernel", "check"),
+    ):
+        code, said = ask(*other)
+        assert code == _common.MISTAKE, other
+        assert said == (
+            'fullpipe: --out "same" holds results of the comparison of reno; name another folder'
+        ), other
+    assert contents(here / "same") == held
+    assert ask(*first, "--seeds", "2")[0] == 0, "the same command may replace its own results"
+
+
+def test_the_same_study_or_grid_may_use_its_folder_again(here: Path) -> None:
+    for name in ("study run", "agree --grid"):
+        for _ in range(2):
+            assert CliRunner().invoke(cli.app, COMMANDS[name]).exit_code in (0, _common.DISAGREE)
+        done = CliRunner().invoke(cli.app, COMMANDS["run"])
+        assert done.exit_code == _common.MISTAKE and "holds results of the " in done.stderr
+        shutil.rmtree("new")
+
+
+def test_runs_of_an_interrupted_study_are_not_mixed_with_others(here: Path) -> None:
+    assert CliRunner().invoke(cli.app, COMMANDS["study run"]).exit_code == 0
+    for name in ("claims.json", "report.html"):
+        Path("new", name).unlink()
+    done = CliRunner().invoke(cli.app, COMMANDS["run"])
+    assert done.exit_code == _common.MISTAKE and "holds results of an unfinished study or grid" in done.stderr
+    assert CliRunner().invoke(cli.app, COMMANDS["study run"]).exit_code == 0

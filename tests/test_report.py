@@ -113,7 +113,21 @@ def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
         assert said in body
     assert "<Because>" not in body
     assert "3,000" in body, "lateness in microseconds"
-    assert "One run gives no interval (Linux kernel)" in body
+    assert "the only repetition is not trusted; the numbers are shown and marked" in body
+
+
+def test_a_notebook_without_our_style_sheet_can_read_the_table(small: Results) -> None:
+    table = small._repr_html_()
+    heads = re.findall(r"<th scope=.col.[^>]*>(.*?)</th>", table)
+    assert "Goodput <small>Mbit/s</small>" in heads
+    assert all("<small>" not in head or " <small>" in head for head in heads)
+    assert "text-align: right" in table
+
+
+def test_a_narrow_card_names_each_measure_in_full(page: str) -> None:
+    named = set(re.findall(r'data-heading="([^"]+)"', page))
+    assert {"RTT p50, ms", "RTT p95, ms", "Queue mean, ms"} <= named
+    assert not {"p50, ms", "p95, ms"} & named
 
 
 def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:
@@ -203,3 +217,8 @@ def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_
     assert "How far apart" in text and "The worlds agree: 6 of 6 measures agree." in text
     alone = small.report(tmp_path / "one.html").read_text("utf-8")
     assert "How far apart" not in alone
+
+
+def test_results_and_figures_are_short_in_a_prompt(small: Results) -> None:
+    assert repr(small) == "<Results: bbr1, cubic in sim, 6 runs>"
+    assert repr(small.plot()) == "<figure 'Throughput'; .save('figure.svg') writes it, a notebook shows it>"

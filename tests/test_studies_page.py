@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
-from fullpipe.studies import catalogue, page, run
+from fullpipe.studies import catalogue, page, run, tables
 from fullpipe.studies.claim import Check, Data, Finding, Size, within
 from fullpipe.studies.write import _finding
 
@@ -56,9 +57,37 @@ def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
     table = page._checks([_finding(one) for one in found])
     assert "simulation: at least 10 m/s<br>Linux kernel: at least 1 m/s" in table
     assert "simulation: ten<br>Linux kernel: ten; a tenth of it" in table
-    assert table.count("n = 2") == 1 and "n = 1" not in table
+    assert table.count("n = 2") == 1 and table.count("n = 1") == 1, "one value has no interval, but a count"
     same = page._checks([_finding(one) for one in findings("sim", "kernel")])
     assert same.count("at least 10 m/s") == 1
+
+
+def test_a_verdict_says_how_many_runs_it_rests_on() -> None:
+    built = catalogue.built("queue16.fig4")
+    assert built is not None
+    plan = run.Plan(built, Size.TINY, ("kernel",), 1, 3)
+    cells = list(dict.fromkeys(one.task.cell for one in plan.planned if one.task.world == "kernel"))
+    all_of_them = {("kernel", cell): 3 for cell in cells}
+    assert run._fewer(plan, "kernel", all_of_them) is None
+    fewer = run._fewer(plan, "kernel", {**all_of_them, ("kernel", cells[0]): 1})
+    assert fewer == ("1 of 3 repetitions" if len(cells) == 1 else "1 to 3 of 3 repetitions")
+    met = within("speed", 1.0, paper="1", least=1.0)
+    assert Finding("kernel", [met], fewer="1 to 3 of 3 repetitions").reason == (
+        "The only check passes. Only 1 to 3 of 3 repetitions of each scenario can be trusted."
+    )
+
+
+def test_the_quick_form_says_that_its_verdicts_may_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    quick, full = {"name": "a", "size": "quick"}, {"name": "b", "size": "full"}
+    assert "may differ from those of the full form" in page._short_form([quick])
+    assert "Claims in quick form: a." in page._short_form([quick, full])
+    assert page._short_form([full]) == ""
+    finding = {"verdict": "not reproduced", "reason": "Because."}
+    for size, said in (("quick", True), ("full", False)):
+        tables.verdicts([{"id": "p.a", "size": size, "worlds": {"sim": finding}}])
+        printed = capsys.readouterr().out
+        assert ("may differ from those of the full form" in printed) is said
+        assert ("(quick)" in printed) is said
 
 
 def test_what_was_not_run_is_not_counted() -> None:
@@ -66,6 +95,8 @@ def test_what_was_not_run_is_not_counted() -> None:
     assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith(
         "Provenance: 10 seeds in the simulator; "
     )
+    dated = page._provenance({**result, "at": "2026-11-22T13:01:37Z", "findings": []})
+    assert "2026-11-22 13:01:37 UTC" in dated, "the same form as in every other page"
     both = [{"world": "sim"}, {"world": "kernel"}]
     said = page._provenance({**result, "findings": both})
     assert "10 seeds in the simulator, 3 repetitions in the kernel world; " in said

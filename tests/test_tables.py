@@ -131,3 +131,21 @@ def test_what_was_not_measured_is_not_ok() -> None:
     found = doctor.Check("Kernel world", "emulator", True, "not measured: run the check", "")
     shown = printed(tables.diagnosis([found]), 100)
     assert "–" in shown and " ok " not in shown
+
+
+def test_recordings_of_one_folder_are_named_without_it() -> None:
+    one = {
+        "cc": "bbr",
+        "kernel": "6.18",
+        "whole": True,
+        "agrees": True,
+        "flows": 1,
+        "calls": 9,
+        "replayed": 9,
+    }
+    folder = "tests/recordings/of/a/rather/long/path"
+    both = [{**one, "recording": f"{folder}/{name}.recording"} for name in ("bbr-a", "cubic-b")]
+    shown = printed(tables.replays(both), 80)
+    assert len([line for line in shown.splitlines() if line.startswith(("bbr-a.rec", "cubic-b.rec"))]) == 2
+    assert shown.count(folder) == 1, "in the line below the table"
+    assert f"{folder}/bbr-a.recording" in printed(tables.replays(both[:1]), 160)

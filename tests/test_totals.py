@@ -58,6 +58,8 @@ def test_completion_times_of_requests_are_in_every_table() -> None:
         console = Console(width=200, record=True, file=io.StringIO())
         console.print(table)
         assert "FCT mean" in console.export_text()
+    meaning = "FCT: flow completion time, from the start of a transfer to its last byte."
+    assert meaning in tables.run_notes(results) and meaning in html(results, [])
     assert "FCT mean" in html(results, [])
 
 

@@ -323,7 +323,7 @@ def test_a_world_in_wall_time_is_repeated_until_trusted_and_counted_in_repetitio
     assert ("restless", 0.5, 2) in seen
     doubted = fp.compare(["reno"], world="restless", repetitions=[7], attempts=1, **PATH)
     (note,) = re.findall("reno, restless: .*", command_notes(doubted))
-    assert note.startswith("reno, restless: 0 of 1 repetitions are trusted")
+    assert note.startswith("reno, restless: the only repetition is not trusted")
 
 
 def command_notes(results: Results) -> str:

@@ -15,10 +15,23 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fullpipe.commands import agree, available, compare, deliveries, flows, kernel, manual, replay, run, shell
+from fullpipe.commands import (
+    _usage,
+    agree,
+    available,
+    compare,
+    deliveries,
+    flows,
+    kernel,
+    manual,
+    replay,
+    run,
+    shell,
+)
 from fullpipe.commands._common import WORLDS, complain
 from fullpipe.commands.study import app as study
 from fullpipe.system import provenance
+from fullpipe.system.words import capitalised
 from fullpipe.worlds import registry
 
 
@@ -43,6 +56,10 @@ class _Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage after the command's name: `CC...` instead of `{CC...}...`."""
         return [_plain_piece(piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with names for their values in the help."""
+        return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with the worlds of installed packages."""
@@ -101,6 +118,7 @@ def _name_options(commands: typer.Typer) -> None:
     for command in commands.registered_commands:
         command.cls = _Command
     for group in commands.registered_groups:
+        group.cls = _Group
         if group.typer_instance is not None:
             _name_options(group.typer_instance)
 
@@ -109,7 +127,15 @@ def _name_options(commands: typer.Typer) -> None:
 _WIDEST = 1000
 
 
-class _Commands(TyperGroup):
+class _Group(TyperGroup):
+    """A group of commands, whose help is in plain words, too."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with names for their values in the help."""
+        return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
+
+
+class _Commands(_Group):
     """The commands, with every expected error as one sentence on stderr and an exit code."""
 
     def main(
@@ -126,35 +152,36 @@ class _Commands(TyperGroup):
         if columns.isdecimal() and int(columns) > _WIDEST:
             os.environ["COLUMNS"] = str(_WIDEST)
 
+        given = sys.argv[1:] if args is None else args
+
         def command() -> object:
             name = prog_name or "fullpipe"
             if manual.COMPLETE_VARIABLE in os.environ:
                 from typer.completion import get_completion_inspect_parameters
 
                 get_completion_inspect_parameters()  # Makes Typer's classes for each shell known.
-            given = sys.argv[1:] if args is None else args
             provenance.began(given)
             words = manual.as_option(self, given)
             return super(_Commands, self).main(words, name, complete_var, False, windows_expand_args, **extra)
 
-        code = _guarded(command)
+        code = _guarded(command, given)
         if standalone_mode:
             sys.exit(code)
         return code
 
 
-def _guarded(command: Callable[[], object]) -> int:
+def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
     """The command's exit code; errors that a user can fix become a sentence."""
     try:
         code = command()
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
-        message = error.format_message().strip().rstrip(".")
+        message = _usage.sentence(error, words)
         # A usage error knows its command; where the group does not know the word, it is the group.
         context = getattr(error, "ctx", None)
         help_of = "fullpipe" if context is None else context.command_path
         see = f"see `{help_of} --help`"
-        return complain(f"{message}; {see}" if message else see)
+        return complain(f"{message} {capitalised(see)}" if message.endswith("?") else f"{message}; {see}")
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:

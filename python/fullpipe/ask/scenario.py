@@ -72,6 +72,11 @@ class Scenario:
         """The document's seed; several seeds count upwards from it."""
         return int(self.alternatives[0].spec["seed"])
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """The document with its name, also if the user gave none."""
+        return {**self.document, "name": self.name}
+
     @cached_property
     def document(self) -> dict[str, Any]:
         """The document as the user wrote it, for display. Its meaning is in the specs."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -87,6 +88,19 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:
+    """Says of a given number of runs that no chosen world uses it."""
+    counted_in = {one.deterministic for one in registry.chosen(world)}
+    for option, given, deterministic in (("--seeds", seeds, True), ("--repetitions", repetitions, False)):
+        if given and deterministic not in counted_in:
+            others = [
+                one.name
+                for one in map(registry.named, registry.known())
+                if one.deterministic is deterministic
+            ]
+            say(f"fullpipe: {option} has no effect with --world {world}; it counts runs of {joined(others)}")
+
+
 def print_agreement(results: "Results") -> None:
     """Prints how far the worlds are apart, if two ran."""
     if results.agreement is not None:
@@ -155,16 +169,16 @@ def check_folder(path: Path) -> None:
     from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
-        raise mistake("--out", str(path), f"a folder to write into ({reason})", "name another folder")
+        raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
 
 
-def check_file(path: Path, option: str = "--out") -> None:
+def check_file(path: Path, field: str = "out") -> None:
     """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
     from fullpipe.errors import mistake
     from fullpipe.system import files
 
     if (reason := files.file_obstacle(path)) is not None:
-        raise mistake(option, str(path), f"a file to write ({reason})", "name another file")
+        raise mistake(field, str(path), f"a file to write ({reason})", "name another file")
 
 
 def plain(name: str) -> str:

@@ -22,7 +22,9 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.commands._holds import GRID, SCENARIO, refuse_others
 from fullpipe.judge.agreement import TOLERANCES
+from fullpipe.judge.grid import rules as grid_rules
 from fullpipe.worlds import registry
 
 _PAIR = ",".join(registry.PAIR)
@@ -33,6 +35,7 @@ HELP = (
     "as agreement. Seeds count upwards from the scenario's own. Untrustworthy kernel runs are repeated, and "
     "left out if they stay so.\n\nFor a grid, prints the differences cell by cell and compares them with the "
     "grid's targets. Interrupted grids resume in the same folder.\n\n"
+    f"Verdicts on cells of a grid. {grid_rules.VERDICTS} Targets are about most cells, not about each.\n\n"
     "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
     "inconclusive because no trusted run is left; 2 a mistake in the command."
 )
@@ -126,6 +129,7 @@ def agree(
             return
         place = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
         assert place is not None
+        refuse_others(place.path, GRID, lambda: plan.grid.name)
         errors = console(stderr=True)
         met = agree_grid.agree(
             plan, place.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
@@ -143,7 +147,9 @@ def agree(
             raise unfit(option, "needs a grid", "name one with --grid")
     assert scenario is not None
     loaded = api.load(scenario)
-    folder = folder_for(out, plain(loaded.name), wanted=False)
+    folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=False)
+    if folder is not None:
+        refuse_others(folder.path, SCENARIO, lambda: loaded.named)
     with watching() as watch:
         found = api.agree(
             loaded,
@@ -156,8 +162,11 @@ def agree(
     if as_json:
         print_json(found.results, folder)
     else:
-        console().print(tables.checks(found))
-        print_notes([tables.how_often(found.results), *tables.run_notes(found.results)])
+        if found.checks:
+            console().print(tables.checks(found))
+        print_notes(
+            [*filter(None, [found.few]), tables.how_often(found.results), *tables.run_notes(found.results)]
+        )
         print(found.verdict)
         write(found.results, folder)
     if not found.agrees:

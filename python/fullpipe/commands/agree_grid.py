@@ -9,16 +9,13 @@ from rich.console import Console
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.judge.grid import document, run
-from fullpipe.judge.grid.compare import VERDICTS
+from fullpipe.judge.grid.rules import VERDICTS
 from fullpipe.show.grid import tables, write
 from fullpipe.show.watched import Watched
 from fullpipe.sweeps import sweep
 from fullpipe.system import files
 from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
 from fullpipe.worlds import registry
-
-# Wide enough for every cell in one line where no terminal limits it.
-_WIDTH = 220
 
 
 def agree(
@@ -43,8 +40,6 @@ def agree(
     if as_json:
         print(json.dumps(write.as_dict(found), indent=2))
     else:
-        if not console.is_terminal:
-            console.width = _WIDTH
         console.print(tables.cells(found.cells, plan.worlds))
         print(VERDICTS)
         for note in found.notes:
@@ -81,7 +76,7 @@ def plan(
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     loaded = run.only(document.load(grid, quick=quick), only)
     for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
-        check_runs(name, given, len(loaded.cells), MOST_STORED_RUNS)
+        check_runs(name, given, len(loaded.cells), MOST_STORED_RUNS, "cells")
     return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only, worlds=worlds)
 
 

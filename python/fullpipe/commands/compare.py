@@ -1,5 +1,6 @@
 """`fullpipe compare`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from fullpipe.commands._common import (
     complete_controllers,
     console,
     folder_for,
+    note_unused,
     path,
     plain,
     print_agreement,
@@ -26,6 +28,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -63,8 +66,21 @@ def compare(
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
     from fullpipe import api
+    from fullpipe.ask import scenario
 
     folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
+    if folder is not None:
+        what = partial(
+            scenario.comparison,
+            controllers,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            loss=loss,
+            duration=duration,
+            flows=flows,
+        )
+        refuse_others(folder.path, SCENARIO, lambda: what().named)
     with watching() as watch:
         results = api.compare(
             controllers,
@@ -80,6 +96,7 @@ def compare(
             world=world,
             watch=watch,
         )
+    note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:
         print_json(results, folder)
         return

@@ -19,6 +19,7 @@ from fullpipe.commands._common import (
     say,
     watching,
 )
+from fullpipe.commands._holds import CHECK, refuse_others
 
 app = typer.Typer(no_args_is_help=True, help="Record and check this machine's TCP.")
 
@@ -114,6 +115,8 @@ def check(
     if as_json and as_markdown:
         raise unfit("--json", "cannot be used with --markdown", "leave out one of the two")
     folder = folder_for(out, "check", wanted=False)
+    if folder is not None:
+        refuse_others(folder.path, CHECK, lambda: "check")
     began, load = time.monotonic(), trust.Load()
     with watching() as watch:
         verdicts = emulator_check.run(

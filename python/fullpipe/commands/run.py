@@ -14,6 +14,7 @@ from fullpipe.commands._common import (
     World,
     console,
     folder_for,
+    note_unused,
     path,
     plain,
     print_agreement,
@@ -22,6 +23,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
+from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
 
 
@@ -55,7 +57,9 @@ def run(
     from fullpipe.show import tables
 
     loaded = api.load(scenario, code=code)
-    folder = folder_for(out, plain(loaded.name), wanted=not as_json)
+    folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
+    if folder is not None:
+        refuse_others(folder.path, SCENARIO, lambda: loaded.named)
     with watching() as watch:
         results = api.run(
             loaded,
@@ -66,6 +70,7 @@ def run(
             attempts=attempts,
             watch=watch,
         )
+    note_unused(world, seeds=seeds != 1, repetitions=repetitions != 1)
     if as_json:
         print_json(results, folder)
         return

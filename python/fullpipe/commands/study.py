@@ -3,12 +3,14 @@
 import json
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
+from fullpipe.commands._holds import STUDY, refuse_others
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -34,15 +36,25 @@ Out = Annotated[
         parser=path,
     ),
 ]
+# Of commands that read results.
+OutOfRuns = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that `study run` wrote; of several papers, the one with a subfolder each.",
+        show_default="out/study-PAPER",
+        parser=path,
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
 @app.command("list")
-def listing(out: Out = None, quick: Quick = False, as_json: AsJson = False) -> None:
+def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False) -> None:
     """List papers and claims, how long they take here, and their last verdicts."""
     from fullpipe.studies import catalogue, tables
 
+    _check_there(out)
     everything = catalogue.everything()
     for reason in catalogue.broken().values():
         _complain(reason)
@@ -98,6 +110,7 @@ def run(
         plans = _plans([one for one in chosen if one.paper == paper], size, asked, seeds, repetitions)
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
         check_folder(folder)
+        refuse_others(folder, STUDY, partial(str, paper))
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         ran = [one for one in catalogue.everything() if one.id in names]
@@ -120,20 +133,21 @@ def claims(
         Path | None,
         typer.Option(help="Document to write with every figure.", show_default="none", parser=path),
     ] = None,
-    out: Out = None,
+    out: OutOfRuns = None,
 ) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
     from fullpipe.errors import mistake
     from fullpipe.studies import catalogue, tables
     from fullpipe.system import files
 
+    _check_there(out)
     if write is not None:
-        check_file(write, "--write")
+        check_file(write, "write")
     if gallery is not None:
-        check_file(gallery, "--gallery")
+        check_file(gallery, "gallery")
         if not gallery.suffix:
             # The images go into a folder that is named after the document.
-            raise mistake("--gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
+            raise mistake("gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
@@ -214,7 +228,7 @@ def _plans(
 
     cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
     for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
-        check_runs(name, given or 1, cells, MOST_STORED_RUNS)
+        check_runs(name, given or 1, cells, MOST_STORED_RUNS, "scenarios")
     plans = [
         running.Plan(
             one,
@@ -277,6 +291,14 @@ def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
     """Where to look for a paper's results. A given folder may be that of one paper or of several."""
     alone = _folder(given, paper, quick=quick, alone=True)
     return alone / paper if (alone / paper / "claims.json").is_file() else alone
+
+
+def _check_there(folder: Path | None) -> None:
+    """Raises `ScenarioError` if the folder to read was named and is not there."""
+    from fullpipe.errors import mistake
+
+    if folder is not None and not folder.is_dir():
+        raise mistake("out", str(folder), "a folder that `fullpipe study run` wrote", "name one that exists")
 
 
 def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Said]":

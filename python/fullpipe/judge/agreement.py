@@ -122,13 +122,31 @@ class Agreement(Generic[R]):
             rest = f" Of what could be judged, {counted}." if self.checks else ""
             return f"Inconclusive: {why or 'there is nothing to compare'}.{rest}"
         not_judged = f" Not judged: {why}." if why else ""
-        return f"{self._subject} {'agree' if self.agrees else 'do not agree'}: {counted}.{not_judged}"
+        word = "agree" if self.agrees else "do not agree"
+        return f"{self._subject} {word}: {counted}.{self._rests_on}{not_judged}"
+
+    @property
+    def _rests_on(self) -> str:
+        """How many runs a verdict rests on, where it is fewer than there were; else empty."""
+        few = [
+            f"{group.label} {group.count} in the {registry.named(group.world).place}"
+            for group in self.results.groups
+            if group.world in self.worlds and 0 < len(group.trusted) < len(group.runs)
+        ]
+        return f" Trusted runs: {', '.join(few)}." if few else ""
 
     @property
     def _subject(self) -> str:
         if set(self.results.worlds) <= set(self.worlds):
             return "The worlds"
         return capitalised(" and ".join(registry.named(name).place for name in self.worlds))
+
+    @property
+    def few(self) -> str:
+        """What "few" means in the column of differences; empty if it is not there."""
+        if not any(check.difference == differences.FEW for check in self.checks):
+            return ""
+        return f"Few: up to {RETRANSMITS_THAT_COUNT} in both worlds, of which a factor means nothing."
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict and all checks in plain values; `agrees` is None when inconclusive."""

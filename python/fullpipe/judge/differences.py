@@ -26,6 +26,9 @@ class Difference:
     limit: str  # The tolerance in words.
 
 
+# The difference in words where a factor is meaningless.
+FEW = "few"
+
 # Compares a value with that of the reference.
 Compare: TypeAlias = Callable[[float, float], Difference]
 
@@ -51,7 +54,7 @@ def factor(most: float, *, few: float, directed: bool) -> Compare:
         tolerance, limit = math.log(most), f"x {most:g}"
         less, more = sorted((ours, theirs))
         if more <= few:
-            return Difference(None, tolerance, True, "few", limit)
+            return Difference(None, tolerance, True, FEW, limit)
         if not less:
             apart = math.copysign(math.inf, ours - theirs)
             return Difference(apart, tolerance, False, "x inf", limit)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.ask.scenario import PATH_PARAMETERS, Alternative, Amount, Scenario, from_document, path_document
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, unfit
 from fullpipe.system import files, parquet
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job, Progress, ignore_progress
@@ -59,7 +59,9 @@ def plain_scenario(
 ) -> Scenario:
     """Flows of one algorithm on a plain path."""
     if rtt is None:
-        raise mistake("rtt", "none", "a round-trip time", "give --rtt and --rate, or a scenario")
+        raise unfit("--rtt", "is missing", "add it, e.g. --rtt '40 ms', or name a scenario")
+    if rate is None:
+        raise unfit("--rate", "is missing", "add it, e.g. --rate '10 Mbit/s', or name a scenario")
     document: dict[str, Any] = {
         "name": f"record-{algorithm}",
         "duration": duration if duration is not None else "10 s",

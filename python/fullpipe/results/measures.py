@@ -157,7 +157,7 @@ COLUMNS = (
     Column("RTT mean", BY_NAME["rtt_mean_ms"], interval=True),
     Column("p50", BY_NAME["rtt_p50_ms"]),
     Column("p95", BY_NAME["rtt_p95_ms"]),
-    Column("Queueing", BY_NAME["queue_delay_mean_ms"], interval=True),
+    Column("Queue mean", BY_NAME["queue_delay_mean_ms"], interval=True),
     Column("Retransmits", BY_NAME["retransmits"], interval=True),
     Column("Loss", BY_NAME["loss_ratio"]),
 )
@@ -175,6 +175,13 @@ def columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:
     runs = list(summaries)
     more = [one for one in _APPLICATION_COLUMNS if any(one.measure.take(run) is not None for run in runs)]
     return (*COLUMNS, *more)
+
+
+def explained(summaries: Iterable[Summary]) -> list[str]:
+    """What headings of the columns of these runs are short for."""
+    if any(column.heading.startswith("FCT") for column in columns(summaries)):
+        return ["FCT: flow completion time, from the start of a transfer to its last byte."]
+    return []
 
 
 def flow_columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:

@@ -16,6 +16,7 @@ from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.measures import MEASURES, estimates
 from fullpipe.results.statistics import Estimate
 from fullpipe.system import files
+from fullpipe.system.words import counted, joined
 
 # The columns of every run's time series. Values that a world does not have are null.
 FLOW_COLUMNS: dict[str, Any] = {
@@ -113,13 +114,23 @@ class Group:
 
     @cached_property
     def trusted(self) -> list[Run]:
-        """The trusted runs. The others are shown and marked, but no mean or verdict uses them."""
+        """The trusted runs. No mean or verdict uses the others."""
         return [run for run in self.runs if not run.untrustworthy]
 
     @cached_property
     def measures(self) -> dict[str, Estimate | None]:
         """Every measure over the trusted runs, by name."""
         return estimates([run.summary for run in self.trusted])
+
+    @property
+    def doubted(self) -> bool:
+        """Whether no run is trusted. Its numbers are shown and marked, run by run, without means."""
+        return not self.trusted
+
+    @property
+    def shown(self) -> list[Run]:
+        """The runs whose numbers are shown: the trusted ones; if there are none, all."""
+        return self.trusted or self.runs
 
     @property
     def count(self) -> str:
@@ -140,6 +151,10 @@ class Runs:
     scenario: Scenario
     runs: list[Run]
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        ran = f"{', '.join(self.labels)} in {joined(self.worlds)}" if self.runs else "nothing"
+        return f"<{type(self).__name__}: {ran}, {counted(len(self.runs), 'run')}>"
 
     @property
     def worlds(self) -> list[str]:

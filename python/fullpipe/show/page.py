@@ -49,6 +49,8 @@ class Heading:
     name: str
     unit: str = ""
     number: bool = False
+    # Its name where it is alone, in a narrow window: "RTT p95" instead of "p95" beside "RTT mean".
+    alone: str = ""
 
 
 def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> str:
@@ -67,7 +69,7 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> str:
 def _row(headings: Sequence[Heading], row: Sequence[str]) -> str:
     name, *cells = row
     listed = "".join(
-        f'<td{_kind(one)} data-heading="{text(", ".join(filter(None, (one.name, one.unit))))}">'
+        f'<td{_kind(one)} data-heading="{text(", ".join(filter(None, (one.alone or one.name, one.unit))))}">'
         f"<span>{cell}</span></td>"
         for one, cell in zip(headings[1:], cells, strict=True)
     )
@@ -75,7 +77,8 @@ def _row(headings: Sequence[Heading], row: Sequence[str]) -> str:
 
 
 def _unit(heading: Heading) -> str:
-    return f"<small>{text(heading.unit)}</small>" if heading.unit else ""
+    # The space is for a notebook, which has no style sheet of ours.
+    return f" <small>{text(heading.unit)}</small>" if heading.unit else ""
 
 
 def _kind(heading: Heading) -> str:

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.judge.agreement import TOLERANCES, Agreement, range_counts
-from fullpipe.results.measures import SHARE, Column, columns, flow_alone, flow_columns, known, shares
+from fullpipe.results.measures import (
+    SHARE,
+    Column,
+    Quantity,
+    columns,
+    explained,
+    flow_alone,
+    flow_columns,
+    known,
+    shares,
+)
 from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.show.answers import answers, together
-from fullpipe.show.counts import left_out, times
+from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table
 from fullpipe.show.page import provenance as listed_provenance
@@ -37,6 +47,7 @@ def html(results: Runs, drawn: "Sequence[Drawing] | None" = None) -> str:
         *(f'<p class="note">{_text(note)}</p>' for note in results.notes),
         summary_table(results),
         _interval_note(results),
+        *(f'<p class="quiet">{_text(note)}</p>' for note in explained(run.summary for run in results.runs)),
         *_untrustworthy(results),
         *_agreement(results),
         *_flows(results),
@@ -58,14 +69,12 @@ def summary_table(results: Runs) -> str:
     colours = _colours(results)
     rows = []
     for group in results.groups:
-        mark = ' <abbr class="untrustworthy" title="{}">untrustworthy</abbr>'
-        doubt = mark.format(_text("; ".join(group.untrustworthy))) if group.untrustworthy else ""
         mixed = len({flow["controller"] for flow in group.runs[0].summary["flows"]}) > 1
         dot = "" if mixed else f'<i style="{_DOT}background:{_variable(colours[group.label])}"></i>'
         rows.append(
             [
                 f"{dot}{_text(group.label)}",
-                f"{_text(theme.world_title(group.world))}{doubt}",
+                _world(group),
                 group.count,
                 *(_cell(group, column) for column in shown),
             ]
@@ -74,7 +83,7 @@ def summary_table(results: Runs) -> str:
 
 
 def _heading(column: Column) -> Heading:
-    return Heading(column.heading, column.measure.unit, number=True)
+    return Heading(column.heading, column.measure.unit, number=True, alone=column.measure.title)
 
 
 def _flows(results: Runs) -> list[str]:
@@ -94,28 +103,46 @@ def _flows(results: Runs) -> list[str]:
 
 
 FLOWS_NOTE = (
-    "Means over trusted runs. Each flow’s goodput is over its own lifetime; its share is its part of the "
-    "bytes of all flows."
+    "Means over trusted runs; numbers of untrustworthy runs are marked. Each flow’s goodput is over its own "
+    "lifetime; its share is its part of the bytes of all flows."
 )
 
 
 def _flow_row(results: Runs, group: Group, number: int, shown: Sequence[Column]) -> list[str]:
     flow = group.runs[0].summary["flows"][number]
     label = flow["label"]
-    share = known([shares(run.summary)[label] for run in group.trusted])
-    cells = [SHARE.show(share.mean if share else None)]
+    cells = [_mean(group, SHARE, [shares(run.summary)[label] for run in group.shown])]
     for column in shown:
-        value = known([column.measure.take(flow_alone(run.summary, label)) for run in group.trusted])
-        cells.append(column.measure.show(value.mean if value else None))
+        values = [column.measure.take(flow_alone(run.summary, label)) for run in group.shown]
+        cells.append(_mean(group, column.measure, values))
     return [
         _text(results.name_of(group.label, label)),
         _text(flow["controller"]),
-        _text(theme.world_title(group.world)),
+        _world(group),
         *cells,
     ]
 
 
+def _world(group: Group) -> str:
+    """The world, with a badge if the numbers of the row are of runs that are not trusted."""
+    title = _text(theme.world_title(group.world))
+    if not group.doubted:
+        return title
+    why = _text("; ".join(group.untrustworthy))
+    return f'{title} <abbr class="untrustworthy" title="{why}">untrustworthy</abbr>'
+
+
+def _mean(group: Group, quantity: Quantity, values: Sequence[float | None]) -> str:
+    """The mean of a quantity over the shown runs of a group; if they are not trusted, their range."""
+    if group.doubted:
+        return spread(quantity, values)
+    value = known(values)
+    return quantity.show(value.mean if value else None)
+
+
 def _cell(group: Group, column: Column) -> str:
+    if group.doubted:
+        return spread(column.measure, [column.measure.take(run.summary) for run in group.runs])
     value = group.measures[column.measure.name]
     half_width = column.half_width(value)
     shown = column.measure.show(value.mean if value else None)
@@ -153,9 +180,8 @@ def _path(path: dict[str, Any]) -> str:
 
 
 def _header(results: Runs) -> str:
-    often = {group.world: times(group) for group in results.groups}
     said = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
-    said += [f"{theme.world_title(world)}: {count}" for world, count in often.items()]
+    said += [f"{theme.world_title(world)}: {count}" for world, count in often(results).items()]
     answered = "".join(
         f'<p class="answer"><b>{_text(theme.world_heading(world))}</b> {_text(answer)}</p>'
         for world, answer in answers(results).items()
@@ -165,12 +191,14 @@ def _header(results: Runs) -> str:
 
 
 def _interval_note(results: Runs) -> str:
-    single = sorted({theme.world_title(group.world) for group in results.groups if len(group.trusted) <= 1})
+    singles = sorted(map(theme.world_title, single(results)))
     note = "± is a 95 % confidence interval of the mean over seeds or repetitions (Student’s t)."
-    if len(single) == len(results.worlds):
+    if not any(len(group.trusted) > 1 for group in results.groups):
+        if not singles:
+            return ""
         note = "Means of one run have no confidence interval."
-    elif single:
-        note += f" One run gives no interval ({', '.join(single)})."
+    elif singles:
+        note += f" One run gives no interval ({', '.join(singles)})."
     return f'<p class="quiet">{_text(note)}</p>'
 
 
@@ -191,6 +219,7 @@ def _agreement(results: Runs) -> list[str]:
     found = Agreement.between(results)
     if found is None:
         return []
+    rule = f"Tolerances: {TOLERANCES}. {range_counts(found.worlds)} {found.few}"
     ours, theirs = map(theme.world_heading, found.worlds)
     headings = [Heading("Alternative"), Heading("Measure")]
     headings += [Heading(name, number=True) for name in (ours, f"{theirs} (range)")]
@@ -214,7 +243,7 @@ def _agreement(results: Runs) -> list[str]:
         f"<h2>How far apart {_text(' and '.join(map(theme.world_title, found.worlds)))} are</h2>",
         f"<p>{_text(found.verdict)}</p>",
         table([*headings, Heading("Verdict")], rows) if rows else "",
-        f'<p class="quiet">{_text(f"Tolerances: {TOLERANCES}. {range_counts(found.worlds)}")}</p>',
+        f'<p class="quiet">{_text(rule.rstrip())}</p>',
     ]
 
 

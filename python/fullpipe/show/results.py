@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.judge.agreement import Agreement
+from fullpipe.results.measures import MEASURES
 from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.system import files
 
@@ -37,7 +38,7 @@ class Results(Runs):
         return path
 
     def write(self, folder: str | Path) -> Path:
-        """Writes report.html, figures/ (SVG and PNG) and runs/ (summary JSON and Parquet) into a folder.
+        """Writes scenario.json, report.html, figures/ and runs/ (summary JSON and Parquet) into a folder.
 
         Raises:
             OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
@@ -57,6 +58,9 @@ class Results(Runs):
     def _write_runs(self, folder: Path) -> None:
         names = files.file_names(self.labels)
         needed = sum(run.size for run in self.runs)
+        with files.adding(self._kept(0, folder)):
+            said = json.dumps(self.scenario.named, indent=1, ensure_ascii=False) + "\n"
+            files.write(folder, "scenario.json", said.encode(errors="replace"), needed=needed)
         for number, run in enumerate(self.runs):
             with files.adding(self._kept(number, folder)):
                 for name, data in _files_of(run, names[run.label]).items():
@@ -69,10 +73,11 @@ class Results(Runs):
     def to_dict(self) -> dict[str, Any]:
         """The scenario, and one result for each world and alternative, in plain values.
 
-        With `agreement` if two worlds ran, and `notes` if something did not run.
+        An alternative without a trusted run has `untrusted`: each measure's values, run by run. With
+        `agreement` if two worlds ran, and `notes` if something did not run.
         """
         told: dict[str, Any] = {
-            "scenario": {**self.scenario.document, "name": self.scenario.name},
+            "scenario": self.scenario.named,
             "results": [_result(group) for group in self.groups],
         }
         if self.agreement is not None:
@@ -88,7 +93,14 @@ class Results(Runs):
     def _repr_html_(self) -> str:
         from fullpipe.show.report import summary_table
 
-        return summary_table(self)
+        return _NOTEBOOK_STYLE + summary_table(self)
+
+
+# A notebook has no style sheet of ours, and aligns numbers with the text.
+_NOTEBOOK_STYLE = (
+    "<style>table.summary .number { text-align: right } "
+    "table.summary th, table.summary td { padding: 0.2em 0.6em }</style>"
+)
 
 
 def _files_of(run: Run, name: str) -> dict[str, bytes]:
@@ -134,4 +146,8 @@ def _result(group: Group) -> dict[str, Any]:
         result[name]["ci95"] = interval(parts["mean"])
     for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
         result[name] = {"mean": mean(name), "ci95": interval(name)}
+    if group.doubted:
+        result["untrusted"] = {
+            measure.name: [measure.take(run.summary) for run in group.runs] for measure in MEASURES
+        }
     return {**result, "untrustworthy": group.untrustworthy}

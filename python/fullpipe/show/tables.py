@@ -13,6 +13,7 @@ from fullpipe.results.measures import (
     Column,
     Quantity,
     columns,
+    explained,
     flow_alone,
     flow_columns,
     known,
@@ -20,7 +21,7 @@ from fullpipe.results.measures import (
     unlike_lifetimes,
 )
 from fullpipe.results.runs import Group, Runs
-from fullpipe.show.counts import left_out, times
+from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Fitting
 
@@ -45,24 +46,26 @@ def comparison(results: Runs) -> Fitting:
 def comparison_notes(results: Runs) -> list[str]:
     """What the reader of the table must know."""
     notes = []
-    of_world = {group.world: group for group in results.groups}
-    said = _times(results)
-    singles = [world for world, group in of_world.items() if len(group.trusted) <= 1]
-    if len(singles) < len(of_world):
-        notes.append(f"± is the 95 % confidence interval of the mean ({said}).")
-    if singles:
+    if any(len(group.trusted) > 1 for group in results.groups):
+        notes.append(f"± is the 95 % confidence interval of the mean ({_often(results)}).")
+    if singles := single(results):
         notes.append(f"A single run gives no confidence interval ({', '.join(singles)}).")
     return notes + run_notes(results)
 
 
-def _times(results: Runs) -> str:
-    often = {group.world: times(group) for group in results.groups}
-    return ", ".join(f"{world} {count}" for world, count in often.items())
+def _often(results: Runs) -> str:
+    return ", ".join(f"{world} {count}" for world, count in often(results).items())
 
 
 def how_often(results: Runs) -> str:
-    """How often each world ran."""
-    return f"Runs of each alternative: {_times(results)}."
+    """How often each world ran; where runs are not trusted, how many each alternative rests on."""
+    if any(len(group.trusted) < len(group.runs) for group in results.groups):
+        counts: dict[str, list[str]] = {}
+        for group in results.groups:
+            counts.setdefault(group.label, []).append(f"{group.world} {group.count}")
+        said = [f"{label}: {', '.join(of)}" for label, of in counts.items()]
+        return f"Trusted runs: {'; '.join(said)}."
+    return f"Runs of each alternative: {_often(results)}."
 
 
 def flow_notes(results: Runs) -> list[str]:
@@ -74,38 +77,46 @@ def flow_notes(results: Runs) -> list[str]:
         if (total := group.measures[goodput.name]) is not None:
             name = f"{group.label}, {group.world}"
             notes.append(f"All flows of {name}: {goodput.show(total.mean)} {goodput.unit} of goodput.")
-    if any(unlike_lifetimes(run.summary) for group in shared for run in group.trusted):
+    if any(unlike_lifetimes(run.summary) for group in shared for run in group.shown):
         notes.append("Each flow's goodput is over its own lifetime; lifetimes differ, so they do not add up.")
     return notes
 
 
 def run_notes(results: Runs) -> list[str]:
-    """Which runs cannot be trusted, and which did not run."""
+    """What short headings mean, which runs cannot be trusted, and which did not run."""
     doubts = [
         f"{MARK.strip()} {run.label}, {run.world}, seed {run.seed} is untrustworthy: {reason}"
         for run in results.runs
         for reason in run.untrustworthy
     ]
     sentences = [sentence for group in results.groups if (sentence := left_out(group))]
-    return doubts + sentences + results.notes
+    return explained(run.summary for run in results.runs) + doubts + sentences + results.notes
 
 
-def _value(group: Group, column: Column) -> str:
+def _value(group: Group, column: Column) -> str | Text:
+    if group.doubted:
+        return _doubted(column.measure, (column.measure.take(run.summary) for run in group.runs))
     value = group.measures[column.measure.name]
     shown = column.measure.show(value.mean if value else None)
     half_width = column.half_width(value)
     return f"{shown} ± {half_width}" if half_width else shown
 
 
+def _doubted(quantity: Quantity, values: Iterable[float | None]) -> Text:
+    """The numbers of runs that are not trusted; the mark is beside the world's name."""
+    return Text(spread(quantity, values), style="red")
+
+
 def _world(of: Group) -> Text:
+    """The world, with a mark if the numbers of the row are of runs that are not trusted."""
     world = Text(of.world)
-    if of.untrustworthy:
+    if of.doubted:
         world.append(MARK, style="bold red")
     return world
 
 
 def flows(results: Runs) -> Fitting:
-    """One row for each world, alternative and flow: means over trusted runs."""
+    """One row for each world, alternative and flow: means over trusted runs; without any, marked numbers."""
     table = Fitting("Flow", "Controller", "World")
     table.add_numbers(SHARE.title, SHARE.unit)
     shown = flow_columns(run.summary for run in results.runs)
@@ -114,31 +125,35 @@ def flows(results: Runs) -> Fitting:
     for group in results.groups:
         for flow in group.runs[0].summary["flows"]:
             label = flow["label"]
-            cells = [_mean(SHARE, [shares(run.summary)[label] for run in group.trusted])]
-            alone = [flow_alone(run.summary, label) for run in group.trusted]
-            cells += [_mean(column.measure, map(column.measure.take, alone)) for column in shown]
+            cells = [_mean(group, SHARE, [shares(run.summary)[label] for run in group.shown])]
+            alone = [flow_alone(run.summary, label) for run in group.shown]
+            cells += [_mean(group, column.measure, map(column.measure.take, alone)) for column in shown]
             name = Text(results.name_of(group.label, label), style="bold")
             table.add_row(name, flow["controller"], _world(group), *cells)
     return table
 
 
 def links(results: Runs) -> Fitting:
-    """One row for each world, alternative and queue: means over trusted runs."""
+    """One row for each world, alternative and queue: means over trusted runs; without any, marked numbers."""
     table = Fitting("Queue", "World")
     for quantity, alone in zip(_OF_A_QUEUE, _QUEUE_ALONE, strict=True):
         table.add_numbers(quantity.title, quantity.unit, alone=alone)
     for group in results.groups:
         for number, link in enumerate(group.runs[0].summary["links"]):
-            rows = [_of_a_queue(run.summary["links"][number]) for run in group.trusted]
+            rows = [_of_a_queue(run.summary["links"][number]) for run in group.shown]
             cells = [
-                _mean(quantity, [row[place] for row in rows]) for place, quantity in enumerate(_OF_A_QUEUE)
+                _mean(group, quantity, [row[place] for row in rows])
+                for place, quantity in enumerate(_OF_A_QUEUE)
             ]
             name = Text(results.name_of(group.label, link["name"]), style="bold")
             table.add_row(name, _world(group), *cells)
     return table
 
 
-def _mean(quantity: Quantity, values: Iterable[float | None]) -> str:
+def _mean(group: Group, quantity: Quantity, values: Iterable[float | None]) -> str | Text:
+    """The mean of a quantity over the shown runs of a group; if they are not trusted, their range."""
+    if group.doubted:
+        return _doubted(quantity, values)
     value = known(list(values))
     return quantity.show(value.mean if value else None)
 
@@ -153,13 +168,13 @@ def _of_a_queue(link: dict[str, Any]) -> list[float | None]:
 
 
 _OF_A_QUEUE = (
-    Quantity("Delay mean", "ms", 1, 1),
+    Quantity("Queue mean", "ms", 1, 1),
     Quantity("p95", "ms", 1, 1),
     Quantity("max", "ms", 1, 1),
     Quantity("Dropped", "packets", 1, 0),
     Quantity("Used", "%", 0.01, 1),
 )
-_QUEUE_ALONE = ("", "Delay p95", "Delay max", "", "")
+_QUEUE_ALONE = ("", "Queue p95", "Queue max", "", "")
 
 
 def checks(found: agreement.Agreement[Any]) -> Fitting:
@@ -232,6 +247,9 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
     for heading in ("Flows", "Calls", "Replayed"):
         table.add_numbers(heading)
     table.add_text("", alone="Verdict")
+    folder = _common_folder([report["recording"] for report in reports])
+    if folder:
+        table.caption = f"Recordings in {folder[:-1]}."
     for report in reports:
         if not report["whole"]:
             verdict = Text("incomplete", style="yellow")
@@ -240,10 +258,15 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
         else:
             verdict = Text("DIFFERS", style="bold red")
         numbers = (f"{report[key]:,}" for key in ("flows", "calls", "replayed"))
-        table.add_row(
-            Text(report["recording"], style="bold"), report["cc"], report["kernel"], *numbers, verdict
-        )
+        name = report["recording"].removeprefix(folder)
+        table.add_row(Text(name, style="bold"), report["cc"], report["kernel"], *numbers, verdict)
     return table
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    """The folder that several files are in, with its last slash; empty if they are not in one."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    return f"{folders.pop()}/" if len(paths) > 1 and len(folders) == 1 and "" not in folders else ""
 
 
 def replays_total(reports: Sequence[dict[str, Any]]) -> str:

@@ -187,6 +187,8 @@ class Finding:
     missing: str | None = None  # Cells that were not run, or have no trustworthy run.
     awaits: str | None = None  # The controller that the paper is about, if it is not implemented.
     others: Sequence[str] = ()  # The controllers that were checked instead.
+    # If scenarios have fewer trusted runs than were asked for: how many, e.g. "1 to 3 of 3 repetitions".
+    fewer: str | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -208,7 +210,13 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence: which checks failed, or that all passed."""
+        """Why, in a sentence: which checks failed, or that all passed. And on how many runs it rests."""
+        if self.fewer is None or not self.checks:
+            return self._reason
+        return f"{self._reason} Only {self.fewer} of each scenario can be trusted."
+
+    @property
+    def _reason(self) -> str:
         if self.missing is not None:
             return f"{self.missing[0].upper()}{self.missing[1:]}."
         if not self.checks:

@@ -5,7 +5,9 @@ from typing import Any
 
 from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table, text
+from fullpipe.studies import tables
 from fullpipe.studies.catalogue import Study
+from fullpipe.system.provenance import said_time
 from fullpipe.system.words import counted
 from fullpipe.worlds import registry
 
@@ -24,7 +26,8 @@ def html(study: Study, results: Sequence[Mapping[str, Any]], svgs: Mapping[str, 
     drawn = [one for one in results if one["spec"] is not None]
     numbers = {one["name"]: number for number, one in enumerate(drawn)}
     sections = [_claim(one, svgs.get(one["name"]), numbers.get(one["name"])) for one in results]
-    body = [_header(study), _summary(study, results), f'<p class="quiet">{text(_NOTE)}</p>', *sections]
+    body = [_header(study), _summary(study, results), _short_form(results)]
+    body += [f'<p class="quiet">{text(_NOTE)}</p>', *sections]
     return page(f"Fullpipe: {study.paper.title}", body, [one["spec"] for one in drawn])
 
 
@@ -54,6 +57,15 @@ def _summary(study: Study, results: Sequence[Mapping[str, Any]]) -> str:
     ]
     headings = map(theme.world_heading, worlds)
     return table([Heading(name) for name in ("Claim", "Title", *headings)], rows)
+
+
+def _short_form(results: Sequence[Mapping[str, Any]]) -> str:
+    """That verdicts may change, if claims were run in a short form."""
+    short = [one["name"] for one in results if one["size"] != "full"]
+    if not short:
+        return ""
+    which = "" if len(short) == len(results) else f" Claims in quick form: {', '.join(short)}."
+    return f'<p class="note">{text(f"{tables.SHORT_FORM}{which}")}</p>'
 
 
 def _verdict(result: Mapping[str, Any], world: str) -> str:
@@ -113,7 +125,7 @@ def _value(check: Mapping[str, Any] | None) -> str:
     if check is None:
         return "–"
     said = text(check["said"])
-    count = f"<small> n = {check['count']}</small>" if check["count"] > 1 else ""
+    count = f"<small> n = {check['count']}</small>" if check["count"] else ""
     return f"{said if check['met'] else f'<b>{said}, missed</b>'}{count}"
 
 
@@ -125,7 +137,7 @@ def _provenance(result: Mapping[str, Any]) -> str:
     command = result.get("command", f"fullpipe study run {result['id']}")
     return (
         f"Provenance: {done or 'no runs'}{short}{machine}; Fullpipe {text(result['version'])}, "
-        f"{text(result['at'])}; <code>{text(command)}</code>"
+        f"{text(said_time(result['at']))}; <code>{text(command)}</code>"
     )
 
 

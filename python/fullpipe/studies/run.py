@@ -1,7 +1,8 @@
 """Runs claims: runs their scenarios in a sweep, and turns the measures into a finding for each world."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -131,7 +132,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
     series: list[pl.DataFrame] = []
     notes: list[str] = []
     seen: set[tuple[str, str]] = set()
-    measured_cells: set[tuple[str, str]] = set()
+    trusted: Counter[tuple[str, str]] = Counter()
     doubted: list[Stored] = []
     machines: set[str] = set()
     for one, stored in _found(plan, store, outcome):
@@ -144,7 +145,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         measured = plan.claim.claim.measure(trial)
         rows += [{**named, **row} for row in ([measured] if isinstance(measured, dict) else measured)]
         cell = (one.task.world, one.task.cell)
-        measured_cells.add(cell)
+        trusted[cell] += 1
         if plan.claim.claim.series is not None and cell not in seen:
             seen.add(cell)
             series.append(_named(plan.claim.claim.series(trial), named))
@@ -167,9 +168,10 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         Finding(
             world,
             plan.claim.claim.judge(data.of(world)),
-            _missing(plan, world, measured_cells),
+            _missing(plan, world, trusted),
             _awaits(plan),
             _others(plan),
+            _fewer(plan, world, trusted),
         )
         for world in data.worlds
     ]
@@ -213,10 +215,22 @@ def _estimate_s(task: Task) -> float:
     return registry.named(task.world).estimate_s(task.job)
 
 
-def _missing(plan: Plan, world: str, measured: set[tuple[str, str]]) -> str | None:
+def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
+    """How many runs of a scenario are trusted, as text; None if all that were asked for are."""
+    asked = Counter(one.task.cell for one in plan.planned if one.task.world == world)
+    counts = [trusted.get((world, cell), 0) for cell in asked]
+    most = max(asked.values(), default=0)
+    if all(trusted.get((world, cell), 0) == count for cell, count in asked.items()):
+        return None
+    least, largest = min(counts), max(counts)
+    said = str(least) if least == largest else f"{least} to {largest}"
+    return f"{said} of {counted(most, registry.named(world).noun)}"
+
+
+def _missing(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
     """The cells without a run in a world, as text; None if every cell has one."""
     cells = {one.task.cell for one in plan.planned if one.task.world == world}
-    lacking = [cell for cell in sorted(cells) if (world, cell) not in measured]
+    lacking = [cell for cell in sorted(cells) if (world, cell) not in trusted]
     if not lacking:
         return None
     return f"{len(lacking)} of {len(cells)} cells have no trustworthy run, e.g. {lacking[0]}"

@@ -16,6 +16,10 @@ _COLOUR = {
     Verdict.IN_SHAPE.value: "yellow",
     Verdict.NOT.value: "red",
 }
+# What a reader of verdicts of a short form must know.
+SHORT_FORM = (
+    "The quick form has fewer scenarios and seeds: its verdicts may differ from those of the full form."
+)
 _MARKDOWN = """# What the papers claim, and whether it is reproduced
 
 Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
@@ -49,8 +53,10 @@ def claims(rows: Sequence[Mapping[str, Any]]) -> Fitting:
 
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints verdicts with their reasons."""
+    """Prints verdicts with their reasons, and that those of a short form may differ."""
     _console().print(reasons(rows))
+    if any(row["size"] not in (None, "full") for row in rows):
+        print(SHORT_FORM)
 
 
 def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
@@ -59,7 +65,8 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     for row in rows:
         for world, one in row["worlds"].items():
             if one["verdict"] not in (Verdict.NOT_RUN.value, Verdict.NOT_BUILT.value):
-                table.add_row(row["id"], world, _coloured(one["verdict"]), one["reason"])
+                verdict = _coloured(one["verdict"], _form(row, one))
+                table.add_row(row["id"], world, verdict, one["reason"])
     return table
 
 

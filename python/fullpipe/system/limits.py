@@ -10,8 +10,12 @@ MOST_STORED_RUNS = 100_000
 MOST_CELLS = 10_000
 
 
-def check_runs(name: str, given: int, alternatives: int, most: int = MOST_RUNS) -> None:
+def check_runs(
+    name: str, given: int, alternatives: int, most: int = MOST_RUNS, what: str = "alternatives"
+) -> None:
     """Checks that `given` runs (`name` is the parameter) of each alternative are at most `most` in all.
+
+    `what` is what the alternatives are, e.g. cells of a grid.
 
     Raises:
         ScenarioError: They are more.
@@ -19,7 +23,9 @@ def check_runs(name: str, given: int, alternatives: int, most: int = MOST_RUNS) 
     if given * alternatives <= most:
         return
     product = (
-        f"; {given} {name} of {alternatives} each are {given * alternatives}" if alternatives > 1 else ""
+        f"; {alternatives} {what} with {given} {name} each are {given * alternatives}"
+        if alternatives > 1
+        else ""
     )
     raise mistake(
         name,

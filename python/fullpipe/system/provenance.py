@@ -27,6 +27,11 @@ def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
 
 
+def said_time(at: str) -> str:
+    """A date and time of a file for programs, as pages show it: "2026-11-22T13:01:37Z" as `now` says it."""
+    return at.replace("T", " ").replace("Z", " UTC")
+
+
 def _without_password(argument: str) -> str:
     """An argument without the part before the host of an address, e.g. of a Ray cluster."""
     return re.sub(r"(?<=://)[^/@\s]*@", "", argument)

@@ -53,24 +53,24 @@ def of_capture(path: Path) -> tuple[pl.DataFrame, float]:
     return pl.DataFrame(rows, schema=SCHEMA), lasts_ns / 1e9
 
 
-def read(path: Path) -> pl.DataFrame:
-    """Reads a list that `write` wrote."""
+def read(path: Path, field: str = "flows") -> pl.DataFrame:
+    """Reads a list that `write` wrote. `field` is what named it, for errors."""
     expected = f"a Parquet file with the columns {', '.join(SCHEMA)}, each flow's rows in order of time"
     fix = "write one with `fullpipe flows`"
-    kinds.check("flows", path, ("FlowList", "OtherParquet"), expected)
+    kinds.check(field, path, ("FlowList", "OtherParquet"), expected)
     try:
         frame = parquet.read(path)
     except _native.RecordingError as error:
-        raise mistake("flows", str(path), f"{expected} ({error})", fix) from None
+        raise mistake(field, str(path), f"{expected} ({error})", fix) from None
     if dict(frame.schema) != SCHEMA or not frame.height or sum(frame.null_count().row(0)):
-        raise mistake("flows", str(path), expected, fix)
+        raise mistake(field, str(path), expected, fix)
     least = frame.select(pl.min("flow", "start_ns", "pause_ns"), pl.col("bytes").min() - 1).row(0)
     ordered = frame.select((pl.col("start_ns").diff().over("flow") >= 0).all()).item()
     if min(least) < 0 or not ordered:
-        raise mistake("flows", str(path), expected, fix)
+        raise mistake(field, str(path), expected, fix)
     if (wrong := _beyond(frame)) is not None:
         within_reason = "times within a year, and no more payload than 100 Gbit/s carry in one"
-        raise mistake("flows", str(path), f"{within_reason}; {wrong}", fix)
+        raise mistake(field, str(path), f"{within_reason}; {wrong}", fix)
     return frame
 
 

@@ -17,13 +17,10 @@ from typing import Any
 from fullpipe.judge import differences as arithmetic
 from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
 from fullpipe.judge.grid.document import Cell
+from fullpipe.judge.grid.rules import GOODPUT_TOLERANCE, RTT_TOLERANCE, SHARE_TOLERANCE
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.results.statistics import Estimate
 from fullpipe.sweeps.store import Stored
-
-GOODPUT_TOLERANCE = 0.08
-RTT_TOLERANCE = 0.10
-SHARE_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -103,11 +100,6 @@ _JUDGED = (
     ("retransmits", arithmetic.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
 )
 _POINTS = arithmetic.points(SHARE_TOLERANCE)
-VERDICTS = (
-    "agrees: in every measure the ranges of the runs of both worlds overlap; close: they do not, but each "
-    "difference is within its tolerance; differs: some difference is not; untrusted: one of the worlds has "
-    "no run that can be trusted."
-)
 NAMES = (*(name for name, _ in _JUDGED), "share")
 
 

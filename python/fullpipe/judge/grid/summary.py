@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
-from fullpipe.judge.grid.compare import SHARE_TOLERANCE, Compared
+from fullpipe.judge.grid.compare import Compared
+from fullpipe.judge.grid.rules import SHARE_TOLERANCE
 
 
 @dataclass(frozen=True)

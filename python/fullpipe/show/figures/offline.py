@@ -19,4 +19,4 @@ class OfflineConcatChart(alt.ConcatChart):
 
     def __repr__(self) -> str:
         title = self.to_dict().get("title") or {}
-        return f"<figure {title.get('text', '')!r}>"
+        return f"<figure {title.get('text', '')!r}; .save('figure.svg') writes it, a notebook shows it>"

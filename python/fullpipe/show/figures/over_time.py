@@ -42,10 +42,11 @@ def draw(results: Runs, what: OverTime) -> alt.ConcatChart:
     views = [_View(panel, what, width, flows) for panel in shown]
     top = max((view.top for view in views), default=1.0)
     bottom = 0.0 if what.from_zero else min((view.bottom for view in views), default=0.0)
+    drawn = [name for name in flows if any(name in view.drawn for view in views)]
     phases = [name for name in theme.PHASE if any(name in view.phases for view in views)]
     several = any(len(group.runs) > 1 for group in results.groups)
     charts = [
-        view.chart((bottom, top), phases, i, last_row=i >= len(views) - columns)
+        view.chart((bottom, top), phases, drawn, i, last_row=i >= len(views) - columns)
         for i, view in enumerate(views)
     ]
     chart: alt.ConcatChart = (
@@ -113,7 +114,7 @@ class _View:
         return 0.9 * min([*self._values(), *(value for _, value in self.steps)], default=0.0)
 
     def chart(
-        self, domain: tuple[float, float], phases: list[str], number: int, last_row: bool
+        self, domain: tuple[float, float], phases: list[str], drawn: list[str], number: int, last_row: bool
     ) -> alt.LayerChart:
         """The panel: bands, reference, companion, line."""
         x = alt.X(
@@ -140,7 +141,7 @@ class _View:
             ],
         )
         if self.told_apart:
-            main = main.encode(color=self._flow_colour())
+            main = main.encode(color=self._flow_colour(drawn))
         layers.append(main.properties(name=_panel_name(number)))
         title = alt.TitleParams(
             self.panel.title,
@@ -161,12 +162,18 @@ class _View:
         labels = self.panel.flow_labels
         return len(labels) > 1 and all(self.panel.name_of(label) in self.flows for label in labels)
 
-    def _flow_colour(self) -> alt.Color:
-        """One colour for each flow, in a legend that all panels share."""
+    @property
+    def drawn(self) -> set[str]:
+        """The flows that have a line: before its end, some may not have started."""
+        return set(self.line.drop_nulls("value")["flow"])
+
+    def _flow_colour(self, drawn: list[str]) -> alt.Color:
+        """One colour for each flow, in a legend of those with a line, which all panels share."""
         scale = alt.Scale(domain=list(self.flows), range=list(self.flows.values()))
         legend = alt.Legend(
             orient="bottom",
             title="Flow",
+            values=drawn,
             direction="horizontal",
             columns=8,
             symbolType="stroke",

@@ -6,7 +6,7 @@ import altair as alt
 
 from fullpipe.results.measures import BY_NAME, Measure
 from fullpipe.results.runs import Runs
-from fullpipe.show.counts import times
+from fullpipe.show.counts import often
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart
 
@@ -41,9 +41,8 @@ def figure(results: Runs) -> alt.ConcatChart:
 
 
 def _subtitle(results: Runs) -> str:
-    often = {group.world: times(group) for group in results.groups}
-    said = ", ".join(f"{theme.world_title(world)}: {count}" for world, count in often.items())
-    several = any(len(group.runs) > 1 for group in results.groups)
+    said = ", ".join(f"{theme.world_title(world)}: {count}" for world, count in often(results).items())
+    several = any(len(group.trusted) > 1 for group in results.groups)
     return f"Means ({said}); " + ("whiskers: 95 % confidence" if several else "one run gives no interval")
 
 

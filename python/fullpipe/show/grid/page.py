@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.judge.grid.compare import NAMES, VERDICTS, Compared, kernels
+from fullpipe.judge.grid.compare import NAMES, Compared, kernels
+from fullpipe.judge.grid.rules import TOLERANCES, VERDICTS
 from fullpipe.judge.grid.run import Found
 from fullpipe.judge.grid.summary import Target
 from fullpipe.show.figures import theme
@@ -20,9 +21,8 @@ from fullpipe.system.words import capitalised, counted
 from fullpipe.worlds import registry
 
 _LOOK_AT = (
-    "Look for strong colours: beyond one tolerance the difference is not tolerable (goodput 8 %, RTT 10 %, "
-    "retransmissions a factor of 1.5, shares 5 percentage points). Purple: less in the {place}; "
-    "green: more."
+    f"Look for strong colours: beyond one tolerance the difference is not tolerable ({TOLERANCES}). "
+    "Purple: less in the {place}; green: more."
 )
 
 

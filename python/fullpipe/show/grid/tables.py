@@ -35,9 +35,9 @@ def _a_row_a_cell(found: Sequence[Compared], worlds: Sequence[str]) -> Fitting:
     for name in _SHOWN:
         table.add_numbers(HEADINGS[name], f"{worlds[0]}, {_UNITS[name]}")
         table.add_numbers(worlds[1], "(range)")
-        table.add_numbers("", " ")
-    table.add_numbers("p95", " ")
-    table.add_numbers("Share", "points")
+        table.add_numbers("", "apart")
+    table.add_numbers("RTT p95", "apart")
+    table.add_numbers("Share", "points apart")
     table.add_text("\n")
     for one in found:
         row: list[str | Text] = [Text(one.cell.name, style="bold")]

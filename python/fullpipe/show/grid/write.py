@@ -253,7 +253,7 @@ def check_markers(path: Path) -> None:
     """Raises `ScenarioError` if the table cannot be put into a document; called before the runs."""
     _parts(path)
     if (reason := files.file_obstacle(path)) is not None:
-        raise mistake("--write-table", str(path), f"a file to write ({reason})", "name another file")
+        raise mistake("table", str(path), f"a file to write ({reason})", "name another file")
 
 
 def put_table(found: Found, path: Path) -> None:

@@ -45,7 +45,7 @@ def replayed(model: str, seconds: float, scale: float) -> tuple[dict[str, Any], 
     """The flows of a slice of that length, with arrivals at `scale` times the trace's rate."""
     file = os.environ.get(VARIABLE)
     if file:
-        frame = flow_list.read(Path(file))
+        frame = flow_list.read(Path(file), VARIABLE)
         # Spreading the flows out in time gives the arrival rate that the scale requires.
         stretched = (pl.col("start_ns") / scale).cast(pl.Int64)
         frame = models.apply(frame.with_columns(stretched), model)

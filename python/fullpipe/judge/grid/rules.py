@@ -1,0 +1,21 @@
+"""The tolerances of a grid, and what the verdicts on its cells mean.
+
+`fullpipe.judge.differences` tells why they are others than for one scenario.
+"""
+
+from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
+
+GOODPUT_TOLERANCE = 0.08
+RTT_TOLERANCE = 0.10
+SHARE_TOLERANCE = 0.05
+
+TOLERANCES = (
+    f"goodput {GOODPUT_TOLERANCE:.0%}, RTT {RTT_TOLERANCE:.0%}, retransmissions a factor of "
+    f"{RETRANSMITS_FACTOR:g} (above {RETRANSMITS_THAT_COUNT}), shares {100 * SHARE_TOLERANCE:.0f} percentage "
+    "points"
+)
+VERDICTS = (
+    "Agrees: in every measure the ranges of the runs of both worlds overlap. Close: they do not, but each "
+    "difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: one of "
+    f"the worlds has no run that can be trusted. Tolerances: {TOLERANCES}."
+)
