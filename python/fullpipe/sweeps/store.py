@@ -59,8 +59,7 @@ class Place:
         with _opened(self.path, follow=not self.size) as file:
             if not self.size:
                 return _of_zip(file, key)
-            file.seek(self.at)
-            return pack.decode(file.read(self.size), key)
+            return pack.read(file, self.at, self.size, key)
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ class Store:
         where = f"{sum(end - begin for begin, end in scanned.lost)} bytes, first at byte {scanned.lost[0][0]}"
         note = f"{path} is damaged ({where}); the runs that were there are run again"
         with contextlib.suppress(OutputError, OSError):
-            if mend:
+            if mend and whole <= _LARGE + pack.LARGEST:
                 with _opened(path) as file:
                     data = b"".join(_part(file, one) for one in scanned.records)
                 aside = files.set_aside(self.folder, name, data)
@@ -292,7 +291,13 @@ def _encoded(done: Done, attempts: int) -> bytes:
         "attempts": attempts,
         "seconds": round(done.seconds, 3),
     }
-    return pack.encode(task.key, about, done.run.summary, done.run.flow_parquet, done.run.link_parquet)
+    record = pack.encode(task.key, about, done.run.summary, done.run.flow_parquet, done.run.link_parquet)
+    if len(record) > pack.LARGEST:
+        size = f"{len(record) / 1e9:.1f} GB, and at most {pack.LARGEST / 1e9:.1f} GB can be kept"
+        raise OutputError(
+            f"the run {task.name} has {size}; set `[record] series = false`, or shorten the run"
+        )
+    return record
 
 
 def _line(event: str, task: Task, **more: object) -> dict[str, object]:
@@ -344,7 +349,7 @@ def _of_zip(file: BinaryIO, key: str) -> pack.Record:
             raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
         # Reading a member checks its checksum.
         about, summary, flows, links = (archive.read(name) for name in _OLD_MEMBERS)
-    record = pack.Record(json.loads(about), json.loads(summary), flows, links)
+    record = pack.checked(json.loads(about), json.loads(summary), flows, links)
     if record.about["key"] != key:
         raise ValueError("it holds another run")
     return record
