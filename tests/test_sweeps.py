@@ -673,23 +673,36 @@ def test_a_run_that_is_lost_after_it_was_found_is_a_sentence(harm: str, tmp_path
         kept.run()
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["folder", "runs"])
-def test_a_folder_that_is_removed_during_a_sweep(whole: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["", "runs", "runs/1.pack"])
+def test_what_is_removed_during_a_sweep_is_noticed(what: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
 
     def remove(progress: Progress) -> None:
         if progress.runs == 1:
-            shutil.rmtree(folder if whole else folder / "runs")
+            (folder / what).unlink() if what.endswith(".pack") else shutil.rmtree(folder / what)
 
-    if whole:
-        with pytest.raises(OutputError, match=r"the folder .*sweep does not exist; .*same command again"):
-            carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
-        assert not folder.exists()
+    why = "it was removed" if what.endswith(".pack") else rf"the folder .*{what or 'sweep'} does not exist"
+    with pytest.raises(OutputError, match=rf"{why}.*; .*same command again"):
+        carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
+    assert not (folder / what).exists()
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["the first write", "a new file"])
+def test_runs_that_are_removed_before_a_file_is_begun_are_noticed(
+    large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:
+        monkeypatch.setattr(storing, "_LARGE", 1)
     else:
-        outcome = carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
-        assert len(kept_in(folder)) == 2
-        with pytest.raises(SweepError, match="cannot be read"):
-            outcome.stored[tasks(1)[0].key].run()
+        carry_out(tasks(1), Store(tmp_path), Scripted())
+
+    def remove(progress: Progress) -> None:
+        if progress.runs == 1:
+            shutil.rmtree(tmp_path / "runs")
+
+    with pytest.raises(OutputError, match=r"the folder .*runs does not exist"):
+        carry_out(tasks(3), Store(tmp_path), Scripted(), watch=remove)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("name", ["lock", "log.jsonl", "runs/1.pack", "runs"])

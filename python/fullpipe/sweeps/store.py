@@ -107,6 +107,8 @@ class Store:
         self._kept, self._kept_bytes = 0, 0
         # Where the records of each run are, the newest last; None before the files were read.
         self._places: dict[str, list[Place]] | None = None
+        # Whether there is a folder of runs. If it is missing later, somebody removed it with the runs.
+        self._has_runs = False
         self._number, self._size = 0, 0  # The file that this store appends to: the newest, if it has a size.
 
     @contextlib.contextmanager
@@ -203,6 +205,7 @@ class Store:
             if runs.is_symlink():
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         self._places = {}
+        self._has_runs = runs.exists()
         self._has_old = bool(_names(runs, _OLD_FOLDER))
         numbers = sorted(int(name.removesuffix(".pack")) for name in _names(runs, _PACK))
         for number in numbers:
@@ -259,9 +262,12 @@ class Store:
         self._known()
         if self._size == 0 or self._size >= _LARGE:
             self._number, self._size = self._number + 1, 0
-        # Another file is begun if somebody removed or changed this one, or made one of its name.
-        while not files.extend(self.folder, self._name, data, self._size, needed=needed):
+        # Another file is begun if somebody changed this one, or made one of its name.
+        while not files.extend(
+            self.folder, self._name, data, self._size, needed=needed, make=not self._has_runs
+        ):
             self._number, self._size = self._number + 1, 0
+        self._has_runs = True
         self._size += len(data)
         return self.folder / self._name, self._size - len(data)
 

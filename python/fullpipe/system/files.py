@@ -93,27 +93,35 @@ def append(folder: Path, name: str, line: bytes) -> None:
             os.close(file)
 
 
-def extend(folder: Path, name: str, data: bytes, size: int, *, needed: int | None = None) -> bool:
+def extend(
+    folder: Path, name: str, data: bytes, size: int, *, needed: int | None = None, make: bool = True
+) -> bool:
     """Appends to the file `name` below a folder, which has `size` bytes, and syncs it to the disk.
 
-    A size of 0 creates the file. Nothing of the data is left if an exception ends this. `needed` is how many
-    bytes are still to be written in all, for the message about a full disk.
+    A size of 0 creates the file; then its subfolders are created too, unless `make` is false. Nothing of the
+    data is left if an exception ends this. `needed` is how many bytes are still to be written in all, for the
+    message about a full disk.
 
     Returns:
-        False if there is another file of that name, or none, or one of another size. It is left as it is.
+        False if there is another file of that name, or one of another size. It is left as it is.
 
     Raises:
         OutputError: The data cannot be written, e.g. because the disk is full or the folder was removed.
     """
     with (
         reported(folder / name, len(data) if needed is None else needed),
-        _parent_of(folder, name) as (parent, last),
+        _parent_of(folder, name, make=make and size == 0) as (parent, last),
     ):
         try:
             how = os.O_EXCL | _OURS if size == 0 else _OURS & ~os.O_CREAT
             file = os.open(last, os.O_WRONLY | os.O_APPEND | how, 0o666, dir_fd=parent)
-        except (FileNotFoundError, FileExistsError):
+        except FileExistsError:
             return False
+        except FileNotFoundError:
+            why = "it was removed while it was in use; make sure that nothing removes it"
+            raise OutputError(
+                f"cannot write {folder / name}: {why}, then give the same command again"
+            ) from None
         try:
             if os.fstat(file).st_size != size:
                 return False
@@ -343,13 +351,13 @@ def _kind(path: Path, *, follow: bool = True) -> int | None:
 
 
 @contextlib.contextmanager
-def _parent_of(folder: Path, name: str) -> Iterator[tuple[int, str]]:
+def _parent_of(folder: Path, name: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
     """The opened folder of the file `name` below `folder`, and the last part of `name`."""
     *parts, last = PurePosixPath(name).parts
     here = os.open(folder, _FOLDER)
     try:
         for part in parts:
-            below = _enter(here, part)
+            below = _enter(here, part, make=make)
             os.close(here)
             here = below
         yield here, last
@@ -357,11 +365,12 @@ def _parent_of(folder: Path, name: str) -> Iterator[tuple[int, str]]:
         os.close(here)
 
 
-def _enter(parent: int, name: str) -> int:
-    """Opens a subfolder, and creates it if it is missing."""
+def _enter(parent: int, name: str, *, make: bool = True) -> int:
+    """Opens a subfolder, and creates it if it is missing and `make`."""
     with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=parent)
-        os.fsync(parent)
+        if make:
+            os.mkdir(name, dir_fd=parent)
+            os.fsync(parent)
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:
