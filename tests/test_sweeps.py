@@ -722,6 +722,52 @@ def test_a_link_in_the_folder_is_not_followed(name: str, tmp_path: Path) -> None
     assert before == (sorted(victim.rglob("*")) if name == "runs" else victim.read_text())
 
 
+def test_nothing_is_removed_behind_a_linked_folder(tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "sweep"
+    parts = [victim / ".fullpipe-0123456789abcdef.part", victim / "ab" / ".fullpipe-0123456789abcdef.part"]
+    parts[1].parent.mkdir(parents=True)
+    folder.mkdir()
+    for part in parts:
+        part.write_text("precious")
+    (folder / "runs").symlink_to(victim)
+    with pytest.raises(OutputError, match=r"runs is a symbolic link"):
+        carry_out(tasks(1), Store(folder), Scripted())
+    assert all(part.exists() for part in parts)
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_an_old_file_behind_a_link_is_not_used(linked: str, tmp_path: Path) -> None:
+    (asked,) = tasks(1)
+    elsewhere = write_old(tmp_path / "elsewhere", asked)
+    target = elsewhere if linked == "file" else elsewhere.parent
+    link = tmp_path / "sweep" / target.relative_to(tmp_path / "elsewhere")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    store, again = Store(tmp_path / "sweep"), Scripted()
+    assert not list(store.records())
+    carry_out([asked], store, again)
+    assert again.given == [asked]
+    assert len(store.damaged) == 1 and "is a symbolic link, which is not followed" in store.damaged[0]
+
+
+@pytest.mark.parametrize("digits", [10, 250])
+def test_a_file_whose_number_is_not_ours_is_ignored(digits: int, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / f"{'9' * digits}.pack").write_text("somebody's")
+    store = Store(tmp_path)
+    carry_out(tasks(1), store, Scripted())
+    assert store.damaged == []
+    assert (tmp_path / "runs" / "1.pack").exists()
+    assert carry_out(tasks(1), Store(tmp_path), Scripted()).found == 1
+
+
+def test_after_the_largest_number_nothing_is_kept_that_would_not_be_found(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "999999999.pack").write_bytes(pack.encode("ab" * 32, {}, {}, b"", b""))
+    with pytest.raises(OutputError, match=r"999999999\.pack: there is no larger number.*move that file away"):
+        carry_out(tasks(1), Store(tmp_path), Scripted())
+
+
 def test_a_link_that_appears_during_a_sweep_is_not_followed(tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "sweep"
     path = folder / "runs" / "1.pack"

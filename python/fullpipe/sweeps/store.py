@@ -33,7 +33,9 @@ from fullpipe.system import files
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 # A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.
 _LARGE = 1 << 28
-_PACK = re.compile(r"([1-9][0-9]*)\.pack")
+# Other numbers are not ours.
+_LAST = 999_999_999
+_PACK = re.compile(r"[1-9][0-9]{0,8}\.pack")
 _OLD_FOLDER = re.compile(r"[0-9a-f]{2}")
 _OLD_MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
 
@@ -56,7 +58,7 @@ class Place:
 
     def read(self, key: str) -> pack.Record:
         """What is there. Raises an error of any kind unless it is that run, complete and undamaged."""
-        with _opened(self.path, follow=not self.size) as file:
+        with _opened(self.path) as file:
             if not self.size:
                 return _of_zip(file, key)
             return pack.read(file, self.at, self.size, key)
@@ -123,6 +125,7 @@ class Store:
                 raise SweepError(
                     f"another sweep uses {self.folder}; wait until it ends, or name another folder with --out"
                 )
+            _refuse_link(self.folder / _RUNS)
             files.remove_parts(self.folder / _RUNS)
             self._load(mend=True)
             try:
@@ -179,6 +182,8 @@ class Store:
         """Every undamaged run in the folder, also those of other builds and scenarios."""
         known = self._known()
         for folder in _names(self.folder / _RUNS, _OLD_FOLDER):
+            if (self.folder / _RUNS / folder).is_symlink():
+                continue
             for path in (self.folder / _RUNS / folder).glob("*.zip"):
                 known.setdefault(path.stem, [Place(path)])
         for key, places in known.items():
@@ -201,18 +206,14 @@ class Store:
     def _load(self, *, mend: bool) -> None:
         """Finds the records of all files. `mend` separates them from what is damaged; it needs the lock."""
         runs = self.folder / _RUNS
-        with files.reported(runs):
-            if runs.is_symlink():
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        _refuse_link(runs)
         self._places = {}
         self._has_runs = runs.exists()
         self._has_old = bool(_names(runs, _OLD_FOLDER))
         numbers = sorted(int(name.removesuffix(".pack")) for name in _names(runs, _PACK))
         for number in numbers:
             path = runs / f"{number}.pack"
-            with files.reported(path):
-                if path.is_symlink():
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            _refuse_link(path)
             try:
                 with _opened(path) as file:
                     scanned = pack.scan(file)
@@ -261,15 +262,21 @@ class Store:
         """Appends to the newest file, and returns its path and where the data are."""
         self._known()
         if self._size == 0 or self._size >= _LARGE:
-            self._number, self._size = self._number + 1, 0
+            self._begin_file()
         # Another file is begun if somebody changed this one, or made one of its name.
         while not files.extend(
             self.folder, self._name, data, self._size, needed=needed, make=not self._has_runs
         ):
-            self._number, self._size = self._number + 1, 0
+            self._begin_file()
         self._has_runs = True
         self._size += len(data)
         return self.folder / self._name, self._size - len(data)
+
+    def _begin_file(self) -> None:
+        if self._number >= _LAST:
+            why = "there is no larger number for the name of another file; move that file away"
+            raise OutputError(f"cannot write after {self.folder / self._name}: {why}")
+        self._number, self._size = self._number + 1, 0
 
     @property
     def _name(self) -> str:
@@ -327,12 +334,29 @@ def _names(folder: Path, pattern: re.Pattern[str]) -> list[str]:
         return []
 
 
+def _refuse_link(path: Path) -> None:
+    """Raises `OutputError` if this is a symbolic link."""
+    with files.reported(path):
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
 @contextlib.contextmanager
-def _opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """A regular file, opened for reading."""
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, opened for reading. Neither it nor its folder may be a symbolic link."""
     # Without O_NONBLOCK, opening a named pipe would wait for its other end.
-    how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    descriptor = os.open(path, how)
+    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        folder = os.open(path.parent, how | os.O_DIRECTORY)
+        try:
+            descriptor = os.open(path.name, how, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        link = next((one for one in (path.parent, path) if one.is_symlink()), None)
+        if link is None:
+            raise
+        raise ValueError(f"{link.name} is a symbolic link, which is not followed") from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a regular file")

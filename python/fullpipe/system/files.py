@@ -253,14 +253,22 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes incomplete files that a killed process left in a folder and in its subfolders."""
+    """Removes incomplete files that a killed process left in a folder and in its subfolders.
+
+    Neither the folder nor a subfolder is followed if it is a symbolic link.
+    """
     with contextlib.suppress(OSError):
-        subfolders = [one.path for one in os.scandir(folder) if one.is_dir(follow_symlinks=False)]
-        for where in (str(folder), *subfolders):
-            for one in os.scandir(where):
-                if one.name.startswith(_PART[0]) and one.name.endswith(_PART[1]):
-                    with contextlib.suppress(OSError):
-                        os.unlink(one.path)  # noqa: PTH108
+        here = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+        try:
+            for name in _remove_parts_of(here):
+                with contextlib.suppress(OSError):
+                    below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                    try:
+                        _remove_parts_of(below)
+                    finally:
+                        os.close(below)
+        finally:
+            os.close(here)
 
 
 def obstacle(folder: Path) -> str | None:
@@ -377,6 +385,19 @@ def _enter(parent: int, name: str, *, make: bool = True) -> int:
         if stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
         raise
+
+
+def _remove_parts_of(folder: int) -> list[str]:
+    """Removes incomplete files from an opened folder, and returns the names of its subfolders."""
+    subfolders = []
+    with os.scandir(folder) as there:
+        for one in there:
+            if one.is_dir(follow_symlinks=False):
+                subfolders.append(one.name)
+            elif one.name.startswith(_PART[0]) and one.name.endswith(_PART[1]):
+                with contextlib.suppress(OSError):
+                    os.unlink(one.name, dir_fd=folder)
+    return subfolders
 
 
 def _replace(parent: int, name: str, data: bytes) -> None:
