@@ -644,6 +644,20 @@ def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
         carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_sweep_whose_lock_file_is_gone_writes_nothing_more(replaced: bool, tmp_path: Path) -> None:
+    def remove(progress: Progress) -> None:
+        if progress.runs == 1:
+            (tmp_path / "lock").unlink()
+            if replaced:
+                (tmp_path / "lock").touch()
+
+    with pytest.raises(SweepError, match=r"lock was removed or replaced.*; .*same command again"):
+        carry_out(tasks(3), Store(tmp_path), Scripted(), watch=remove)
+    assert len(kept_in(tmp_path)) == 1
+    assert sum(logged(tmp_path).values()) == 1
+
+
 def tiny_run(folder: Path) -> tuple[Task, Stored]:
     """A stored run of a few hundred bytes."""
     task = Task("sim", job())

@@ -106,6 +106,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[str] = []
+        self._lock: files.Lock | None = None
         self._kept, self._kept_bytes = 0, 0
         # Where the records of each run are, the newest last; None before the files were read.
         self._places: dict[str, list[Place]] | None = None
@@ -120,19 +121,23 @@ class Store:
         Creates the folder. If the block raises before anything was kept, a folder created here is removed.
         """
         made = files.make_folder(self.folder)
-        with files.locked(self.folder, _LOCK) as locked:
-            if not locked:
+        with files.locked(self.folder, _LOCK) as lock:
+            if lock is None:
                 raise SweepError(
                     f"another sweep uses {self.folder}; wait until it ends, or name another folder with --out"
                 )
             _refuse_link(self.folder / _RUNS)
             files.remove_parts(self.folder / _RUNS)
             self._load(mend=True)
+            self._lock = lock
             try:
                 yield
             except BaseException:
-                self._remove_if_unused(made)
+                if not lock.lost:
+                    self._remove_if_unused(made)
                 raise
+            finally:
+                self._lock = None
 
     def find(self, task: Task) -> Stored | None:
         """The kept run of a task. A damaged record counts as missing, and a note is added to `damaged`."""
@@ -157,7 +162,9 @@ class Store:
 
         Raises:
             OutputError: They cannot be written, e.g. because the disk is full or the folder was removed.
+            SweepError: The lock file was removed, so that another sweep may use the folder.
         """
+        self._check_lock()
         records = [_encoded(done, attempts) for done, attempts in ended]
         data = b"".join(records)
         self._kept, self._kept_bytes = self._kept + len(records), self._kept_bytes + len(data)
@@ -176,6 +183,7 @@ class Store:
 
     def log(self, event: str, task: Task, **more: object) -> None:
         """Adds a line to the log."""
+        self._check_lock()
         self._log([_line(event, task, **more)])
 
     def records(self) -> Iterator[pack.Record]:
@@ -284,6 +292,14 @@ class Store:
 
     def _log(self, lines: Sequence[dict[str, object]]) -> None:
         files.append(self.folder, _LOG, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    def _check_lock(self) -> None:
+        # If the whole folder was removed, writing says so.
+        if self._lock is not None and self._lock.lost and self.folder.exists():
+            raise SweepError(
+                f"the lock file {self._lock.path} was removed or replaced, and another sweep may use the "
+                "folder; make sure that nothing removes it, then give the same command again"
+            )
 
     def _remove_if_unused(self, made: list[Path]) -> None:
         """Removes the folders that `held` created if they hold nothing but the lock."""

@@ -15,6 +15,7 @@ import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -188,9 +189,25 @@ def set_aside(folder: Path, name: str, data: bytes) -> Path:
     return (folder / name).with_name(aside)
 
 
+@dataclass(frozen=True)
+class Lock:
+    """A lock file that this process holds."""
+
+    path: Path
+    file: int
+
+    @property
+    def lost(self) -> bool:
+        """Whether the file was removed or replaced: then another process can hold a lock of the same name."""
+        try:
+            return not os.path.samestat(os.fstat(self.file), self.path.stat(follow_symlinks=False))
+        except OSError:
+            return True
+
+
 @contextlib.contextmanager
-def locked(folder: Path, name: str) -> Iterator[bool]:
-    """Holds the lock file `name` in a folder during the block. Gives False if another process holds it.
+def locked(folder: Path, name: str) -> Iterator[Lock | None]:
+    """Holds the lock file `name` in a folder during the block. Gives None if another process holds it.
 
     The content of the file is never changed.
 
@@ -200,7 +217,7 @@ def locked(folder: Path, name: str) -> Iterator[bool]:
     with reported(folder / name):
         lock = _lock(folder, name)
     try:
-        yield lock is not None
+        yield None if lock is None else Lock(folder / name, lock)
     finally:
         if lock is not None:
             os.close(lock)
