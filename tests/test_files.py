@@ -191,6 +191,14 @@ def test_incomplete_files_are_removed_and_others_are_not(tmp_path: Path) -> None
     assert names(tmp_path / "elsewhere") == [".fullpipe-00.part"]
 
 
+def test_nothing_is_removed_from_a_linked_folder(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ".fullpipe-00.part").write_text("")
+    (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
+    files.remove_parts(tmp_path / "runs")
+    assert names(tmp_path / "elsewhere") == [".fullpipe-00.part"]
+
+
 def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,12 +8,15 @@ import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
@@ -382,7 +385,7 @@ def test_a_folder_in_place_of_a_file_is_told_and_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 5000, 70_000, 3_000_000])
 def test_a_record_gives_back_what_was_put_in(size: int) -> None:
-    key, summary = "ab" * 32, {"flows": ["é"]}
+    key, summary = "ab" * 32, {"provenance": {}, "flows": ["é"]}
     flows, links = random.Random(size).randbytes(size), pack.MARK * (size // 8)
     data = pack.encode(key, {"seed": 3}, summary, flows, links)
     assert pack.decode(data, key) == pack.Record({"seed": 3}, summary, flows, links)
@@ -421,6 +424,132 @@ class FileOf(io.BytesIO):
     def __del__(self) -> None:
         for file in getattr(self, "opened", []):
             os.close(file)
+
+
+def crafted(key: str, body: bytes) -> bytes:
+    """A record with right checksums around any body."""
+    head = struct.pack("<8s32sQI", pack.MARK, bytes.fromhex(key), len(body), zlib.crc32(body))
+    return head + struct.pack("<I", zlib.crc32(head)) + body
+
+
+def body_of(
+    summary: object, *, deflated: object = False, lengths: object = None, packed: bytes | None = None
+) -> bytes:
+    text = json.dumps(summary).encode()
+    line = {"attempts": 1, "seconds": 1.0, "deflated": deflated, "lengths": lengths or [len(text), 0, 0]}
+    return json.dumps(line).encode() + b"\n" + (text if packed is None else packed)
+
+
+STRANGE = {
+    "no object": b"{}",
+    "empty": b"",
+    "a list": b"[1, 2]",
+    "deep": b"[" * 100_000,
+    "no text": b"\xff\xfe",
+    "bad zlib": body_of({}, deflated=True, packed=b"zlib"),
+    "wrongly deflated": body_of({"provenance": {}}, deflated=True),
+    "deflated is a number": body_of({"provenance": {}}, deflated=0),
+    "lengths too short": body_of({"provenance": {}}, lengths=[1]),
+    "lengths too large": body_of({"provenance": {}}, lengths=[18, 0, 1 << 70]),
+    "lengths negative": body_of({"provenance": {}}, lengths=[18, 1, -1]),
+    "lengths a text": body_of({"provenance": {}}, lengths="abc"),
+    "summary a list": body_of([]),
+    "summary empty": body_of({}),
+    "provenance null": body_of({"provenance": None}),
+    "untrustworthy a number": body_of({"provenance": {"untrustworthy": 5}}),
+    "untrustworthy numbers": body_of({"provenance": {"untrustworthy": [5]}}),
+    "summary deep": body_of({}, lengths=[100_000, 0, 0], packed=b"[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk"], ids=["alone", "junk"])
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_strange_body_with_right_checksums_costs_one_run(strange: str, junk: bytes, tmp_path: Path) -> None:
+    asked = tasks(3)
+    carry_out([asked[0], asked[2]], Store(tmp_path), Scripted())
+    path = tmp_path / "runs" / "1.pack"
+    path.write_bytes(path.read_bytes() + crafted(asked[1].key, STRANGE[strange]) + junk)
+    again, store = Scripted(), Store(tmp_path)
+    outcome = carry_out(asked, store, again)
+    assert [task.job.seed for task in again.given] == [2]
+    assert (outcome.found, len(store.damaged)) == (2, 1 + bool(junk))
+    assert "is not that of a run" in store.damaged[-1]
+    last, third = Scripted(), Store(tmp_path)
+    carry_out(asked, third, last)
+    assert (last.given, third.damaged) == ([], [])
+
+
+def test_a_strange_old_file_is_run_again(tmp_path: Path) -> None:
+    (asked,) = tasks(1)
+    run = Run(asked.job.alternative, "sim", 1, {"provenance": {"untrustworthy": 5}}, b"", b"")
+    write_old(tmp_path, asked, run)
+    store, again = Store(tmp_path), Scripted()
+    carry_out([asked], store, again)
+    assert (len(again.given), len(store.damaged)) == (1, 1)
+
+
+def test_a_few_bytes_are_not_inflated_to_many() -> None:
+    bomb = zlib.compress(bytes(200_000_000), 9)
+    for lengths in ([18, 0, 0], [18, 0, 200_000_000 - 18]):
+        data = crafted("ab" * 32, body_of({"provenance": {}}, deflated=True, lengths=lengths, packed=bomb))
+        tracemalloc.start()
+        with pytest.raises(pack.Damaged):
+            pack.decode(data, "ab" * 32)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("claimed", [10**12 - 56, 1 << 28], ids=["all", "the largest"])
+def test_a_sparse_file_is_not_read_into_memory(
+    claimed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack, "LARGEST", 1 << 28)
+    (asked,) = tasks(1)
+    (tmp_path / "runs").mkdir()
+    head = struct.pack("<8s32sQI", pack.MARK, bytes.fromhex(asked.key), claimed, 1)
+    with (tmp_path / "runs" / "1.pack").open("wb") as file:
+        file.write(head + struct.pack("<I", zlib.crc32(head)))
+        file.truncate(10**12)
+    tracemalloc.start()
+    store, again = Store(tmp_path), Scripted()
+    carry_out([asked], store, again)
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+    assert (len(again.given), len(store.damaged)) == (1, 1)
+
+
+def test_many_heads_that_claim_the_same_bytes_are_not_all_checked(tmp_path: Path) -> None:
+    count, path = 3_000, tmp_path / "1.pack"
+    size = count * 56 + 2_000_000
+    heads = []
+    for number in range(count):
+        head = struct.pack("<8s32sQI", pack.MARK, bytes(32), size - 56 * (number + 1), 1)
+        heads.append(head + struct.pack("<I", zlib.crc32(head)))
+    after = pack.encode("ab" * 32, {}, {"provenance": {}}, b"", b"")
+    path.write_bytes(b"".join(heads) + bytes(2_000_000) + b"junk" + after)
+
+    class Counted(io.FileIO):
+        total = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            data = super().read(size) or b""
+            self.total += len(data)
+            return data
+
+    with Counted(path) as file:
+        scanned = pack.scan(file)
+        assert file.total < 15 * size
+    # What follows is found.
+    assert scanned.records[-1] == pack.Found(b"\xab" * 32, size + 4, len(after))
+    assert scanned.lost
+
+
+def test_a_run_that_is_too_large_to_be_found_again_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack, "LARGEST", 500)
+    with pytest.raises(OutputError, match=r"at most .* can be kept"):
+        carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
 # What earlier versions kept.
@@ -515,6 +644,20 @@ def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
         carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_sweep_whose_lock_file_is_gone_writes_nothing_more(replaced: bool, tmp_path: Path) -> None:
+    def remove(progress: Progress) -> None:
+        if progress.runs == 1:
+            (tmp_path / "lock").unlink()
+            if replaced:
+                (tmp_path / "lock").touch()
+
+    with pytest.raises(SweepError, match=r"lock was removed or replaced.*; .*same command again"):
+        carry_out(tasks(3), Store(tmp_path), Scripted(), watch=remove)
+    assert len(kept_in(tmp_path)) == 1
+    assert sum(logged(tmp_path).values()) == 1
+
+
 def tiny_run(folder: Path) -> tuple[Task, Stored]:
     """A stored run of a few hundred bytes."""
     task = Task("sim", job())
@@ -544,23 +687,36 @@ def test_a_run_that_is_lost_after_it_was_found_is_a_sentence(harm: str, tmp_path
         kept.run()
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["folder", "runs"])
-def test_a_folder_that_is_removed_during_a_sweep(whole: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["", "runs", "runs/1.pack"])
+def test_what_is_removed_during_a_sweep_is_noticed(what: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
 
     def remove(progress: Progress) -> None:
         if progress.runs == 1:
-            shutil.rmtree(folder if whole else folder / "runs")
+            (folder / what).unlink() if what.endswith(".pack") else shutil.rmtree(folder / what)
 
-    if whole:
-        with pytest.raises(OutputError, match=r"the folder .*sweep does not exist; .*same command again"):
-            carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
-        assert not folder.exists()
+    why = "it was removed" if what.endswith(".pack") else rf"the folder .*{what or 'sweep'} does not exist"
+    with pytest.raises(OutputError, match=rf"{why}.*; .*same command again"):
+        carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
+    assert not (folder / what).exists()
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["the first write", "a new file"])
+def test_runs_that_are_removed_before_a_file_is_begun_are_noticed(
+    large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:
+        monkeypatch.setattr(storing, "_LARGE", 1)
     else:
-        outcome = carry_out(tasks(3), Store(folder), Scripted(), watch=remove)
-        assert len(kept_in(folder)) == 2
-        with pytest.raises(SweepError, match="cannot be read"):
-            outcome.stored[tasks(1)[0].key].run()
+        carry_out(tasks(1), Store(tmp_path), Scripted())
+
+    def remove(progress: Progress) -> None:
+        if progress.runs == 1:
+            shutil.rmtree(tmp_path / "runs")
+
+    with pytest.raises(OutputError, match=r"the folder .*runs does not exist"):
+        carry_out(tasks(3), Store(tmp_path), Scripted(), watch=remove)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("name", ["lock", "log.jsonl", "runs/1.pack", "runs"])
@@ -578,6 +734,52 @@ def test_a_link_in_the_folder_is_not_followed(name: str, tmp_path: Path) -> None
     with pytest.raises(OutputError, match=rf"{name} is a symbolic link.*; remove the link"):
         carry_out(tasks(1), Store(folder), Scripted())
     assert before == (sorted(victim.rglob("*")) if name == "runs" else victim.read_text())
+
+
+def test_nothing_is_removed_behind_a_linked_folder(tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "sweep"
+    parts = [victim / ".fullpipe-0123456789abcdef.part", victim / "ab" / ".fullpipe-0123456789abcdef.part"]
+    parts[1].parent.mkdir(parents=True)
+    folder.mkdir()
+    for part in parts:
+        part.write_text("precious")
+    (folder / "runs").symlink_to(victim)
+    with pytest.raises(OutputError, match=r"runs is a symbolic link"):
+        carry_out(tasks(1), Store(folder), Scripted())
+    assert all(part.exists() for part in parts)
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_an_old_file_behind_a_link_is_not_used(linked: str, tmp_path: Path) -> None:
+    (asked,) = tasks(1)
+    elsewhere = write_old(tmp_path / "elsewhere", asked)
+    target = elsewhere if linked == "file" else elsewhere.parent
+    link = tmp_path / "sweep" / target.relative_to(tmp_path / "elsewhere")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    store, again = Store(tmp_path / "sweep"), Scripted()
+    assert not list(store.records())
+    carry_out([asked], store, again)
+    assert again.given == [asked]
+    assert len(store.damaged) == 1 and "is a symbolic link, which is not followed" in store.damaged[0]
+
+
+@pytest.mark.parametrize("digits", [10, 250])
+def test_a_file_whose_number_is_not_ours_is_ignored(digits: int, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / f"{'9' * digits}.pack").write_text("somebody's")
+    store = Store(tmp_path)
+    carry_out(tasks(1), store, Scripted())
+    assert store.damaged == []
+    assert (tmp_path / "runs" / "1.pack").exists()
+    assert carry_out(tasks(1), Store(tmp_path), Scripted()).found == 1
+
+
+def test_after_the_largest_number_nothing_is_kept_that_would_not_be_found(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "999999999.pack").write_bytes(pack.encode("ab" * 32, {}, {}, b"", b""))
+    with pytest.raises(OutputError, match=r"999999999\.pack: there is no larger number.*move that file away"):
+        carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
 def test_a_link_that_appears_during_a_sweep_is_not_followed(tmp_path: Path) -> None:

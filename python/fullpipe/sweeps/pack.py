@@ -28,6 +28,12 @@ _PARTS = ("summary", "flows", "links")
 # Larger bodies are mostly series, which are compressed already.
 _MOST_DEFLATED = 1 << 16
 _CHUNK = 1 << 20
+# A body that claims to be longer is damaged.
+LARGEST = 1 << 31
+# What a scan reads at most to find records in what is damaged, in multiples of the file's size.
+_EFFORT = 4
+# What a body that is not as `encode` writes it raises.
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError, MemoryError)
 
 
 class Damaged(ValueError):
@@ -86,26 +92,57 @@ def decode(data: bytes, key: str) -> Record:
     if head is None:
         raise Damaged("its head is damaged")
     found, length, checksum = head
-    body = data[_HEAD.size :]
+    body = memoryview(data)[_HEAD.size :]
     if len(body) != length or zlib.crc32(body) != checksum:
         raise Damaged("its checksum is wrong")
     if found.hex() != key:
         raise Damaged("it is another run")
-    line, _, packed = body.partition(b"\n")
-    about: dict[str, Any] = json.loads(line)
-    parts = zlib.decompress(packed) if about.pop("deflated") else packed
-    lengths = about.pop("lengths")
-    ends = [sum(lengths[: number + 1]) for number in range(len(_PARTS))]
-    text, flows, links = (parts[end - length : end] for end, length in zip(ends, lengths, strict=True))
-    return Record(about, json.loads(text), flows, links)
+    try:
+        return _decoded(bytes(body))
+    except _MALFORMED:
+        raise Damaged("its content is not that of a run") from None
+
+
+def read(file: BinaryIO, at: int, size: int, key: str) -> Record:
+    """The record of a run, from a file.
+
+    Raises:
+        Damaged: It is not whole, or it is another run's.
+    """
+    # What is large is checked before all of it is in memory.
+    if size > _CHUNK and not _whole(file, Found(bytes.fromhex(key), at, size)):
+        raise Damaged("its checksum is wrong")
+    file.seek(at)
+    return decode(file.read(size), key)
+
+
+def checked(about: Any, summary: Any, flows: bytes, links: bytes) -> Record:
+    """A record of what was read.
+
+    Raises:
+        Damaged: It has not the shape of a run.
+    """
+    provenance = summary.get("provenance") if isinstance(summary, dict) else None
+    if not isinstance(about, dict) or not isinstance(provenance, dict):
+        raise Damaged("its content is not that of a run")
+    reasons = provenance.get("untrustworthy")
+    if reasons is not None and not (
+        isinstance(reasons, list) and all(isinstance(one, str) for one in reasons)
+    ):
+        raise Damaged("its content is not that of a run")
+    return Record(about, summary, flows, links)
 
 
 def scan(file: BinaryIO) -> Scan:
-    """Finds the records of a file. Only heads are read, and more where they do not follow one another."""
+    """Finds the records of a file. Only heads are read, and more where they do not follow one another.
+
+    What is read is bounded. Beyond that, nothing more is looked for in what is damaged.
+    """
     size = os.fstat(file.fileno()).st_size
     records: list[Found] = []
     lost: list[tuple[int, int]] = []
     at, cut = 0, False
+    to_check, to_search = _EFFORT * min(size, LARGEST) + _CHUNK, _EFFORT * LARGEST // 2
     while at < size:
         found = _record(file, at, size)
         if found is not None:
@@ -113,13 +150,48 @@ def scan(file: BinaryIO) -> Scan:
             at += found.size
             continue
         begin = at
-        # If bytes are missing in the record before, it reaches into its successors.
-        if records and records[-1].at + records[-1].size == at and not _whole(file, records[-1]):
-            begin = records.pop().at
-        at = _next(file, begin + 1, size)
-        cut = at == size and _begins(file, begin)
+        # If bytes are missing in the record before, it reaches into its successors. Many heads that claim
+        # the same bytes would be checked for ever: a record that is not checked here is when it is read.
+        if records and records[-1].at + records[-1].size == at and records[-1].size <= to_check:
+            to_check -= records[-1].size
+            if not _whole(file, records[-1]):
+                begin = records.pop().at
+        end = min(size, begin + to_search)
+        at = _next(file, begin + 1, end, size)
+        to_search -= at - begin
+        if at == end:
+            at = size
+        cut = at == size == end and _begins(file, begin)
         lost.append((begin, at))
     return Scan(records, lost, cut)
+
+
+def _decoded(body: bytes) -> Record:
+    """The record with that body. Raises one of `_MALFORMED` unless it is as `encode` writes it."""
+    line, _, packed = body.partition(b"\n")
+    about: dict[str, Any] = json.loads(line)
+    deflated, lengths = about.pop("deflated"), about.pop("lengths")
+    if type(deflated) is not bool or len(lengths) != len(_PARTS):
+        raise ValueError
+    if any(type(length) is not int or length < 0 for length in lengths):
+        raise ValueError
+    parts = _inflated(packed, sum(lengths)) if deflated else packed
+    if len(parts) != sum(lengths):
+        raise ValueError
+    ends = [sum(lengths[: number + 1]) for number in range(len(_PARTS))]
+    text, flows, links = (parts[end - length : end] for end, length in zip(ends, lengths, strict=True))
+    return checked(about, json.loads(text), flows, links)
+
+
+def _inflated(packed: bytes, size: int) -> bytes:
+    """Exactly so many bytes. A few packed bytes can be a thousand times as many."""
+    if size > _MOST_DEFLATED:
+        raise ValueError
+    inflating = zlib.decompressobj()
+    data = inflating.decompress(packed, size + 1)
+    if not inflating.eof or inflating.unused_data:
+        raise ValueError
+    return data
 
 
 def _head(data: bytes) -> tuple[bytes, int, int] | None:
@@ -127,7 +199,7 @@ def _head(data: bytes) -> tuple[bytes, int, int] | None:
     if len(data) != _HEAD.size:
         return None
     mark, key, length, checksum, own = _HEAD.unpack(data)
-    if mark != MARK or zlib.crc32(data[:_CHECKED]) != own:
+    if mark != MARK or zlib.crc32(data[:_CHECKED]) != own or length > LARGEST:
         return None
     return key, length, checksum
 
@@ -142,12 +214,15 @@ def _record(file: BinaryIO, at: int, size: int) -> Found | None:
 
 
 def _whole(file: BinaryIO, found: Found) -> bool:
+    """Whether the checksum of the body is right. What the body says is not read."""
     file.seek(found.at)
-    try:
-        decode(file.read(found.size), found.key.hex())
-    except Damaged:
+    head = _head(file.read(_HEAD.size))
+    if head is None:
         return False
-    return True
+    left, checksum = found.size - _HEAD.size, 0
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        left, checksum = left - len(chunk), zlib.crc32(chunk, checksum)
+    return left == 0 and checksum == head[2]
 
 
 def _begins(file: BinaryIO, at: int) -> bool:
@@ -157,23 +232,26 @@ def _begins(file: BinaryIO, at: int) -> bool:
     return _head(data) is not None or (len(data) < _HEAD.size and MARK[: len(data)] == data[: len(MARK)])
 
 
-def _next(file: BinaryIO, begin: int, size: int) -> int:
-    """Where the next record begins; the size of the file if none does."""
-    for at in _marks(file, begin):
+def _next(file: BinaryIO, begin: int, end: int, size: int) -> int:
+    """Where the next record begins before `end`; `end` if none does."""
+    for at in _marks(file, begin, end):
         if _record(file, at, size) is not None:
             return at
-    return size
+    return end
 
 
-def _marks(file: BinaryIO, begin: int) -> Iterator[int]:
-    while True:
+def _marks(file: BinaryIO, begin: int, end: int) -> Iterator[int]:
+    # The next mark is mostly near.
+    length = 1 << 12
+    while begin < end:
         file.seek(begin)
-        chunk = file.read(_CHUNK)
+        chunk = file.read(min(length, end - begin))
         at = chunk.find(MARK)
         while at >= 0:
             yield begin + at
             at = chunk.find(MARK, at + 1)
-        if len(chunk) < _CHUNK:
+        if begin + len(chunk) >= end or len(chunk) < len(MARK):
             return
         # A mark may lie across the border.
         begin += len(chunk) - len(MARK) + 1
+        length = min(2 * length, _CHUNK)

@@ -33,7 +33,9 @@ from fullpipe.system import files
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 # A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.
 _LARGE = 1 << 28
-_PACK = re.compile(r"([1-9][0-9]*)\.pack")
+# Other numbers are not ours.
+_LAST = 999_999_999
+_PACK = re.compile(r"[1-9][0-9]{0,8}\.pack")
 _OLD_FOLDER = re.compile(r"[0-9a-f]{2}")
 _OLD_MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
 
@@ -56,11 +58,10 @@ class Place:
 
     def read(self, key: str) -> pack.Record:
         """What is there. Raises an error of any kind unless it is that run, complete and undamaged."""
-        with _opened(self.path, follow=not self.size) as file:
+        with _opened(self.path) as file:
             if not self.size:
                 return _of_zip(file, key)
-            file.seek(self.at)
-            return pack.decode(file.read(self.size), key)
+            return pack.read(file, self.at, self.size, key)
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,12 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[str] = []
+        self._lock: files.Lock | None = None
         self._kept, self._kept_bytes = 0, 0
         # Where the records of each run are, the newest last; None before the files were read.
         self._places: dict[str, list[Place]] | None = None
+        # Whether there is a folder of runs. If it is missing later, somebody removed it with the runs.
+        self._has_runs = False
         self._number, self._size = 0, 0  # The file that this store appends to: the newest, if it has a size.
 
     @contextlib.contextmanager
@@ -117,18 +121,23 @@ class Store:
         Creates the folder. If the block raises before anything was kept, a folder created here is removed.
         """
         made = files.make_folder(self.folder)
-        with files.locked(self.folder, _LOCK) as locked:
-            if not locked:
+        with files.locked(self.folder, _LOCK) as lock:
+            if lock is None:
                 raise SweepError(
                     f"another sweep uses {self.folder}; wait until it ends, or name another folder with --out"
                 )
+            _refuse_link(self.folder / _RUNS)
             files.remove_parts(self.folder / _RUNS)
             self._load(mend=True)
+            self._lock = lock
             try:
                 yield
             except BaseException:
-                self._remove_if_unused(made)
+                if not lock.lost:
+                    self._remove_if_unused(made)
                 raise
+            finally:
+                self._lock = None
 
     def find(self, task: Task) -> Stored | None:
         """The kept run of a task. A damaged record counts as missing, and a note is added to `damaged`."""
@@ -153,7 +162,9 @@ class Store:
 
         Raises:
             OutputError: They cannot be written, e.g. because the disk is full or the folder was removed.
+            SweepError: The lock file was removed, so that another sweep may use the folder.
         """
+        self._check_lock()
         records = [_encoded(done, attempts) for done, attempts in ended]
         data = b"".join(records)
         self._kept, self._kept_bytes = self._kept + len(records), self._kept_bytes + len(data)
@@ -172,12 +183,15 @@ class Store:
 
     def log(self, event: str, task: Task, **more: object) -> None:
         """Adds a line to the log."""
+        self._check_lock()
         self._log([_line(event, task, **more)])
 
     def records(self) -> Iterator[pack.Record]:
         """Every undamaged run in the folder, also those of other builds and scenarios."""
         known = self._known()
         for folder in _names(self.folder / _RUNS, _OLD_FOLDER):
+            if (self.folder / _RUNS / folder).is_symlink():
+                continue
             for path in (self.folder / _RUNS / folder).glob("*.zip"):
                 known.setdefault(path.stem, [Place(path)])
         for key, places in known.items():
@@ -200,17 +214,14 @@ class Store:
     def _load(self, *, mend: bool) -> None:
         """Finds the records of all files. `mend` separates them from what is damaged; it needs the lock."""
         runs = self.folder / _RUNS
-        with files.reported(runs):
-            if runs.is_symlink():
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        _refuse_link(runs)
         self._places = {}
+        self._has_runs = runs.exists()
         self._has_old = bool(_names(runs, _OLD_FOLDER))
         numbers = sorted(int(name.removesuffix(".pack")) for name in _names(runs, _PACK))
         for number in numbers:
             path = runs / f"{number}.pack"
-            with files.reported(path):
-                if path.is_symlink():
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            _refuse_link(path)
             try:
                 with _opened(path) as file:
                     scanned = pack.scan(file)
@@ -243,7 +254,7 @@ class Store:
         where = f"{sum(end - begin for begin, end in scanned.lost)} bytes, first at byte {scanned.lost[0][0]}"
         note = f"{path} is damaged ({where}); the runs that were there are run again"
         with contextlib.suppress(OutputError, OSError):
-            if mend:
+            if mend and whole <= _LARGE + pack.LARGEST:
                 with _opened(path) as file:
                     data = b"".join(_part(file, one) for one in scanned.records)
                 aside = files.set_aside(self.folder, name, data)
@@ -259,12 +270,21 @@ class Store:
         """Appends to the newest file, and returns its path and where the data are."""
         self._known()
         if self._size == 0 or self._size >= _LARGE:
-            self._number, self._size = self._number + 1, 0
-        # Another file is begun if somebody removed or changed this one, or made one of its name.
-        while not files.extend(self.folder, self._name, data, self._size, needed=needed):
-            self._number, self._size = self._number + 1, 0
+            self._begin_file()
+        # Another file is begun if somebody changed this one, or made one of its name.
+        while not files.extend(
+            self.folder, self._name, data, self._size, needed=needed, make=not self._has_runs
+        ):
+            self._begin_file()
+        self._has_runs = True
         self._size += len(data)
         return self.folder / self._name, self._size - len(data)
+
+    def _begin_file(self) -> None:
+        if self._number >= _LAST:
+            why = "there is no larger number for the name of another file; move that file away"
+            raise OutputError(f"cannot write after {self.folder / self._name}: {why}")
+        self._number, self._size = self._number + 1, 0
 
     @property
     def _name(self) -> str:
@@ -272,6 +292,14 @@ class Store:
 
     def _log(self, lines: Sequence[dict[str, object]]) -> None:
         files.append(self.folder, _LOG, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    def _check_lock(self) -> None:
+        # If the whole folder was removed, writing says so.
+        if self._lock is not None and self._lock.lost and self.folder.exists():
+            raise SweepError(
+                f"the lock file {self._lock.path} was removed or replaced, and another sweep may use the "
+                "folder; make sure that nothing removes it, then give the same command again"
+            )
 
     def _remove_if_unused(self, made: list[Path]) -> None:
         """Removes the folders that `held` created if they hold nothing but the lock."""
@@ -292,7 +320,13 @@ def _encoded(done: Done, attempts: int) -> bytes:
         "attempts": attempts,
         "seconds": round(done.seconds, 3),
     }
-    return pack.encode(task.key, about, done.run.summary, done.run.flow_parquet, done.run.link_parquet)
+    record = pack.encode(task.key, about, done.run.summary, done.run.flow_parquet, done.run.link_parquet)
+    if len(record) > pack.LARGEST:
+        size = f"{len(record) / 1e9:.1f} GB, and at most {pack.LARGEST / 1e9:.1f} GB can be kept"
+        raise OutputError(
+            f"the run {task.name} has {size}; set `[record] series = false`, or shorten the run"
+        )
+    return record
 
 
 def _line(event: str, task: Task, **more: object) -> dict[str, object]:
@@ -316,12 +350,29 @@ def _names(folder: Path, pattern: re.Pattern[str]) -> list[str]:
         return []
 
 
+def _refuse_link(path: Path) -> None:
+    """Raises `OutputError` if this is a symbolic link."""
+    with files.reported(path):
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
 @contextlib.contextmanager
-def _opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """A regular file, opened for reading."""
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, opened for reading. Neither it nor its folder may be a symbolic link."""
     # Without O_NONBLOCK, opening a named pipe would wait for its other end.
-    how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    descriptor = os.open(path, how)
+    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        folder = os.open(path.parent, how | os.O_DIRECTORY)
+        try:
+            descriptor = os.open(path.name, how, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        link = next((one for one in (path.parent, path) if one.is_symlink()), None)
+        if link is None:
+            raise
+        raise ValueError(f"{link.name} is a symbolic link, which is not followed") from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a regular file")
@@ -344,7 +395,7 @@ def _of_zip(file: BinaryIO, key: str) -> pack.Record:
             raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
         # Reading a member checks its checksum.
         about, summary, flows, links = (archive.read(name) for name in _OLD_MEMBERS)
-    record = pack.Record(json.loads(about), json.loads(summary), flows, links)
+    record = pack.checked(json.loads(about), json.loads(summary), flows, links)
     if record.about["key"] != key:
         raise ValueError("it holds another run")
     return record

@@ -15,6 +15,7 @@ import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -93,27 +94,35 @@ def append(folder: Path, name: str, line: bytes) -> None:
             os.close(file)
 
 
-def extend(folder: Path, name: str, data: bytes, size: int, *, needed: int | None = None) -> bool:
+def extend(
+    folder: Path, name: str, data: bytes, size: int, *, needed: int | None = None, make: bool = True
+) -> bool:
     """Appends to the file `name` below a folder, which has `size` bytes, and syncs it to the disk.
 
-    A size of 0 creates the file. Nothing of the data is left if an exception ends this. `needed` is how many
-    bytes are still to be written in all, for the message about a full disk.
+    A size of 0 creates the file; then its subfolders are created too, unless `make` is false. Nothing of the
+    data is left if an exception ends this. `needed` is how many bytes are still to be written in all, for the
+    message about a full disk.
 
     Returns:
-        False if there is another file of that name, or none, or one of another size. It is left as it is.
+        False if there is another file of that name, or one of another size. It is left as it is.
 
     Raises:
         OutputError: The data cannot be written, e.g. because the disk is full or the folder was removed.
     """
     with (
         reported(folder / name, len(data) if needed is None else needed),
-        _parent_of(folder, name) as (parent, last),
+        _parent_of(folder, name, make=make and size == 0) as (parent, last),
     ):
         try:
             how = os.O_EXCL | _OURS if size == 0 else _OURS & ~os.O_CREAT
             file = os.open(last, os.O_WRONLY | os.O_APPEND | how, 0o666, dir_fd=parent)
-        except (FileNotFoundError, FileExistsError):
+        except FileExistsError:
             return False
+        except FileNotFoundError:
+            why = "it was removed while it was in use; make sure that nothing removes it"
+            raise OutputError(
+                f"cannot write {folder / name}: {why}, then give the same command again"
+            ) from None
         try:
             if os.fstat(file).st_size != size:
                 return False
@@ -180,9 +189,25 @@ def set_aside(folder: Path, name: str, data: bytes) -> Path:
     return (folder / name).with_name(aside)
 
 
+@dataclass(frozen=True)
+class Lock:
+    """A lock file that this process holds."""
+
+    path: Path
+    file: int
+
+    @property
+    def lost(self) -> bool:
+        """Whether the file was removed or replaced: then another process can hold a lock of the same name."""
+        try:
+            return not os.path.samestat(os.fstat(self.file), self.path.stat(follow_symlinks=False))
+        except OSError:
+            return True
+
+
 @contextlib.contextmanager
-def locked(folder: Path, name: str) -> Iterator[bool]:
-    """Holds the lock file `name` in a folder during the block. Gives False if another process holds it.
+def locked(folder: Path, name: str) -> Iterator[Lock | None]:
+    """Holds the lock file `name` in a folder during the block. Gives None if another process holds it.
 
     The content of the file is never changed.
 
@@ -192,7 +217,7 @@ def locked(folder: Path, name: str) -> Iterator[bool]:
     with reported(folder / name):
         lock = _lock(folder, name)
     try:
-        yield lock is not None
+        yield None if lock is None else Lock(folder / name, lock)
     finally:
         if lock is not None:
             os.close(lock)
@@ -245,14 +270,22 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes incomplete files that a killed process left in a folder and in its subfolders."""
+    """Removes incomplete files that a killed process left in a folder and in its subfolders.
+
+    Neither the folder nor a subfolder is followed if it is a symbolic link.
+    """
     with contextlib.suppress(OSError):
-        subfolders = [one.path for one in os.scandir(folder) if one.is_dir(follow_symlinks=False)]
-        for where in (str(folder), *subfolders):
-            for one in os.scandir(where):
-                if one.name.startswith(_PART[0]) and one.name.endswith(_PART[1]):
-                    with contextlib.suppress(OSError):
-                        os.unlink(one.path)  # noqa: PTH108
+        here = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+        try:
+            for name in _remove_parts_of(here):
+                with contextlib.suppress(OSError):
+                    below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                    try:
+                        _remove_parts_of(below)
+                    finally:
+                        os.close(below)
+        finally:
+            os.close(here)
 
 
 def obstacle(folder: Path) -> str | None:
@@ -343,13 +376,13 @@ def _kind(path: Path, *, follow: bool = True) -> int | None:
 
 
 @contextlib.contextmanager
-def _parent_of(folder: Path, name: str) -> Iterator[tuple[int, str]]:
+def _parent_of(folder: Path, name: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
     """The opened folder of the file `name` below `folder`, and the last part of `name`."""
     *parts, last = PurePosixPath(name).parts
     here = os.open(folder, _FOLDER)
     try:
         for part in parts:
-            below = _enter(here, part)
+            below = _enter(here, part, make=make)
             os.close(here)
             here = below
         yield here, last
@@ -357,17 +390,31 @@ def _parent_of(folder: Path, name: str) -> Iterator[tuple[int, str]]:
         os.close(here)
 
 
-def _enter(parent: int, name: str) -> int:
-    """Opens a subfolder, and creates it if it is missing."""
+def _enter(parent: int, name: str, *, make: bool = True) -> int:
+    """Opens a subfolder, and creates it if it is missing and `make`."""
     with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=parent)
-        os.fsync(parent)
+        if make:
+            os.mkdir(name, dir_fd=parent)
+            os.fsync(parent)
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:
         if stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
         raise
+
+
+def _remove_parts_of(folder: int) -> list[str]:
+    """Removes incomplete files from an opened folder, and returns the names of its subfolders."""
+    subfolders = []
+    with os.scandir(folder) as there:
+        for one in there:
+            if one.is_dir(follow_symlinks=False):
+                subfolders.append(one.name)
+            elif one.name.startswith(_PART[0]) and one.name.endswith(_PART[1]):
+                with contextlib.suppress(OSError):
+                    os.unlink(one.name, dir_fd=folder)
+    return subfolders
 
 
 def _replace(parent: int, name: str, data: bytes) -> None:
