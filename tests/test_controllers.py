@@ -336,6 +336,68 @@ def test_a_file_or_class_that_is_not_there_is_named(folder: Path, text: str, mes
         fp.compare([text], **PATH)
 
 
+def test_a_class_that_was_given_is_never_looked_up_by_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tell(fp.Controller):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    (folder / Path(__file__).name).write_text(f"open('ran', 'w').close()\n{SOURCE.replace('Mine', 'Tell')}")
+    (own,) = from_document(alone(Tell.using(name="x "))).alternatives[0].own
+    assert own.made_by is Tell and own.make().name == "x "  # type: ignore[attr-defined]
+    # What the native half might change in another way.
+    monkeypatch.setattr(controllers, "_plain", lambda text: text)
+    with pytest.raises(fp.ScenarioError, match="the text of a class that was given"):
+        from_document(alone(Tell.using(name="x ")))
+    assert not (folder / "ran").exists()
+
+
+def test_a_text_beside_a_class_is_loaded_and_not_the_class(folder: Path) -> None:
+    document = {**SHORT, "flows": [{"controller": Stays}, {"controller": "mine.py:Mine"}]}
+    assert [own.made_by.__name__ for own in from_document(document).alternatives[0].own] == ["Stays", "Mine"]
+    (folder / Path(__file__).name).write_text(SOURCE.replace("Mine", "Stays"))
+    text = Own.of(Stays).text
+    with pytest.raises(fp.ScenarioError, match=f'"{text}" cannot be used; expected one controller'):
+        from_document({**SHORT, "flows": [{"controller": Stays}, {"controller": text}]})
+
+
+class Shown:
+    """A value that looks like any other of its kind."""
+
+    def __repr__(self) -> str:
+        return "shown"
+
+
+def test_two_classes_of_one_text_are_refused(folder: Path) -> None:
+    for name in ("d1", "d2"):
+        (folder / name).mkdir()
+        (folder / name / "mine.py").write_text(SOURCE.replace("= 1e9", f"= 1e{name[1]}"))
+        (folder / name / "gains.py").write_text("GAIN = 1.0\n")
+    first, second = (Own.load("mine.py:Mine", folder / name) for name in ("d1", "d2"))
+
+    def made(window: int) -> type[fp.Controller]:
+        class Made(fp.Controller):
+            cwnd = window
+
+        return Made
+
+    for pair in (
+        (first, second),
+        (made(1), made(2)),
+        (Aimd.using(gain=2), Aimd.using(gain="2")),
+        (Aimd.using(gain=Shown()), Aimd.using(gain=Shown())),
+    ):
+        text = pair[0].text if isinstance(pair[0], Own) else "test_controllers.py:Made"
+        with pytest.raises(fp.ScenarioError, match=f'"{text}" cannot be used; expected one controller'):
+            from_document({**SHORT, "flows": [{"controller": one} for one in pair]})
+        with pytest.raises(fp.ScenarioError, match="expected one controller"):
+            fp.compare(pair, **PATH)
+    value = Shown()
+    for same in ((Aimd, Aimd), (first, first), (Aimd.using(gain=value), Aimd.using(gain=value))):
+        assert len(from_document({**SHORT, "flows": [{"controller": one} for one in same]}).alternatives) == 1
+
+
 def test_the_command_line_takes_a_file(folder: Path) -> None:
     command = ["compare", "bbr1", "mine.py:Mine", "--rate", "10 Mbit/s", "--rtt", "20 ms"]
     options = ["--duration", "1 s", "--seeds", "1", "--json"]

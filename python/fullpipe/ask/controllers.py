@@ -17,14 +17,14 @@ import inspect
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fullpipe._native import ControllerError
+from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.errors import mistake
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _METHODS = (
     "limits",
 )
 _IN_NO_FILE = "own"
+_SUFFIX = ".py"
 
 
 @dataclass
@@ -136,10 +137,11 @@ class Own:
         """A class of this process."""
         given = dict(parameters or {})
         file = _file_of(made_by)
-        name = f"{_IN_NO_FILE if file is None else file.name}:{made_by.__name__}"
-        said = ",".join(f"{key}={value}" for key, value in given.items())
+        name = f"{_IN_NO_FILE if file is None or file.suffix != _SUFFIX else file.name}:{made_by.__name__}"
+        values = ",".join(f"{key}={value}" for key, value in given.items())
+        text = _plain(f"{name}:{values}" if values else name)
         digest = _of_files(file) if file is not None else _of_class(made_by)
-        return Own(f"{name}:{said}" if said else name, _with(digest, made_by, given), given, made_by)
+        return Own(text, _with(digest, made_by, given), given, made_by)
 
     @staticmethod
     def load(text: str, base_dir: Path) -> "Own":
@@ -198,16 +200,32 @@ def place_of(error: ControllerError) -> str:
     return f"{frames[-1][0]}:{frames[-1][1]}: " if frames else ""
 
 
-def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
-    """The document with the texts of the classes in it, and those classes."""
-    found: list[Own] = []
+@dataclass(frozen=True)
+class Given:
+    """The classes in a document, by their texts, and the texts that were written in it beside them."""
+
+    own: Mapping[str, Own] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()
+
+
+def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Given]:
+    """The document with the texts of the classes in it, and those classes.
+
+    Raises:
+        ScenarioError: Two different classes have the same text, so that one would run as the other.
+    """
+    found: dict[str, Own] = {}
+    written: set[str] = set()
 
     def text_of(chosen: object) -> object:
         if isinstance(chosen, type) and issubclass(chosen, Controller):
             chosen = Own.of(chosen)
         if isinstance(chosen, Own):
-            found.append(chosen)
+            if not _same(chosen, found.setdefault(chosen.text, chosen)):
+                raise _ambiguous(chosen.text)
             return chosen.text
+        if isinstance(chosen, str):
+            written.add(_plain(chosen))
         return chosen
 
     replaced: dict[str, Any] = dict(document)
@@ -220,13 +238,53 @@ def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
             else flow
             for flow in flows
         ]
-    return (replaced, found) if found else (document, [])
+    return (replaced, Given(found, frozenset(written))) if found else (document, Given())
 
 
-def of_spec(spec_json: str, given: Iterable[Own], base_dir: Path) -> tuple[Own, ...]:
-    """The controllers of the user's own that a spec names, each once; what is not given is loaded."""
-    known = {own.text: own for own in given}
-    return tuple(known.get(text) or Own.load(text, base_dir) for text in texts_of_spec(spec_json))
+def of_spec(spec_json: str, given: Given, base_dir: Path) -> tuple[Own, ...]:
+    """The controllers of the user's own that a spec names, each once; what is not given is loaded.
+
+    A class that was given is never looked up by its name: another file may have that name.
+    """
+    return tuple(_of_text(text, given, base_dir) for text in texts_of_spec(spec_json))
+
+
+def _of_text(text: str, given: Given, base_dir: Path) -> Own:
+    if (own := given.own.get(text)) is not None:
+        in_file = not text.startswith(f"{_IN_NO_FILE}:")
+        if in_file and text in given.written and Own.load(text, base_dir).digest != own.digest:
+            raise _ambiguous(text)
+        return own
+    if given.own and text not in given.written:
+        shown = ", ".join(given.own)
+        raise mistake("controller", text, f"the text of a class that was given ({shown})", "rename the class")
+    return Own.load(text, base_dir)
+
+
+def _same(one: Own, other: Own) -> bool:
+    """Whether they run the same code with the same parameters."""
+    if one is other:
+        return True
+    if one.made_by is not other.made_by or one.digest != other.digest:
+        return False
+    # Values that look the same may differ, and some cannot be compared.
+    try:
+        return all(
+            value is other.parameters[key] or bool(value == other.parameters[key])
+            for key, value in one.parameters.items()
+        )
+    except Exception:
+        return False
+
+
+def _ambiguous(text: str) -> ScenarioError:
+    expected = "one controller of that name, and there are two that differ"
+    return mistake("controller", text, expected, "rename one of the classes, or give it another parameter")
+
+
+def _plain(text: str) -> str:
+    """The text of a controller of the user's own as the native half writes it."""
+    return ":".join(part.strip() for part in text.split(":", 2))
 
 
 def texts_of_spec(spec_json: str) -> list[str]:

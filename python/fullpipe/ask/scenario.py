@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.ask import controllers
-from fullpipe.ask.controllers import Chosen, Own
+from fullpipe.ask.controllers import Chosen, Given, Own
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.system import kinds
 
@@ -92,7 +92,7 @@ def from_file(path: str | Path, *, code: bool = False) -> Scenario:
     text, pairs = _native.resolve_file(str(path))
     if not code:
         _refuse_code(pairs, f"{path}: ")
-    return _scenario(text, pairs, [], Path(path).parent)
+    return _scenario(text, pairs, Given(), Path(path).parent)
 
 
 def from_document(
@@ -185,7 +185,7 @@ def _refuse_code(pairs: Sequence[tuple[str, str]], before: str = "") -> None:
         raise stated("controller", own, f'{before}controller: "{own}" {why}; {fix}', "consent to run it", fix)
 
 
-def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Sequence[Own], base_dir: Path) -> Scenario:
+def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Given, base_dir: Path) -> Scenario:
     return Scenario(
         text,
         tuple(Alternative(label, spec, controllers.of_spec(spec, given, base_dir)) for label, spec in pairs),
