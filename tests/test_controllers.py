@@ -1,6 +1,7 @@
 """Controllers of the user's own, written in Python."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -413,6 +414,97 @@ def test_the_command_line_takes_a_file(folder: Path) -> None:
     assert failed.returncode != 0 and "Traceback" not in failed.stderr
     place = f"{folder / 'mine.py'}:17: mine.py:Mine: on_state raised ZeroDivisionError"
     assert place in failed.stderr and len(failed.stderr.splitlines()) == 1
+
+
+class Mute(BaseException):
+    """It cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+class Leaves(fp.Controller):
+    """Ends the process when it is made."""
+
+    def __init__(self) -> None:
+        raise SystemExit(0)
+
+
+class Interrupts(fp.Controller):
+    """Raises what Ctrl-C does."""
+
+    def on_ack(self, _ack: _native.Ack) -> None:
+        raise KeyboardInterrupt
+
+
+class Dumb(fp.Controller):
+    """Raises what cannot be described."""
+
+    def __init__(self) -> None:
+        raise Mute
+
+
+@pytest.mark.parametrize(
+    ("faulty", "reason"),
+    [(Leaves, "SystemExit: 0"), (Interrupts, "KeyboardInterrupt"), (Dumb, "__init__ raised Mute")],
+)
+def test_no_fault_of_a_controller_ends_a_sweep(faulty: type[fp.Controller], reason: str) -> None:
+    scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", faulty, Aimd]})
+    tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
+    outcome = sweep.carry_out(tasks, Memory(), Local())
+    assert [stored.task.cell for stored in outcome.of(tasks)] == ["reno", "test_controllers.py:Aimd"]
+    (failed,) = outcome.failed
+    assert reason in failed.reason
+
+
+NO_STR = "class E(Exception):\n    def __str__(self):\n        raise SystemExit(0)\n"
+IN_INIT = "import fullpipe as fp\nclass Mine(fp.Controller):\n    def __init__(self):\n        raise {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise SystemExit(0)\n", "a Python file that can be imported; SystemExit: 0"),
+        (IN_INIT.format("SystemExit(0)"), "__init__ raised SystemExit: 0"),
+        (f"{NO_STR}raise E\n", "a Python file that can be imported; E"),
+        (f"{NO_STR}{IN_INIT.format('E')}", "__init__ raised E "),
+        ("from " + "." * 40 + "a import x\n", "a Python file that can be imported; ImportError"),
+        ("import " + "a" * 300 + "\n", "a Python file that can be imported; ModuleNotFoundError"),
+        ("-" * 100_000 + "1\n", "a Python file that can be read"),
+        ("#" * 10_000_001, "has more than 10000000 bytes"),
+    ],
+    ids=["exit", "exit in init", "no str", "no str in init", "above root", "long name", "deep", "long"],
+)
+def test_a_file_that_misbehaves_is_one_sentence(folder: Path, source: str, message: str) -> None:
+    (folder / "fi.py").write_text(source)
+    refused(message)
+
+
+def test_what_is_no_file_is_one_sentence(folder: Path) -> None:
+    os.mkfifo(folder / "fi.py")
+    refused("fi.py is no regular file")
+    (folder / "fi.py").unlink()
+    (folder / "fi.py").symlink_to("fi.py")
+    refused("a Python file that can be read")
+
+
+def refused(message: str) -> None:
+    path = ["--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "1 s", "--seeds", "1"]
+    done = command("compare", "fi.py:Mine", *path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_refusal_of_code_advises_what_can_be_done(folder: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match="choose one that is built in, or read it and run it alone"):
+        from_document(alone("mine.py:Mine"), code=False)
+    file = folder / "one.toml"
+    file.write_text(
+        'name = "one"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+        'flows = [{ controller = "own:E" }]\n'
+    )
+    with pytest.raises(fp.ScenarioError, match="is a class that only the Python program that wrote it has"):
+        fp.load(file)
 
 
 def test_the_class_and_the_native_half_know_the_same_methods() -> None:

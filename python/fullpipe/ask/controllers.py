@@ -11,11 +11,14 @@ Parameters follow as `FILE.py:CLASS:gain=2`. Only the simulator runs them.
 """
 
 import ast
+import contextlib
 import hashlib
 import importlib
 import inspect
 import itertools
 import json
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.errors import mistake
+from fullpipe.system import plugs
 
 if TYPE_CHECKING:
     from fullpipe import _native
@@ -47,6 +51,7 @@ _METHODS = (
 )
 _IN_NO_FILE = "own"
 _SUFFIX = ".py"
+_MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
 
 
 @dataclass
@@ -140,7 +145,7 @@ class Own:
         name = f"{_IN_NO_FILE if file is None or file.suffix != _SUFFIX else file.name}:{made_by.__name__}"
         values = ",".join(f"{key}={value}" for key, value in given.items())
         text = _plain(f"{name}:{values}" if values else name)
-        digest = _of_files(file) if file is not None else _of_class(made_by)
+        digest = _digest(file, text) if file is not None else _of_class(made_by)
         return Own(text, _with(digest, made_by, given), given, made_by)
 
     @staticmethod
@@ -152,7 +157,7 @@ class Own:
             raise mistake("controller", text, "a class, because it is in no file", "pass the class itself")
         path = base_dir / file
         module = _module(path, text)
-        made_by = getattr(module, name, None)
+        made_by = vars(module).get(name)
         if not (isinstance(made_by, type) and issubclass(made_by, Controller)):
             there = [key for key, one in vars(module).items() if _is_own_class(one)]
             expected = f"a class in {file} that extends fullpipe.Controller"
@@ -161,7 +166,7 @@ class Own:
             )
             raise mistake("controller", text, expected, fix)
         given = _parameters(text, said)
-        return Own(text, _with(_of_files(path), made_by, given), given, made_by)
+        return Own(text, _with(_digest(path, text), made_by, given), given, made_by)
 
     def make(self) -> Controller:
         """A controller for one flow."""
@@ -171,13 +176,15 @@ class Own:
         """A controller for one flow, as the native half takes it."""
         try:
             one = self.make()
-        except Exception as error:
+            base, own = Controller, type(one)
+            methods = {
+                name: getattr(one, name) for name in _METHODS if getattr(own, name) is not getattr(base, name)
+            }
+            return flow, self.text, bool(one.paced), one, methods
+        except BaseException as error:
+            if plugs.is_interrupt(error):
+                raise
             raise _failed(self.text, "__init__", flow, error) from error
-        base, own = Controller, type(one)
-        methods = {
-            name: getattr(one, name) for name in _METHODS if getattr(own, name) is not getattr(base, name)
-        }
-        return flow, self.text, bool(one.paced), one, methods
 
 
 # A controller where a scenario takes one: a name, a class, or a class with parameters.
@@ -186,8 +193,8 @@ Chosen: TypeAlias = str | type[Controller] | Own
 Brought: TypeAlias = tuple[int, str, bool, Controller, dict[str, Callable[..., object]]]
 
 
-def _failed(controller: str, event: str, flow: int, error: Exception) -> ControllerError:
-    reason = f"{type(error).__name__}: {error}"
+def _failed(controller: str, event: str, flow: int, error: BaseException) -> ControllerError:
+    reason = plugs.described(error)
     raised = ControllerError(f"{controller}: {event} raised {reason} (flows[{flow}], before the run)")
     raised.controller, raised.event, raised.flow = controller, event, flow
     return raised
@@ -251,8 +258,11 @@ def of_spec(spec_json: str, given: Given, base_dir: Path) -> tuple[Own, ...]:
 
 def _of_text(text: str, given: Given, base_dir: Path) -> Own:
     if (own := given.own.get(text)) is not None:
-        in_file = not text.startswith(f"{_IN_NO_FILE}:")
-        if in_file and text in given.written and Own.load(text, base_dir).digest != own.digest:
+        if (
+            not is_in_no_file(text)
+            and text in given.written
+            and Own.load(text, base_dir).digest != own.digest
+        ):
             raise _ambiguous(text)
         return own
     if given.own and text not in given.written:
@@ -301,6 +311,11 @@ def is_own(text: str) -> bool:
     return file == _IN_NO_FILE or file.endswith(".py")
 
 
+def is_in_no_file(text: str) -> bool:
+    """Whether the text of one of the user's own says that its class is in no Python file."""
+    return text.partition(":")[0] == _IN_NO_FILE
+
+
 def _parameters(text: str, said: str) -> dict[str, object]:
     given: dict[str, object] = {}
     for part in said.split(",") if said else []:
@@ -332,11 +347,9 @@ _numbers = itertools.count()
 
 
 def _module(path: Path, text: str) -> ModuleType:
-    try:
-        resolved = path.resolve(strict=True)
-        key = (resolved, _of_files(resolved))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise mistake("controller", text, "a Python file that can be read", str(error)) from None
+    digest = _digest(path, text)
+    resolved = path.resolve()
+    key = (resolved, digest)
     if key not in _loaded:
         _loaded[key] = _execute(resolved, text)
     return _loaded[key]
@@ -356,13 +369,16 @@ def _execute(path: Path, text: str) -> ModuleType:
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     importlib.invalidate_caches()
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # The user asked for this file.
-    except Exception as error:
-        del sys.modules[name]
-        reason = f"{type(error).__name__}: {error}"
+        exec(compile(_read(path), str(path), "exec"), vars(module))  # The user asked for this file.
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if plugs.is_interrupt(error):
+            raise
+        reason = plugs.described(error)
         raise mistake("controller", text, "a Python file that can be imported", reason) from error
     finally:
-        sys.path.remove(str(path.parent))
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(path.parent))
         for key in own & sys.modules.keys():
             del sys.modules[key]
         sys.modules.update(before)
@@ -386,11 +402,41 @@ def _file_of(made_by: type) -> Path | None:
     return None if is_cell else path
 
 
+def _digest(path: Path, text: str) -> str:
+    """`_of_files`, or the `ScenarioError` that says why there is none."""
+    try:
+        return _of_files(path.resolve(strict=True))
+    # Python's parser has its limits, and a loop of links is a `RuntimeError`.
+    except (OSError, SyntaxError, ValueError, RuntimeError, MemoryError) as error:
+        raise mistake("controller", text, "a Python file that can be read", plugs.said(error)) from None
+
+
+def _read(path: Path) -> bytes:
+    """The content of a Python file."""
+    # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(f"{path} is no regular file")
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise OSError(f"{path} has more than {_MOST_BYTES} bytes")
+    return content
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False  # E.g. a name that is too long.
+
+
 def _of_files(path: Path) -> str:
     """A hash of a Python file and of those in its folder that it imports, directly or through others."""
     hashed = hashlib.sha256()
     for file in _sources(path):
-        content = file.read_bytes()
+        content = _read(file)
         hashed.update(f"{file.relative_to(path.resolve().parent)} {len(content)}\n".encode() + content)
     return hashed.hexdigest()
 
@@ -410,10 +456,12 @@ def _sources(path: Path) -> list[Path]:
 
 def _imported(file: Path, folder: Path) -> Iterator[Path]:
     """The files in `folder` that the imports of `file` name."""
-    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+    for node in ast.walk(ast.parse(_read(file), str(file))):
         if isinstance(node, ast.Import):
             names = [(folder, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
+            if node.level > len(file.parents):
+                continue  # Above the root, where nothing is.
             base = file.parents[node.level - 1] if node.level else folder
             module = f"{node.module}." if node.module else ""
             # What is imported from a package may be a module of it.
@@ -425,7 +473,7 @@ def _imported(file: Path, folder: Path) -> Iterator[Path]:
             for length in range(1, len(parts) + 1):
                 place = base.joinpath(*parts[:length])
                 for candidate in (place.with_suffix(".py"), place / "__init__.py"):
-                    if candidate.is_file() and candidate.resolve().is_relative_to(folder):
+                    if _is_file(candidate) and candidate.resolve().is_relative_to(folder):
                         yield candidate.resolve()
 
 
