@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,24 @@ def test_a_limit_that_is_none_is_refused(name: str, value: object, message: str)
 def test_what_a_class_cannot_be_made_of_names_the_flow() -> None:
     with pytest.raises(fp.ControllerError, match=r"Aimd:speed=2: __init__ raised TypeError.*flows\[0\]"):
         fp.run(alone(Aimd.using(speed=2)))
+
+
+def test_a_missing_argument_names_the_class_and_the_argument() -> None:
+    class Needs(fp.Controller):
+        def __init__(self, gain: float) -> None:
+            self.gain = gain
+
+    message = r"Needs: missing a required argument: 'gain'; Needs.using\(...\) gives it its arguments"
+    with pytest.raises(fp.ControllerError, match=message):
+        fp.run(alone(Needs))
+
+
+def test_a_simulation_says_what_is_no_seed_and_no_time() -> None:
+    seed: Any = "1"
+    with pytest.raises(fp.ScenarioError, match=r'^seed: "1" cannot be used'):
+        fp.Simulation(alone(Stays), seed=seed)
+    with pytest.raises(fp.ScenarioError, match=r"^time: .* cannot be used; expected seconds"):
+        fp.Simulation(alone(Stays)).advance(10**400)
 
 
 def test_one_that_fails_loses_no_other_run_of_a_sweep() -> None:

@@ -172,9 +172,22 @@ class Own:
         """A controller for one flow."""
         return self.made_by(**self.parameters)
 
+    def _check_arguments(self) -> None:
+        """Raises a `TypeError` that names class and argument if `__init__` cannot take the parameters."""
+        try:
+            signature = inspect.signature(self.made_by)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(**self.parameters)
+        except TypeError as error:
+            using = f"{self.made_by.__name__}.using(...) gives it its arguments"
+            raise TypeError(f"{self.made_by.__name__}: {error}; {using}") from None
+
     def plug(self, flow: int) -> "Brought":
         """A controller for one flow, as the native half takes it."""
         try:
+            self._check_arguments()
             one = self.make()
             base, own = Controller, type(one)
             methods = {
