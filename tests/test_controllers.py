@@ -1,11 +1,13 @@
 """Controllers of the user's own, written in Python."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,6 +222,24 @@ def test_what_a_class_cannot_be_made_of_names_the_flow() -> None:
         fp.run(alone(Aimd.using(speed=2)))
 
 
+def test_a_missing_argument_names_the_class_and_the_argument() -> None:
+    class Needs(fp.Controller):
+        def __init__(self, gain: float) -> None:
+            self.gain = gain
+
+    message = r"Needs: missing a required argument: 'gain'; Needs.using\(...\) gives it its arguments"
+    with pytest.raises(fp.ControllerError, match=message):
+        fp.run(alone(Needs))
+
+
+def test_a_simulation_says_what_is_no_seed_and_no_time() -> None:
+    seed: Any = "1"
+    with pytest.raises(fp.ScenarioError, match=r'^seed: "1" cannot be used'):
+        fp.Simulation(alone(Stays), seed=seed)
+    with pytest.raises(fp.ScenarioError, match=r"^time: .* cannot be used; expected seconds"):
+        fp.Simulation(alone(Stays)).advance(10**400)
+
+
 def test_one_that_fails_loses_no_other_run_of_a_sweep() -> None:
     scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", Fails, Aimd]})
     tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1, 2])]
@@ -336,6 +356,68 @@ def test_a_file_or_class_that_is_not_there_is_named(folder: Path, text: str, mes
         fp.compare([text], **PATH)
 
 
+def test_a_class_that_was_given_is_never_looked_up_by_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tell(fp.Controller):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    (folder / Path(__file__).name).write_text(f"open('ran', 'w').close()\n{SOURCE.replace('Mine', 'Tell')}")
+    (own,) = from_document(alone(Tell.using(name="x "))).alternatives[0].own
+    assert own.made_by is Tell and own.make().name == "x "  # type: ignore[attr-defined]
+    # What the native half might change in another way.
+    monkeypatch.setattr(controllers, "_plain", lambda text: text)
+    with pytest.raises(fp.ScenarioError, match="the text of a class that was given"):
+        from_document(alone(Tell.using(name="x ")))
+    assert not (folder / "ran").exists()
+
+
+def test_a_text_beside_a_class_is_loaded_and_not_the_class(folder: Path) -> None:
+    document = {**SHORT, "flows": [{"controller": Stays}, {"controller": "mine.py:Mine"}]}
+    assert [own.made_by.__name__ for own in from_document(document).alternatives[0].own] == ["Stays", "Mine"]
+    (folder / Path(__file__).name).write_text(SOURCE.replace("Mine", "Stays"))
+    text = Own.of(Stays).text
+    with pytest.raises(fp.ScenarioError, match=f'"{text}" cannot be used; expected one controller'):
+        from_document({**SHORT, "flows": [{"controller": Stays}, {"controller": text}]})
+
+
+class Shown:
+    """A value that looks like any other of its kind."""
+
+    def __repr__(self) -> str:
+        return "shown"
+
+
+def test_two_classes_of_one_text_are_refused(folder: Path) -> None:
+    for name in ("d1", "d2"):
+        (folder / name).mkdir()
+        (folder / name / "mine.py").write_text(SOURCE.replace("= 1e9", f"= 1e{name[1]}"))
+        (folder / name / "gains.py").write_text("GAIN = 1.0\n")
+    first, second = (Own.load("mine.py:Mine", folder / name) for name in ("d1", "d2"))
+
+    def made(window: int) -> type[fp.Controller]:
+        class Made(fp.Controller):
+            cwnd = window
+
+        return Made
+
+    for pair in (
+        (first, second),
+        (made(1), made(2)),
+        (Aimd.using(gain=2), Aimd.using(gain="2")),
+        (Aimd.using(gain=Shown()), Aimd.using(gain=Shown())),
+    ):
+        text = pair[0].text if isinstance(pair[0], Own) else "test_controllers.py:Made"
+        with pytest.raises(fp.ScenarioError, match=f'"{text}" cannot be used; expected one controller'):
+            from_document({**SHORT, "flows": [{"controller": one} for one in pair]})
+        with pytest.raises(fp.ScenarioError, match="expected one controller"):
+            fp.compare(pair, **PATH)
+    value = Shown()
+    for same in ((Aimd, Aimd), (first, first), (Aimd.using(gain=value), Aimd.using(gain=value))):
+        assert len(from_document({**SHORT, "flows": [{"controller": one} for one in same]}).alternatives) == 1
+
+
 def test_the_command_line_takes_a_file(folder: Path) -> None:
     command = ["compare", "bbr1", "mine.py:Mine", "--rate", "10 Mbit/s", "--rtt", "20 ms"]
     options = ["--duration", "1 s", "--seeds", "1", "--json"]
@@ -351,6 +433,97 @@ def test_the_command_line_takes_a_file(folder: Path) -> None:
     assert failed.returncode != 0 and "Traceback" not in failed.stderr
     place = f"{folder / 'mine.py'}:17: mine.py:Mine: on_state raised ZeroDivisionError"
     assert place in failed.stderr and len(failed.stderr.splitlines()) == 1
+
+
+class Mute(BaseException):
+    """It cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+class Leaves(fp.Controller):
+    """Ends the process when it is made."""
+
+    def __init__(self) -> None:
+        raise SystemExit(0)
+
+
+class Interrupts(fp.Controller):
+    """Raises what Ctrl-C does."""
+
+    def on_ack(self, _ack: _native.Ack) -> None:
+        raise KeyboardInterrupt
+
+
+class Dumb(fp.Controller):
+    """Raises what cannot be described."""
+
+    def __init__(self) -> None:
+        raise Mute
+
+
+@pytest.mark.parametrize(
+    ("faulty", "reason"),
+    [(Leaves, "SystemExit: 0"), (Interrupts, "KeyboardInterrupt"), (Dumb, "__init__ raised Mute")],
+)
+def test_no_fault_of_a_controller_ends_a_sweep(faulty: type[fp.Controller], reason: str) -> None:
+    scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", faulty, Aimd]})
+    tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
+    outcome = sweep.carry_out(tasks, Memory(), Local())
+    assert [stored.task.cell for stored in outcome.of(tasks)] == ["reno", "test_controllers.py:Aimd"]
+    (failed,) = outcome.failed
+    assert reason in failed.reason
+
+
+NO_STR = "class E(Exception):\n    def __str__(self):\n        raise SystemExit(0)\n"
+IN_INIT = "import fullpipe as fp\nclass Mine(fp.Controller):\n    def __init__(self):\n        raise {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise SystemExit(0)\n", "a Python file that can be imported; SystemExit: 0"),
+        (IN_INIT.format("SystemExit(0)"), "__init__ raised SystemExit: 0"),
+        (f"{NO_STR}raise E\n", "a Python file that can be imported; E"),
+        (f"{NO_STR}{IN_INIT.format('E')}", "__init__ raised E "),
+        ("from " + "." * 40 + "a import x\n", "a Python file that can be imported; ImportError"),
+        ("import " + "a" * 300 + "\n", "a Python file that can be imported; ModuleNotFoundError"),
+        ("-" * 100_000 + "1\n", "a Python file that can be read"),
+        ("#" * 10_000_001, "has more than 10000000 bytes"),
+    ],
+    ids=["exit", "exit in init", "no str", "no str in init", "above root", "long name", "deep", "long"],
+)
+def test_a_file_that_misbehaves_is_one_sentence(folder: Path, source: str, message: str) -> None:
+    (folder / "fi.py").write_text(source)
+    refused(message)
+
+
+def test_what_is_no_file_is_one_sentence(folder: Path) -> None:
+    os.mkfifo(folder / "fi.py")
+    refused("fi.py is no regular file")
+    (folder / "fi.py").unlink()
+    (folder / "fi.py").symlink_to("fi.py")
+    refused("a Python file that can be read")
+
+
+def refused(message: str) -> None:
+    path = ["--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "1 s", "--seeds", "1"]
+    done = command("compare", "fi.py:Mine", *path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_refusal_of_code_advises_what_can_be_done(folder: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match="choose one that is built in, or read it and run it alone"):
+        from_document(alone("mine.py:Mine"), code=False)
+    file = folder / "one.toml"
+    file.write_text(
+        'name = "one"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+        'flows = [{ controller = "own:E" }]\n'
+    )
+    with pytest.raises(fp.ScenarioError, match="is a class that only the Python program that wrote it has"):
+        fp.load(file)
 
 
 def test_the_class_and_the_native_half_know_the_same_methods() -> None:

@@ -390,6 +390,126 @@ def test_names_that_a_world_cannot_have(name: str) -> None:
         register(Named(name))
 
 
+@pytest.mark.parametrize("name", ["SIM", "All", None, 7])
+def test_names_that_are_none_or_look_like_another(name: Any) -> None:
+    with pytest.raises(fp.ScenarioError, match=r"^world: "):
+        register(Named(name))
+
+
+def test_a_class_is_no_world() -> None:
+    no_world: Any = Named
+    with pytest.raises(fp.ScenarioError, match=r"an instance of the class; write register\(Named\(\)\)"):
+        register(no_world)
+    no_world = Path()
+    with pytest.raises(fp.ScenarioError, match="a world, with the method build"):
+        register(no_world)
+    register(Named("x"))
+    with pytest.raises(fp.ScenarioError, match="a name that no other world has"):
+        register(Named("X"))
+
+
+# Worlds that misbehave.
+
+
+class MuteError(Exception):
+    """It cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+def raises(error: BaseException) -> Any:
+    raise error
+
+
+class Bad(World):
+    """The simulator, spoilt at one seed."""
+
+    name = "bad"
+
+    def __init__(self, spoil: Any) -> None:
+        self.spoil = spoil
+
+    def build(self) -> str:
+        return "1"
+
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
+        run = replace(sim.run_one(job, stop.native), world=self.name)
+        if job.seed != 2:
+            return run
+        spoilt: Run = self.spoil(run)
+        return spoilt
+
+
+def in_flow(**fields: Any) -> Any:
+    def spoil(run: Run) -> Run:
+        run.summary["flows"][0].update(fields)
+        return run
+
+    return spoil
+
+
+def in_summary(**fields: Any) -> Any:
+    return lambda run: replace(run, summary={**run.summary, **fields})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda _run: raises(SystemExit(0)), "bad: the run raised SystemExit: 0"),
+        (lambda _run: raises(KeyboardInterrupt()), "bad: the run raised KeyboardInterrupt"),
+        (lambda _run: raises(MuteError()), "MuteError"),
+        (lambda _run: raises(_native.Cancelled()), "cancelled, which nobody asked for"),
+        (lambda _run: None, "run() = None"),
+        (in_flow(goodput_bps=float("nan")), "summary['flows'][0]['goodput_bps'] = nan"),
+        (in_flow(goodput_bps=-1), "summary['flows'][0]['goodput_bps'] = -1"),
+        (in_flow(goodput_bps="x"), "summary['flows'][0]['goodput_bps'] = 'x'"),
+        (in_flow(goodput_bps=None), "summary['flows'][0]['goodput_bps'] = None"),
+        (in_flow(goodput_bps=True), "summary['flows'][0]['goodput_bps'] = True"),
+        (in_flow(rtt_ms={"mean": float("inf")}), "summary['flows'][0]['rtt_ms']['mean'] = inf"),
+        (in_flow(label="who"), "summary['flows'] = ['who', "),
+        (in_summary(flows=[]), "summary['flows'] = []"),
+        (in_summary(total_goodput_bps=10**400), "summary['total_goodput_bps'] = 1000"),
+        (in_summary(provenance=None), "summary['provenance'] = None"),
+        (
+            lambda run: replace(run, summary={**run.summary, "flows": 3 * run.summary["flows"]}),
+            "['flows'] = ",
+        ),
+        (lambda run: replace(run, summary=None), "summary = None"),
+        (lambda run: replace(run, world="sim"), "world = 'sim'"),
+        (lambda run: replace(run, seed=9), "seed = 9"),
+        (lambda run: replace(run, flow_parquet=None), "flow_parquet = None"),
+    ],
+)
+def test_a_world_that_misbehaves_fails_one_run_and_no_other(spoil: Any, reason: str) -> None:
+    register(Bad(spoil))
+    (alternative,) = scenario.from_document(DOCUMENT).alternatives
+    ended = list(Local().run(Task("bad", Job(alternative, seed)) for seed in (1, 2, 3)))
+    (failed,) = [one for one in ended if isinstance(one, Failed)]
+    assert len(ended) == 3 and failed.task.job.seed == 2
+    assert reason in failed.reason and ("bad" in failed.reason or "answered" not in failed.reason)
+
+
+POINTS_THAT_FAIL = "[{group}]\nleaves = leaves:World\nmute = mute:World\n"
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["run", "--help"], ["study", "list"]])
+def test_no_installed_package_ends_a_command(
+    installed: dict[str, str], tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    mute = "class E(Exception):\n    def __str__(self):\n        raise SystemExit(3)\nraise E\n"
+    (tmp_path / "mute.py").write_text(mute, encoding="utf-8")
+    points = "".join(POINTS_THAT_FAIL.format(group=f"fullpipe.{group}") for group in ("worlds", "studies"))
+    (tmp_path / "outsider-1.0.dist-info" / "entry_points.txt").write_text(points, encoding="utf-8")
+    done = outside(installed, *arguments)
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    assert done.stdout
+    if arguments == ["doctor"]:
+        said = " ".join(done.stdout.split())
+        assert "leaves:World cannot be loaded" in said and "mute:World cannot be loaded" in said, said
+
+
 def test_a_name_is_taken_once_but_a_cell_of_a_notebook_may_run_again() -> None:
     register(Named("x"))
     again = Named("x")

@@ -31,7 +31,8 @@ class Simulation:
 
     def __init__(self, what: Runnable | Alternative, seed: int | None = None) -> None:
         alternative = what if isinstance(what, Alternative) else _only(what)
-        if seed is not None and (isinstance(seed, bool) or not 0 <= seed < 2**64):
+        whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+        if seed is not None and not (whole and 0 <= seed < 2**64):
             raise mistake("seed", seed, "a whole number from 0 to 2^64 - 1", "e.g. 1")
         self._alternative = alternative
         self._seed = int(alternative.spec["seed"]) if seed is None else seed
@@ -198,7 +199,10 @@ def _text(amount: Amount | None) -> str | None:
 
 def _time(amount: Amount | None) -> str | None:
     """A number is seconds."""
-    return f"{amount:.9f} s" if isinstance(amount, int | float) else amount
+    try:
+        return f"{amount:.9f} s" if isinstance(amount, int | float) else amount
+    except OverflowError:
+        raise mistake("time", "a number of hundreds of digits", "seconds", "give a shorter time") from None
 
 
 def _line(flow: _native.FlowNow) -> str:

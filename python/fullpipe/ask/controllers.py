@@ -11,21 +11,25 @@ Parameters follow as `FILE.py:CLASS:gain=2`. Only the simulator runs them.
 """
 
 import ast
+import contextlib
 import hashlib
 import importlib
 import inspect
 import itertools
 import json
+import os
+import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fullpipe._native import ControllerError
+from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.errors import mistake
+from fullpipe.system import plugs
 
 if TYPE_CHECKING:
     from fullpipe import _native
@@ -46,6 +50,8 @@ _METHODS = (
     "limits",
 )
 _IN_NO_FILE = "own"
+_SUFFIX = ".py"
+_MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
 
 
 @dataclass
@@ -136,10 +142,11 @@ class Own:
         """A class of this process."""
         given = dict(parameters or {})
         file = _file_of(made_by)
-        name = f"{_IN_NO_FILE if file is None else file.name}:{made_by.__name__}"
-        said = ",".join(f"{key}={value}" for key, value in given.items())
-        digest = _of_files(file) if file is not None else _of_class(made_by)
-        return Own(f"{name}:{said}" if said else name, _with(digest, made_by, given), given, made_by)
+        name = f"{_IN_NO_FILE if file is None or file.suffix != _SUFFIX else file.name}:{made_by.__name__}"
+        values = ",".join(f"{key}={value}" for key, value in given.items())
+        text = _plain(f"{name}:{values}" if values else name)
+        digest = _digest(file, text) if file is not None else _of_class(made_by)
+        return Own(text, _with(digest, made_by, given), given, made_by)
 
     @staticmethod
     def load(text: str, base_dir: Path) -> "Own":
@@ -150,7 +157,7 @@ class Own:
             raise mistake("controller", text, "a class, because it is in no file", "pass the class itself")
         path = base_dir / file
         module = _module(path, text)
-        made_by = getattr(module, name, None)
+        made_by = vars(module).get(name)
         if not (isinstance(made_by, type) and issubclass(made_by, Controller)):
             there = [key for key, one in vars(module).items() if _is_own_class(one)]
             expected = f"a class in {file} that extends fullpipe.Controller"
@@ -159,23 +166,38 @@ class Own:
             )
             raise mistake("controller", text, expected, fix)
         given = _parameters(text, said)
-        return Own(text, _with(_of_files(path), made_by, given), given, made_by)
+        return Own(text, _with(_digest(path, text), made_by, given), given, made_by)
 
     def make(self) -> Controller:
         """A controller for one flow."""
         return self.made_by(**self.parameters)
 
+    def _check_arguments(self) -> None:
+        """Raises a `TypeError` that names class and argument if `__init__` cannot take the parameters."""
+        try:
+            signature = inspect.signature(self.made_by)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(**self.parameters)
+        except TypeError as error:
+            using = f"{self.made_by.__name__}.using(...) gives it its arguments"
+            raise TypeError(f"{self.made_by.__name__}: {error}; {using}") from None
+
     def plug(self, flow: int) -> "Brought":
         """A controller for one flow, as the native half takes it."""
         try:
+            self._check_arguments()
             one = self.make()
-        except Exception as error:
+            base, own = Controller, type(one)
+            methods = {
+                name: getattr(one, name) for name in _METHODS if getattr(own, name) is not getattr(base, name)
+            }
+            return flow, self.text, bool(one.paced), one, methods
+        except BaseException as error:
+            if plugs.is_interrupt(error):
+                raise
             raise _failed(self.text, "__init__", flow, error) from error
-        base, own = Controller, type(one)
-        methods = {
-            name: getattr(one, name) for name in _METHODS if getattr(own, name) is not getattr(base, name)
-        }
-        return flow, self.text, bool(one.paced), one, methods
 
 
 # A controller where a scenario takes one: a name, a class, or a class with parameters.
@@ -184,8 +206,8 @@ Chosen: TypeAlias = str | type[Controller] | Own
 Brought: TypeAlias = tuple[int, str, bool, Controller, dict[str, Callable[..., object]]]
 
 
-def _failed(controller: str, event: str, flow: int, error: Exception) -> ControllerError:
-    reason = f"{type(error).__name__}: {error}"
+def _failed(controller: str, event: str, flow: int, error: BaseException) -> ControllerError:
+    reason = plugs.described(error)
     raised = ControllerError(f"{controller}: {event} raised {reason} (flows[{flow}], before the run)")
     raised.controller, raised.event, raised.flow = controller, event, flow
     return raised
@@ -198,16 +220,32 @@ def place_of(error: ControllerError) -> str:
     return f"{frames[-1][0]}:{frames[-1][1]}: " if frames else ""
 
 
-def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
-    """The document with the texts of the classes in it, and those classes."""
-    found: list[Own] = []
+@dataclass(frozen=True)
+class Given:
+    """The classes in a document, by their texts, and the texts that were written in it beside them."""
+
+    own: Mapping[str, Own] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()
+
+
+def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Given]:
+    """The document with the texts of the classes in it, and those classes.
+
+    Raises:
+        ScenarioError: Two different classes have the same text, so that one would run as the other.
+    """
+    found: dict[str, Own] = {}
+    written: set[str] = set()
 
     def text_of(chosen: object) -> object:
         if isinstance(chosen, type) and issubclass(chosen, Controller):
             chosen = Own.of(chosen)
         if isinstance(chosen, Own):
-            found.append(chosen)
+            if not _same(chosen, found.setdefault(chosen.text, chosen)):
+                raise _ambiguous(chosen.text)
             return chosen.text
+        if isinstance(chosen, str):
+            written.add(_plain(chosen))
         return chosen
 
     replaced: dict[str, Any] = dict(document)
@@ -220,13 +258,56 @@ def named(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Own]]:
             else flow
             for flow in flows
         ]
-    return (replaced, found) if found else (document, [])
+    return (replaced, Given(found, frozenset(written))) if found else (document, Given())
 
 
-def of_spec(spec_json: str, given: Iterable[Own], base_dir: Path) -> tuple[Own, ...]:
-    """The controllers of the user's own that a spec names, each once; what is not given is loaded."""
-    known = {own.text: own for own in given}
-    return tuple(known.get(text) or Own.load(text, base_dir) for text in texts_of_spec(spec_json))
+def of_spec(spec_json: str, given: Given, base_dir: Path) -> tuple[Own, ...]:
+    """The controllers of the user's own that a spec names, each once; what is not given is loaded.
+
+    A class that was given is never looked up by its name: another file may have that name.
+    """
+    return tuple(_of_text(text, given, base_dir) for text in texts_of_spec(spec_json))
+
+
+def _of_text(text: str, given: Given, base_dir: Path) -> Own:
+    if (own := given.own.get(text)) is not None:
+        if (
+            not is_in_no_file(text)
+            and text in given.written
+            and Own.load(text, base_dir).digest != own.digest
+        ):
+            raise _ambiguous(text)
+        return own
+    if given.own and text not in given.written:
+        shown = ", ".join(given.own)
+        raise mistake("controller", text, f"the text of a class that was given ({shown})", "rename the class")
+    return Own.load(text, base_dir)
+
+
+def _same(one: Own, other: Own) -> bool:
+    """Whether they run the same code with the same parameters."""
+    if one is other:
+        return True
+    if one.made_by is not other.made_by or one.digest != other.digest:
+        return False
+    # Values that look the same may differ, and some cannot be compared.
+    try:
+        return all(
+            value is other.parameters[key] or bool(value == other.parameters[key])
+            for key, value in one.parameters.items()
+        )
+    except Exception:
+        return False
+
+
+def _ambiguous(text: str) -> ScenarioError:
+    expected = "one controller of that name, and there are two that differ"
+    return mistake("controller", text, expected, "rename one of the classes, or give it another parameter")
+
+
+def _plain(text: str) -> str:
+    """The text of a controller of the user's own as the native half writes it."""
+    return ":".join(part.strip() for part in text.split(":", 2))
 
 
 def texts_of_spec(spec_json: str) -> list[str]:
@@ -241,6 +322,11 @@ def is_own(text: str) -> bool:
     """Whether a spec's controller is one of the user's own."""
     file = text.partition(":")[0]
     return file == _IN_NO_FILE or file.endswith(".py")
+
+
+def is_in_no_file(text: str) -> bool:
+    """Whether the text of one of the user's own says that its class is in no Python file."""
+    return text.partition(":")[0] == _IN_NO_FILE
 
 
 def _parameters(text: str, said: str) -> dict[str, object]:
@@ -274,11 +360,9 @@ _numbers = itertools.count()
 
 
 def _module(path: Path, text: str) -> ModuleType:
-    try:
-        resolved = path.resolve(strict=True)
-        key = (resolved, _of_files(resolved))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise mistake("controller", text, "a Python file that can be read", str(error)) from None
+    digest = _digest(path, text)
+    resolved = path.resolve()
+    key = (resolved, digest)
     if key not in _loaded:
         _loaded[key] = _execute(resolved, text)
     return _loaded[key]
@@ -298,13 +382,16 @@ def _execute(path: Path, text: str) -> ModuleType:
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     importlib.invalidate_caches()
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # The user asked for this file.
-    except Exception as error:
-        del sys.modules[name]
-        reason = f"{type(error).__name__}: {error}"
+        exec(compile(_read(path), str(path), "exec"), vars(module))  # The user asked for this file.
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if plugs.is_interrupt(error):
+            raise
+        reason = plugs.described(error)
         raise mistake("controller", text, "a Python file that can be imported", reason) from error
     finally:
-        sys.path.remove(str(path.parent))
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(path.parent))
         for key in own & sys.modules.keys():
             del sys.modules[key]
         sys.modules.update(before)
@@ -328,11 +415,41 @@ def _file_of(made_by: type) -> Path | None:
     return None if is_cell else path
 
 
+def _digest(path: Path, text: str) -> str:
+    """`_of_files`, or the `ScenarioError` that says why there is none."""
+    try:
+        return _of_files(path.resolve(strict=True))
+    # Python's parser has its limits, and a loop of links is a `RuntimeError`.
+    except (OSError, SyntaxError, ValueError, RuntimeError, MemoryError) as error:
+        raise mistake("controller", text, "a Python file that can be read", plugs.said(error)) from None
+
+
+def _read(path: Path) -> bytes:
+    """The content of a Python file."""
+    # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(f"{path} is no regular file")
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise OSError(f"{path} has more than {_MOST_BYTES} bytes")
+    return content
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False  # E.g. a name that is too long.
+
+
 def _of_files(path: Path) -> str:
     """A hash of a Python file and of those in its folder that it imports, directly or through others."""
     hashed = hashlib.sha256()
     for file in _sources(path):
-        content = file.read_bytes()
+        content = _read(file)
         hashed.update(f"{file.relative_to(path.resolve().parent)} {len(content)}\n".encode() + content)
     return hashed.hexdigest()
 
@@ -352,10 +469,12 @@ def _sources(path: Path) -> list[Path]:
 
 def _imported(file: Path, folder: Path) -> Iterator[Path]:
     """The files in `folder` that the imports of `file` name."""
-    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+    for node in ast.walk(ast.parse(_read(file), str(file))):
         if isinstance(node, ast.Import):
             names = [(folder, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
+            if node.level > len(file.parents):
+                continue  # Above the root, where nothing is.
             base = file.parents[node.level - 1] if node.level else folder
             module = f"{node.module}." if node.module else ""
             # What is imported from a package may be a module of it.
@@ -367,7 +486,7 @@ def _imported(file: Path, folder: Path) -> Iterator[Path]:
             for length in range(1, len(parts) + 1):
                 place = base.joinpath(*parts[:length])
                 for candidate in (place.with_suffix(".py"), place / "__init__.py"):
-                    if candidate.is_file() and candidate.resolve().is_relative_to(folder):
+                    if _is_file(candidate) and candidate.resolve().is_relative_to(folder):
                         yield candidate.resolve()
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.ask import controllers
-from fullpipe.ask.controllers import Chosen, Own
+from fullpipe.ask.controllers import Chosen, Given, Own
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.system import kinds
 
@@ -96,8 +96,8 @@ def from_file(path: str | Path, *, code: bool = False) -> Scenario:
     kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
     if not code:
-        _refuse_code(pairs, f"{path}: ")
-    return _scenario(text, pairs, [], Path(path).parent)
+        _refuse_code(pairs, path)
+    return _scenario(text, pairs, Given(), Path(path).parent)
 
 
 def from_document(
@@ -182,15 +182,27 @@ def path_document(
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 
-def _refuse_code(pairs: Sequence[tuple[str, str]], before: str = "") -> None:
-    """Raises an error if a spec has a controller in a Python file."""
+def _refuse_code(pairs: Sequence[tuple[str, str]], path: str | Path | None = None) -> None:
+    """Raises an error if a spec has a controller in a Python file.
+
+    `path` is the scenario's file. Without it, as in a grid, there is no option that allows it.
+    """
+    before = "" if path is None else f"{path}: "
     for own in [own for _, spec in pairs for own in controllers.texts_of_spec(spec)]:
         why = "is a Python program, which the author of this file chose"
-        fix = "read it, and give `fullpipe run` the option --code (in Python: fullpipe.load(..., code=True))"
+        if controllers.is_in_no_file(own):
+            why = "is a class that only the Python program that wrote it has"
+            fix = "run it in that program, or choose a controller that is built in"
+        elif path is None:
+            fix = "choose one that is built in, or read it and run it alone: write it into a scenario, and"
+            fix += " give `fullpipe run` the option --code"
+        else:
+            fix = "read it, and give `fullpipe run` the option --code"
+            fix += " (in Python: fullpipe.load(..., code=True))"
         raise stated("controller", own, f'{before}controller: "{own}" {why}; {fix}', "consent to run it", fix)
 
 
-def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Sequence[Own], base_dir: Path) -> Scenario:
+def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Given, base_dir: Path) -> Scenario:
     return Scenario(
         text,
         tuple(Alternative(label, spec, controllers.of_spec(spec, given, base_dir)) for label, spec in pairs),

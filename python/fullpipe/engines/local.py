@@ -17,7 +17,7 @@ from threading import Semaphore
 from fullpipe import _native
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
-from fullpipe.system import machine
+from fullpipe.system import machine, plugs
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import Stop, run_one
 
@@ -155,12 +155,16 @@ def _carry_out(task: Task, stop: Stop) -> Ended:
     try:
         run = run_one(registry.named(task.world), task.job, stop)
     except _native.Cancelled:
-        raise
-    except Exception as error:
-        return Failed(task, str(error) or type(error).__name__)
-    except BaseException as error:
-        # A broken invariant of the native half. Only this run fails.
-        if type(error).__name__ != "PanicException":
+        if stop.is_set:
             raise
-        return Failed(task, f"a broken invariant, which is a mistake in Fullpipe: {error}")
+        return Failed(task, "it was cancelled, which nobody asked for")
+    # Only this run fails, whatever a controller or a world of the user's own raises.
+    except BaseException as error:
+        if plugs.is_interrupt(error):
+            raise
+        if type(error).__name__ == "PanicException":
+            reason = f"a broken invariant, which is a mistake in Fullpipe: {plugs.said(error)}"
+        else:
+            reason = plugs.said(error) if isinstance(error, Exception) else plugs.described(error)
+        return Failed(task, reason)
     return Done(task, run, time.monotonic() - began)

@@ -1,5 +1,6 @@
-"""Parts that installed packages offer by entry points."""
+"""Parts that installed packages offer by entry points, and what failures of other people's code say."""
 
+import threading
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -12,6 +13,30 @@ def load(group: str, register: Callable[[Any], None]) -> dict[str, str]:
         try:
             register(point.load())
         # A package of somebody else may fail in any way, which must not hinder the rest.
-        except Exception as error:
-            broken[point.name] = f"{point.value} cannot be loaded: {error}"
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            broken[point.name] = f"{point.value} cannot be loaded: {said(error)}"
     return broken
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it may be a real Ctrl-C, which only the main thread gets; elsewhere, code raised it itself."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+def said(error: BaseException) -> str:
+    """What an exception of other people's code says; its class if it says nothing, or fails to."""
+    try:
+        text = str.__str__(str(error))
+    except BaseException as broken:
+        if is_interrupt(broken):
+            raise
+        text = ""
+    return text or type(error).__name__
+
+
+def described(error: BaseException) -> str:
+    """The class of an exception, and what it says."""
+    name, text = type(error).__name__, said(error)
+    return name if text == name else f"{name}: {text}"

@@ -28,14 +28,24 @@ def register(world: "World") -> None:
     """Adds a world to those of this process: every command, figure and report takes it from then on."""
     from fullpipe.errors import mistake
 
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", world.name):
+    if isinstance(world, type):
+        fix = f"write register({world.__name__}())"
+        raise mistake("world", world.__name__, "an instance of the class", fix)
+    for method in ("build", "run", "refuses"):
+        if not callable(getattr(world, method, None)):
+            fix = "extend fullpipe.worlds.World"
+            raise mistake("world", type(world).__name__, f"a world, with the method {method}", fix)
+    name = getattr(world, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name):
         expected = 'a name of at most 32 letters, digits, "-" and "_"'
-        raise mistake("world", world.name, expected, "rename the world")
-    before = _registered.get(world.name)
+        raise mistake("world", name, expected, "rename the world")
+    # Names become those of files, which some systems do not tell apart by their case.
+    taken = {one.casefold() for one in (*_HOME, ALL, *_registered) if one != name or one not in _registered}
+    before = _registered.get(name)
     # A notebook's cell may run again, and a module may be loaded after it registered its world.
     again = before is None or _class_of(before) == _class_of(world)
-    if world.name in {*_HOME, ALL} or not again:
-        raise mistake("world", world.name, "a name that no other world has", "rename the world")
+    if name.casefold() in taken or not again:
+        raise mistake("world", name, "a name that no other world has", "rename the world")
     _registered[world.name] = world
 
 

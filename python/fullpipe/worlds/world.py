@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe import _native
 from fullpipe.ask.scenario import Alternative
+from fullpipe.system import plugs
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 # Wall time of a simulated second, about. Only estimates use it.
 _VIRTUAL_COST = 0.002
+# Where the modules of built-in worlds are.
+_BUILT_IN = "fullpipe.worlds."
 
 
 class Stop:
@@ -136,7 +139,23 @@ class World(Protocol):
 
 
 def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
-    """Runs one job in a world, or raises the `WorldError` that says why the world refuses it."""
-    if (reason := world.refuses(job.alternative)) is not None:
-        raise _native.WorldError(reason)
-    return world.run(job, stop, progress)
+    """Runs one job in a world, or raises the `WorldError` that says why the world refuses it.
+
+    The answer of a world that is not built in is checked. What is no error, e.g. `SystemExit`, becomes one.
+    """
+    try:
+        if (reason := world.refuses(job.alternative)) is not None:
+            raise _native.WorldError(reason)
+        run = world.run(job, stop, progress)
+        if type(world).__module__.startswith(_BUILT_IN):
+            return run
+        from fullpipe.worlds import answer
+
+        return answer.checked(world.name, job, run)
+    except BaseException as error:
+        # A broken invariant of the native half says so itself.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise
+        if plugs.is_interrupt(error):
+            raise
+        raise _native.WorldError(f"{world.name}: the run raised {plugs.described(error)}") from error

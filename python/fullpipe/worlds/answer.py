@@ -1,0 +1,107 @@
+"""Checks what a world that is not built in answers, so that no comparison uses garbage."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.results.runs import Run
+from fullpipe.worlds.job import Job
+
+# What every flow's summary has, each a number.
+_OF_FLOW = ("goodput_bps", "segments_sent", "retransmits")
+_PARTS = ("flows", "links", "total_goodput_bps", "fct_ms", "fairness")
+# What is a number from 0 wherever a summary has it, or None if it does not exist.
+_NUMBERS = {
+    *_OF_FLOW,
+    *(
+        "delivered_bytes",
+        "start_ns",
+        "end_ns",
+        "timeouts",
+        "undos",
+        "loss_ratio",
+        "completion_ms",
+        "rebuffer_ms",
+    ),
+    *("rtt_ms", "fct_ms", "queue_delay_ms", "transfers_ms", "mean", "p50", "p95", "min", "max"),
+    *("total_goodput_bps", "jain_index", "share", "utilisation", "drop_ratio"),
+}
+
+
+def checked(world: str, job: Job, run: object) -> Run:
+    """The run; raises the `WorldError` that names the world and the field that is wrong."""
+    if not isinstance(run, Run):
+        raise _wrong(world, "run()", run, "a fullpipe.results.runs.Run")
+    for name, given, expected in (
+        ("alternative", run.label, job.alternative.label),
+        ("world", run.world, world),
+        ("seed", run.seed, job.seed),
+    ):
+        if type(given) is not type(expected) or given != expected:
+            raise _wrong(world, name, given, repr(expected))
+    for name, series in (("flow_parquet", run.flow_parquet), ("link_parquet", run.link_parquet)):
+        if not isinstance(series, bytes):
+            raise _wrong(world, name, series, "a Parquet file, as bytes")
+    _check_summary(world, job, run.summary)
+    return run
+
+
+def _check_summary(world: str, job: Job, summary: object) -> None:
+    if not isinstance(summary, dict):
+        raise _wrong(world, "summary", summary, "a dict")
+    for name in ("provenance", *_PARTS):
+        if name not in summary:
+            raise _wrong(world, f"summary[{name!r}]", None, "a value; it is missing")
+    kinds: dict[str, type] = {"provenance": dict, "flows": list, "links": list, "fairness": dict}
+    for name, kind in kinds.items():
+        if not isinstance(summary[name], kind):
+            raise _wrong(world, f"summary[{name!r}]", summary[name], f"a {kind.__name__}")
+    flows = summary["flows"]
+    labels = [flow.get("label") if isinstance(flow, dict) else flow for flow in flows]
+    expected = [flow["label"] for flow in job.alternative.spec["flows"]]
+    if labels != expected:
+        raise _wrong(world, "summary['flows']", labels, f"a summary of each flow, {expected}")
+    for place, value, known in _leaves({name: summary[name] for name in _PARTS}, "summary"):
+        if known and value is not None and not (_is_finite(value) and value >= 0):
+            raise _wrong(world, place, value, "a finite number from 0")
+        if isinstance(value, float) and not _is_finite(value):
+            raise _wrong(world, place, value, "a finite number")
+    for number, flow in enumerate(flows):
+        for name in _OF_FLOW:
+            if not _is_finite(flow.get(name)):
+                place = f"summary['flows'][{number}][{name!r}]"
+                raise _wrong(world, place, flow.get(name), "a finite number from 0")
+    if not _is_finite(summary["total_goodput_bps"]):
+        given = summary["total_goodput_bps"]
+        raise _wrong(world, "summary['total_goodput_bps']", given, "a finite number from 0")
+
+
+def _leaves(value: Any, place: str, *, known: bool = False) -> Iterator[tuple[str, Any, bool]]:
+    """The values in it, each with its place, and whether it must be a number."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{place}[{key!r}]", known=key in _NUMBERS)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{number}]", known=known)
+    else:
+        yield place, value, known
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _wrong(world: str, field: str, given: object, expected: str) -> _native.WorldError:
+    try:
+        shown = repr(given)
+    except Exception:
+        shown = f"a {type(given).__name__}"
+    shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
+    return _native.WorldError(
+        f"the world {world} answered with {field} = {shown}; expected {expected}; correct the world"
+    )
