@@ -244,8 +244,8 @@ def test_without_permission_it_says_so(in_empty_folder: Path) -> None:
 SCENARIO = '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
 BAD = {
     "an algorithm that cannot be recorded": (["--cc", "reno", *PATH], "cc", "reno"),
-    "no path": (["--cc", "bbr"], "rtt", "none"),
-    "no rate": (["--cc", "bbr", "--rtt", "20 ms"], "--rate", "nothing is given"),
+    "no path": (["--cc", "bbr"], "--rtt", "is missing"),
+    "no rate": (["--cc", "bbr", "--rtt", "20 ms"], "--rate", "is missing"),
     "no flows": (["--cc", "bbr", *PATH, "--flows", "0"], "flows", "0"),
     "a path beside a scenario": (["--cc", "bbr", "one.toml", "--rate", "1 Mbit/s"], "rate", "1 Mbit/s"),
     "a scenario without such flows": (["--cc", "bbr", "one.toml"], "scenario", "none"),
