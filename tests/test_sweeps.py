@@ -911,10 +911,10 @@ def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.Monkey
     class Odd(BaseException):
         pass
 
-    def broken(_job: Job, _cancel: object) -> Run:
+    def broken(_task: Task, _stop: object) -> Ended:
         raise Odd
 
-    monkeypatch.setattr(sim, "run_one", broken)
+    monkeypatch.setattr("fullpipe.engines.local._carry_out", broken)
     with pytest.raises(Odd):
         list(Local(cores=2).run(tasks(3)))
 
