@@ -128,7 +128,7 @@ class Store:
                 )
             _refuse_link(self.folder / _RUNS)
             files.remove_parts(self.folder / _RUNS)
-            self._load(mend=True)
+            self._load(repair=True)
             self._lock = lock
             try:
                 yield
@@ -202,7 +202,7 @@ class Store:
 
     def _known(self) -> dict[str, list[Place]]:
         if self._places is None:
-            self._load(mend=False)
+            self._load(repair=False)
         assert self._places is not None
         return self._places
 
@@ -211,8 +211,8 @@ class Store:
         path = self.folder / _RUNS / key[:2] / f"{key}.zip"
         return [Place(path)] if self._has_old and path.exists() else []
 
-    def _load(self, *, mend: bool) -> None:
-        """Finds the records of all files. `mend` separates them from what is damaged; it needs the lock."""
+    def _load(self, *, repair: bool) -> None:
+        """Finds the records of all files. `repair` separates them from what is damaged; it needs the lock."""
         runs = self.folder / _RUNS
         _refuse_link(runs)
         self._places = {}
@@ -230,13 +230,13 @@ class Store:
                 self.damaged.append(f"{path} cannot be read ({_why(error)}); its runs are run again")
                 continue
             if scanned.lost or size == 0:
-                scanned = self._separated(path, scanned, size, mend=mend)
+                scanned = self._separated(path, scanned, size, repair=repair)
             for one in scanned.records:
                 self._places.setdefault(one.key.hex(), []).append(Place(path, one.at, one.size))
         self._number, self._size = max(numbers, default=0), 0
 
-    def _separated(self, path: Path, scanned: pack.Scan, size: int, *, mend: bool) -> pack.Scan:
-        """Tells what is damaged in a file, and removes it from the file if `mend`.
+    def _separated(self, path: Path, scanned: pack.Scan, size: int, *, repair: bool) -> pack.Scan:
+        """Tells what is damaged in a file, and removes it from the file if `repair`.
 
         An incomplete end is cut off. For other damage, the file is replaced by its whole records, and is
         kept under another name. If that is impossible, e.g. on a full disk, it stays as it is.
@@ -247,14 +247,14 @@ class Store:
             end = "is empty" if size == 0 else "ends with an incomplete run"
             why = "e.g. because a sweep was killed"
             self.damaged.append(f"{path} {end}, {why}; what is missing is run again")
-            if mend:
+            if repair:
                 with contextlib.suppress(OutputError):
                     files.shorten(self.folder, name, whole)
             return scanned
         where = f"{sum(end - begin for begin, end in scanned.lost)} bytes, first at byte {scanned.lost[0][0]}"
         note = f"{path} is damaged ({where}); the runs that were there are run again"
         with contextlib.suppress(OutputError, OSError):
-            if mend and whole <= _LARGE + pack.LARGEST:
+            if repair and whole <= _LARGE + pack.LARGEST:
                 with _opened(path) as file:
                     data = b"".join(_part(file, one) for one in scanned.records)
                 aside = files.set_aside(self.folder, name, data)
