@@ -229,9 +229,12 @@ def test_datagrams_are_lost_both_ways_and_independently(tmp_path: Path) -> None:
     arrived = [int(line) for line in log.read_text(encoding="ascii").split()]
     returned = [int(line) for line in done.stdout.split()]
     up, down = outcome(done.stderr, "up"), outcome(done.stderr, "down")
-    assert (up["packets"], up["delivered"], up["lost"]) == (400, len(arrived), 400 - len(arrived))
-    assert (down["packets"], down["delivered"]) == (len(arrived), len(returned))
-    assert down["lost"] == len(arrived) - len(returned)
+    # A connection of an earlier shell at the same address may send a last packet or two, and get a reset.
+    for way, sent, received in ((up, 400, len(arrived)), (down, len(arrived), len(returned))):
+        assert way["packets"] == way["delivered"] + way["lost"] + way["dropped"]
+        assert 0 <= way["packets"] - sent <= 4
+        assert 0 <= way["delivered"] - received <= 4
+        assert 0 <= way["lost"] - (sent - received) <= 4
     # Five standard deviations on either side.
     assert 0.1 < up["lost"] / up["packets"] < 0.3
     assert 0.1 < down["lost"] / down["packets"] < 0.3
