@@ -160,7 +160,7 @@ def test_an_alternative_and_a_file_are_taken_too(tmp_path: Path) -> None:
     assert "backlog_bytes" in dir(simulation.queues[0])
 
 
-# Runs for hours of simulated time, says when it begins, and after Ctrl-C goes on where it was.
+# Simulates hours, prints when it begins, and resumes after Ctrl-C.
 INTERRUPTED = """
 import fullpipe as fp
 path = {"rate": "1 Gbit/s", "rtt": "10 ms"}

@@ -69,7 +69,7 @@ mod record;
 
 /// As `recorder.bpf.c` says.
 const RING_BYTES: usize = 16 << 20;
-/// The first kernel whose `cong_control` is told of the ACK. Since 6.4 a registration can end with a descriptor.
+/// The first kernel that passes the ACK to `cong_control`. Since 6.4 a registration can end with a descriptor.
 const FIRST_KERNEL: (u32, u32) = (6, 10);
 /// The kernel's description of its own types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";

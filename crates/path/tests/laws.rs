@@ -372,7 +372,7 @@ proptest! {
         prop_assert_eq!(output, expected);
     }
 
-    /// A queue behind a delay is told of packets early; asked at any time, it must look like one told in time.
+    /// A queue behind a delay gets its packets early. Asked at any time, it must look like one that gets them in time.
     #[test]
     fn a_queue_behind_a_delay_looks_as_if_it_were_told_in_time(
         queue in prop_oneof![

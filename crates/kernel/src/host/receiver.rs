@@ -90,7 +90,7 @@ impl Receiver {
         match &self.flows[number] {
             Socket::Listening(listener) => {
                 if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {
-                    // Who waits for the end of a transfer is told of every byte.
+                    // A program that waits for the end of a transfer sees every byte.
                     if matches!(spec.flows[number].workload, Workload::Bulk) {
                         wake_at(&socket, self.gather).map_err(failed("set when a connection wakes us"))?;
                     }
