@@ -90,7 +90,7 @@ impl Receiver {
         match &self.flows[number] {
             Socket::Listening(listener) => {
                 if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {
-                    // A program that waits for the end of a transfer sees every byte.
+                    // Only endless flows gather bytes: others must see the last byte when it comes.
                     if matches!(spec.flows[number].workload, Workload::Bulk) {
                         wake_at(&socket, self.gather).map_err(failed("set when a connection wakes us"))?;
                     }
