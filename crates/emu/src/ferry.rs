@@ -332,7 +332,7 @@ impl Direction {
             for unit in frame::units(Rc::new(frame)) {
                 self.fetched += Bytes::new(u64::from(unit.ip_bytes()));
                 // The path counts what it drops.
-                let _ = self.chain.push(now, Packet { bytes: unit.ip_bytes(), class }, unit);
+                let _ = self.chain.push(now, Packet::new(unit.ip_bytes(), class), unit);
             }
         }
         Ok(true)

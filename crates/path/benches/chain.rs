@@ -73,7 +73,7 @@ fn bench(criterion: &mut Criterion) {
                     now += Duration::from_nanos(121_000);
                     class = if class + 1 == classes { 0 } else { class + 1 };
                     let bytes = if number % 4 == 0 { 52 } else { 1500 };
-                    black_box(chain.push(now, Packet { bytes, class }, number));
+                    black_box(chain.push(now, Packet::new(bytes, class), number));
                     while let Some(packet) = chain.pop(now) {
                         black_box(packet);
                     }

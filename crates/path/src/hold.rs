@@ -1,18 +1,22 @@
 //! The queue at the end of a stage, in which packets wait for their known departure.
 
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::ring::Ring;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::num::NonZeroU32;
 
+const ECN_SHIFT: u32 = 30;
+const _: () = assert!(Packet::MAX_BYTES == (1 << ECN_SHIFT) - 1);
+
 /// A packet that waits for its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Held<P> {
     pub(crate) due: Time,
-    /// The packet's length: never zero, so that an empty place of a ring needs no mark of its own.
-    bytes: NonZeroU32,
+    /// The packet's length, and in the two highest bits its ECN codepoint. A length is never zero, so that an empty place of a
+    /// ring needs no mark of its own.
+    bytes_and_ecn: NonZeroU32,
     class: u32,
     pub(crate) payload: P,
 }
@@ -20,13 +24,16 @@ pub(crate) struct Held<P> {
 impl<P> Held<P> {
     #[inline]
     pub(crate) fn new(due: Time, packet: Packet, payload: P) -> Held<P> {
-        let bytes = NonZeroU32::new(packet.bytes).expect("a chain takes no packets without bytes");
-        Held { due, bytes, class: packet.class, payload }
+        let bytes_and_ecn = NonZeroU32::new(packet.bytes | (packet.ecn as u32) << ECN_SHIFT)
+            .expect("a chain takes no packets without bytes");
+        Held { due, bytes_and_ecn, class: packet.class, payload }
     }
 
     #[inline]
     pub(crate) fn packet(&self) -> Packet {
-        Packet { bytes: self.bytes.get(), class: self.class }
+        let both = self.bytes_and_ecn.get();
+        let ecn = Ecn::from_bits((both >> ECN_SHIFT) as u8);
+        Packet { bytes: both & Packet::MAX_BYTES, class: self.class, ecn }
     }
 }
 

@@ -245,7 +245,7 @@ mod tests {
     use crate::packet::Cause;
     use fullpipe_units::{Bytes, Rate};
 
-    const FULL: Packet = Packet { bytes: 1500, class: 0 };
+    const FULL: Packet = Packet::new(1500, 0);
 
     fn micros(micros: u64) -> Time {
         Time::from_micros(micros)
@@ -335,7 +335,7 @@ mod tests {
         let mut hops = hops(&elements, &class_delays);
         let mut chain = Chain::new(&elements, &class_delays, 1).unwrap();
         for number in 0..40 {
-            let packet = Packet { bytes: 1500, class: number % 2 };
+            let packet = Packet::new(1500, number % 2);
             hops.push(micros(0), packet, number);
             chain.push(micros(0), packet, number);
         }
@@ -376,12 +376,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "a packet of class 2")]
     fn a_class_must_be_known() {
-        hops(&[], &[Duration::ZERO; 2]).push(micros(0), Packet { bytes: 1, class: 2 }, ());
+        hops(&[], &[Duration::ZERO; 2]).push(micros(0), Packet::new(1, 2), ());
     }
 
     #[test]
     #[should_panic(expected = "a packet of 0 bytes")]
     fn a_packet_must_have_a_length() {
-        hops(&[], &[]).push(micros(0), Packet { bytes: 0, class: 0 }, ());
+        hops(&[], &[]).push(micros(0), Packet::new(0, 0), ());
     }
 }

@@ -16,7 +16,7 @@
 //! let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(20)) };
 //! let mut chain = Chain::new(&[link, delay], &[], 1)?;
 //!
-//! let packet = Packet { bytes: 1_500, class: 0 };
+//! let packet = Packet::new(1_500, 0);
 //! assert_eq!(chain.push(Time::ZERO, packet, "first"), Admission::Queued);
 //! assert_eq!(chain.push(Time::ZERO, packet, "second"), Admission::Queued);
 //! assert!(matches!(chain.push(Time::ZERO, packet, "third"), Admission::Dropped(_)));
@@ -65,6 +65,8 @@ mod change;
 mod check;
 pub mod config;
 pub mod deliveries;
+mod discipline;
+mod disciplines;
 mod elements;
 mod error;
 mod hold;
@@ -76,14 +78,18 @@ pub mod rates;
 mod ring;
 mod rng;
 mod schedule;
+mod settings;
 
 pub use carrier::Carrier;
 pub use chain::{Chain, Counts};
 pub use change::Change;
+pub use discipline::{Discipline, Dropped, Line, Random, Room, Setup, Waiting};
+pub use disciplines::{DISCIPLINES, DisciplineConfig};
 pub use elements::OPPORTUNITY_BYTES;
 pub use error::ConfigError;
 pub use hops::Hops;
-pub use packet::{Admission, Cause, Packet, Tally};
+pub use packet::{Admission, Cause, Ecn, Packet, Tally};
 pub use queue::{QueueView, Totals};
 pub use rates::{capacities, highest_rate, shortest_buffer};
 pub use rng::mix;
+pub use settings::{DisciplineInfo, SettingInfo, Unit};

@@ -7,14 +7,57 @@ use fullpipe_units::{Bytes, Time};
 pub struct Packet {
     /// Length in bytes, headers from IP upwards; 1 to [`Packet::MAX_BYTES`].
     pub bytes: u32,
-    /// Index into the `class_delays` the chain was built with.
+    /// The flow it belongs to: an index into the `class_delays` that the chain was built with. If there are none, any number
+    /// that packets of one flow share; disciplines that keep flows apart look at it.
     pub class: u32,
+    /// What its IP header says of congestion.
+    pub ecn: Ecn,
 }
 
 impl Packet {
     /// The longest packet a path takes: far above any IP packet, and small enough that its length in billionths of a
-    /// bit (the unit of work of `link.rs`) fits 64 bits.
-    pub const MAX_BYTES: u32 = 1 << 30;
+    /// bit (the unit of work of `link.rs`) fits 64 bits, and that two bits of 32 are left over.
+    pub const MAX_BYTES: u32 = (1 << 30) - 1;
+
+    /// A packet whose transport does not understand marks.
+    #[inline]
+    pub const fn new(bytes: u32, class: u32) -> Packet {
+        Packet { bytes, class, ecn: Ecn::NotEct }
+    }
+}
+
+/// The ECN codepoint of an IP header (RFC 3168, section 5), with its bits as value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not understand marks.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable; identifies the low-latency service (RFC 9331).
+    Ect1 = 0b01,
+    /// ECN-capable.
+    Ect0 = 0b10,
+    /// Congestion experienced: a queue has marked it.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// The codepoint in the two lowest bits; the others are ignored.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Ecn {
+        match bits & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// Whether a queue may mark it instead of dropping it. One that is marked already stays so.
+    #[inline]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
 }
 
 /// Why a packet was dropped.
@@ -28,11 +71,14 @@ pub enum Cause {
     Policed,
     /// It is larger than a token bucket, so it could never pass.
     Oversize,
+    /// A queue discipline dropped it although there was room, to signal congestion.
+    Early,
 }
 
 impl Cause {
     /// Every cause, in order of declaration.
-    pub const ALL: [Cause; 4] = [Cause::QueueFull, Cause::Lost, Cause::Policed, Cause::Oversize];
+    pub const ALL: [Cause; 5] =
+        [Cause::QueueFull, Cause::Lost, Cause::Policed, Cause::Oversize, Cause::Early];
 }
 
 /// What is known about a packet right after it was offered to a chain.

@@ -54,7 +54,7 @@ fn a_packet_costs_no_allocation_after_warm_up() {
             before = ALLOCATIONS.get();
         }
         now += Duration::from_micros(if number % 1000 < 500 { 60 } else { 180 });
-        chain.push(now, Packet { bytes: 1500, class: number % 20 }, number);
+        chain.push(now, Packet::new(1500, number % 20), number);
         while chain.pop(now).is_some() {}
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);

@@ -135,7 +135,7 @@ fn run(
             }
         }
         let class = (number % classes.max(1)) as u32;
-        admissions.push(chain.push(now, Packet { bytes, class }, number));
+        admissions.push(chain.push(now, Packet::new(bytes, class), number));
     }
     while chain.next() != Time::NEVER {
         collect(chain, chain.next().max(now), &mut output);
@@ -283,7 +283,7 @@ proptest! {
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
             let before = chain.queue(0).backlog(now).as_u64();
-            let admission = chain.push(now, Packet { bytes, class: 0 }, number);
+            let admission = chain.push(now, Packet::new(bytes, 0), number);
             let after = chain.queue(0).backlog(now);
             prop_assert!(after <= queue.bytes);
             if admission == Admission::Queued {
@@ -392,7 +392,7 @@ proptest! {
         let mut pending: Vec<(Time, Packet)> = Vec::new();
         for (&(gap, bytes), look) in arrivals.iter().zip(looks) {
             now += Duration::from_nanos(gap);
-            let packet = Packet { bytes, class: 0 };
+            let packet = Packet::new(bytes, 0);
             early.push(now, packet, ());
             pending.push((now + delay, packet));
             now += Duration::from_nanos(look);
@@ -479,7 +479,7 @@ proptest! {
         let (mut now, mut output) = (Time::ZERO, Vec::new());
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
-            chain.push(now, Packet { bytes, class: 0 }, number);
+            chain.push(now, Packet::new(bytes, 0), number);
             for &(_, index, change) in changes.iter().filter(|change| change.0 == number) {
                 let (index, from) = (index % elements.len(), change.from(now, true));
                 if changed[index].change(index, from, change).is_ok() {
@@ -503,7 +503,7 @@ proptest! {
         let (mut at, mut expected) = (Time::ZERO, Vec::new());
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             at += Duration::from_nanos(gap);
-            scheduled.push(at, Packet { bytes, class: 0 }, number);
+            scheduled.push(at, Packet::new(bytes, 0), number);
         }
         while scheduled.next() != Time::NEVER {
             at = at.max(scheduled.next());
@@ -540,7 +540,7 @@ fn agree(
         now += Duration::from_nanos(gap);
         ask_chain.of(&mut chain, between, &mut composed);
         ask_hops.of(&mut hops, between, &mut plainly);
-        let packet = Packet { bytes, class: (number % classes.max(1)) as u32 };
+        let packet = Packet::new(bytes, (number % classes.max(1)) as u32);
         let payload = |index: u32| number * 10 + index as usize;
         chain.push_run(now, packet, run_length, payload);
         Carrier::push_run(&mut hops, now, packet, run_length, payload);

@@ -5,7 +5,7 @@ use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
 
-const FULL: Packet = Packet { bytes: 1500, class: 0 };
+const FULL: Packet = Packet::new(1500, 0);
 
 fn link(mbit: u64, bytes: u64, packets: Option<u32>) -> ElementConfig {
     ElementConfig::Link {
@@ -29,7 +29,7 @@ fn a_burst_through_a_link() {
     for (number, (micros, bytes)) in burst.into_iter().enumerate() {
         let now = Time::from_micros(micros);
         let (backlog, wait) = (chain.queue(0).backlog(now).as_u64(), chain.queue(0).delay(now).as_micros());
-        let fate = match chain.push(now, Packet { bytes, class: 0 }, number) {
+        let fate = match chain.push(now, Packet::new(bytes, 0), number) {
             Admission::Queued => String::new(),
             Admission::Dropped(cause) => format!("{cause:?}"),
         };
@@ -119,7 +119,7 @@ fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
     let admissions: Vec<Admission> = (0..5).map(|number| chain.push(Time::ZERO, FULL, number)).collect();
     assert_eq!(admissions[..4], [Admission::Queued; 4]); // two on the burst, two that wait
     assert_eq!(admissions[4], Admission::Dropped(Cause::QueueFull));
-    let large = Packet { bytes: 3001, class: 0 };
+    let large = Packet::new(3001, 0);
     assert_eq!(chain.push(Time::ZERO, large, 9), Admission::Dropped(Cause::Oversize));
     assert_eq!(chain.queue(0).backlog(Time::from_micros(999)), Bytes::new(3000)); // whole until it leaves
     assert_eq!(chain.queue(0).backlog(Time::from_micros(1000)), Bytes::new(1500));

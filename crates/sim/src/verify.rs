@@ -63,7 +63,7 @@ mod tests {
     fn chain_with_one_packet() -> (Chain<()>, Ends) {
         let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(1)) };
         let mut chain = Chain::new(&[delay], &[], 1).unwrap();
-        chain.push(Time::ZERO, Packet { bytes: 1500, class: 0 }, ());
+        chain.push(Time::ZERO, Packet::new(1500, 0), ());
         (chain, Ends { sent: 1, arrived: 0 })
     }
 

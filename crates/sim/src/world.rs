@@ -62,12 +62,12 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, segment: Segment) {
         let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload as u32 + self.header };
-        self.chain.push(now, Packet { bytes, class: flow }, segment);
+        self.chain.push(now, Packet::new(bytes, flow), segment);
     }
 
     #[inline]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
-        let packet = Packet { bytes: first.payload as u32 + self.header, class: flow };
+        let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
     }
 }
@@ -82,7 +82,7 @@ impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
         let bytes = if ack.kind == AckKind::Syn { SYN_BYTES } else { ack.wire_bytes() };
-        self.chain.push(now, Packet { bytes, class: flow }, ack);
+        self.chain.push(now, Packet::new(bytes, flow), ack);
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn fates(
     let decide = |&at: &u64| {
         let now = Time::from_nanos(at);
         while chain.pop(now).is_some() {}
-        match chain.push(now, Packet { bytes, class: 0 }, ()) {
+        match chain.push(now, Packet::new(bytes, 0), ()) {
             Admission::Queued => Fate::Arrives,
             Admission::Dropped(Cause::Lost) => Fate::Lost,
             Admission::Dropped(_) => Fate::QueueFull,
@@ -115,7 +115,7 @@ mod tests {
             (0..1000).map(|number| number * number * 137 % 1_000 + number * 100_000).collect();
         let mut due = Vec::new();
         for at in &sent {
-            chain.push(Time::from_nanos(*at), Packet { bytes: 1234, class: 0 }, ());
+            chain.push(Time::from_nanos(*at), Packet::new(1234, 0), ());
         }
         while let Some((time, ..)) = chain.pop(Time::from_nanos(u64::MAX - 1)) {
             due.push(time.as_nanos());

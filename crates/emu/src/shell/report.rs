@@ -187,7 +187,7 @@ mod tests {
         let mut chain: Chain<()> = Chain::new(&elements, &[], 1).unwrap();
         assert_eq!(outcome(Way::Down, &chain.counts()), "down (to the command): no packets");
         for _ in 0..100 {
-            let _ = chain.push(Time::ZERO, Packet { bytes: 1000, class: 0 }, ());
+            let _ = chain.push(Time::ZERO, Packet::new(1000, 0), ());
         }
         let counts = chain.counts();
         let (lost, inside) = (counts.dropped(Cause::Lost).packets, counts.inside.packets);
