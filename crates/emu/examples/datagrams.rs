@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::process::ExitCode;
 
 use fullpipe_emu::{EmuError, End, FAR, OneWay, Path};
-use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 const NOT_PERMITTED: u8 = 3;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let link = ElementConfig::Link {
         name: "bottleneck".to_owned(),
         rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
-        queue: QueueLimit { bytes: Bytes::new(20_000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(20_000), None),
     };
     let path = Path::new(OneWay::new(vec![link, delay.clone()], 1), OneWay::new(vec![delay], 2));
     let carried = match path.carry(send, echo) {

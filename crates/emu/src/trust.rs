@@ -122,7 +122,7 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::path::OneWay;
     use crate::path_clock::Stood;
-    use fullpipe_path::config::{QueueLimit, Schedule};
+    use fullpipe_path::config::{QueueConfig, Schedule};
     use fullpipe_units::Time;
 
     fn path(buffer_bytes: u64) -> Path {
@@ -131,7 +131,7 @@ mod tests {
         let link = ElementConfig::Link {
             name: "bottleneck".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
-            queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(buffer_bytes), None),
         };
         let [mut forward, mut reverse] =
             [vec![link, delay(20)], vec![delay(15)]].map(|elements| OneWay::new(elements, 1));

@@ -182,7 +182,7 @@ fn spoiled_slow_starts(
 mod tests {
     use super::*;
     use fullpipe_emu::FerryReport;
-    use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+    use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
     use fullpipe_record::{FlowSeries, FlowTotals};
     use fullpipe_scenario::controller::ControllerChoice;
     use fullpipe_scenario::spec::{HostSpec, Workload};
@@ -194,7 +194,7 @@ mod tests {
         let link = ElementConfig::Link {
             name: "bottleneck".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
-            queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(buffer_bytes), None),
         };
         let flow = FlowSpec {
             label: "a".to_owned(),

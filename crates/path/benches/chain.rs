@@ -1,7 +1,7 @@
 //! What a packet costs: one push and one pop, with a standing queue.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Chain, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::hint::black_box;
@@ -13,7 +13,7 @@ fn link(changes: Vec<(Time, Rate)>, packets: Option<u32>) -> ElementConfig {
     ElementConfig::Link {
         name: "link".into(),
         rate_bps: Schedule { initial: Rate::from_bits_per_sec(99_999_999), changes },
-        queue: QueueLimit { bytes: Bytes::new(150_000), packets },
+        queue: QueueConfig::drop_tail(Bytes::new(150_000), packets),
     }
 }
 
@@ -32,13 +32,13 @@ fn chains() -> Vec<(&'static str, Vec<ElementConfig>, Vec<Duration>)> {
     let trace = ElementConfig::DeliveryTrace {
         name: "trace".into(),
         opportunities_ms: Arc::new((0..96_000).map(|number| number / 8).collect()),
-        queue: QueueLimit { bytes: Bytes::new(150_000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(150_000), None),
     };
     let bucket = ElementConfig::TokenBucket {
         name: "tbf".into(),
         rate_bps: Rate::from_bits_per_sec(99_999_999),
         burst_bytes: Bytes::new(15_000),
-        queue: QueueLimit { bytes: Bytes::new(150_000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(150_000), None),
     };
     vec![
         ("nothing", vec![], vec![]),

@@ -10,11 +10,13 @@ use crate::change::Change;
 use crate::config::ElementConfig;
 use crate::elements::Element;
 use crate::error::ConfigError;
+use crate::gate::{Departure, Gate, MakeDiscipline, not_managed};
 use crate::hold::{Held, Hold};
 use crate::packet::{Admission, Cause, Fate, Moment, Packet, Tally};
 use crate::prefetch::prefetch;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
+use std::collections::BTreeMap;
 
 /// The path in one direction. `P` is the caller's own token for a packet, handed back when it leaves (and cloned if the
 /// path duplicates it).
@@ -24,6 +26,8 @@ pub struct Chain<P> {
     inner: Vec<Stage<P>>,
     last: Stage<P>,
     shape: Shape,
+    /// Whether packets move inside: there are several stages, or a gate.
+    moves: bool,
     /// When something happens next: the earliest head of any stage.
     next: Time,
     /// The latest time passed by the caller.
@@ -66,6 +70,11 @@ impl Counts {
         self.dropped[cause as usize]
     }
 
+    #[inline]
+    pub(crate) fn drop(&mut self, cause: Cause, packet: &Packet) {
+        self.dropped[cause as usize].add(packet.bytes);
+    }
+
     /// Dropped for any cause.
     pub fn dropped_total(&self) -> Tally {
         self.dropped.iter().fold(Tally::default(), |sum, &tally| sum + tally)
@@ -80,6 +89,23 @@ impl<P: Clone> Chain<P> {
         class_delays: &[Duration],
         seed: u64,
     ) -> Result<Chain<P>, ConfigError> {
+        Chain::with_disciplines(elements, class_delays, seed, OwnDisciplines::new())
+    }
+
+    /// The same, with disciplines that are not built in: by the index of the element whose discipline each replaces.
+    ///
+    /// # Errors
+    /// When the numbers of an element are invalid, or it has no queue that a discipline could manage.
+    ///
+    /// # Panics
+    /// If there is no element of such an index.
+    pub fn with_disciplines(
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+        mut own: OwnDisciplines,
+    ) -> Result<Chain<P>, ConfigError> {
+        let all = elements;
         let (elements, extra) = split_constant_delays(elements);
         let class_delays: Vec<Duration> = match class_delays {
             [] => vec![extra],
@@ -93,8 +119,14 @@ impl<P: Clone> Chain<P> {
             if stages.run.last().is_some_and(Element::reorders) {
                 stages.close(true, false);
             }
-            let announced = stages.run.iter().any(Element::takes_time);
+            if stages.add_gate(config, index, seed, false, own.remove(&index))? {
+                continue;
+            }
+            let announced = stages.gate.is_some() || stages.run.iter().any(Element::takes_time);
             stages.add(Element::new(config, index, seed, announced)?);
+        }
+        if let Some(&index) = own.keys().next() {
+            return Err(not_managed(&all[index], index));
         }
         let reorders = stages.run.last().is_some_and(Element::reorders);
         Ok(stages.into_chain(Hold::last(reorders, &class_delays), false))
@@ -116,6 +148,12 @@ impl<P: Clone> Chain<P> {
         for (index, config) in elements.iter().enumerate() {
             let is_constant =
                 matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
+            if stages.add_gate(config, index, seed, true, None)? {
+                // As of a link: what is in transmission would be changed.
+                numbered = false;
+                stages.close(false, false);
+                continue;
+            }
             let element = Element::changing(config, index, seed)?;
             let (reorders, takes_time) = (element.reorders(), element.takes_time());
             if !is_constant {
@@ -142,16 +180,27 @@ impl<P: Clone> Chain<P> {
     pub fn change(&mut self, now: Time, index: usize, from: Time, change: Change) {
         Carrier::settle(self, now);
         let (stage, element) = self.places[index];
-        let Stage { elements, hold, .. } = self.inner.get_mut(stage).unwrap_or(&mut self.last);
-        match (&mut elements[element], change) {
+        let Stage { gate, elements, hold, .. } = self.inner.get_mut(stage).unwrap_or(&mut self.last);
+        match (gate.as_mut().filter(|_| element == GATE), change) {
+            (Some(gate), Change::Rate(rate)) => {
+                let times = gate.change_rate(from, rate, &hold.lengths());
+                hold.change(&times);
+            }
+            (Some(gate), Change::Buffer(bytes)) => gate.change_limit(bytes),
+            (Some(gate), change) => unreachable!("{gate:?} cannot change so: {change:?}"),
+            (None, change) => Self::change_element(&mut elements[element], hold, from, change),
+        }
+        self.look_inside();
+    }
+
+    fn change_element(element: &mut Element, hold: &mut Hold<P>, from: Time, change: Change) {
+        match (element, change) {
             (Element::ScheduledLink(queue), Change::Rate(rate)) => {
                 let times = queue.change_rate(from, rate, &hold.lengths());
                 hold.change(&times);
             }
             (element, change) => element.change(from, change),
         }
-        self.next = self.last.hold.next();
-        self.look_inside();
     }
 
     /// Offers a packet at `now`. Times never go back, across `push` and `pop`.
@@ -175,10 +224,22 @@ impl<P: Clone> Chain<P> {
     /// The rest of [`Chain::push`].
     #[inline(never)]
     fn pass(&mut self, now: Time, packet: Packet, payload: P) -> Admission {
+        if self.moves {
+            return self.pass_moving(now, packet, payload);
+        }
         let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
-        let first = self.inner.first_mut().unwrap_or(&mut self.last);
-        let (admission, due) = first.pass(&mut self.counts, entry, payload);
+        let (admission, due) = self.last.pass(&mut self.counts, entry, payload);
         self.next = self.next.min(due);
+        admission
+    }
+
+    /// [`Chain::pass`] where packets move inside.
+    fn pass_moving(&mut self, now: Time, packet: Packet, payload: P) -> Admission {
+        let first = self.inner.first_mut().unwrap_or(&mut self.last);
+        // What is due leaves before the packet comes.
+        first.serve(now, &mut self.counts);
+        let admission = first.enter(now, packet, payload, &mut self.counts);
+        self.look_inside();
         admission
     }
 
@@ -233,15 +294,15 @@ impl<P: Clone> Chain<P> {
     /// [`Chain::pop`] from a chain of any shape, once `next` is due.
     #[inline(never)]
     fn pop_any(&mut self, now: Time) -> Option<(Time, Packet, P)> {
-        let inner = !self.inner.is_empty();
-        if inner && !self.move_on(now) {
+        if self.moves && !self.move_on(now) {
             return None;
         }
         // The clock has reached `next`, and nothing inside is due before it: so a packet is.
         let held = self.last.hold.pop()?;
-        self.next = self.last.hold.next();
-        if inner {
+        if self.moves {
             self.look_inside();
+        } else {
+            self.next = self.last.hold.next();
         }
         self.counts.left.add(held.packet().bytes);
         Some((held.due, held.packet(), held.payload))
@@ -269,28 +330,32 @@ impl<P: Clone> Chain<P> {
     /// Moves what is due by `now` from stage to stage. Returns whether a packet is due at the end.
     #[inline(never)]
     fn move_on(&mut self, now: Time) -> bool {
+        if let Some(first) = self.inner.first_mut() {
+            first.serve(now, &mut self.counts);
+        }
         for index in 0..self.inner.len() {
             let (before, after) = self.inner.split_at_mut(index + 1);
             let (from, to) = (&mut before[index].hold, after.first_mut().unwrap_or(&mut self.last));
             while from.next() <= now && from.next() != Time::NEVER {
+                // What is due leaves before the next packet comes.
+                to.serve(from.next(), &mut self.counts);
                 if to.keeps_numbers {
                     to.pass_numbered(from.pop_numbered());
                 } else if let Some(held) = from.pop() {
-                    let moment = Moment { arrival: held.due, clock: held.due };
-                    let entry = Entry { from: 0, moment, packet: held.packet() };
-                    to.pass(&mut self.counts, entry, held.payload);
+                    to.enter(held.due, held.packet(), held.payload, &mut self.counts);
                 }
             }
+            to.serve(now, &mut self.counts);
         }
-        self.next = self.last.hold.next();
+        self.last.serve(now, &mut self.counts);
         self.look_inside();
         self.last.hold.next() <= now
     }
 
-    /// Takes the inner stages into `next`.
+    /// Finds out what happens next in any stage.
     #[inline(never)]
     fn look_inside(&mut self) {
-        self.next = self.inner.iter().fold(self.next, |next, stage| next.min(stage.hold.next()));
+        self.next = self.stages().fold(Time::NEVER, |next, stage| next.min(stage.next()));
     }
 
     fn stages(&self) -> impl Iterator<Item = &Stage<P>> {
@@ -314,7 +379,7 @@ impl<P: Clone> Chain<P> {
     /// The packets inside, counted one by one.
     fn held(&self) -> Tally {
         let mut held = Tally::default();
-        self.stages().flat_map(|stage| stage.hold.packets()).for_each(|packet| held.add(packet.bytes));
+        self.stages().flat_map(Stage::packets).for_each(|packet| held.add(packet.bytes));
         held
     }
 
@@ -329,9 +394,11 @@ impl<P: Clone> Chain<P> {
     /// If no queue has this `index`.
     pub fn queue(&self, index: usize) -> QueueView<'_> {
         let (stage, element) = self.queues[index];
-        self.inner.get(stage).unwrap_or(&self.last).elements[element]
-            .queue()
-            .expect("the list names queues only")
+        let stage = self.inner.get(stage).unwrap_or(&self.last);
+        if let Some(gate) = stage.gate.as_deref().filter(|_| element == GATE) {
+            return QueueView::new(gate);
+        }
+        stage.elements[element].queue().expect("the list names queues only")
     }
 }
 
@@ -390,7 +457,7 @@ impl<P: Clone> Carrier<P> for Chain<P> {
 
     fn settle(&mut self, now: Time) {
         self.advance(now);
-        // Inside a stage there is nothing to do: queues keep a history.
+        // Inside a stage there is nothing to do but at its gate: other queues keep a history.
         if self.next <= now {
             self.move_on(now);
         }
@@ -422,9 +489,16 @@ fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Durat
     (rest, extra)
 }
 
-/// A sequence of elements, and the packets that have passed it and wait for their time.
+/// Disciplines that are not built in, by the index of their element.
+pub type OwnDisciplines = BTreeMap<usize, MakeDiscipline>;
+
+/// The place of a gate among the elements of its stage.
+const GATE: usize = usize::MAX;
+
+/// A sequence of elements, and the packets that have passed it and wait for their time. A gate stands before the elements.
 #[derive(Debug)]
 struct Stage<P> {
+    gate: Option<Box<Gate<P>>>,
     elements: Box<[Element]>,
     hold: Hold<P>,
     /// Whether packets keep the numbers by which the holding queue before this stage sorted them: it only delays them.
@@ -434,7 +508,8 @@ struct Stage<P> {
 /// A chain that is being built.
 struct Stages<P> {
     closed: Vec<Stage<P>>,
-    /// The elements of the stage that is still open.
+    /// The gate and the elements of the stage that is still open.
+    gate: Option<Box<Gate<P>>>,
     run: Vec<Element>,
     places: Vec<(usize, usize)>,
     queues: Vec<(usize, usize)>,
@@ -442,7 +517,7 @@ struct Stages<P> {
 
 impl<P> Default for Stages<P> {
     fn default() -> Stages<P> {
-        Stages { closed: Vec::new(), run: Vec::new(), places: Vec::new(), queues: Vec::new() }
+        Stages { closed: Vec::new(), gate: None, run: Vec::new(), places: Vec::new(), queues: Vec::new() }
     }
 }
 
@@ -456,18 +531,41 @@ impl<P: Clone> Stages<P> {
         self.run.push(element);
     }
 
+    /// Begins a stage with the gate of this element, if it needs one.
+    fn add_gate(
+        &mut self,
+        config: &ElementConfig,
+        index: usize,
+        seed: u64,
+        changing: bool,
+        own: Option<MakeDiscipline>,
+    ) -> Result<bool, ConfigError> {
+        let Some(gate) = Gate::checked(config, index, seed, changing, own)? else { return Ok(false) };
+        if self.gate.is_some() || !self.run.is_empty() {
+            let reorders = self.run.last().is_some_and(Element::reorders);
+            self.close(reorders, false);
+        }
+        let place = (self.closed.len(), GATE);
+        self.places.push(place);
+        self.queues.push(place);
+        self.gate = Some(Box::new(gate));
+        Ok(true)
+    }
+
     /// Ends the open stage.
     fn close(&mut self, sorts: bool, keeps_numbers: bool) {
         let elements = std::mem::take(&mut self.run).into();
-        self.closed.push(Stage { elements, hold: Hold::inner(sorts), keeps_numbers });
+        let gate = self.gate.take();
+        self.closed.push(Stage { gate, elements, hold: Hold::inner(sorts), keeps_numbers });
     }
 
     /// The chain whose last stage is the open one.
     fn into_chain(self, hold: Hold<P>, keeps_numbers: bool) -> Chain<P> {
-        let Stages { closed: inner, run, places, queues } = self;
-        let last = Stage { elements: run.into(), hold, keeps_numbers };
+        let Stages { closed: inner, gate, run, places, queues } = self;
+        let last = Stage { gate, elements: run.into(), hold, keeps_numbers };
+        let moves = !inner.is_empty() || last.gate.is_some();
         let shape = match (&*last.elements, &last.hold) {
-            _ if !inner.is_empty() => Shape::Any,
+            _ if moves => Shape::Any,
             ([], Hold::Fifo { .. }) => Shape::Delay,
             ([Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)], Hold::Fifo { .. })
                 if queue.is_plain() =>
@@ -480,6 +578,7 @@ impl<P: Clone> Stages<P> {
             inner,
             last,
             shape,
+            moves,
             next: Time::NEVER,
             clock: Time::ZERO,
             counts: Counts::default(),
@@ -532,6 +631,43 @@ impl<P: Clone> Stage<P> {
         (dropped, lost, first)
     }
 
+    /// When something happens in the stage next.
+    fn next(&self) -> Time {
+        let gate = self.gate.as_ref().map_or(Time::NEVER, |gate| gate.next());
+        gate.min(self.hold.next())
+    }
+
+    /// Every packet inside, in no order.
+    fn packets(&self) -> impl Iterator<Item = Packet> {
+        self.gate.iter().flat_map(|gate| gate.packets()).chain(self.hold.packets())
+    }
+
+    /// A packet reaches the stage; what is due before it has been served.
+    fn enter(&mut self, now: Time, packet: Packet, payload: P, counts: &mut Counts) -> Admission {
+        let Some(gate) = &mut self.gate else {
+            let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
+            return self.pass(counts, entry, payload).0;
+        };
+        let dropped = gate.arrive(now, packet, payload, |cause, packet| counts.drop(cause, packet));
+        self.serve(now, counts);
+        dropped.map_or(Admission::Queued, Admission::Dropped)
+    }
+
+    /// Lets through what is due at the gate by `now`.
+    fn serve(&mut self, now: Time, counts: &mut Counts) {
+        while let Some(gate) = &mut self.gate
+            && gate.next() <= now
+            && gate.next() != Time::NEVER
+        {
+            let clock = gate.next();
+            let served = gate.serve(|cause, packet| counts.drop(cause, packet));
+            if let Some(Departure { at, packet, payload }) = served {
+                let entry = Entry { from: 0, moment: Moment { arrival: at, clock }, packet };
+                self.pass(counts, entry, payload);
+            }
+        }
+    }
+
     /// Runs a packet through the stage. Returns its fate, and when it is due; [`Time::NEVER`] if dropped.
     #[inline]
     fn pass(&mut self, counts: &mut Counts, entry: Entry, payload: P) -> (Admission, Time) {
@@ -547,7 +683,7 @@ impl<P: Clone> Stage<P> {
                     return self.pass_twice(counts, Entry { from: index + 1, moment, packet }, payload);
                 }
                 Fate::Dropped(cause) => {
-                    counts.dropped[cause as usize].add(packet.bytes);
+                    counts.drop(cause, &packet);
                     return (Admission::Dropped(cause), Time::NEVER);
                 }
             }

@@ -84,14 +84,14 @@ impl ElementConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{QueueLimit, Schedule};
+    use crate::config::{QueueConfig, Schedule};
 
     fn mbit(rate: u64) -> Rate {
         Rate::from_bits_per_sec(rate * 1_000_000)
     }
 
     fn link() -> ElementConfig {
-        let queue = QueueLimit { bytes: Bytes::new(3000), packets: None };
+        let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
         ElementConfig::Link { name: "l".into(), rate_bps: Schedule::constant(mbit(8)), queue }
     }
 
@@ -99,7 +99,7 @@ mod tests {
     fn an_element_says_what_it_cannot_change() {
         let delay = || ElementConfig::Delay { delay_ns: Schedule::constant(Duration::ZERO) };
         let loss = || ElementConfig::Loss { probability: Schedule::constant(Probability::ZERO) };
-        let queue = QueueLimit { bytes: Bytes::new(3000), packets: None };
+        let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
         let bucket = || ElementConfig::TokenBucket {
             name: "b".into(),
             rate_bps: mbit(8),

@@ -1,6 +1,6 @@
 //! Checks every number of a configuration on its own.
 
-use crate::config::{Probability, QueueLimit, Schedule};
+use crate::config::{Probability, QueueConfig, Schedule};
 use crate::error::ConfigError;
 use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
@@ -25,7 +25,7 @@ impl Check {
         Err(ConfigError { index: self.index, kind: self.kind, field, given: given.to_string(), expected })
     }
 
-    pub(crate) fn queue(&self, limit: &QueueLimit) -> Result<(), ConfigError> {
+    pub(crate) fn queue(&self, limit: &QueueConfig) -> Result<(), ConfigError> {
         self.that(limit.bytes > Bytes::ZERO, "queue.bytes", limit.bytes, "room for at least one packet")?;
         self.that(limit.packets != Some(0), "queue.packets", 0, "at least 1, or no packet limit")
     }
@@ -91,9 +91,9 @@ mod tests {
     use fullpipe_units::Time;
     use std::sync::Arc;
 
-    const QUEUE: QueueLimit = QueueLimit { bytes: Bytes::new(3000), packets: None };
+    const QUEUE: QueueConfig = QueueConfig::drop_tail(Bytes::new(3000), None);
 
-    fn link(rate_bps: Schedule<Rate>, queue: QueueLimit) -> ElementConfig {
+    fn link(rate_bps: Schedule<Rate>, queue: QueueConfig) -> ElementConfig {
         ElementConfig::Link { name: "l".into(), rate_bps, queue }
     }
 
@@ -115,8 +115,8 @@ mod tests {
         let t = Time::from_micros;
         let zero = Schedule { initial: Rate::ZERO, changes: vec![(t(1), Rate::ZERO)] };
         let back = Schedule { initial: rate, changes: vec![(t(2), rate), (t(2), rate)] };
-        let no_bytes = QueueLimit { bytes: Bytes::ZERO, packets: None };
-        let no_packets = QueueLimit { bytes: Bytes::new(1), packets: Some(0) };
+        let no_bytes = QueueConfig::drop_tail(Bytes::ZERO, None);
+        let no_packets = QueueConfig::drop_tail(Bytes::new(1), Some(0));
         let burst =
             |rate_bps, burst_bytes| ElementConfig::Policer { name: "p".into(), rate_bps, burst_bytes };
         let one = Bytes::new(1);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub use crate::disciplines::DisciplineConfig;
 pub use crate::elements::ElementConfig;
 use fullpipe_units::{Bytes, Time};
 use serde::{Deserialize, Serialize};
@@ -88,20 +89,31 @@ impl fmt::Display for Probability {
     }
 }
 
-/// A drop-tail limit. A packet is dropped when it does not fit under either.
+/// A queue: what fits into it, and its discipline. A packet is dropped when it does not fit under either limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueLimit {
-    /// Bytes not yet on the wire, including the arriving packet and the unsent part of the one in transmission.
-    #[serde(rename = "bytes")]
+pub struct QueueConfig {
+    /// Bytes not yet on the wire, including the arriving packet and the unsent part of the one in transmission. With a
+    /// discipline other than drop-tail, what is in transmission does not count.
     pub bytes: Bytes,
     /// Packets that have not left, including the arriving one; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
+    /// What leaves next, and what is dropped or marked.
+    #[serde(default, skip_serializing_if = "DisciplineConfig::is_fifo")]
+    pub discipline: DisciplineConfig,
 }
 
-impl fmt::Display for QueueLimit {
+impl QueueConfig {
+    /// A queue that drops what does not fit.
+    pub const fn drop_tail(bytes: Bytes, packets: Option<u32>) -> QueueConfig {
+        QueueConfig { bytes, packets, discipline: DisciplineConfig::FIFO }
+    }
+}
+
+impl fmt::Display for QueueConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {}", self.bytes)?;
-        self.packets.map_or(Ok(()), |packets| write!(f, " or {packets} packets"))
+        self.packets.map_or(Ok(()), |packets| write!(f, " or {packets} packets"))?;
+        if self.discipline.is_fifo() { Ok(()) } else { write!(f, ", {}", self.discipline) }
     }
 }

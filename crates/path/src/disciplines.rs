@@ -69,11 +69,14 @@ disciplines! {
 
 impl Default for DisciplineConfig {
     fn default() -> DisciplineConfig {
-        DisciplineConfig::Fifo(fifo::Settings::default())
+        DisciplineConfig::FIFO
     }
 }
 
 impl DisciplineConfig {
+    /// Drop-tail.
+    pub const FIFO: DisciplineConfig = DisciplineConfig::Fifo(fifo::Settings {});
+
     /// Whether it is drop-tail, which needs no gate.
     pub fn is_fifo(&self) -> bool {
         matches!(self, DisciplineConfig::Fifo(_))

@@ -6,14 +6,14 @@
 mod aggregate;
 mod cellular;
 mod delay;
-mod delivery_trace;
+pub(crate) mod delivery_trace;
 mod duplicate;
 mod jitter;
 pub(crate) mod link;
 mod loss;
 mod policer;
 mod reorder;
-mod token_bucket;
+pub(crate) mod token_bucket;
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ use self::reorder::Reorder;
 use self::token_bucket::Tokens;
 use crate::change::Change;
 use crate::check::Check;
-use crate::config::{Probability, QueueLimit, Schedule};
+use crate::config::{Probability, QueueConfig, Schedule};
 use crate::error::ConfigError;
 use crate::packet::{Fate, Moment, Packet};
 use crate::queue::{Queue, QueueView};
@@ -53,7 +53,7 @@ pub enum ElementConfig {
         /// Bits per second, headers from IP upwards counted.
         rate_bps: Schedule<Rate>,
         /// The queue in front of it.
-        queue: QueueLimit,
+        queue: QueueConfig,
     },
     /// A link that follows a Mahimahi delivery trace: one opportunity of 1500 bytes at each listed millisecond; the
     /// trace repeats after its last entry. Shared by reference count because traces can be long.
@@ -63,7 +63,7 @@ pub enum ElementConfig {
         /// Times of the opportunities in whole milliseconds, not decreasing, the last above zero.
         opportunities_ms: std::sync::Arc<Vec<u64>>,
         /// The queue in front of it.
-        queue: QueueLimit,
+        queue: QueueConfig,
     },
     /// A cellular radio whose rate follows the demand that it sees: from one of `rates_bps` to the next when a packet of
     /// the last interval found more than `demand_ns` of work in front of it, and back when the link was mostly idle.
@@ -77,7 +77,7 @@ pub enum ElementConfig {
         /// The wait above which there is demand for more.
         demand_ns: Duration,
         /// The queue in front of it; packets count in full until they leave.
-        queue: QueueLimit,
+        queue: QueueConfig,
     },
     /// Linux `tc-tbf`: packets wait for tokens; drop-tail in bytes.
     TokenBucket {
@@ -88,7 +88,7 @@ pub enum ElementConfig {
         /// Bucket depth.
         burst_bytes: Bytes,
         /// The queue (`limit` of tc-tbf).
-        queue: QueueLimit,
+        queue: QueueConfig,
     },
     /// A policer: packets that find no tokens are dropped; packets never wait.
     Policer {
@@ -198,7 +198,7 @@ impl ElementConfig {
     }
 
     /// The queue in front of it, if packets wait there.
-    pub(crate) fn queue(&self) -> Option<&QueueLimit> {
+    pub(crate) fn queue(&self) -> Option<&QueueConfig> {
         match self {
             ElementConfig::Link { queue, .. }
             | ElementConfig::DeliveryTrace { queue, .. }
@@ -309,6 +309,8 @@ impl Element {
             }
             ElementConfig::Cellular { name, rates_bps, review_ns, demand_ns, queue } => {
                 check.queue(queue)?;
+                let expected = "drop-tail: the demand that a radio sees is the queue itself";
+                check.that(queue.discipline.is_fifo(), "queue.discipline", queue.discipline, expected)?;
                 check.radio(rates_bps, *review_ns)?;
                 let server = Grants::new(rates_bps, *review_ns, *demand_ns);
                 Element::Cellular(Queue::new(name, *queue, server, announced))
@@ -321,7 +323,7 @@ impl Element {
             }
             ElementConfig::Policer { name, rate_bps, burst_bytes } => {
                 check.tokens(*rate_bps, *burst_bytes)?;
-                let unlimited = QueueLimit { bytes: Bytes::MAX, packets: None };
+                let unlimited = QueueConfig::drop_tail(Bytes::MAX, None);
                 let server = Policer::new(*rate_bps, *burst_bytes);
                 Element::Policer(Queue::new(name, unlimited, server, announced))
             }
@@ -457,7 +459,7 @@ mod tests {
 
     #[test]
     fn elements_are_described_in_the_words_of_a_scenario() {
-        let queue = QueueLimit { bytes: Bytes::new(50_000), packets: Some(30) };
+        let queue = QueueConfig::drop_tail(Bytes::new(50_000), Some(30));
         let slower = (Time::ZERO.saturating_add(Duration::from_secs(2)), Rate::from_bits_per_sec(10_000_000));
         let rate_bps = Schedule { initial: Rate::from_bits_per_sec(20_000_000), changes: vec![slower] };
         let link = ElementConfig::Link { name: "x".to_owned(), rate_bps, queue };

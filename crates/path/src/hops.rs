@@ -10,6 +10,7 @@ use crate::chain::Counts;
 use crate::config::ElementConfig;
 use crate::elements::Element;
 use crate::error::ConfigError;
+use crate::gate::{Departure, Gate};
 use crate::packet::{Fate, Moment, Packet, Tally};
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
@@ -20,7 +21,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// packet that will be dropped counts as inside until it reaches the element that drops it.
 #[derive(Debug)]
 pub struct Hops<P> {
-    stations: Box<[Station]>,
+    stations: Box<[Station<P>]>,
     /// By class; empty for none.
     class_delays: Box<[Duration]>,
     /// Packets on their way, by when they reach the next place.
@@ -38,10 +39,13 @@ pub struct Hops<P> {
 
 /// An element and its properties.
 #[derive(Debug)]
-struct Station {
-    element: Element,
-    /// Whether it always delays all packets alike.
-    is_constant: bool,
+enum Station<P> {
+    Element {
+        element: Element,
+        /// Whether it always delays all packets alike.
+        is_constant: bool,
+    },
+    Gate(Gate<P>),
 }
 
 /// A place that a packet reaches.
@@ -98,11 +102,37 @@ impl<P: Clone> Hops<P> {
         }
     }
 
+    /// The gate that serves next, and when.
+    fn next_service(&self) -> Option<(Time, usize)> {
+        let gates = self.stations.iter().enumerate().filter_map(|(station, kind)| match kind {
+            Station::Gate(gate) => Some((gate.next(), station)),
+            Station::Element { .. } => None,
+        });
+        gates.min().filter(|(at, _)| *at != Time::NEVER)
+    }
+
+    /// A gate lets through a packet.
+    fn serve(&mut self, station: usize) {
+        let place = self.place_behind(station + 1);
+        let Station::Gate(gate) = &mut self.stations[station] else { unreachable!("only gates serve") };
+        let served = gate.serve(|cause, packet| self.counts.drop(cause, packet));
+        if let Some(Departure { at, packet, payload }) = served {
+            let number = self.new_number();
+            self.travelling.push(Hop { at, number, place, packet, payload });
+        }
+    }
+
     /// A packet reaches an element.
     fn pass(&mut self, station: usize, hop: Hop<P>) {
         let Hop { at, packet, payload, .. } = hop;
         let place = self.place_behind(station + 1);
-        let Station { element, is_constant } = &mut self.stations[station];
+        let (element, is_constant) = match &mut self.stations[station] {
+            Station::Element { element, is_constant } => (element, is_constant),
+            Station::Gate(gate) => {
+                gate.arrive(at, packet, payload, |cause, packet| self.counts.drop(cause, packet));
+                return;
+            }
+        };
         match element.admit(Moment { arrival: at, clock: at }, &packet) {
             Fate::Leaves(departure) => {
                 assert!(departure >= at, "a packet leaves before it comes");
@@ -116,7 +146,7 @@ impl<P: Clone> Hops<P> {
                     self.travelling.push(Hop { at: departure, number, place, packet, payload });
                 }
             }
-            Fate::Dropped(cause) => self.counts.dropped[cause as usize].add(packet.bytes),
+            Fate::Dropped(cause) => self.counts.drop(cause, &packet),
         }
     }
 }
@@ -126,10 +156,14 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         let station = |(index, config): (usize, &ElementConfig)| {
             let is_constant =
                 matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
-            Ok(Station { element: Element::new(config, index, seed, false)?, is_constant })
+            if let Some(gate) = Gate::checked(config, index, seed, false, None)? {
+                return Ok(Station::Gate(gate));
+            }
+            Ok(Station::Element { element: Element::new(config, index, seed, false)?, is_constant })
         };
-        let stations: Box<[Station]> = elements.iter().enumerate().map(station).collect::<Result<_, _>>()?;
-        let queues = (0..stations.len()).filter(|&index| stations[index].element.queue().is_some()).collect();
+        let stations: Box<[Station<P>]> =
+            elements.iter().enumerate().map(station).collect::<Result<_, _>>()?;
+        let queues = (0..stations.len()).filter(|&index| stations[index].queue().is_some()).collect();
         Ok(Hops {
             stations,
             class_delays: class_delays.into(),
@@ -162,7 +196,10 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         // Packets that have arrived were due before all that have not.
         match self.arrived.front() {
             Some(&(due, ..)) => due,
-            None => self.travelling.peek().map_or(Time::NEVER, |hop| hop.at),
+            None => {
+                let service = self.next_service().map_or(Time::NEVER, |(at, _)| at);
+                self.travelling.peek().map_or(service, |hop| hop.at.min(service))
+            }
         }
     }
 
@@ -192,18 +229,29 @@ impl<P: Clone> Carrier<P> for Hops<P> {
     fn settle(&mut self, now: Time) {
         self.advance(now);
         // A packet that is due at `NEVER` is never handed out, whatever the time.
-        while self.travelling.peek().is_some_and(|hop| hop.at <= now && hop.at != Time::NEVER)
-            && let Some(hop) = self.travelling.pop()
-        {
-            self.arrive(hop);
+        loop {
+            let next = self.travelling.peek().map_or(Time::NEVER, |hop| hop.at);
+            match self.next_service() {
+                // What is due leaves before the next packet comes.
+                Some((at, station)) if at <= next && at <= now => self.serve(station),
+                _ if next <= now && next != Time::NEVER => {
+                    let hop = self.travelling.pop().expect("it was seen");
+                    self.arrive(hop);
+                }
+                _ => return,
+            }
         }
     }
 
     fn counts(&self) -> Counts {
         let travelling = self.travelling.iter().map(|hop| hop.packet);
         let arrived = self.arrived.iter().map(|&(_, packet, _)| packet);
+        let gated = self.stations.iter().flat_map(|station| match station {
+            Station::Gate(gate) => Some(gate.packets()),
+            Station::Element { .. } => None,
+        });
         let mut inside = Tally::default();
-        travelling.chain(arrived).for_each(|packet| inside.add(packet.bytes));
+        travelling.chain(arrived).chain(gated.flatten()).for_each(|packet| inside.add(packet.bytes));
         Counts { inside, ..self.counts }
     }
 
@@ -213,7 +261,16 @@ impl<P: Clone> Carrier<P> for Hops<P> {
 
     /// The state after all packets that have reached it; [`Carrier::settle`] moves on those that are due.
     fn queue(&self, index: usize) -> QueueView<'_> {
-        self.stations[self.queues[index]].element.queue().expect("the list names queues only")
+        self.stations[self.queues[index]].queue().expect("the list names queues only")
+    }
+}
+
+impl<P> Station<P> {
+    fn queue(&self) -> Option<QueueView<'_>> {
+        match self {
+            Station::Element { element, .. } => element.queue(),
+            Station::Gate(gate) => Some(QueueView::new(gate)),
+        }
     }
 }
 
@@ -241,7 +298,7 @@ impl<P> Eq for Hop<P> {}
 mod tests {
     use super::*;
     use crate::chain::Chain;
-    use crate::config::{Probability, QueueLimit, Schedule};
+    use crate::config::{Probability, QueueConfig, Schedule};
     use crate::packet::Cause;
     use fullpipe_units::{Bytes, Rate};
 
@@ -256,7 +313,7 @@ mod tests {
         ElementConfig::Link {
             name: "link".into(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
-            queue: QueueLimit { bytes: Bytes::new(1500), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(1500), None),
         }
     }
 
@@ -356,7 +413,7 @@ mod tests {
                 initial: Rate::from_bits_per_sec(8),
                 changes: vec![(micros(1), Rate::ZERO)],
             },
-            queue: QueueLimit { bytes: Bytes::new(1500), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(1500), None),
         };
         let mut hops = hops(&[down], &[]);
         hops.push(micros(0), FULL, ());

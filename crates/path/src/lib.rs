@@ -4,14 +4,14 @@
 //! the monotonic clock and real packets, and both get the same departures to the nanosecond.
 //!
 //! ```
-//! use fullpipe_path::config::{ElementConfig, QueueLimit, Schedule};
+//! use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
 //! use fullpipe_path::{Admission, Chain, Packet};
 //! use fullpipe_units::{Bytes, Duration, Rate, Time};
 //!
 //! let link = ElementConfig::Link {
 //!     name: "bottleneck".into(),
 //!     rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
-//!     queue: QueueLimit { bytes: Bytes::new(3_000), packets: None },
+//!     queue: QueueConfig::drop_tail(Bytes::new(3_000), None),
 //! };
 //! let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(20)) };
 //! let mut chain = Chain::new(&[link, delay], &[], 1)?;
@@ -38,6 +38,8 @@
 //! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers:
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `cellular.rs` (a rate that follows demand),
 //!   `token_bucket.rs` (tc-tbf), `policer.rs`
+//! * `discipline.rs`: [`Discipline`], which decides what leaves a queue next; `disciplines.rs`: those that there are, each a file
+//!   in `disciplines/`, with `settings.rs` for their numbers; `gate.rs`: the queue that asks one
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`
 //! * [`deliveries`]: the text format of Mahimahi delivery traces, reading and writing
 //! * `change.rs`: [`Change`], what a driver may change while packets cross the path
@@ -53,11 +55,11 @@
 //! * All times and rates are integers; fractions of a nanosecond are carried, not dropped.
 //! * Nothing here allocates for a packet once its queues have grown to their size.
 //!
-//! # Not included
-//! Queues that decide when a packet *leaves* (CoDel, PIE, fair queueing). They cannot be composed into a transit
-//! function; they will be another kind of stage, between two holding queues, and the chain's interface allows for it: a
-//! packet that was [`Admission::Queued`] may still be dropped, and [`Chain::next`] may name a time at which one only
-//! moves on inside.
+//! # Two kinds of queue
+//! Drop-tail is a transit function: when a packet arrives, it is known when it leaves, so it costs no event. A queue whose
+//! [`Discipline`] decides when a packet *leaves* (CoDel, PIE, fair queueing) has a gate at the beginning of a stage. A packet
+//! that was [`Admission::Queued`] may then still be dropped, and [`Chain::next`] may name a time at which one only moves on
+//! inside.
 
 mod carrier;
 mod chain;
@@ -69,6 +71,7 @@ mod discipline;
 mod disciplines;
 mod elements;
 mod error;
+mod gate;
 mod hold;
 mod hops;
 mod packet;
@@ -81,12 +84,13 @@ mod schedule;
 mod settings;
 
 pub use carrier::Carrier;
-pub use chain::{Chain, Counts};
+pub use chain::{Chain, Counts, OwnDisciplines};
 pub use change::Change;
 pub use discipline::{Discipline, Dropped, Line, Random, Room, Setup, Waiting};
 pub use disciplines::{DISCIPLINES, DisciplineConfig};
 pub use elements::OPPORTUNITY_BYTES;
 pub use error::ConfigError;
+pub use gate::MakeDiscipline;
 pub use hops::Hops;
 pub use packet::{Admission, Cause, Ecn, Packet, Tally};
 pub use queue::{QueueView, Totals};

@@ -2,13 +2,13 @@
 //! queried.
 //!
 //! A [`Server`] knows when a packet leaves as soon as it is admitted, so no packet waits here: the packet itself is in the
-//! holding queue at the end of its stage. A queue management that decides when a packet leaves (CoDel, PIE) cannot be a
-//! [`Server`]; it will be another kind of stage.
+//! holding queue at the end of its stage. A discipline that decides which packet leaves next (CoDel, PIE) cannot be computed
+//! so; it has a gate of its own (`gate.rs`).
 //!
 //! Packets are announced to a queue behind an element that takes time before they reach it. The queue keeps one
 //! [`Snapshot`] per arrival until the clock has passed the next, and answers queries from the snapshot of their time.
 
-use crate::config::QueueLimit;
+use crate::config::QueueConfig;
 use crate::elements::link::{ConstantRate, ScheduledRate};
 use crate::packet::{Cause, Fate, Moment, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -22,8 +22,10 @@ pub struct Totals {
     pub arrived: Tally,
     /// Packets admitted.
     pub accepted: Tally,
-    /// Packets rejected.
+    /// Packets rejected, or dropped later.
     pub dropped: Tally,
+    /// Packets marked.
+    pub marked: Tally,
 }
 
 /// Empties a queue, first in, first out.
@@ -53,7 +55,7 @@ pub(crate) trait Server: fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Queue<S: Server> {
     name: String,
-    limit: QueueLimit,
+    limit: QueueConfig,
     server: S,
     accepted: Tally,
     dropped: Tally,
@@ -118,7 +120,7 @@ struct Snapshot<M> {
 
 impl<S: Server> Queue<S> {
     /// A queue in front of `server`. `announced`: packets are announced before they arrive.
-    pub(crate) fn new(name: &str, limit: QueueLimit, server: S, announced: bool) -> Queue<S> {
+    pub(crate) fn new(name: &str, limit: QueueConfig, server: S, announced: bool) -> Queue<S> {
         let departures = S::WHOLE_PACKETS || limit.packets.is_some();
         let mut queue = Queue {
             name: name.to_owned(),
@@ -275,7 +277,7 @@ impl<S: Server> Observable for Queue<S> {
 
     fn totals(&self, now: Time) -> Totals {
         let Snapshot { accepted, dropped, .. } = self.as_of(now);
-        Totals { arrived: accepted + dropped, accepted, dropped }
+        Totals { arrived: accepted + dropped, accepted, dropped, marked: Tally::default() }
     }
 
     fn backlog(&self, now: Time) -> Bytes {

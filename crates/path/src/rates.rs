@@ -109,13 +109,13 @@ pub(crate) fn integral(rate: &Schedule<Rate>, end: Time) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::QueueLimit;
+    use crate::config::QueueConfig;
 
     fn link(rate_bps: Schedule<Rate>) -> ElementConfig {
         ElementConfig::Link {
             name: "link".to_owned(),
             rate_bps,
-            queue: QueueLimit { bytes: Bytes::new(3000), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(3000), None),
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn the_ceiling_follows_links_radios_and_delivery_traces() {
         let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000);
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let queue = QueueLimit { bytes: Bytes::new(3000), packets: None };
+        let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
         let changing =
             link(Schedule { initial: mbit(80), changes: vec![(at(700), mbit(20)), (at(900), mbit(80))] });
         let radio = ElementConfig::Cellular {

@@ -1,6 +1,6 @@
 //! Once its queues have grown to their size, a chain allocates nothing for a packet.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Chain, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -34,7 +34,7 @@ fn link(packets: Option<u32>) -> ElementConfig {
     ElementConfig::Link {
         name: "link".into(),
         rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
-        queue: QueueLimit { bytes: Bytes::new(30_000), packets },
+        queue: QueueConfig::drop_tail(Bytes::new(30_000), packets),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Laws that every chain obeys, over random paths and arrivals.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
@@ -22,9 +22,9 @@ fn nanos(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-fn limit() -> impl Strategy<Value = QueueLimit> {
+fn limit() -> impl Strategy<Value = QueueConfig> {
     (1500u64..20_000, prop::option::of(1u32..20))
-        .prop_map(|(bytes, packets)| QueueLimit { bytes: Bytes::new(bytes), packets })
+        .prop_map(|(bytes, packets)| QueueConfig::drop_tail(Bytes::new(bytes), packets))
 }
 
 /// A schedule with up to three changes in the first three milliseconds.
@@ -333,7 +333,7 @@ proptest! {
             initial: Rate::from_bits_per_sec(initial),
             changes: rates.iter().map(to_change).collect(),
         };
-        let queue = QueueLimit { bytes: Bytes::new(limit), packets: None };
+        let queue = QueueConfig::drop_tail(Bytes::new(limit), None);
         let link = ElementConfig::Link { name: "link".into(), rate_bps, queue };
         let mut chain = Chain::new(&[link], &[], 1).unwrap();
         let (output, admissions) = run(&mut chain, &arrivals, 1, |_| Poll::Never);

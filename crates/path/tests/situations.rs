@@ -1,6 +1,6 @@
 //! Single situations, with their arithmetic.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
@@ -11,7 +11,7 @@ fn link(mbit: u64, bytes: u64, packets: Option<u32>) -> ElementConfig {
     ElementConfig::Link {
         name: "link".into(),
         rate_bps: Schedule::constant(Rate::from_bits_per_sec(mbit * 1_000_000)),
-        queue: QueueLimit { bytes: Bytes::new(bytes), packets },
+        queue: QueueConfig::drop_tail(Bytes::new(bytes), packets),
     }
 }
 
@@ -113,7 +113,7 @@ fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
         name: "tbf".into(),
         rate_bps: Rate::from_bits_per_sec(12_000_000),
         burst_bytes: Bytes::new(3000),
-        queue: QueueLimit { bytes: Bytes::new(3000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(3000), None),
     };
     let mut chain = Chain::new(&[bucket], &[], 1).unwrap();
     let admissions: Vec<Admission> = (0..5).map(|number| chain.push(Time::ZERO, FULL, number)).collect();
@@ -175,7 +175,7 @@ fn a_packet_behind_a_dead_link_stays_inside() {
             initial: Rate::from_bits_per_sec(8),
             changes: vec![(Time::from_nanos(1), Rate::ZERO)],
         },
-        queue: QueueLimit { bytes: Bytes::new(9000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(9000), None),
     };
     let mut chain = Chain::new(&[down, delay(1)], &[], 3).unwrap();
     assert_eq!(chain.push(Time::ZERO, FULL, ()), Admission::Queued);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use fullpipe_path::config::{Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{Probability, QueueConfig, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::bounds;
@@ -193,7 +193,7 @@ pub(crate) fn probability(field: &str, probability: Probability) -> Result {
     demand(probability.as_f64() <= 1.0, field, probability.as_f64(), "at most 1 (2^32 parts)")
 }
 
-pub(crate) fn limit(queue: &QueueLimit, mtu: u32) -> Result {
+pub(crate) fn limit(queue: &QueueConfig, mtu: u32) -> Result {
     buffer("queue.bytes", queue.bytes, mtu)?;
     demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")
 }

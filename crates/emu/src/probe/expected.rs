@@ -66,7 +66,7 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_path::config::{Probability, QueueLimit, Schedule};
+    use fullpipe_path::config::{Probability, QueueConfig, Schedule};
     use fullpipe_units::{Bytes, Duration, Rate};
 
     const MICROS: u64 = 1_000;
@@ -75,7 +75,7 @@ mod tests {
         ElementConfig::Link {
             name: "link".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(mbit * 1_000_000)),
-            queue: QueueLimit { bytes: Bytes::new(queue_bytes), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(queue_bytes), None),
         }
     }
 

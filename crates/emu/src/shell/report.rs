@@ -135,7 +135,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_path::config::QueueLimit;
+    use fullpipe_path::config::QueueConfig;
     use fullpipe_path::{Chain, Packet};
     use fullpipe_scenario::{Format, resolve};
     use fullpipe_units::{Rate, Time};
@@ -180,7 +180,7 @@ mod tests {
             ElementConfig::Link {
                 name: "bottleneck".to_owned(),
                 rate_bps: Schedule::constant(Rate::from_bits_per_sec(1_000_000)),
-                queue: QueueLimit { bytes: Bytes::new(80_000), packets: None },
+                queue: QueueConfig::drop_tail(Bytes::new(80_000), None),
             },
             ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(0.25)) },
         ];

@@ -1,6 +1,6 @@
 //! A scenario from a few plain arguments.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_scenario::controller::ControllerChoice;
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -59,7 +59,7 @@ pub(crate) fn link(rate_mbps: f64, buffer_bytes: u64) -> ElementConfig {
     ElementConfig::Link {
         name: "bottleneck".to_owned(),
         rate_bps: Schedule::constant(Rate::from_bits_per_sec((rate_mbps * 1e6) as u64)),
-        queue: QueueLimit { bytes: Bytes::new(buffer_bytes), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(buffer_bytes), None),
     }
 }
 

@@ -23,7 +23,7 @@ pub const OPPORTUNITY_BYTES: u64 = 1500;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// The opportunities of a trace that repeats forever.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     millis: Arc<Vec<u64>>,
     /// Bytes of opportunities reserved, used or passed: the earliest start of the next packet.

@@ -28,7 +28,7 @@ fn bytes_of(work: u128) -> Bytes {
 }
 
 /// A server of constant rate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConstantRate {
     rate: u64,
     limit: Bytes,
@@ -172,7 +172,7 @@ impl Server for ConstantRate {
 
 /// A server whose rate changes at known times. A packet in transmission over a change is sent partly at each rate; at
 /// rate zero everything waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ScheduledRate {
     /// (start time, rate), in order of time; the first from the start of the run.
     segments: Vec<(u64, u64)>,

@@ -11,7 +11,7 @@ use crate::queue::Server;
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a bucket, in billionths of a bit: `rate` of them arrive per nanosecond.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     rate: u64,
     depth: u128,
@@ -78,7 +78,7 @@ fn cost(bytes: u32) -> u128 {
 }
 
 /// The server of a token bucket.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tokens(Bucket);
 
 impl Tokens {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fullpipe_files::Kind;
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
@@ -283,11 +283,11 @@ impl Builder<'_> {
         field: &str,
         said: &Said<Size>,
         rate: Rate,
-    ) -> Result<QueueLimit, ScenarioError> {
+    ) -> Result<QueueConfig, ScenarioError> {
         let size = said.read(field)?;
         let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
         // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
-        Ok(QueueLimit { bytes: self.at_least_a_packet(field, said, size, rate)?, packets })
+        Ok(QueueConfig::drop_tail(self.at_least_a_packet(field, said, size, rate)?, packets))
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.

@@ -1,6 +1,6 @@
 //! What resolves, and what does not and why.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueLimit, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_units::Time;
 
 use super::*;
@@ -60,7 +60,7 @@ fn a_short_scenario_resolves_with_every_default() {
         name: "bottleneck".into(),
         rate_bps: Schedule::constant(Rate::from_bits_per_sec(100_000_000)),
         // 100 Mbit/s times 40 ms.
-        queue: QueueLimit { bytes: Bytes::new(500_000), packets: None },
+        queue: QueueConfig::drop_tail(Bytes::new(500_000), None),
     };
     let half = ElementConfig::Delay { delay_ns: Schedule::constant(millis(20)) };
     assert_eq!(spec.forward, [bottleneck, half.clone()]);
@@ -213,7 +213,7 @@ fn everything_that_may_be_said_resolves() {
     let at = |secs| Time::ZERO + Duration::from_secs(secs);
     let ElementConfig::Link { rate_bps, queue, .. } = &spec.forward[2] else { panic!("{kinds:?}") };
     assert_eq!(rate_bps.changes, [(at(20), Rate::from_bits_per_sec(20_000_000))]);
-    assert_eq!(*queue, QueueLimit { bytes: Bytes::new(180_000), packets: Some(20) });
+    assert_eq!(*queue, QueueConfig::drop_tail(Bytes::new(180_000), Some(20)));
     let ElementConfig::Loss { probability } = &spec.forward[3] else { panic!("{kinds:?}") };
     assert_eq!(probability.initial, Probability::from_f64(0.001));
     assert_eq!(probability.changes, [(at(40), Probability::from_f64(0.25))]);
