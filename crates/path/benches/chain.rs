@@ -22,7 +22,7 @@ fn delay() -> ElementConfig {
 }
 
 fn loss() -> ElementConfig {
-    ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(0.001)) }
+    ElementConfig::loss(Schedule::constant(Probability::from_f64(0.001)))
 }
 
 fn chains() -> Vec<(&'static str, Vec<ElementConfig>, Vec<Duration>)> {

@@ -25,8 +25,8 @@ pub trait Carrier<P>: Sized {
     /// If the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is unknown.
     fn push(&mut self, now: Time, packet: Packet, payload: P);
 
-    /// Offers `count` packets of one length and class at `now`, as so many calls of [`Carrier::push`]. `payload` is called
-    /// for each in turn, from zero.
+    /// Offers `count` packets of one length and class at `now`, which the host hands over together. `payload` is called for
+    /// each in turn, from zero.
     ///
     /// # Panics
     /// As [`Carrier::push`] does.

@@ -12,7 +12,7 @@ use crate::elements::Element;
 use crate::error::ConfigError;
 use crate::gate::{Departure, Gate, MakeDiscipline, not_managed};
 use crate::hold::{Held, Hold};
-use crate::packet::{Admission, Cause, Fate, Moment, Packet, Tally};
+use crate::packet::{Admission, BurstFate, Cause, Fate, Moment, Packet, Tally};
 use crate::prefetch::prefetch;
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
@@ -28,6 +28,12 @@ pub struct Chain<P> {
     shape: Shape,
     /// Whether packets move inside: there are several stages, or a gate.
     moves: bool,
+    /// Whether any element takes bursts whole.
+    bursts: bool,
+    /// The burst that is on its way from one stage to another.
+    burst: Vec<(Packet, P)>,
+    /// The number of the latest.
+    latest_burst: u16,
     /// When something happens next: the earliest head of any stage.
     next: Time,
     /// The latest time passed by the caller.
@@ -122,6 +128,7 @@ impl<P: Clone> Chain<P> {
             if stages.add_gate(config, index, seed, false, own.remove(&index))? {
                 continue;
             }
+            stages.begin_whole(config);
             let announced = stages.gate.is_some() || stages.run.iter().any(Element::takes_time);
             stages.add(Element::new(config, index, seed, announced)?);
         }
@@ -153,6 +160,9 @@ impl<P: Clone> Chain<P> {
                 numbered = false;
                 stages.close(false, false);
                 continue;
+            }
+            if stages.begin_whole(config) {
+                numbered = false;
             }
             let element = Element::changing(config, index, seed)?;
             let (reorders, takes_time) = (element.reorders(), element.takes_time());
@@ -206,11 +216,11 @@ impl<P: Clone> Chain<P> {
     /// Offers a packet at `now`. Times never go back, across `push` and `pop`.
     ///
     /// # Panics
-    /// If `now` is before an earlier call's, the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is
-    /// unknown.
+    /// If `now` is before an earlier call's, the packet's length is not in 1..=[`Packet::MAX_BYTES`], or its class is unknown or
+    /// not below [`Packet::CLASSES`].
     #[inline]
     pub fn push(&mut self, now: Time, packet: Packet, payload: P) -> Admission {
-        assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
+        check(&packet);
         self.advance(now);
         self.counts.entered.add(packet.bytes);
         if self.shape == Shape::Delay {
@@ -243,26 +253,56 @@ impl<P: Clone> Chain<P> {
         admission
     }
 
-    /// Offers `count` packets of one length and class at `now`, as so many calls of [`Chain::push`] would, but faster.
-    /// `payload` is called for each in turn, from zero.
+    /// Offers `count` packets of one length and class at `now`, which the host hands over together: as so many calls of
+    /// [`Chain::push`] would, but faster, and as one burst where an element takes bursts whole. `payload` is called for each
+    /// in turn, from zero.
     ///
     /// # Panics
     /// As [`Chain::push`] does.
     #[inline]
     pub fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
+        if self.bursts {
+            return self.push_burst(now, (0..count).map(|index| (packet, payload(index))));
+        }
         if self.shape != Shape::Link {
             for index in 0..count {
                 self.push(now, packet, payload(index));
             }
             return;
         }
-        assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
+        check(&packet);
         self.advance(now);
         self.counts.entered.add_many(count, packet.bytes);
         let (dropped, lost, due) = self.last.pass_plain_run(now, packet, count, payload);
         self.counts.dropped[Cause::QueueFull as usize].add_many(dropped, packet.bytes);
         self.counts.dropped[Cause::Lost as usize].add_many(lost, packet.bytes);
         self.next = self.next.min(due);
+    }
+
+    /// Offers packets of one flow at `now`, which the host hands over together: as so many calls of [`Chain::push`], but as one
+    /// burst where an element takes bursts whole.
+    ///
+    /// # Panics
+    /// As [`Chain::push`] does.
+    #[inline(never)]
+    pub fn push_burst(&mut self, now: Time, parts: impl IntoIterator<Item = (Packet, P)>) {
+        self.advance(now);
+        self.latest_burst = self.latest_burst % Packet::MAX_BURST + 1;
+        for (packet, payload) in parts {
+            check(&packet);
+            self.counts.entered.add(packet.bytes);
+            self.burst.push((Packet { burst: self.latest_burst, ..packet }, payload));
+        }
+        let first = self.inner.first_mut().unwrap_or(&mut self.last);
+        first.serve(now, &mut self.counts);
+        if first.whole {
+            first.enter_burst(now, &mut self.burst, &mut self.counts);
+        } else {
+            for (packet, payload) in self.burst.drain(..) {
+                first.enter(now, packet, payload, &mut self.counts);
+            }
+        }
+        self.look_inside();
     }
 
     /// When to call [`Chain::pop`] next: when the next packet leaves, or, in a chain with an element that reorders and
@@ -341,6 +381,10 @@ impl<P: Clone> Chain<P> {
                 to.serve(from.next(), &mut self.counts);
                 if to.keeps_numbers {
                     to.pass_numbered(from.pop_numbered());
+                } else if to.whole {
+                    let now = from.next();
+                    take_burst(from, &mut self.burst);
+                    to.enter_burst(now, &mut self.burst, &mut self.counts);
                 } else if let Some(held) = from.pop() {
                     to.enter(held.due, held.packet(), held.payload, &mut self.counts);
                 }
@@ -489,6 +533,29 @@ fn split_constant_delays(elements: &[ElementConfig]) -> (&[ElementConfig], Durat
     (rest, extra)
 }
 
+/// Packets are of a length and a flow that the path has room for.
+#[inline]
+fn check(packet: &Packet) {
+    assert!(packet.bytes.wrapping_sub(1) < Packet::MAX_BYTES, "a packet of {} bytes", packet.bytes);
+    assert!(packet.class < Packet::CLASSES, "a packet of class {}", packet.class);
+}
+
+/// Takes the first packet, and those of its burst that are due with it.
+fn take_burst<P>(from: &mut Hold<P>, burst: &mut Vec<(Packet, P)>) {
+    let mut first = from.first();
+    while let Some((due, packet)) = first
+        && let Some(held) = from.pop()
+    {
+        burst.push((packet, held.payload));
+        first = from.first().filter(|(next, other)| *next == due && packet.is_with(other));
+    }
+}
+
+/// The length of a burst.
+fn total<P>(burst: &[(Packet, P)]) -> u32 {
+    burst.iter().map(|(packet, _)| packet.bytes).sum()
+}
+
 /// Disciplines that are not built in, by the index of their element.
 pub type OwnDisciplines = BTreeMap<usize, MakeDiscipline>;
 
@@ -501,6 +568,10 @@ struct Stage<P> {
     gate: Option<Box<Gate<P>>>,
     elements: Box<[Element]>,
     hold: Hold<P>,
+    /// Whether its gate, or its first element, takes bursts whole.
+    whole: bool,
+    /// Whether a burst does not stay together on its way through it, unless it is taken whole.
+    parts: bool,
     /// Whether packets keep the numbers by which the holding queue before this stage sorted them: it only delays them.
     keeps_numbers: bool,
 }
@@ -511,13 +582,22 @@ struct Stages<P> {
     /// The gate and the elements of the stage that is still open.
     gate: Option<Box<Gate<P>>>,
     run: Vec<Element>,
+    /// Whether its gate, or the first of them, takes bursts whole.
+    whole: bool,
     places: Vec<(usize, usize)>,
     queues: Vec<(usize, usize)>,
 }
 
 impl<P> Default for Stages<P> {
     fn default() -> Stages<P> {
-        Stages { closed: Vec::new(), gate: None, run: Vec::new(), places: Vec::new(), queues: Vec::new() }
+        Stages {
+            closed: Vec::new(),
+            gate: None,
+            run: Vec::new(),
+            whole: false,
+            places: Vec::new(),
+            queues: Vec::new(),
+        }
     }
 }
 
@@ -545,6 +625,7 @@ impl<P: Clone> Stages<P> {
             let reorders = self.run.last().is_some_and(Element::reorders);
             self.close(reorders, false);
         }
+        self.whole = !config.unit().is_segment();
         let place = (self.closed.len(), GATE);
         self.places.push(place);
         self.queues.push(place);
@@ -552,20 +633,34 @@ impl<P: Clone> Stages<P> {
         Ok(true)
     }
 
+    /// Begins a stage with this element, if it takes bursts whole.
+    fn begin_whole(&mut self, config: &ElementConfig) -> bool {
+        if config.unit().is_segment() {
+            return false;
+        }
+        if self.gate.is_some() || !self.run.is_empty() {
+            let reorders = self.run.last().is_some_and(Element::reorders);
+            self.close(reorders, false);
+        }
+        self.whole = true;
+        true
+    }
+
     /// Ends the open stage.
     fn close(&mut self, sorts: bool, keeps_numbers: bool) {
-        let elements = std::mem::take(&mut self.run).into();
-        let gate = self.gate.take();
-        self.closed.push(Stage { gate, elements, hold: Hold::inner(sorts), keeps_numbers });
+        let elements = std::mem::take(&mut self.run);
+        let (gate, whole) = (self.gate.take(), std::mem::take(&mut self.whole));
+        self.closed.push(Stage::new(gate, elements, Hold::inner(sorts), whole, keeps_numbers));
     }
 
     /// The chain whose last stage is the open one.
     fn into_chain(self, hold: Hold<P>, keeps_numbers: bool) -> Chain<P> {
-        let Stages { closed: inner, gate, run, places, queues } = self;
-        let last = Stage { gate, elements: run.into(), hold, keeps_numbers };
+        let Stages { closed: inner, gate, run, whole, places, queues } = self;
+        let last = Stage::new(gate, run, hold, whole, keeps_numbers);
         let moves = !inner.is_empty() || last.gate.is_some();
+        let bursts = whole || inner.iter().any(|stage| stage.whole);
         let shape = match (&*last.elements, &last.hold) {
-            _ if moves => Shape::Any,
+            _ if moves || bursts => Shape::Any,
             ([], Hold::Fifo { .. }) => Shape::Delay,
             ([Element::Link(queue)] | [Element::Link(queue), Element::Loss(_)], Hold::Fifo { .. })
                 if queue.is_plain() =>
@@ -579,6 +674,9 @@ impl<P: Clone> Stages<P> {
             last,
             shape,
             moves,
+            bursts,
+            burst: Vec::new(),
+            latest_burst: 0,
             next: Time::NEVER,
             clock: Time::ZERO,
             counts: Counts::default(),
@@ -597,6 +695,18 @@ struct Entry {
 }
 
 impl<P: Clone> Stage<P> {
+    fn new(
+        gate: Option<Box<Gate<P>>>,
+        elements: Vec<Element>,
+        hold: Hold<P>,
+        whole: bool,
+        keeps_numbers: bool,
+    ) -> Stage<P> {
+        let singly = elements.iter().skip((whole && gate.is_none()) as usize);
+        let parts = singly.into_iter().any(Element::parts);
+        Stage { gate, elements: elements.into(), hold, whole, parts, keeps_numbers }
+    }
+
     /// Runs packets of one length through the stage of a chain of the shape [`Shape::Link`]. Returns how many found the queue
     /// full, how many were lost, and when the first of the others is due; [`Time::NEVER`] if there is none.
     #[inline]
@@ -648,9 +758,47 @@ impl<P: Clone> Stage<P> {
             let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
             return self.pass(counts, entry, payload).0;
         };
-        let dropped = gate.arrive(now, packet, payload, |cause, packet| counts.drop(cause, packet));
+        let dropped = gate.arrive(now, [(packet, payload)], |cause, packet| counts.drop(cause, packet));
         self.serve(now, counts);
         dropped.map_or(Admission::Queued, Admission::Dropped)
+    }
+
+    /// A burst reaches the stage, which takes it whole if it can; what is due before it has been served.
+    fn enter_burst(&mut self, now: Time, burst: &mut Vec<(Packet, P)>, counts: &mut Counts) {
+        if burst.len() > 1
+            && let Some(gate) = &mut self.gate
+            && gate.takes(total(burst))
+        {
+            gate.arrive(now, burst.drain(..), |cause, packet| counts.drop(cause, packet));
+            self.serve(now, counts);
+            return;
+        }
+        if burst.len() > 1 && self.gate.is_none() {
+            let packets: Vec<Packet> = burst.iter().map(|(packet, _)| *packet).collect();
+            let moment = Moment { arrival: now, clock: now };
+            match self.elements[0].admit_burst(moment, &packets) {
+                BurstFate::Dropped(cause) => {
+                    packets.iter().for_each(|packet| counts.drop(cause, packet));
+                    burst.clear();
+                }
+                BurstFate::Leaves(arrival) => {
+                    for (packet, payload) in burst.drain(..) {
+                        let entry = Entry { from: 1, moment: Moment { arrival, clock: now }, packet };
+                        self.pass(counts, entry, payload);
+                    }
+                }
+                BurstFate::Apart(times) => {
+                    for ((packet, payload), arrival) in burst.drain(..).zip(times) {
+                        let moment = Moment { arrival, clock: now };
+                        self.pass(counts, Entry { from: 1, moment, packet: packet.alone() }, payload);
+                    }
+                }
+                BurstFate::Split => {}
+            }
+        }
+        for (packet, payload) in burst.drain(..) {
+            self.enter(now, packet.alone(), payload, counts);
+        }
     }
 
     /// Lets through what is due at the gate by `now`.
@@ -660,8 +808,10 @@ impl<P: Clone> Stage<P> {
             && gate.next() != Time::NEVER
         {
             let clock = gate.next();
-            let served = gate.serve(|cause, packet| counts.drop(cause, packet));
-            if let Some(Departure { at, packet, payload }) = served {
+            gate.serve(|cause, packet| counts.drop(cause, packet));
+            while let Some(Departure { at, packet, payload }) =
+                self.gate.as_mut().and_then(|gate| gate.take_served())
+            {
                 let entry = Entry { from: 0, moment: Moment { arrival: at, clock }, packet };
                 self.pass(counts, entry, payload);
             }
@@ -688,6 +838,7 @@ impl<P: Clone> Stage<P> {
                 }
             }
         }
+        let packet = if self.parts { packet.alone() } else { packet };
         (Admission::Queued, self.hold.push(moment.arrival, packet, payload))
     }
 

@@ -52,7 +52,7 @@ impl ElementConfig {
                 delay_ns.change(from, delay);
                 Ok(())
             }
-            (ElementConfig::Loss { probability }, Change::Loss(loss)) => {
+            (ElementConfig::Loss { probability, .. }, Change::Loss(loss)) => {
                 check.probability("probability", loss)?;
                 probability.change(from, loss);
                 Ok(())
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_element_says_what_it_cannot_change() {
         let delay = || ElementConfig::Delay { delay_ns: Schedule::constant(Duration::ZERO) };
-        let loss = || ElementConfig::Loss { probability: Schedule::constant(Probability::ZERO) };
+        let loss = || ElementConfig::loss(Schedule::constant(Probability::ZERO));
         let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
         let bucket = || ElementConfig::TokenBucket {
             name: "b".into(),

@@ -87,6 +87,7 @@ impl Check {
 mod tests {
     use super::*;
     use crate::chain::Chain;
+    use crate::config::AdmissionUnit;
     use crate::config::ElementConfig;
     use fullpipe_units::Time;
     use std::sync::Arc;
@@ -117,8 +118,12 @@ mod tests {
         let back = Schedule { initial: rate, changes: vec![(t(2), rate), (t(2), rate)] };
         let no_bytes = QueueConfig::drop_tail(Bytes::ZERO, None);
         let no_packets = QueueConfig::drop_tail(Bytes::new(1), Some(0));
-        let burst =
-            |rate_bps, burst_bytes| ElementConfig::Policer { name: "p".into(), rate_bps, burst_bytes };
+        let burst = |rate_bps, burst_bytes| ElementConfig::Policer {
+            name: "p".into(),
+            rate_bps,
+            burst_bytes,
+            unit: AdmissionUnit::Segment,
+        };
         let one = Bytes::new(1);
         let radio = |rates_bps, review| ElementConfig::Cellular {
             name: "c".into(),

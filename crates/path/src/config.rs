@@ -89,6 +89,29 @@ impl fmt::Display for Probability {
     }
 }
 
+/// What an element takes or drops as one.
+///
+/// Linux hands packets over in bursts of up to 64 KB (TSO and GSO: one `sk_buff` for many segments), and what does not split
+/// them decides about the whole: a `bfifo`, `netem` (its limit and its random loss), a policer, and `tbf` up to its bucket's
+/// depth. Sources: Linux 6.12 `net/sched/{sch_fifo,sch_netem,act_police,sch_tbf}.c`, of which only `tbf_segment` splits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdmissionUnit {
+    /// Each packet, as behind a link or a network card, which send one after the other.
+    #[default]
+    Segment,
+    /// All packets that the host handed over together, if nothing on their way has parted them. Limits in packets count a
+    /// burst as one.
+    Burst,
+}
+
+impl AdmissionUnit {
+    /// Whether it is a single packet.
+    pub fn is_segment(&self) -> bool {
+        *self == AdmissionUnit::Segment
+    }
+}
+
 /// A queue: what fits into it, and its discipline. A packet is dropped when it does not fit under either limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueConfig {
@@ -101,12 +124,15 @@ pub struct QueueConfig {
     /// What leaves next, and what is dropped or marked.
     #[serde(default, skip_serializing_if = "DisciplineConfig::is_fifo")]
     pub discipline: DisciplineConfig,
+    /// What it takes or drops as one.
+    #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
+    pub unit: AdmissionUnit,
 }
 
 impl QueueConfig {
     /// A queue that drops what does not fit.
     pub const fn drop_tail(bytes: Bytes, packets: Option<u32>) -> QueueConfig {
-        QueueConfig { bytes, packets, discipline: DisciplineConfig::FIFO }
+        QueueConfig { bytes, packets, discipline: DisciplineConfig::FIFO, unit: AdmissionUnit::Segment }
     }
 }
 
@@ -114,6 +140,9 @@ impl fmt::Display for QueueConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {}", self.bytes)?;
         self.packets.map_or(Ok(()), |packets| write!(f, " or {packets} packets"))?;
-        if self.discipline.is_fifo() { Ok(()) } else { write!(f, ", {}", self.discipline) }
+        if !self.discipline.is_fifo() {
+            write!(f, ", {}", self.discipline)?;
+        }
+        if self.unit.is_segment() { Ok(()) } else { write!(f, ", takes bursts whole") }
     }
 }

@@ -32,9 +32,9 @@ use self::reorder::Reorder;
 use self::token_bucket::Tokens;
 use crate::change::Change;
 use crate::check::Check;
-use crate::config::{Probability, QueueConfig, Schedule};
+use crate::config::{AdmissionUnit, Probability, QueueConfig, Schedule};
 use crate::error::ConfigError;
-use crate::packet::{Fate, Moment, Packet};
+use crate::packet::{BurstFate, Fate, Moment, Packet};
 use crate::queue::{Queue, QueueView};
 use crate::rates::{integral, opportunities_by};
 use crate::rng::Stream;
@@ -98,6 +98,9 @@ pub enum ElementConfig {
         rate_bps: Rate,
         /// Bucket depth; full at the start.
         burst_bytes: Bytes,
+        /// What it lets pass or drops as one.
+        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
+        unit: AdmissionUnit,
     },
     /// A one-way delay. A delay that shrinks does not reorder: a packet never leaves before its predecessor.
     Delay {
@@ -106,8 +109,11 @@ pub enum ElementConfig {
     },
     /// Independent random loss.
     Loss {
-        /// Probability a packet.
+        /// Probability a packet, or a burst.
         probability: Schedule<Probability>,
+        /// What is lost as one.
+        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
+        unit: AdmissionUnit,
     },
     /// Gilbert-Elliott loss: two states with their own loss probability.
     GilbertElliott {
@@ -119,6 +125,9 @@ pub enum ElementConfig {
         loss_good: Probability,
         /// Loss probability in the bad state.
         loss_bad: Probability,
+        /// What is lost as one, and counts as one for changes of state.
+        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
+        unit: AdmissionUnit,
     },
     /// Random extra delay, uniform in 0..=`amplitude_ns`.
     Jitter {
@@ -175,6 +184,21 @@ impl ElementConfig {
             ElementConfig::Aggregate { .. } => "aggregate",
             ElementConfig::Duplicate { .. } => "duplicate",
             ElementConfig::Reorder { .. } => "reorder",
+        }
+    }
+
+    /// Independent loss of single packets.
+    pub const fn loss(probability: Schedule<Probability>) -> ElementConfig {
+        ElementConfig::Loss { probability, unit: AdmissionUnit::Segment }
+    }
+
+    /// What it takes or drops as one.
+    pub(crate) fn unit(&self) -> AdmissionUnit {
+        match self {
+            ElementConfig::Policer { unit, .. }
+            | ElementConfig::Loss { unit, .. }
+            | ElementConfig::GilbertElliott { unit, .. } => *unit,
+            _ => self.queue().map_or(AdmissionUnit::Segment, |queue| queue.unit),
         }
     }
 
@@ -239,14 +263,15 @@ impl fmt::Display for ElementConfig {
             ElementConfig::TokenBucket { rate_bps, burst_bytes, queue, .. } => {
                 write!(f, "token bucket {rate_bps} burst {burst_bytes}, {queue}")
             }
-            ElementConfig::Policer { rate_bps, burst_bytes, .. } => {
-                write!(f, "policer {rate_bps} burst {burst_bytes}")
+            ElementConfig::Policer { rate_bps, burst_bytes, unit, .. } => {
+                write!(f, "policer {rate_bps} burst {burst_bytes}{}", of_unit(*unit))
             }
             ElementConfig::Delay { delay_ns } => write!(f, "delay {delay_ns}"),
-            ElementConfig::Loss { probability } => write!(f, "loss {probability}"),
-            ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => write!(
+            ElementConfig::Loss { probability, unit } => write!(f, "loss {probability}{}", of_unit(*unit)),
+            ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, unit } => write!(
                 f,
-                "Gilbert-Elliott loss {loss_good} and {loss_bad}, changing with {good_to_bad} and {bad_to_good}"
+                "Gilbert-Elliott loss {loss_good} and {loss_bad}, changing with {good_to_bad} and {bad_to_good}{}",
+                of_unit(*unit)
             ),
             ElementConfig::Jitter { amplitude_ns, reorder } => {
                 write!(f, "jitter {amplitude_ns}{}", if *reorder { " with reordering" } else { "" })
@@ -257,6 +282,13 @@ impl fmt::Display for ElementConfig {
                 write!(f, "{probability} held back by {delay_ns}")
             }
         }
+    }
+}
+
+const fn of_unit(unit: AdmissionUnit) -> &'static str {
+    match unit {
+        AdmissionUnit::Segment => "",
+        AdmissionUnit::Burst => " of whole bursts",
     }
 }
 
@@ -321,7 +353,7 @@ impl Element {
                 let server = Tokens::new(*rate_bps, *burst_bytes);
                 Element::TokenBucket(Queue::new(name, *queue, server, announced))
             }
-            ElementConfig::Policer { name, rate_bps, burst_bytes } => {
+            ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
                 check.tokens(*rate_bps, *burst_bytes)?;
                 let unlimited = QueueConfig::drop_tail(Bytes::MAX, None);
                 let server = Policer::new(*rate_bps, *burst_bytes);
@@ -331,7 +363,7 @@ impl Element {
                 check.increasing("delay_ns", delay_ns)?;
                 Element::Delay(Delay::new(delay_ns))
             }
-            ElementConfig::Loss { probability } => {
+            ElementConfig::Loss { probability, .. } => {
                 check.increasing("probability", probability)?;
                 check.probability("probability", probability.initial)?;
                 for change in &probability.changes {
@@ -339,7 +371,7 @@ impl Element {
                 }
                 Element::Loss(Loss::new(probability, random))
             }
-            &ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+            &ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, .. } => {
                 check.probability("good_to_bad", good_to_bad)?;
                 check.probability("bad_to_good", bad_to_good)?;
                 check.probability("loss_good", loss_good)?;
@@ -409,6 +441,26 @@ impl Element {
         }
     }
 
+    /// Decides the fate of a burst, which an element takes or drops as one if it [counts so](ElementConfig::unit).
+    pub(crate) fn admit_burst(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
+        let fate = match self {
+            Element::Link(queue) => return queue.admit_burst(moment, burst),
+            Element::ScheduledLink(queue) => return queue.admit_burst(moment, burst),
+            Element::DeliveryTrace(queue) => return queue.admit_burst(moment, burst),
+            Element::Cellular(queue) => return queue.admit_burst(moment, burst),
+            Element::TokenBucket(queue) => return queue.admit_burst(moment, burst),
+            Element::Policer(queue) => return queue.admit_burst(moment, burst),
+            Element::Loss(loss) => loss.admit(moment.arrival),
+            Element::GilbertElliott(loss) => loss.admit(moment.arrival),
+            _ => unreachable!("{self:?} takes single packets"),
+        };
+        match fate {
+            Fate::Leaves(departure) => BurstFate::Leaves(departure),
+            Fate::Dropped(cause) => BurstFate::Dropped(cause),
+            Fate::Twice(_) => unreachable!("losses make no copies"),
+        }
+    }
+
     /// Whether a packet may leave before an earlier one.
     pub(crate) fn reorders(&self) -> bool {
         match self {
@@ -416,6 +468,11 @@ impl Element {
             Element::Reorder(_) => true,
             _ => false,
         }
+    }
+
+    /// Whether packets that arrive together, and are not taken as a burst, leave one after the other or as others come.
+    pub(crate) fn parts(&self) -> bool {
+        self.takes_time() && !matches!(self, Element::Delay(_))
     }
 
     /// Whether a packet may leave later than it arrives.
@@ -465,7 +522,7 @@ mod tests {
         let link = ElementConfig::Link { name: "x".to_owned(), rate_bps, queue };
         assert_eq!(link.to_string(), "20 Mbit/s, 10 Mbit/s from 2 s, queue 50 KB or 30 packets");
         let probability = Schedule::constant(Probability::from_f64(0.001));
-        assert_eq!(ElementConfig::Loss { probability }.to_string(), "loss 0.1 %");
+        assert_eq!(ElementConfig::loss(probability).to_string(), "loss 0.1 %");
         let delay_ns = Schedule::constant(Duration::from_millis(20));
         assert_eq!(ElementConfig::Delay { delay_ns }.to_string(), "delay 20 ms");
     }

@@ -8,6 +8,7 @@
 //! trace and a token bucket hold that one packet until its time comes, as Linux's `tbf` holds the packet that it has taken
 //! from an inner discipline (`qdisc_peek_dequeued`).
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use crate::config::ElementConfig;
@@ -33,12 +34,23 @@ pub(crate) struct Departure<P> {
     pub(crate) payload: P,
 }
 
+/// A packet that waits, with its payload.
+#[derive(Debug)]
+struct Part<P> {
+    packet: Packet,
+    payload: P,
+    /// The place of the next packet of its burst.
+    next: Option<u32>,
+}
+
 /// A queue with a discipline, its transmitter, and the payloads of what waits.
 pub(crate) struct Gate<P> {
     name: String,
     discipline: Box<dyn Discipline>,
     transmitter: Transmitter,
-    waiting: Places<(Packet, P)>,
+    waiting: Places<Part<P>>,
+    /// What has been served and not been taken.
+    served: VecDeque<Departure<P>>,
     /// When the discipline is asked next; [`Time::NEVER`] if nothing waits.
     due: Time,
     /// When the transmitter is free.
@@ -82,6 +94,7 @@ impl<P> Gate<P> {
             discipline,
             transmitter,
             waiting: Places::default(),
+            served: VecDeque::new(),
             due: Time::NEVER,
             free: Time::ZERO,
             sending: Bytes::ZERO,
@@ -98,19 +111,29 @@ impl<P> Gate<P> {
         self.due
     }
 
-    /// A packet arrives at `now`; everything due by then has been served. If the transmitter is free, it is due at once.
-    /// Returns why the packet was dropped, if it was; `dropped` is called for each packet that was, this one or another.
+    /// A packet arrives at `now`, or several as one burst; everything due by then has been served. If the transmitter is free, it
+    /// is due at once. Returns why it was dropped, if it was; `dropped` is called for each packet that was, this one or
+    /// another.
     pub(crate) fn arrive(
         &mut self,
         now: Time,
-        packet: Packet,
-        payload: P,
+        burst: impl IntoIterator<Item = (Packet, P)>,
         dropped: impl FnMut(Cause, &Packet),
     ) -> Option<Cause> {
-        self.arrived.add(packet.bytes);
-        let place = self.waiting.put((packet, payload));
-        let waiting = Waiting::new(now, packet, 1, place);
-        if self.transmitter.can_pass(packet.bytes) {
+        let mut burst = burst.into_iter();
+        let (mut whole, payload) = burst.next().expect("a burst has packets");
+        let place = self.waiting.put(Part { packet: whole, payload, next: None });
+        self.arrived.add(whole.bytes);
+        let (mut packets, mut last) = (1, place);
+        for (packet, payload) in burst {
+            let next = self.waiting.put(Part { packet, payload, next: None });
+            self.waiting.get(last).next = Some(next);
+            self.arrived.add(packet.bytes);
+            whole.bytes += packet.bytes;
+            (packets, last) = (packets + 1, next);
+        }
+        let waiting = Waiting::new(now, whole, packets, place);
+        if self.takes(whole.bytes) {
             self.discipline.enqueue(now, waiting, &mut self.drops);
         } else {
             self.drops.0.push((waiting, Cause::Oversize));
@@ -123,27 +146,49 @@ impl<P> Gate<P> {
         own
     }
 
-    /// Asks the discipline for the next packet, which is [due](Gate::next), and hands it to the transmitter.
-    pub(crate) fn serve(&mut self, dropped: impl FnMut(Cause, &Packet)) -> Option<Departure<P>> {
+    /// Whether a packet or a burst of this length can pass as one.
+    pub(crate) fn takes(&self, bytes: u32) -> bool {
+        bytes <= self.transmitter.longest()
+    }
+
+    /// Asks the discipline for what is [due](Gate::next), and hands it to the transmitter; [`Gate::take_served`] has it then.
+    pub(crate) fn serve(&mut self, dropped: impl FnMut(Cause, &Packet)) {
         let now = self.due;
         let served = self.discipline.dequeue(now, &mut self.drops);
-        let departure = served.map(|waiting| {
-            let (packet, payload) = self.waiting.take(waiting.place);
-            if waiting.ecn() == Ecn::Ce && packet.ecn != Ecn::Ce {
-                self.marked.add(packet.bytes);
-            }
+        let any = served.is_some();
+        if let Some(waiting) = served {
             // It has waited for the transmitter if it was there before that became free: then no fraction of a nanosecond
             // passes between the two.
             let since = if waiting.arrived() < self.free { before(self.free) } else { now };
-            self.free = self.transmitter.offer(since, packet.bytes);
-            self.sending = Bytes::new(packet.bytes as u64);
+            let together = self.transmitter.sends_together();
+            if together {
+                self.free = self.transmitter.offer(since, waiting.bytes());
+            }
+            self.sending = Bytes::new(waiting.bytes() as u64);
+            let mut next = Some(waiting.place);
+            while let Some(place) = next {
+                let Part { mut packet, payload, next: behind } = self.waiting.take(place);
+                next = behind;
+                if waiting.ecn() == Ecn::Ce && packet.ecn != Ecn::Ce {
+                    packet.ecn = Ecn::Ce;
+                    self.marked.add(packet.bytes);
+                }
+                if !together {
+                    self.free = self.transmitter.offer(since, packet.bytes);
+                    packet = packet.alone();
+                }
+                self.served.push_back(Departure { at: self.free, packet, payload });
+            }
             debug_assert!(self.free >= now, "a packet leaves before it comes");
-            Departure { at: self.free, packet: Packet { ecn: waiting.ecn(), ..packet }, payload }
-        });
+        }
         self.drop_all(dropped);
         self.due = if self.waits() { self.free.max(now) } else { Time::NEVER };
-        assert!(departure.is_some() || self.due == Time::NEVER, "{} keeps packets back", self.name);
-        departure
+        assert!(any || self.due == Time::NEVER, "{} keeps packets back", self.name);
+    }
+
+    /// What was served, packet by packet.
+    pub(crate) fn take_served(&mut self) -> Option<Departure<P>> {
+        self.served.pop_front()
     }
 
     fn waits(&self) -> bool {
@@ -153,15 +198,19 @@ impl<P> Gate<P> {
     /// Forgets what the discipline has dropped.
     fn drop_all(&mut self, mut dropped: impl FnMut(Cause, &Packet)) {
         for (waiting, cause) in self.drops.0.drain(..) {
-            let (packet, _) = self.waiting.take(waiting.place);
-            self.dropped.add(packet.bytes);
-            dropped(cause, &packet);
+            let mut next = Some(waiting.place);
+            while let Some(place) = next {
+                let part = self.waiting.take(place);
+                next = part.next;
+                self.dropped.add(part.packet.bytes);
+                dropped(cause, &part.packet);
+            }
         }
     }
 
     /// Everything that waits, in no order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = Packet> {
-        self.waiting.iter().map(|(packet, _)| *packet)
+        self.waiting.iter().map(|part| part.packet)
     }
 
     /// Changes how many bytes may wait. What waits stays.
@@ -271,8 +320,12 @@ impl Transmitter {
         })
     }
 
-    fn can_pass(&self, bytes: u32) -> bool {
-        bytes <= self.longest()
+    /// Whether a burst leaves it as one.
+    fn sends_together(&self) -> bool {
+        match self {
+            Transmitter::Constant(_) | Transmitter::Scheduled(_) | Transmitter::Trace(_) => false,
+            Transmitter::Tokens(..) => true,
+        }
     }
 
     /// The longest packet that it sends.
@@ -328,6 +381,10 @@ impl<T> Places<T> {
         }
         self.all.push(Some(value));
         u32::try_from(self.all.len() - 1).expect("fewer than 2^32 packets wait")
+    }
+
+    fn get(&mut self, place: u32) -> &mut T {
+        self.all[place as usize].as_mut().expect("it is there")
     }
 
     fn take(&mut self, place: u32) -> T {

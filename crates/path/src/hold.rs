@@ -8,7 +8,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::num::NonZeroU32;
 
 const ECN_SHIFT: u32 = 30;
+const BURST_SHIFT: u32 = 20;
 const _: () = assert!(Packet::MAX_BYTES == (1 << ECN_SHIFT) - 1);
+const _: () =
+    assert!(Packet::CLASSES == 1 << BURST_SHIFT && Packet::MAX_BURST as u32 == u32::MAX >> BURST_SHIFT);
 
 /// A packet that waits for its time.
 #[derive(Clone, Debug)]
@@ -17,7 +20,8 @@ pub(crate) struct Held<P> {
     /// The packet's length, and in the two highest bits its ECN codepoint. A length is never zero, so that an empty place of a
     /// ring needs no mark of its own.
     bytes_and_ecn: NonZeroU32,
-    class: u32,
+    /// The flow, and in the highest bits the number of the burst.
+    class_and_burst: u32,
     pub(crate) payload: P,
 }
 
@@ -26,14 +30,16 @@ impl<P> Held<P> {
     pub(crate) fn new(due: Time, packet: Packet, payload: P) -> Held<P> {
         let bytes_and_ecn = NonZeroU32::new(packet.bytes | (packet.ecn as u32) << ECN_SHIFT)
             .expect("a chain takes no packets without bytes");
-        Held { due, bytes_and_ecn, class: packet.class, payload }
+        let class_and_burst = packet.class | (packet.burst as u32) << BURST_SHIFT;
+        Held { due, bytes_and_ecn, class_and_burst, payload }
     }
 
     #[inline]
     pub(crate) fn packet(&self) -> Packet {
         let both = self.bytes_and_ecn.get();
         let ecn = Ecn::from_bits((both >> ECN_SHIFT) as u8);
-        Packet { bytes: both & Packet::MAX_BYTES, class: self.class, ecn }
+        let (class, burst) = (self.class_and_burst % Packet::CLASSES, self.class_and_burst >> BURST_SHIFT);
+        Packet { bytes: both & Packet::MAX_BYTES, class, ecn, burst: burst as u16 }
     }
 }
 
@@ -109,6 +115,16 @@ impl<P> Hold<P> {
             Hold::Lanes(lanes) => lanes.next(),
             Hold::Heap { heap, .. } => heap.peek().map_or(Time::NEVER, |numbered| numbered.held.due),
         }
+    }
+
+    /// The first packet and when it is due.
+    pub(crate) fn first(&self) -> Option<(Time, Packet)> {
+        let held = match self {
+            Hold::Fifo { ring, .. } => ring.front()?,
+            Hold::Heap { heap, .. } => &heap.peek()?.held,
+            Hold::Lanes(_) => unreachable!("only the last holding queue has lanes, and nobody looks into it"),
+        };
+        Some((held.due, held.packet()))
     }
 
     /// Takes out the first packet.

@@ -11,7 +11,7 @@ use crate::config::ElementConfig;
 use crate::elements::Element;
 use crate::error::ConfigError;
 use crate::gate::{Departure, Gate};
-use crate::packet::{Fate, Moment, Packet, Tally};
+use crate::packet::{BurstFate, Fate, Moment, Packet, Tally};
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 use std::cmp::Ordering;
@@ -30,6 +30,8 @@ pub struct Hops<P> {
     arrived: VecDeque<(Time, Packet, P)>,
     /// How many numbers were assigned.
     numbers: u64,
+    /// The number of the latest burst.
+    latest_burst: u16,
     /// The latest time passed by the caller.
     clock: Time,
     counts: Counts,
@@ -37,9 +39,16 @@ pub struct Hops<P> {
     queues: Vec<usize>,
 }
 
-/// An element and its properties.
+/// An element, or its gate.
 #[derive(Debug)]
-enum Station<P> {
+struct Station<P> {
+    kind: Kind<P>,
+    /// Whether it takes bursts whole.
+    whole: bool,
+}
+
+#[derive(Debug)]
+enum Kind<P> {
     Element {
         element: Element,
         /// Whether it always delays all packets alike.
@@ -91,6 +100,7 @@ impl<P: Clone> Hops<P> {
     /// A packet reaches a place, whose element decides where it goes next.
     fn arrive(&mut self, hop: Hop<P>) {
         match hop.place {
+            Place::Station(station) if self.stations[station].whole => self.pass_burst(station, hop),
             Place::Station(station) => self.pass(station, hop),
             Place::ClassDelay => {
                 let delay =
@@ -104,9 +114,9 @@ impl<P: Clone> Hops<P> {
 
     /// The gate that serves next, and when.
     fn next_service(&self) -> Option<(Time, usize)> {
-        let gates = self.stations.iter().enumerate().filter_map(|(station, kind)| match kind {
-            Station::Gate(gate) => Some((gate.next(), station)),
-            Station::Element { .. } => None,
+        let gates = self.stations.iter().enumerate().filter_map(|(station, one)| match &one.kind {
+            Kind::Gate(gate) => Some((gate.next(), station)),
+            Kind::Element { .. } => None,
         });
         gates.min().filter(|(at, _)| *at != Time::NEVER)
     }
@@ -114,11 +124,56 @@ impl<P: Clone> Hops<P> {
     /// A gate lets through a packet.
     fn serve(&mut self, station: usize) {
         let place = self.place_behind(station + 1);
-        let Station::Gate(gate) = &mut self.stations[station] else { unreachable!("only gates serve") };
-        let served = gate.serve(|cause, packet| self.counts.drop(cause, packet));
-        if let Some(Departure { at, packet, payload }) = served {
+        let Kind::Gate(gate) = &mut self.stations[station].kind else { unreachable!("only gates serve") };
+        gate.serve(|cause, packet| self.counts.drop(cause, packet));
+        let served: Vec<Departure<P>> = std::iter::from_fn(|| gate.take_served()).collect();
+        for Departure { at, packet, payload } in served {
             let number = self.new_number();
             self.travelling.push(Hop { at, number, place, packet, payload });
+        }
+    }
+
+    /// A burst reaches an element that takes it whole: a packet, and those that follow it at the same time.
+    fn pass_burst(&mut self, station: usize, first: Hop<P>) {
+        let mut burst = vec![first];
+        while let Some(next) = self.travelling.peek()
+            && let Some(last) = burst.last()
+            && next.at == last.at
+            && matches!(next.place, Place::Station(place) if place == station)
+            && last.packet.is_with(&next.packet)
+        {
+            burst.extend(self.travelling.pop());
+        }
+        let (at, packets) = (burst[0].at, burst.iter().map(|hop| hop.packet).collect::<Vec<_>>());
+        let counts = &mut self.counts;
+        let times = match &mut self.stations[station].kind {
+            _ if burst.len() == 1 => None,
+            Kind::Gate(gate) if gate.takes(packets.iter().map(|packet| packet.bytes).sum()) => {
+                let parts = burst.into_iter().map(|hop| (hop.packet, hop.payload));
+                gate.arrive(at, parts, |cause, packet| counts.drop(cause, packet));
+                return;
+            }
+            Kind::Gate(_) => None,
+            Kind::Element { element, .. } => {
+                match element.admit_burst(Moment { arrival: at, clock: at }, &packets) {
+                    BurstFate::Dropped(cause) => {
+                        return packets.iter().for_each(|packet| counts.drop(cause, packet));
+                    }
+                    BurstFate::Leaves(departure) => Some((vec![departure; packets.len()], true)),
+                    BurstFate::Apart(times) => Some((times, false)),
+                    BurstFate::Split => None,
+                }
+            }
+        };
+        let Some((times, together)) = times else {
+            let alone = |hop: Hop<P>| Hop { packet: hop.packet.alone(), ..hop };
+            return burst.into_iter().for_each(|hop| self.pass(station, alone(hop)));
+        };
+        let place = self.place_behind(station + 1);
+        for (hop, at) in burst.into_iter().zip(times) {
+            let number = self.new_number();
+            let packet = if together { hop.packet } else { hop.packet.alone() };
+            self.travelling.push(Hop { at, number, place, packet, ..hop });
         }
     }
 
@@ -126,14 +181,17 @@ impl<P: Clone> Hops<P> {
     fn pass(&mut self, station: usize, hop: Hop<P>) {
         let Hop { at, packet, payload, .. } = hop;
         let place = self.place_behind(station + 1);
-        let (element, is_constant) = match &mut self.stations[station] {
-            Station::Element { element, is_constant } => (element, is_constant),
-            Station::Gate(gate) => {
-                gate.arrive(at, packet, payload, |cause, packet| self.counts.drop(cause, packet));
+        let Station { kind, whole } = &mut self.stations[station];
+        let (element, is_constant) = match kind {
+            Kind::Element { element, is_constant } => (element, is_constant),
+            Kind::Gate(gate) => {
+                gate.arrive(at, [(packet, payload)], |cause, packet| self.counts.drop(cause, packet));
                 return;
             }
         };
-        match element.admit(Moment { arrival: at, clock: at }, &packet) {
+        let fate = element.admit(Moment { arrival: at, clock: at }, &packet);
+        let packet = if element.parts() && !*whole { packet.alone() } else { packet };
+        match fate {
             Fate::Leaves(departure) => {
                 assert!(departure >= at, "a packet leaves before it comes");
                 let number = if *is_constant { hop.number } else { self.new_number() };
@@ -156,10 +214,11 @@ impl<P: Clone> Carrier<P> for Hops<P> {
         let station = |(index, config): (usize, &ElementConfig)| {
             let is_constant =
                 matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
-            if let Some(gate) = Gate::checked(config, index, seed, false, None)? {
-                return Ok(Station::Gate(gate));
-            }
-            Ok(Station::Element { element: Element::new(config, index, seed, false)?, is_constant })
+            let kind = match Gate::checked(config, index, seed, false, None)? {
+                Some(gate) => Kind::Gate(gate),
+                None => Kind::Element { element: Element::new(config, index, seed, false)?, is_constant },
+            };
+            Ok(Station { kind, whole: !config.unit().is_segment() })
         };
         let stations: Box<[Station<P>]> =
             elements.iter().enumerate().map(station).collect::<Result<_, _>>()?;
@@ -170,6 +229,7 @@ impl<P: Clone> Carrier<P> for Hops<P> {
             travelling: BinaryHeap::new(),
             arrived: VecDeque::new(),
             numbers: 0,
+            latest_burst: 0,
             clock: Time::ZERO,
             counts: Counts::default(),
             queues,
@@ -188,6 +248,8 @@ impl<P: Clone> Carrier<P> for Hops<P> {
     }
 
     fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
+        self.latest_burst = self.latest_burst % Packet::MAX_BURST + 1;
+        let packet = Packet { burst: self.latest_burst, ..packet };
         (0..count).for_each(|index| self.push(now, packet, payload(index)));
     }
 
@@ -246,9 +308,9 @@ impl<P: Clone> Carrier<P> for Hops<P> {
     fn counts(&self) -> Counts {
         let travelling = self.travelling.iter().map(|hop| hop.packet);
         let arrived = self.arrived.iter().map(|&(_, packet, _)| packet);
-        let gated = self.stations.iter().flat_map(|station| match station {
-            Station::Gate(gate) => Some(gate.packets()),
-            Station::Element { .. } => None,
+        let gated = self.stations.iter().flat_map(|station| match &station.kind {
+            Kind::Gate(gate) => Some(gate.packets()),
+            Kind::Element { .. } => None,
         });
         let mut inside = Tally::default();
         travelling.chain(arrived).chain(gated.flatten()).for_each(|packet| inside.add(packet.bytes));
@@ -267,9 +329,9 @@ impl<P: Clone> Carrier<P> for Hops<P> {
 
 impl<P> Station<P> {
     fn queue(&self) -> Option<QueueView<'_>> {
-        match self {
-            Station::Element { element, .. } => element.queue(),
-            Station::Gate(gate) => Some(QueueView::new(gate)),
+        match &self.kind {
+            Kind::Element { element, .. } => element.queue(),
+            Kind::Gate(gate) => Some(QueueView::new(gate)),
         }
     }
 }

@@ -8,13 +8,28 @@ pub struct Packet {
     /// Length in bytes, headers from IP upwards; 1 to [`Packet::MAX_BYTES`].
     pub bytes: u32,
     /// The flow it belongs to: an index into the `class_delays` that the chain was built with. If there are none, any number
-    /// that packets of one flow share; disciplines that keep flows apart look at it.
+    /// that packets of one flow share; disciplines that keep flows apart look at it. Below [`Packet::CLASSES`].
     pub class: u32,
     /// What its IP header says of congestion.
     pub ecn: Ecn,
+    /// The burst in which the host handed it over; 0 if it came alone, or was parted from the others. Neighbours with the same
+    /// number are one burst, which [some elements](crate::config::AdmissionUnit) take or drop as one. The path numbers bursts
+    /// itself, if it has such an element.
+    pub(crate) burst: u16,
 }
 
 impl Packet {
+    /// How many flows a path can tell apart.
+    pub const CLASSES: u32 = 1 << 20;
+
+    /// The numbers of bursts: from 1 up to this one, and again.
+    pub(crate) const MAX_BURST: u16 = (1 << 12) - 1;
+
+    /// Whether both belong to one burst, if they are neighbours and at the same place at the same time.
+    pub(crate) const fn is_with(&self, other: &Packet) -> bool {
+        self.burst != 0 && other.burst == self.burst && other.class == self.class
+    }
+
     /// The longest packet a path takes: far above any IP packet, and small enough that its length in billionths of a
     /// bit (the unit of work of `link.rs`) fits 64 bits, and that two bits of 32 are left over.
     pub const MAX_BYTES: u32 = (1 << 30) - 1;
@@ -22,7 +37,19 @@ impl Packet {
     /// A packet whose transport does not understand marks.
     #[inline]
     pub const fn new(bytes: u32, class: u32) -> Packet {
-        Packet { bytes, class, ecn: Ecn::NotEct }
+        Packet { bytes, class, ecn: Ecn::NotEct, burst: 0 }
+    }
+
+    /// The same packet on its own.
+    #[inline]
+    pub(crate) const fn alone(self) -> Packet {
+        Packet { burst: 0, ..self }
+    }
+
+    /// The same packet with this codepoint.
+    #[inline]
+    pub const fn with_ecn(self, ecn: Ecn) -> Packet {
+        Packet { ecn, ..self }
     }
 }
 
@@ -145,4 +172,17 @@ pub(crate) enum Fate {
     Twice(Time),
     /// It is dropped.
     Dropped(Cause),
+}
+
+/// What an element does to a burst.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BurstFate {
+    /// All its packets leave the element at this time.
+    Leaves(Time),
+    /// They leave it one after the other, at these times.
+    Apart(Vec<Time>),
+    /// They are dropped.
+    Dropped(Cause),
+    /// It is too long to pass as one; the element takes or drops its packets one by one.
+    Split,
 }

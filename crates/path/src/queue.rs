@@ -10,7 +10,7 @@
 
 use crate::config::QueueConfig;
 use crate::elements::link::{ConstantRate, ScheduledRate};
-use crate::packet::{Cause, Fate, Moment, Packet, Tally};
+use crate::packet::{BurstFate, Cause, Fate, Moment, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::collections::VecDeque;
 use std::fmt;
@@ -28,6 +28,17 @@ pub struct Totals {
     pub marked: Tally,
 }
 
+/// How a server sends a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bursts {
+    /// Packet by packet.
+    Apart,
+    /// As one; one that can never pass is split into packets first.
+    Split,
+    /// As one; one that can never pass is dropped.
+    Drop,
+}
+
 /// Empties a queue, first in, first out.
 pub(crate) trait Server: fmt::Debug {
     /// What [`Server::unsent`] has to know about the state after an arrival.
@@ -36,6 +47,10 @@ pub(crate) trait Server: fmt::Debug {
     /// Whether the byte limit counts a packet in full until it leaves; the queue then does the counting, and `offer`
     /// need not.
     const WHOLE_PACKETS: bool = false;
+
+    /// Whether a burst leaves it as one, and what is too long for it is split into packets; else a burst leaves packet by
+    /// packet.
+    const WHOLE_BURSTS: Bursts = Bursts::Apart;
 
     /// Whether a packet of this size can pass at all.
     fn can_pass(&self, bytes: u32) -> bool;
@@ -59,6 +74,8 @@ pub(crate) struct Queue<S: Server> {
     server: S,
     accepted: Tally,
     dropped: Tally,
+    /// Packets of accepted bursts, and of dropped ones, but for the first of each: above, a burst counts as one.
+    more: [u64; 2],
     /// When the latest packet leaves.
     clear: Time,
     /// Only kept if waiting packets have to be counted.
@@ -128,6 +145,7 @@ impl<S: Server> Queue<S> {
             server,
             accepted: Tally::default(),
             dropped: Tally::default(),
+            more: [0, 0],
             clear: Time::ZERO,
             departures: departures.then(Departures::default),
             history: None,
@@ -162,6 +180,47 @@ impl<S: Server> Queue<S> {
             self.remember(moment);
         }
         fate
+    }
+
+    /// Takes or drops a burst as one.
+    pub(crate) fn admit_burst(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
+        debug_assert!(self.history.is_none(), "bursts are not announced");
+        let now = moment.arrival;
+        let total: u32 = burst.iter().map(|packet| packet.bytes).sum();
+        if S::WHOLE_BURSTS == Bursts::Split && !self.server.can_pass(total) {
+            return BurstFate::Split;
+        }
+        let fate = if S::WHOLE_BURSTS != Bursts::Apart {
+            match self.admit(moment, &Packet::new(total, 0)) {
+                Fate::Leaves(departure) => BurstFate::Leaves(departure),
+                Fate::Dropped(cause) => BurstFate::Dropped(cause),
+                Fate::Twice(_) => unreachable!("queues make no copies"),
+            }
+        } else if let Some(cause) = self
+            .refuses(moment, total)
+            .or_else(|| if S::WHOLE_PACKETS { None } else { self.lacks_room(now, total) })
+        {
+            self.dropped.add(total);
+            BurstFate::Dropped(cause)
+        } else {
+            let mut offer = |packet: &Packet| self.server.offer(now, packet.bytes, Bytes::MAX);
+            let times: Result<Vec<Time>, Cause> = burst.iter().map(&mut offer).collect();
+            let times = times.expect("there is room for all of it");
+            self.clear = times.last().copied().unwrap_or(self.clear);
+            self.accepted.add(total);
+            if let Some(departures) = &mut self.departures {
+                departures.push(self.clear, total);
+            }
+            BurstFate::Apart(times)
+        };
+        self.more[matches!(fate, BurstFate::Dropped(_)) as usize] += burst.len() as u64 - 1;
+        fate
+    }
+
+    /// Whether a burst is too long for what is unsent, where the server counts that.
+    fn lacks_room(&self, now: Time, bytes: u32) -> Option<Cause> {
+        let unsent = self.server.unsent(self.server.mark(), now);
+        (unsent + Bytes::new(bytes as u64) > self.limit.bytes).then_some(Cause::QueueFull)
     }
 
     /// Whether the server alone decides, and there are no queries about the past.
@@ -254,7 +313,7 @@ impl<'a> QueueView<'a> {
         self.0.delay(now)
     }
 
-    /// Packets in it at `now`, including the one in transmission. `None` unless they are counted, which they are under a
+    /// Packets in it at `now`, including the one in transmission; where bursts are taken whole, each counts as one. `None` unless they are counted, which they are under a
     /// packet limit and in token buckets.
     pub fn packets(&self, now: Time) -> Option<u64> {
         self.0.packets(now)
@@ -276,7 +335,9 @@ impl<S: Server> Observable for Queue<S> {
     }
 
     fn totals(&self, now: Time) -> Totals {
-        let Snapshot { accepted, dropped, .. } = self.as_of(now);
+        let Snapshot { mut accepted, mut dropped, .. } = self.as_of(now);
+        accepted.packets += self.more[0];
+        dropped.packets += self.more[1];
         Totals { arrived: accepted + dropped, accepted, dropped, marked: Tally::default() }
     }
 

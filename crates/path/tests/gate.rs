@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{
+    AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
+};
 use fullpipe_path::{
-    Admission, Cause, Chain, Discipline, Dropped, Ecn, Line, MakeDiscipline, OwnDisciplines, Packet, Setup,
-    Tally, Waiting,
+    Admission, Carrier, Cause, Chain, DISCIPLINES, Discipline, Dropped, Ecn, Hops, Line, MakeDiscipline,
+    OwnDisciplines, Packet, Setup, Tally, Waiting,
 };
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
@@ -170,7 +172,7 @@ proptest! {
         loss in 0.0..0.3f64,
         arrivals in prop::collection::vec((0u64..200_000, 1u32..2000, 0u8..8), 1..120),
     ) {
-        let loss = ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(loss)) };
+        let loss = ElementConfig::loss(Schedule::constant(Probability::from_f64(loss)));
         let elements = [queue, loss];
         let mut chain =
             Chain::with_disciplines(&elements, &[], 3, own(0, plain(mark_every, drop_every))).unwrap();
@@ -178,7 +180,7 @@ proptest! {
         for (number, &(gap, bytes, bits)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
             output.extend(collect(&mut chain, now));
-            let packet = Packet { ecn: Ecn::from_bits(bits), ..Packet::new(bytes, 0) };
+            let packet = Packet::new(bytes, 0).with_ecn(Ecn::from_bits(bits));
             offered.push(packet);
             chain.push(now, packet, number);
             let counts = chain.counts();
@@ -236,7 +238,7 @@ fn a_packet_that_is_dropped_as_it_leaves_costs_the_link_no_time() {
 fn a_mark_is_seen_where_the_packet_leaves() {
     let mut chain = Chain::with_disciplines(&[link(30_000)], &[], 1, own(0, plain(2, 0))).unwrap();
     for bits in 0..8 {
-        let packet = Packet { ecn: Ecn::from_bits(bits / 2), ..Packet::new(1000, 0) };
+        let packet = Packet::new(1000, 0).with_ecn(Ecn::from_bits(bits / 2));
         chain.push(Time::ZERO, packet, 0);
     }
     let seen: Vec<Ecn> = drain(&mut chain, Time::ZERO).iter().map(|out| out.1.ecn).collect();
@@ -264,4 +266,167 @@ fn only_what_has_a_queue_takes_a_discipline() {
     let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(1)) };
     let error = Chain::<()>::with_disciplines(&[delay], &[], 1, own(0, plain(0, 0))).unwrap_err();
     assert_eq!((error.kind, error.field), ("delay", "queue.discipline"));
+}
+
+/// Any element, some with a discipline and some that take bursts whole.
+fn element() -> impl Strategy<Value = ElementConfig> {
+    let unit = prop_oneof![Just(AdmissionUnit::Segment), Just(AdmissionUnit::Burst)];
+    let queue = (2000u64..40_000, prop::option::of(1u32..20), discipline(), unit.clone());
+    let queue = queue
+        .prop_map(|(bytes, packets, discipline, unit)| QueueConfig {
+            bytes: Bytes::new(bytes),
+            packets,
+            discipline,
+            unit,
+        })
+        .boxed();
+    let probability = || (0.0..0.4).prop_map(Probability::from_f64);
+    let bucket = (1u64..200, 1500u64..9000);
+    prop_oneof![
+        6 => (endless(), queue.clone()).prop_map(|(mut element, new)| {
+            match &mut element {
+                ElementConfig::Link { queue, .. }
+                | ElementConfig::DeliveryTrace { queue, .. }
+                | ElementConfig::TokenBucket { queue, .. } => *queue = new,
+                _ => unreachable!("these three are drawn"),
+            }
+            element
+        }),
+        1 => (queue, 1u64..200).prop_map(|(queue, rate)| ElementConfig::Cellular {
+            name: "radio".into(),
+            rates_bps: vec![mbit(rate), mbit(rate + 10)],
+            review_ns: Duration::from_micros(200),
+            demand_ns: Duration::from_micros(300),
+            queue: QueueConfig { discipline: DisciplineConfig::FIFO, ..queue },
+        }),
+        1 => (probability(), unit.clone())
+            .prop_map(|(p, unit)| ElementConfig::Loss { probability: Schedule::constant(p), unit }),
+        1 => (probability(), probability(), unit.clone()).prop_map(|(p, q, unit)| ElementConfig::GilbertElliott {
+            good_to_bad: p, bad_to_good: q, loss_good: Probability::ZERO, loss_bad: q, unit
+        }),
+        1 => (bucket, unit).prop_map(|((rate, burst), unit)| ElementConfig::Policer {
+            name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit
+        }),
+        1 => (0u64..100_000, any::<bool>()).prop_map(|(nanos, reorder)| ElementConfig::Jitter {
+            amplitude_ns: Duration::from_nanos(nanos), reorder
+        }),
+        1 => (0u64..100_000).prop_map(|nanos| ElementConfig::Delay {
+            delay_ns: Schedule::constant(Duration::from_nanos(nanos))
+        }),
+        1 => probability().prop_map(|probability| ElementConfig::Duplicate { probability }),
+    ]
+}
+
+fn discipline() -> impl Strategy<Value = DisciplineConfig> {
+    prop::sample::select(DISCIPLINES)
+        .prop_map(|info| DisciplineConfig::by_name(info.name).expect("it is in the list"))
+}
+
+/// A few packets that the host hands over together: (gap to the burst before in nanoseconds, length, packets, class, codepoint).
+type Burst = (u64, u32, u32, u32, u8);
+
+fn bursts() -> impl Strategy<Value = Vec<Burst>> {
+    let gap = prop_oneof![Just(0), Just(1), 0u64..400_000];
+    prop::collection::vec((gap, 1u32..2000, 1u32..8, 0u32..3, 0u8..4), 1..80)
+}
+
+fn packet(burst: &Burst) -> Packet {
+    Packet::new(burst.1, burst.3).with_ecn(Ecn::from_bits(burst.4))
+}
+
+/// Offers all bursts, looks when `polls` says so, and lets everything out.
+fn drive<C: Carrier<usize>>(
+    mut path: C,
+    bursts: &[Burst],
+    polls: &[bool],
+) -> (Vec<(Time, Packet, usize)>, C) {
+    let (mut now, mut output, mut number) = (Time::ZERO, Vec::new(), 0);
+    for (burst, &poll) in bursts.iter().zip(polls) {
+        now += Duration::from_nanos(burst.0);
+        path.push_run(now, packet(burst), burst.2, |index| number + index as usize);
+        number += burst.2 as usize;
+        if poll {
+            output.extend(std::iter::from_fn(|| path.pop(now)));
+        }
+        let counts = path.counts();
+        let known = counts.left + counts.dropped_total() + counts.inside;
+        assert_eq!((counts.entered + counts.duplicated), known);
+    }
+    while path.next() != Time::NEVER {
+        now = now.max(path.next());
+        output.extend(std::iter::from_fn(|| path.pop(now)));
+    }
+    assert_eq!(path.counts().inside, Tally::default());
+    // Without the number of the burst, which only some paths keep.
+    let plain = |packet: Packet| Packet::new(packet.bytes, packet.class).with_ecn(packet.ecn);
+    (output.into_iter().map(|(due, packet, number)| (due, plain(packet), number)).collect(), path)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// A chain composes and skips; hop by hop comes the same, and the same is dropped and marked.
+    #[test]
+    fn bursts_and_disciplines_agree_with_hops(
+        elements in prop::collection::vec(element(), 1..5),
+        delays in prop::collection::vec((0u64..50_000).prop_map(Duration::from_nanos), 3),
+        bursts in bursts(),
+        polls in prop::collection::vec(any::<bool>(), 80),
+        seed in any::<u64>(),
+    ) {
+        let (plainly, hops) = drive(Hops::new(&elements, &delays, seed).unwrap(), &bursts, &polls);
+        let (composed, chain) = drive(Chain::new(&elements, &delays, seed).unwrap(), &bursts, &polls);
+        prop_assert_eq!(&plainly, &composed);
+        prop_assert_eq!(hops.counts(), chain.counts());
+        let (changing, _) = drive(Chain::changing(&elements, &delays, seed).unwrap(), &bursts, &polls);
+        prop_assert_eq!(&plainly, &changing);
+        let late = Time::from_nanos(u64::MAX - 1);
+        for queue in 0..hops.queues() {
+            let (one, other) = (hops.queue(queue), chain.queue(queue));
+            prop_assert_eq!(one.totals(late), other.totals(late));
+            prop_assert_eq!(one.totals(late).arrived, one.totals(late).accepted + one.totals(late).dropped);
+        }
+        // How often somebody looks changes nothing.
+        let never = vec![false; polls.len()];
+        prop_assert_eq!(drive(Chain::new(&elements, &delays, seed).unwrap(), &bursts, &never).0, composed);
+    }
+}
+
+/// Three bursts of four packets meet a queue with room for one and a half.
+fn dropped_of(queue: QueueConfig) -> (Vec<usize>, u64) {
+    let link = ElementConfig::Link { name: "link".into(), rate_bps: Schedule::constant(mbit(8)), queue };
+    let bursts = [(0, 1000, 4, 0, 0), (0, 1000, 4, 0, 0), (4_000_000, 1000, 4, 0, 0)];
+    let (output, chain) = drive(Chain::new(&[link], &[], 1).unwrap(), &bursts, &[false; 3]);
+    (output.iter().map(|out| out.2).collect(), chain.queue(0).totals(micros(99_999)).dropped.packets)
+}
+
+#[test]
+fn a_burst_is_taken_or_dropped_whole() {
+    let segments = QueueConfig::drop_tail(Bytes::new(6000), None);
+    let bursts = QueueConfig { unit: AdmissionUnit::Burst, ..segments };
+    assert_eq!(dropped_of(segments), (vec![0, 1, 2, 3, 4, 5, 8, 9, 10, 11], 2));
+    assert_eq!(dropped_of(bursts), (vec![0, 1, 2, 3, 8, 9, 10, 11], 4));
+    // A limit in packets counts a burst as one, as netem's does.
+    let two = QueueConfig { bytes: Bytes::new(60_000), packets: Some(2), ..bursts };
+    assert_eq!(dropped_of(two).1, 0);
+    assert_eq!(dropped_of(QueueConfig { unit: AdmissionUnit::Segment, ..two }).1, 8);
+}
+
+#[test]
+fn a_token_bucket_splits_only_what_exceeds_it() {
+    let leaves = |burst_bytes, unit| {
+        let queue = QueueConfig { unit, ..QueueConfig::drop_tail(Bytes::new(5000), None) };
+        let burst_bytes = Bytes::new(burst_bytes);
+        let bucket =
+            ElementConfig::TokenBucket { name: "bucket".into(), rate_bps: mbit(8), burst_bytes, queue };
+        let bursts = [(0, 1000, 4, 0, 0), (0, 1000, 4, 0, 0)];
+        let (output, _) = drive(Chain::new(&[bucket], &[], 1).unwrap(), &bursts, &[false; 2]);
+        output.iter().map(|out| out.0.as_micros()).collect::<Vec<_>>()
+    };
+    // Four packets fit into the bucket: the second burst leaves whole when it is full again.
+    assert_eq!(leaves(4000, AdmissionUnit::Burst), [0, 0, 0, 0, 4000, 4000, 4000, 4000]);
+    assert_eq!(leaves(4000, AdmissionUnit::Segment), [0, 0, 0, 0, 1000, 2000, 3000, 4000]);
+    // They do not: both are split, and of the second one only what fits is taken.
+    assert_eq!(leaves(3000, AdmissionUnit::Burst), leaves(3000, AdmissionUnit::Segment));
+    assert_eq!(leaves(3000, AdmissionUnit::Segment), [0, 0, 0, 1000, 2000, 3000, 4000, 5000]);
 }

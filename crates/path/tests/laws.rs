@@ -1,6 +1,6 @@
 //! Laws that every chain obeys, over random paths and arrivals.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
@@ -66,10 +66,10 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
     prop_oneof![
         3 => link(),
         2 => schedule(duration()).prop_map(|delay_ns| ElementConfig::Delay { delay_ns }),
-        1 => schedule(probability()).prop_map(|probability| ElementConfig::Loss { probability }),
+        1 => schedule(probability()).prop_map(ElementConfig::loss),
         1 => (probability(), probability(), probability(), probability()).prop_map(
             |(good_to_bad, bad_to_good, loss_good, loss_bad)| ElementConfig::GilbertElliott {
-                good_to_bad, bad_to_good, loss_good, loss_bad
+                good_to_bad, bad_to_good, loss_good, loss_bad, unit: AdmissionUnit::Segment
             }
         ),
         1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: false }),
@@ -89,7 +89,7 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
         }),
         1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer {
-            name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst)
+            name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit: AdmissionUnit::Segment
         }),
         1 => (prop::collection::vec(0u64..5, 0..5), limit()).prop_map(|(mut times, queue)| {
             times.sort_unstable();

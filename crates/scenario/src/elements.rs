@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use fullpipe_path::config::{ElementConfig, Probability, Schedule};
+use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, Schedule};
 use fullpipe_units::{Duration, Rate, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -226,6 +226,7 @@ impl Element {
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
+                    unit: AdmissionUnit::Segment,
                 }
             }
             Element::Delay { delay: said, changes } => {
@@ -245,7 +246,7 @@ impl Element {
                     Ok((time, read::probability(&field, &changes[index].probability)?))
                 };
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-                ElementConfig::Loss { probability: Schedule { initial, changes } }
+                ElementConfig::loss(Schedule { initial, changes })
             }
             Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
                 ElementConfig::GilbertElliott {
@@ -253,6 +254,7 @@ impl Element {
                     bad_to_good: read::probability(&at("bad_to_good"), bad_to_good)?,
                     loss_good: read::default(loss_good, "0 %").read(&at("loss_good"))?,
                     loss_bad: read::default(loss_bad, "100 %").read(&at("loss_bad"))?,
+                    unit: AdmissionUnit::Segment,
                 }
             }
             Element::Jitter { amplitude, reorders } => ElementConfig::Jitter {
@@ -312,14 +314,16 @@ pub(crate) fn check<'a>(
             check::buffer("burst_bytes", *burst_bytes, mtu)?;
             check::limit(queue, mtu)
         }
-        ElementConfig::Policer { name, rate_bps, burst_bytes } => {
+        ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
             check::unique(name, names)?;
             check::rate("rate_bps", *rate_bps)?;
             check::buffer("burst_bytes", *burst_bytes, mtu)
         }
         ElementConfig::Delay { delay_ns } => check::schedule("delay_ns", delay_ns, check::delay),
-        ElementConfig::Loss { probability: loss } => check::schedule("probability", loss, check::probability),
-        ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+        ElementConfig::Loss { probability: loss, .. } => {
+            check::schedule("probability", loss, check::probability)
+        }
+        ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, .. } => {
             check::probability("good_to_bad", *good_to_bad)?;
             check::probability("bad_to_good", *bad_to_good)?;
             check::probability("loss_good", *loss_good)?;

@@ -53,7 +53,7 @@ impl Spec {
         let elements = self.forward.iter().chain(&self.reverse).map(|element| match element {
             ElementConfig::Link { rate_bps, .. } => rate_bps.changes.len(),
             ElementConfig::Delay { delay_ns } => delay_ns.changes.len(),
-            ElementConfig::Loss { probability } => probability.changes.len(),
+            ElementConfig::Loss { probability, .. } => probability.changes.len(),
             ElementConfig::DeliveryTrace { opportunities_ms, .. } => opportunities_ms.len(),
             ElementConfig::Cellular { rates_bps, .. } => rates_bps.len(),
             _ => 0,

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn random_losses_depend_on_the_order_and_the_seed_alone() {
-        let loss = ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(0.1)) };
+        let loss = ElementConfig::loss(Schedule::constant(Probability::from_f64(0.1)));
         let path = [link(100, 1 << 40), loss];
         let early: Vec<u64> = (0..1000).map(|number| number * 1_000_000).collect();
         let late: Vec<u64> = early.iter().map(|at| at + at % 7_000).collect();

@@ -46,7 +46,7 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
         ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue.bytes),
         ElementConfig::Policer { .. } => vec![format!("policer of {rate}")],
         ElementConfig::Delay { delay_ns } => vec![format!("delay of {}", delay_ns.initial)],
-        ElementConfig::Loss { probability } => vec![loss(probability)],
+        ElementConfig::Loss { probability, .. } => vec![loss(probability)],
         ElementConfig::GilbertElliott { .. } => vec!["loss in bursts".to_owned()],
         ElementConfig::Jitter { amplitude_ns, .. } => vec![format!("jitter of up to {amplitude_ns}")],
         ElementConfig::Aggregate { every_ns } => vec![format!("releases every {every_ns}")],
@@ -115,7 +115,7 @@ fn brief_word(element: &ElementConfig) -> Option<String> {
         ElementConfig::DeliveryTrace { .. } => Some(format!("trace {rate}")),
         ElementConfig::Cellular { .. } => Some(format!("radio {rate}")),
         ElementConfig::TokenBucket { .. } | ElementConfig::Policer { .. } => Some(rate.to_string()),
-        ElementConfig::Loss { probability } => {
+        ElementConfig::Loss { probability, .. } => {
             Some(format!("{} loss", percent(probability.initial.as_f64())))
         }
         ElementConfig::GilbertElliott { .. } => Some("burst loss".to_owned()),
@@ -182,7 +182,7 @@ mod tests {
                 rate_bps: Schedule::constant(Rate::from_bits_per_sec(1_000_000)),
                 queue: QueueConfig::drop_tail(Bytes::new(80_000), None),
             },
-            ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(0.25)) },
+            ElementConfig::loss(Schedule::constant(Probability::from_f64(0.25))),
         ];
         let mut chain: Chain<()> = Chain::new(&elements, &[], 1).unwrap();
         assert_eq!(outcome(Way::Down, &chain.counts()), "down (to the command): no packets");

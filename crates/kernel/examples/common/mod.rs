@@ -31,7 +31,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
     let mut forward = vec![link, delay.clone()];
     let loss: f64 = loss.parse().ok()?;
     if loss > 0.0 {
-        forward.push(ElementConfig::Loss { probability: Schedule::constant(Probability::from_f64(loss)) });
+        forward.push(ElementConfig::loss(Schedule::constant(Probability::from_f64(loss))));
     }
     let spec = Spec {
         name: "example".to_owned(),

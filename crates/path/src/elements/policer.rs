@@ -5,7 +5,7 @@
 
 use super::token_bucket::Bucket;
 use crate::packet::Cause;
-use crate::queue::Server;
+use crate::queue::{Bursts, Server};
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a policer.
@@ -20,6 +20,7 @@ impl Policer {
 
 impl Server for Policer {
     type Mark = ();
+    const WHOLE_BURSTS: Bursts = Bursts::Drop;
 
     #[inline]
     fn can_pass(&self, bytes: u32) -> bool {

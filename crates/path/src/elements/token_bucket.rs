@@ -7,7 +7,7 @@
 
 use super::link::{WORK_PER_BYTE, work_per_nano};
 use crate::packet::Cause;
-use crate::queue::Server;
+use crate::queue::{Bursts, Server};
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a bucket, in billionths of a bit: `rate` of them arrive per nanosecond.
@@ -90,6 +90,7 @@ impl Tokens {
 impl Server for Tokens {
     type Mark = ();
     const WHOLE_PACKETS: bool = true;
+    const WHOLE_BURSTS: Bursts = Bursts::Split;
 
     fn can_pass(&self, bytes: u32) -> bool {
         self.0.can_hold(bytes)

@@ -216,7 +216,7 @@ impl Builder<'_> {
         let (initial, changes) = loss;
         if initial.is_some() || !changes.is_empty() {
             let initial = default(initial, "0").read(&format!("{field}.loss"))?;
-            elements.push(ElementConfig::Loss { probability: Schedule { initial, changes } });
+            elements.push(ElementConfig::loss(Schedule { initial, changes }));
         }
         match jitter {
             (Some(said), reorder) => elements.push(ElementConfig::Jitter {

@@ -214,7 +214,7 @@ fn everything_that_may_be_said_resolves() {
     let ElementConfig::Link { rate_bps, queue, .. } = &spec.forward[2] else { panic!("{kinds:?}") };
     assert_eq!(rate_bps.changes, [(at(20), Rate::from_bits_per_sec(20_000_000))]);
     assert_eq!(*queue, QueueConfig::drop_tail(Bytes::new(180_000), Some(20)));
-    let ElementConfig::Loss { probability } = &spec.forward[3] else { panic!("{kinds:?}") };
+    let ElementConfig::Loss { probability, .. } = &spec.forward[3] else { panic!("{kinds:?}") };
     assert_eq!(probability.initial, Probability::from_f64(0.001));
     assert_eq!(probability.changes, [(at(40), Probability::from_f64(0.25))]);
     let path_delay = Schedule { initial: millis(20), changes: vec![(at(40), millis(30))] };
