@@ -1,7 +1,7 @@
 //! A discipline in front of a link of constant rate, for tests.
 //!
 //! [`Link`] checks with every call what holds for every discipline: each packet is sent or dropped once, the backlog is what
-//! waits, the link is not idle while something waits, and only what is ECN-capable is marked. What is left to a test is when
+//! waits and within the limit, the link is not idle while something waits, and only what is ECN-capable is marked. What is left to a test is when
 //! packets leave, and which do not.
 
 use std::collections::BTreeMap;
@@ -138,6 +138,7 @@ pub(crate) struct Link {
     /// Its rate, from the next packet on.
     pub(crate) rate: Rate,
     discipline: Box<dyn Discipline>,
+    limit: Room,
     held: BTreeMap<u32, Held>,
     backlog: Tally,
     arrivals: u32,
@@ -152,6 +153,7 @@ impl Link {
     pub(crate) fn new(config: &DisciplineConfig, setup: Setup) -> Link {
         Link {
             rate: setup.rate,
+            limit: setup.limit,
             discipline: config.build(setup),
             held: BTreeMap::new(),
             backlog: Tally::default(),
@@ -174,6 +176,7 @@ impl Link {
 
     /// The most bytes that may wait become this.
     pub(crate) fn set_limit(&mut self, bytes: u64) {
+        self.limit.bytes = Bytes::new(bytes);
         self.discipline.set_limit(Bytes::new(bytes));
         assert_eq!(self.discipline.backlog(), self.backlog, "what waits stays");
     }
@@ -188,12 +191,17 @@ impl Link {
         self.run_until(at);
         let number = self.arrivals;
         self.arrivals += 1;
+        let before = self.backlog;
         self.held.insert(number, Held { arrived: at, packet, packets });
         self.backlog.packets += packets as u64;
         self.backlog.bytes += Bytes::new(packet.bytes as u64);
         let mut dropped = Dropped::default();
         self.discipline.enqueue(at, Waiting::new(at, packet, packets, number), &mut dropped);
         self.lose(dropped);
+        // What waited before a limit was lowered may stay.
+        let most = self.limit.packets.map_or(u64::MAX, u64::from).max(before.packets);
+        let within = self.backlog.packets <= most && self.backlog.bytes <= self.limit.bytes.max(before.bytes);
+        assert!(within, "{:?} wait, {:?} may", self.backlog, self.limit);
         if self.free <= at {
             self.serve(at);
         }
