@@ -1,5 +1,6 @@
 //! The registry of queue disciplines: one line each, and everything else follows.
 
+mod codel;
 mod fifo;
 #[cfg(test)]
 mod harness;
@@ -69,6 +70,8 @@ macro_rules! disciplines {
 disciplines! {
     /// First in, first out; what does not fit is dropped.
     Fifo in fifo;
+    /// Controlled delay (RFC 8289).
+    Codel in codel;
 }
 
 impl Default for DisciplineConfig {
