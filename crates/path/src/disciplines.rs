@@ -2,6 +2,7 @@
 
 mod codel;
 mod fifo;
+mod fq_codel;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
@@ -72,6 +73,8 @@ disciplines! {
     Fifo in fifo;
     /// Controlled delay (RFC 8289).
     Codel in codel;
+    /// A line for each flow, each with CoDel (RFC 8290).
+    FqCodel in fq_codel;
 }
 
 impl Default for DisciplineConfig {
