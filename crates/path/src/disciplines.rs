@@ -7,6 +7,8 @@ mod fq_codel;
 mod harness;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod linux;
 
 use std::fmt;
 
