@@ -9,6 +9,7 @@ mod harness;
 mod laws;
 #[cfg(test)]
 mod linux;
+mod step;
 
 use std::fmt;
 
@@ -77,6 +78,8 @@ disciplines! {
     Codel in codel;
     /// A line for each flow, each with CoDel (RFC 8290).
     FqCodel in fq_codel;
+    /// Marks above a threshold (RFC 8257).
+    Step in step;
 }
 
 impl Default for DisciplineConfig {
