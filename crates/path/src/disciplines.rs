@@ -1,6 +1,15 @@
 //! The registry of queue disciplines: one line each, and everything else follows.
 
+mod codel;
 mod fifo;
+mod fq_codel;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod linux;
+mod step;
 
 use std::fmt;
 
@@ -65,6 +74,12 @@ macro_rules! disciplines {
 disciplines! {
     /// First in, first out; what does not fit is dropped.
     Fifo in fifo;
+    /// Controlled delay (RFC 8289).
+    Codel in codel;
+    /// A line for each flow, each with CoDel (RFC 8290).
+    FqCodel in fq_codel;
+    /// Marks above a threshold (RFC 8257).
+    Step in step;
 }
 
 impl Default for DisciplineConfig {
