@@ -1,6 +1,10 @@
 //! The registry of queue disciplines: one line each, and everything else follows.
 
 mod fifo;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod laws;
 
 use std::fmt;
 
