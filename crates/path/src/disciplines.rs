@@ -5,6 +5,8 @@ mod fifo;
 mod harness;
 #[cfg(test)]
 mod laws;
+mod pie;
+mod updates;
 
 use std::fmt;
 
@@ -69,6 +71,8 @@ macro_rules! disciplines {
 disciplines! {
     /// First in, first out; what does not fit is dropped.
     Fifo in fifo;
+    /// Proportional Integral controller Enhanced (RFC 8033).
+    Pie in pie;
 }
 
 impl Default for DisciplineConfig {
