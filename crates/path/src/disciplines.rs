@@ -6,6 +6,7 @@ mod harness;
 #[cfg(test)]
 mod laws;
 mod pie;
+mod red;
 mod updates;
 
 use std::fmt;
@@ -73,6 +74,8 @@ disciplines! {
     Fifo in fifo;
     /// Proportional Integral controller Enhanced (RFC 8033).
     Pie in pie;
+    /// Random Early Detection, also adaptive.
+    Red in red;
 }
 
 impl Default for DisciplineConfig {
