@@ -1,5 +1,6 @@
 //! The registry of queue disciplines: one line each, and everything else follows.
 
+mod dualpi2;
 mod fifo;
 #[cfg(test)]
 mod harness;
@@ -76,6 +77,8 @@ disciplines! {
     Pie in pie;
     /// Random Early Detection, also adaptive.
     Red in red;
+    /// The coupled dual queue for low-latency and classic traffic (RFC 9332).
+    Dualpi2 in dualpi2;
 }
 
 impl Default for DisciplineConfig {
