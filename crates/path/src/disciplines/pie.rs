@@ -399,7 +399,8 @@ mod tests {
         let mut control = at(20, |_| ());
         assert!((updated(&mut control, 250) - 22.0).abs() < 1e-9);
         assert!((updated(&mut control, 500) - 26.0).abs() < 1e-9);
-        (0..40).for_each(|_| drop(updated(&mut control, 10_000)));
+        let last = (0..40).map(|_| updated(&mut control, 10_000)).last();
+        assert_eq!(last, Some(100.0));
         assert_eq!(control.state.probability, ONE, "no more than 1");
         // Below 10 % a step is not bounded: half of 0.125 x 0.225 + 1.25 x 0.22.
         assert!((updated(&mut at(5, |_| ()), 240) - 5.0 - 15.15625).abs() < 1e-4);
@@ -565,7 +566,7 @@ mod tests {
             control.on_departure(ms(at), &waiting, Bytes::new(backlog));
             control.state.rate
         };
-        (0..13).for_each(|at| drop(depart(at, 20_000)));
+        assert!((0..13).all(|at| depart(at, 20_000) == 0));
         let rate = depart(13, 16_000);
         assert_eq!(rate, 1_346_153);
         assert!((14..100).all(|at| depart(at * 10, 16_000) == rate));
@@ -576,6 +577,7 @@ mod tests {
         let limit = Room { bytes: Bytes::new(12_500), packets: None };
         let mut link = Link::new(&config("pie", &[]), Setup { limit, ..setup() });
         link.arrive_steadily(ms(0), 20, NO_DELAY, Packet::new(1_250, 0));
+        assert_eq!(link.backlog().bytes, limit.bytes);
         let outcome = link.finish();
         assert_eq!((outcome.sent.len(), outcome.lost.len()), (11, 9), "10 wait, 1 is being sent");
         assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::QueueFull));
