@@ -1,6 +1,7 @@
 //! The registry of queue disciplines: one line each, and everything else follows.
 
 mod codel;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 #[cfg(test)]
@@ -9,7 +10,10 @@ mod harness;
 mod laws;
 #[cfg(test)]
 mod linux;
+mod pie;
+mod red;
 mod step;
+mod updates;
 
 use std::fmt;
 
@@ -80,6 +84,12 @@ disciplines! {
     FqCodel in fq_codel;
     /// Marks above a threshold (RFC 8257).
     Step in step;
+    /// Proportional Integral controller Enhanced (RFC 8033).
+    Pie in pie;
+    /// Random Early Detection, also adaptive.
+    Red in red;
+    /// The coupled dual queue for low-latency and classic traffic (RFC 9332).
+    Dualpi2 in dualpi2;
 }
 
 impl Default for DisciplineConfig {
