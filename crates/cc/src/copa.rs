@@ -45,10 +45,10 @@ parameters! {
     /// Section 2.2.
     empty_percent: u32 = whole(10, 0..=100, "%"),
         "the queue counts as nearly empty below this share of its largest recent delay";
-    /// The RTT of an ACK for two segments is the second's, which waited for the first; the paper's receiver acknowledges
-    /// every segment.
+    /// The RTT of an ACK for two segments is the second's, which waited for the first; the authors' receiver acknowledges
+    /// every segment. 0 is the paper's rule.
     empty_segments: u32 = whole(1, 0..=100, "segments") from "Fullpipe's own",
-        "or if less of the flow's own than this is queued";
+        "how many segments that one ACK acknowledges with another count as none in the queue";
     /// The paper waits for the end of the round.
     turn_resets: bool = switch(true) from "facebook/mvfst quic/congestion_control/Copa.cpp",
         "the velocity is 1 as soon as the window turns";
@@ -105,11 +105,9 @@ impl Delays {
         self.standing.get().saturating_sub(self.min.get())
     }
 
-    /// Whether a packet with this RTT found the queue nearly empty (section 2.2).
-    fn nearly_empty(&self, rtt_us: u32, percent: u32) -> bool {
-        let least = self.min.get();
-        let (queued, largest) = (rtt_us.saturating_sub(least), self.max.get().saturating_sub(least));
-        queued as u64 * 100 <= largest as u64 * percent as u64
+    /// The largest queueing delay of the last round trips, in microseconds.
+    fn largest_us(&self) -> u32 {
+        self.max.get().saturating_sub(self.min.get())
     }
 }
 
@@ -222,8 +220,8 @@ impl Copa {
     }
 
     /// Whether the queue was nearly empty lately, and so whether delay is a signal (section 2.2).
-    fn update_mode(&mut self, now: Time, srtt: Duration, rtt_us: u32) {
-        if self.delays.nearly_empty(rtt_us, self.params.empty_percent) || self.holds_few(rtt_us) {
+    fn update_mode(&mut self, now: Time, srtt: Duration, rtt_us: u32, segments: u32) {
+        if self.is_nearly_empty(rtt_us, segments) {
             self.last_empty = now;
         }
         let patience = srtt.saturating_mul(self.params.empty_rounds as u64);
@@ -236,11 +234,16 @@ impl Copa {
         }
     }
 
-    /// Whether at most a few segments of ours waited when a packet had this RTT.
-    fn holds_few(&self, rtt_us: u32) -> bool {
-        let queued_us = rtt_us.saturating_sub(self.delays.min.get());
-        self.cwnd as u128 * queued_us as u128
-            <= self.params.empty_segments as u128 * SEGMENT as u128 * rtt_us as u128
+    /// Whether an ACK for so many segments shows a nearly empty queue (section 2.2).
+    ///
+    /// Its RTT is that of the last one. What left with it and was served before it is no queue, but counts only up to a
+    /// limit: in equilibrium the flow keeps 1/delta segments queued.
+    fn is_nearly_empty(&self, rtt_us: u32, segments: u32) -> bool {
+        let queued_us = rtt_us.saturating_sub(self.delays.min.get()) as u128;
+        let share_us = self.delays.largest_us() as u128 * self.params.empty_percent as u128;
+        let together = segments.saturating_sub(1).min(self.params.empty_segments) as u128;
+        let cwnd = self.cwnd as u128;
+        queued_us * 100 * cwnd <= share_us * cwnd + together * SEGMENT as u128 * rtt_us as u128 * 100
     }
 
     /// The velocity, and in the competitive mode the additive increase of 1/delta.
@@ -359,7 +362,7 @@ impl Controller for Copa {
             let (now_us, srtt_us) = (connection.now.as_micros() as u32, micros(connection.srtt));
             let rtt_us = micros(rtt);
             self.delays.update(self.params.min_rtt_window_s * 1_000_000, now_us, srtt_us, rtt_us);
-            self.update_mode(connection.now, connection.srtt, rtt_us);
+            self.update_mode(connection.now, connection.srtt, rtt_us, ack.newly_delivered);
         }
         if ack.sample.delivered.is_some()
             && self.rounds.on_sample(ack.sample.prior_delivered, connection.delivered)
@@ -590,18 +593,21 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_segment_of_the_flow_s_own_is_no_queue() {
-        let mode = |empty_segments| {
+    fn a_segment_that_was_served_before_the_acknowledged_one_is_no_queue() {
+        let mode = |empty_segments, segments| {
             let (mut flow, mut copa) = copa(&Params { empty_segments, ..Params::default() });
             steady(&mut flow, &mut copa, 5);
-            for _ in 0..10 {
-                // Five segments in 110 ms, of which 10 ms are a queue: less than half a segment.
-                round(&mut flow, &mut copa, 110_000);
+            for step in 0..100 {
+                // Five segments in 110 to 128 ms, of which 10 ms at least are a queue: less than half a segment.
+                flow.pass(Duration::from_millis(9));
+                acked(&mut flow, &mut copa, segments, 110_000 + step % 10 * 2_000);
                 copa.cwnd = 5 * SEGMENT;
             }
             copa.mode()
         };
-        assert_eq!((mode(1), mode(0)), (Mode::Default, Mode::Competitive));
+        assert_eq!(mode(1, 2), Mode::Default);
+        assert_eq!(mode(1, 1), Mode::Competitive, "nothing was served before it");
+        assert_eq!(mode(0, 2), Mode::Competitive);
     }
 
     fn competing() -> (Flow, Copa) {
