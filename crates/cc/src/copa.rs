@@ -3,11 +3,15 @@
 //!
 //! Specification: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI 2018,
 //! sections 2.1 (the rate update) and 2.2 (competing with schemes that fill buffers). Where sources differ, the paper
-//! decides. Where it is silent, the authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`),
-//! and then Facebook's (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/deviations.md#copa.
+//! decides, but for two rules whose parameters restore it: `turn_resets` and `empty_segments`. Where it is silent, the
+//! authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`), and then Facebook's
+//! (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/deviations.md#copa.
 //!
 //! An ACK with an RTT updates, in this order: the RTT filters ([`Delays`]), the mode, the velocity if a round ended
 //! ([`Velocity`]), the window by one comparison of rates, the pacing rate.
+//!
+//! Its known weakness is delay that is no queue: Arun, Alizadeh and Balakrishnan, "Starvation in End-to-End Congestion
+//! Control", SIGCOMM 2022; `crates/sim/tests/copa.rs` measures it.
 //!
 //! Windows and 1/delta are kept in 1/65536 of a segment, RTTs in microseconds of 32 bits.
 
@@ -191,7 +195,7 @@ pub struct Copa {
 impl Copa {
     /// A connection whose handshake is done.
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Copa {
-        // Above it, a window's square would not fit.
+        // A window and 1/delta have at most 47 bits, so that 16 more fit (`steer`).
         let clamp = config.cwnd_clamp.min(Limits::INFINITE) as u64 * SEGMENT;
         let cwnd = (config.initial_cwnd as u64 * SEGMENT).min(clamp);
         let mut copa = Copa {
@@ -236,8 +240,8 @@ impl Copa {
 
     /// Whether an ACK for so many segments shows a nearly empty queue (section 2.2).
     ///
-    /// Its RTT is that of the last one. What left with it and was served before it is no queue, but counts only up to a
-    /// limit: in equilibrium the flow keeps 1/delta segments queued.
+    /// Its RTT is that of the last one. What left with that and was served before is no queue. It is estimated at the flow's
+    /// own rate, and limited, because in equilibrium the flow keeps 1/delta segments queued.
     fn is_nearly_empty(&self, rtt_us: u32, segments: u32) -> bool {
         let queued_us = rtt_us.saturating_sub(self.delays.min.get()) as u128;
         let share_us = self.delays.largest_us() as u128 * self.params.empty_percent as u128;
