@@ -61,6 +61,7 @@ const DECISIONS: &[&str] = &[
     "crates/cc/src/bbr",
     "crates/cc/src/bbr.rs",
     "crates/cc/src/bbr1",
+    "crates/cc/src/copa.rs",
     "crates/cc/src/cubic.rs",
     "crates/cc/src/delivery.rs",
     "crates/cc/src/fixed.rs",

@@ -6,7 +6,8 @@
 //! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`fixed`]: no control at all.
+//! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
+//!    [`fixed`]: no control at all.
 //! 6. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
 //!
 //! Two crates beside this one judge controllers: `fullpipe-conformance` by laws that every controller obeys, including yours,
@@ -39,6 +40,7 @@
 pub mod bbr;
 pub mod bbr1;
 pub mod controller;
+pub mod copa;
 pub mod cubic;
 mod decimal;
 pub mod delivery;

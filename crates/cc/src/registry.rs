@@ -134,6 +134,8 @@ controllers! {
     Bbr1 in bbr1, paced: always;
     /// Vegas: answers delay.
     Vegas in vegas, paced: never;
+    /// Copa: answers delay by a target rate.
+    Copa in copa, paced: always;
     /// A fixed window or rate.
     Fixed in fixed, paced: fixed::Params::is_paced;
 }

@@ -1,4 +1,5 @@
-//! The windowed maximum that Linux uses for BBR's bandwidth: three candidates instead of a queue of samples.
+//! The windowed maximum that Linux uses for BBR's bandwidth, and its mirror image: three candidates instead of a queue of
+//! samples.
 //!
 //! Specification: Linux `lib/win_minmax.c` (Kathleen Nichols' algorithm). It costs constant space and time and is an
 //! approximation: a sample that an exact sliding maximum would return may have been forgotten, so an exact filter gives
@@ -75,6 +76,29 @@ impl WindowedMax {
         } else if third.time == second.time && age > window / 2 {
             self.candidates[2] = new;
         }
+    }
+}
+
+/// The smallest value of about the last `window` ticks: a [`WindowedMax`] of complements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowedMin(WindowedMax);
+
+impl WindowedMin {
+    /// A filter that has seen only `value`.
+    pub const fn new(time: u32, value: u32) -> WindowedMin {
+        WindowedMin(WindowedMax::new(time, !value))
+    }
+
+    /// The minimum.
+    #[inline]
+    pub const fn get(&self) -> u32 {
+        !self.0.get()
+    }
+
+    /// Takes in one sample; `window` is how many ticks a minimum may live.
+    #[inline]
+    pub fn update(&mut self, window: u32, time: u32, value: u32) {
+        self.0.update(window, time, !value);
     }
 }
 
@@ -170,6 +194,20 @@ mod tests {
             .collect();
         assert_eq!(exact, [100, 100, 100, 100, 100, 70, 70, 65, 64, 10]);
         assert_eq!(run(&samples), [100, 100, 100, 100, 100, 65, 65, 65, 9, 9]);
+    }
+
+    #[test]
+    fn a_minimum_lives_for_the_window_and_no_longer() {
+        let mut filter = WindowedMin::new(0, u32::MAX);
+        filter.update(10, 1, 40);
+        for time in 2..=11 {
+            filter.update(10, time, 60);
+            assert_eq!(filter.get(), 40, "time {time}");
+        }
+        filter.update(10, 12, 60);
+        assert_eq!(filter.get(), 60);
+        filter.update(10, 13, 50);
+        assert_eq!(filter.get(), 50, "a new minimum counts at once");
     }
 
     #[test]

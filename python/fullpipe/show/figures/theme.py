@@ -26,6 +26,7 @@ CONTROLLER = {
     "reno": "#009e73",
     "bbr3": "#aa4499",
     "vegas": "#b8860b",
+    "copa": "#5b7f00",
 }
 # For other controllers, and for other parameters of the same controller.
 SPARE = ("#6a51a3", "#a6761d", "#117733", "#cc6677", "#332288", "#882255", "#666666")
@@ -37,6 +38,7 @@ DASH = {
     "reno": (2, 2),
     "bbr3": (10, 3),
     "vegas": (8, 2, 2, 2),
+    "copa": (4, 4),
 }
 _SPARE_DASH = ((5, 1), (3, 1, 1, 1), (8, 4), (1, 3), (12, 2), (4, 2, 1, 2), (7, 1, 1, 1))
 
@@ -69,6 +71,7 @@ DARK = {
     "#009e73": "#35c795",
     "#aa4499": "#d78acb",
     "#b8860b": "#dcae45",
+    "#5b7f00": "#a3c34a",
     "#6a51a3": "#a594d6",
     "#332288": "#8f84d8",
     "#882255": "#cf6f9d",
