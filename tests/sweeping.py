@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
@@ -15,6 +14,7 @@ from fullpipe.results.runs import Run
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import sim
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop
 
 
 def job(seed: int = 1, *, name: str = "a", rate: str = "5 Mbit/s", duration: str = "200 ms") -> Job:
@@ -67,7 +67,7 @@ class Scripted:
             if task.job.seed in self._failing:
                 yield Failed(task, "it broke", more)
                 continue
-            run = sim.run_one(task.job, _native.Cancel())
+            run = sim.WORLD.run(task.job, Stop())
             often = sum(one.key == task.key for one in self.given)
             if often <= self._doubts:
                 run.summary["provenance"]["untrustworthy"] = ["late"]
@@ -98,7 +98,7 @@ def flipped_bits(path: Path) -> Iterator[None]:
 
 def write_old(folder: Path, task: Task, run: Run | None = None) -> Path:
     """A run as earlier versions kept it: one zip file."""
-    run = run or sim.run_one(task.job, _native.Cancel())
+    run = run or sim.WORLD.run(task.job, Stop())
     path = folder / "runs" / task.key[:2] / f"{task.key}.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"format": 1, "key": task.key, "cell": task.cell, "world": task.world, "seed": task.job.seed}

@@ -4,10 +4,10 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines import local as engine_here
@@ -16,6 +16,7 @@ from fullpipe.engines.task import Task
 from fullpipe.results.runs import Run
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop, World
 from sweeping import job, tasks
 
 
@@ -35,15 +36,15 @@ def test_the_local_engine_yields_every_task_once_and_tells_failures() -> None:
 def test_simulations_wait_until_those_before_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_here, "_AHEAD", 4)
     began: list[int] = []
-    whole, enough = sim.run_one, threading.Event()
+    whole, enough = sim.Simulator.run, threading.Event()
 
-    def counted(job: Job, cancel: _native.Cancel) -> Run:
+    def counted(world: sim.Simulator, job: Job, *more: Any) -> Run:
         began.append(job.seed)
         if len(began) >= 4:
             enough.set()
-        return whole(job, cancel)
+        return whole(world, job, *more)
 
-    monkeypatch.setattr(sim, "run_one", counted)
+    monkeypatch.setattr(sim.Simulator, "run", counted)
     running = Local(cores=2).run(tasks(50))
     next(running)
     assert enough.wait(timeout=60)
@@ -159,16 +160,16 @@ def test_a_radio_counts_with_its_highest_rate() -> None:
 def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = [], []
 
-    def waits(job: Job, tick: object) -> Run:
+    def waits(_self: World, job: Job, stop: Stop, _progress: object) -> Run:
         begun.append(job.seed)
         try:
             while True:
-                tick(0.0)  # type: ignore[operator]
+                stop.check()
                 time.sleep(0.01)
         finally:
             ended.append(job.seed)
 
-    monkeypatch.setattr(kernel, "run_one", waits)
+    monkeypatch.setattr(kernel.Kernel, "run", waits)
     running = Local(cores=1).run([*tasks(1), *tasks(2, "kernel")])
     assert isinstance(next(running), Done)
     with pytest.MonkeyPatch.context() as patch:

@@ -24,6 +24,7 @@ from fullpipe.sweeps.store import Place, Store, Stored
 from fullpipe.sweeps.sweep import carry_out
 from fullpipe.system import files
 from fullpipe.worlds import sim
+from fullpipe.worlds.world import Stop
 from sweeping import Scripted, damage, flipped_bits, job, names, tasks, write_old
 
 # Addresses.
@@ -63,7 +64,7 @@ def test_a_kept_run_comes_back_whole(tmp_path: Path) -> None:
     outcome = carry_out([task], Store(tmp_path), Local())
     found = Store(tmp_path).find(task)
     assert found is not None
-    fresh = sim.run_one(task.job, _native.Cancel())
+    fresh = sim.WORLD.run(task.job, Stop())
     run = found.run()
     assert (run.summary, run.flow_parquet) == (fresh.summary, fresh.flow_parquet)
     assert found.light().flow_parquet == b""
@@ -131,7 +132,7 @@ def test_damage_is_told_and_costs_only_the_runs_that_it_touches(harm: str, tmp_p
     assert [task.job.seed for task in again.given] == lost
     assert len(store.damaged) == 1 and said in store.damaged[0]
     for task in asked:
-        assert repeated.stored[task.key].run() == sim.run_one(task.job, _native.Cancel())
+        assert repeated.stored[task.key].run() == sim.WORLD.run(task.job, Stop())
     # That was the end of it. What was not a run of ours is kept.
     last, third = Scripted(), Store(tmp_path)
     carry_out(asked, third, last)
@@ -401,7 +402,7 @@ def test_a_run_that_an_earlier_version_kept_is_used_and_not_changed(tmp_path: Pa
     engine = Scripted()
     outcome = carry_out(asked, Store(tmp_path), engine)
     assert (outcome.found, [task.job.seed for task in engine.given]) == (2, [3])
-    assert outcome.stored[asked[0].key].run() == sim.run_one(asked[0].job, _native.Cancel())
+    assert outcome.stored[asked[0].key].run() == sim.WORLD.run(asked[0].job, Stop())
     assert outcome.stored[asked[0].key].seconds == 0.25
     assert [path.read_bytes() for path in paths] == before
     assert not part.exists(), "what a killed sweep left half written goes away"

@@ -56,7 +56,7 @@ def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False
 
     _check_there(out)
     everything = catalogue.everything()
-    for reason in catalogue.broken().values():
+    for reason in catalogue.load_installed().values():
         _complain(reason)
     said = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]

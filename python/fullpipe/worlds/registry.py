@@ -56,7 +56,7 @@ def known() -> list[str]:
 
 def names() -> list[str]:
     """The names of all worlds."""
-    broken()
+    load_installed()
     return known()
 
 
@@ -66,7 +66,7 @@ def find(name: str) -> "World | None":
         world: World = import_module(_HOME[name]).WORLD
         return world
     if name not in _registered:
-        broken()
+        load_installed()
     return _registered.get(name)
 
 
@@ -98,8 +98,8 @@ def said(*, everything: bool = True, look: bool = True) -> str:
 
 
 @cache
-def broken() -> dict[str, str]:
-    """Loads the worlds of installed packages; returns why some cannot be loaded, by entry point."""
+def load_installed() -> dict[str, str]:
+    """Registers the worlds of installed packages, once; returns why some cannot be loaded, by entry point."""
     from fullpipe.system import plugs
 
     return plugs.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
@@ -109,7 +109,7 @@ def _existing(name: str, *, everything: bool) -> "World":
     if (world := find(name)) is None:
         from fullpipe.errors import mistake
 
-        why = "".join(f"; {reason}" for reason in broken().values())
+        why = "".join(f"; {reason}" for reason in load_installed().values())
         raise mistake("world", name, said(everything=everything), f"name one of them{why}")
     return world
 

@@ -43,18 +43,12 @@ class Simulator(World):
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job; the native half releases the GIL meanwhile."""
         del progress
-        return run_one(job, stop.native)
-
-
-def run_one(job: Job, cancel: _native.Cancel) -> Run:
-    """Runs one job on the calling thread, until it is done or cancelled."""
-    alternative = job.alternative
-    if alternative.own:
-        answer = _native.simulate_with(alternative.spec_json, job.seed, brought(alternative), cancel)
-    else:
-        answer = _native.simulate(alternative.spec_json, job.seed, cancel)
-    summary, flows, links = answer
-    return Run.of(job.alternative, NAME, job.seed, summary, flows, links)
+        spec, own = job.alternative.spec_json, brought(job.alternative)
+        if own:
+            answer = _native.simulate_with(spec, job.seed, own, stop.native)
+        else:
+            answer = _native.simulate(spec, job.seed, stop.native)
+        return Run.of(job.alternative, NAME, job.seed, *answer)
 
 
 def brought(alternative: Alternative) -> list[Brought]:
