@@ -94,7 +94,8 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
 
 
-def test_an_estimate_is_how_long_runs_take_side_by_side() -> None:
+def test_an_estimate_is_how_long_runs_take_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim.Simulator, "cost_s", lambda *_: 10.0)
     engine = Local(cores=2)
 
     def kernel_run(rate: str, seconds: int) -> Task:
@@ -109,8 +110,8 @@ def test_an_estimate_is_how_long_runs_take_side_by_side() -> None:
     # One at a time.
     assert engine.takes_s([kernel_run("500 Mbit/s", 7)] * 3) == 21
     # Simulations first: two cores, but none is shorter than itself.
-    assert engine.takes_s(tasks(4), lambda task: 10.0) == 20
-    assert engine.takes_s([*tasks(1), slow[1]], lambda task: 10.0) == 17
+    assert engine.takes_s(tasks(4)) == 20
+    assert engine.takes_s([*tasks(1), slow[1]]) == 17
     assert engine.takes_s([]) == 0
 
 

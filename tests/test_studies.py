@@ -246,8 +246,8 @@ def test_what_an_application_sends_is_no_more_work_than_that(
         "path": {"rate": "1 Gbit/s", "rtt": "10 ms"},
         "flows": [{"controller": "bbr1", **application}],
     }
-    task = run.Task("sim", run.Job(run.from_document(document).alternatives[0], 1))
-    assert run._estimate_s(task) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
+    job = run.Job(run.from_document(document).alternatives[0], 1)
+    assert sim.WORLD.cost_s(job, 2) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
 
 
 def test_a_table_says_what_is_not_built() -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -65,6 +65,12 @@ Scenario = Annotated[
     typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+def results_folder(default: str) -> Any:
+    """The option for the folder of a command's results; `default` is shown for what it is without one."""
+    text = "Folder for report, figures and runs; with --json, needed to write files."
+    return typer.Option(help=text, show_default=default, parser=path)
 
 
 def complete_controllers(incomplete: str) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
 from fullpipe.commands._holds import STUDY, refuse_others
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -252,10 +253,10 @@ def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
     worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
     which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
     found = {name: registry.find(name) for name in worlds}
-    where = " and ".join(f"the {one.place}" if one is not None else name for name, one in found.items())
-    given = " or ".join(f"--world {name}" for name in worlds)
+    where = joined([f"the {one.place}" if one is not None else name for name, one in found.items()])
+    given = joined([f"--world {name}" for name in worlds], "or")
     fix = f"leave out --world or give {given}" if registry.DEFAULT in worlds else f"give {given}"
-    return stated("world", world, f"{which} in {where} only; {fix}", " or ".join(worlds), fix)
+    return stated("world", world, f"{which} in {where} only; {fix}", joined(worlds, "or"), fix)
 
 
 def _papers_of(chosen: "list[Built]") -> str:

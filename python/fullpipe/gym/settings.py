@@ -10,6 +10,7 @@ import numpy as np
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
 from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Reward
+from fullpipe.system.words import joined
 
 Path: TypeAlias = Mapping[str, Any]
 # Draws the path of an episode.
@@ -33,7 +34,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.action not in _ACTIONS:
-            raise mistake("action", self.action, " or ".join(_ACTIONS), "name one of the two")
+            raise mistake("action", self.action, joined(_ACTIONS, "or"), "name one of the two")
 
     def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> Path:
         """The path of the next episode: that in the options of `reset`, else the environment's."""

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fullpipe.system.words import joined
+
 if TYPE_CHECKING:
     from fullpipe.worlds.world import World
 
@@ -94,7 +96,7 @@ def pair(given: Sequence[str]) -> "tuple[World, World]":
 def said(*, everything: bool = True, look: bool = True) -> str:
     """The names in a sentence, the last one `all`. `look`: also those of installed packages."""
     options = [*(names() if look else known()), *([ALL] if everything else [])]
-    return f"{', '.join(options[:-1])} or {options[-1]}"
+    return joined(options, "or")
 
 
 @cache
