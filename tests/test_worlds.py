@@ -439,6 +439,11 @@ def in_flow(**fields: Any) -> Any:
     return spoil
 
 
+def reordered(run: Run) -> Run:
+    run.summary["flows"].reverse()
+    return run
+
+
 def in_summary(**fields: Any) -> Any:
     return lambda run: replace(run, summary={**run.summary, **fields})
 
@@ -459,6 +464,18 @@ def in_summary(**fields: Any) -> Any:
         (in_flow(rtt_ms={"mean": float("inf")}), "summary['flows'][0]['rtt_ms']['mean'] = inf"),
         (in_flow(label="who"), "summary['flows'] = ['who', "),
         (in_summary(flows=[]), "summary['flows'] = []"),
+        (
+            reordered,
+            "the world bad answered with summary['flows'] = ['cubic', 'bbr1']; "
+            "expected a summary of each flow, in the scenario's order: ['bbr1', 'cubic']; correct the world",
+        ),
+        (
+            in_summary(
+                fairness={"shares": [{"label": "cubic", "share": 1.0}, {"label": "bbr1", "share": 0.0}]}
+            ),
+            "['shares'] = ['cubic', 'bbr1']; expected the share of each flow, in the scenario's order",
+        ),
+        (in_summary(fairness={"jain_index": 1.0}), "summary['fairness']['shares'] = None"),
         (in_summary(total_goodput_bps=10**400), "summary['total_goodput_bps'] = 1000"),
         (in_summary(provenance=None), "summary['provenance'] = None"),
         (

@@ -129,8 +129,9 @@ class World(Protocol):
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
         """Runs one job on the calling thread.
 
-        May report the part that is done. Raises `Cancelled` soon after `stop` is set, `WorldError` if it
-        cannot run the job here, and `ScenarioError` if nobody could.
+        The answer lists the flows in the scenario's order. May report the part that is done. Raises
+        `Cancelled` soon after `stop` is set, `WorldError` if it cannot run the job here, and `ScenarioError`
+        if nobody could.
         """
         ...
 
