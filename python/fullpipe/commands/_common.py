@@ -55,11 +55,12 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the range of the second one's runs counts."),
 ]
-SEEDS_HELP = "Number of seeds to simulate."
-REPETITIONS_HELP = "Number of kernel runs per case; they take real time."
+SEEDS_HELP = "Seeds per case, in worlds where a seed repeats a run, as in sim."
+REPETITIONS_HELP = "Runs per case in other worlds, as in kernel, where they take real time."
+ATTEMPTS_HELP = "Attempts per run until one is trustworthy."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
-Attempts = Annotated[int, typer.Option(help="Attempts per kernel run until one is trustworthy.")]
+Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
 Scenario = Annotated[
     Path,
     typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),

@@ -49,8 +49,10 @@ def compare(
     loss: Loss = None,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5")] = None,
-    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim")] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel")
+    ] = None,
     attempts: Attempts = 3,
     world: World = registry.DEFAULT,
     out: Annotated[Path | None, results_folder("out/compare-...")] = None,

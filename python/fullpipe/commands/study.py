@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
+from fullpipe.commands._common import (
+    ATTEMPTS_HELP,
+    SEEDS_HELP,
+    Repetitions,
+    World,
+    check_file,
+    check_folder,
+    path,
+)
 from fullpipe.commands._holds import STUDY, refuse_others
 from fullpipe.system.words import joined
 from fullpipe.worlds import registry
@@ -74,13 +82,9 @@ def run(
     ],
     world: World = registry.DEFAULT,
     quick: Quick = False,
-    seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds to simulate.", show_default="the claim's own")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
     repetitions: Repetitions = 3,
-    attempts: Annotated[
-        int | None, typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3")
-    ] = None,
+    attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     ray_address: Annotated[
         str | None,
