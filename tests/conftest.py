@@ -5,13 +5,18 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fullpipe as fp
+from fullpipe.results.runs import Run
 from fullpipe.show.results import Results
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
@@ -65,6 +70,23 @@ def kernel_world() -> None:
         # Where the kernel world must run, as on a machine that tests it, its absence is a failure.
         assert "FULLPIPE_REQUIRE_KERNEL" not in os.environ, tried.stderr
         pytest.skip(f"no kernel world here: {tried.stderr.strip()}")
+
+
+def answer_for_the_kernel(
+    monkeypatch: pytest.MonkeyPatch, changed: Callable[[Run], Run] = lambda run: run
+) -> None:
+    """Lets the kernel world answer with what the simulator says, or with what `changed` makes of that."""
+
+    def run(_self: kernel.Kernel, job: Job, stop: Stop, _progress: object = None) -> Run:
+        return changed(replace(sim.WORLD.run(job, stop), world="kernel"))
+
+    monkeypatch.setattr(kernel.Kernel, "run", run)
+
+
+@pytest.fixture
+def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel world answers with what the simulator says."""
+    answer_for_the_kernel(monkeypatch)
 
 
 PATH = ("--rate", "10 Mbit/s", "--rtt", "20 ms")

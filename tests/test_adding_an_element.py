@@ -1,15 +1,13 @@
 """An element of the path is added as crates/path/README.md says, and works everywhere."""
 
-import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-README = ROOT / "crates" / "path" / "README.md"
+from adding import ROOT, cargo, copied, steps
+
+STEPS = steps(ROOT / "crates" / "path" / "README.md", "Adding an element")
 # In a run of 5 s, packets are lost at four handovers that are not the end.
 SIMULATION = """
 use std::sync::atomic::AtomicBool;
@@ -47,14 +45,6 @@ fn a_handover_that_never_ends_is_refused() {
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rust")
 
 
-def steps() -> list[tuple[str, str, str]]:
-    """Each step of the README: the file it touches, and the code, which is Rust or a diff."""
-    text = README.read_text(encoding="utf-8").partition("## Adding an element\n")[2]
-    found = re.findall(r"^\d\. `([^`]+)`.*?^   ```(rust|diff)\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL)
-    # The code is indented as the step is.
-    return [(file, kind, re.sub(r"^   ", "", code, flags=re.MULTILINE)) for file, kind, code in found]
-
-
 def patched(text: str, diff: str) -> str:
     """The text with each piece of the diff put behind the line that the piece begins with."""
     for piece in diff.rstrip("\n").split("\n\n"):
@@ -70,15 +60,8 @@ def patched(text: str, diff: str) -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("element") / "tree"
-    left_out = shutil.ignore_patterns("target", "peers")
-    for name in ("crates", "bench"):
-        # Without the times of the files: to cargo every copy is the same package, and what looks older than
-        # the last build would not be built again.
-        shutil.copytree(ROOT / name, folder / name, ignore=left_out, copy_function=shutil.copyfile)
-    for name in ("Cargo.toml", "Cargo.lock"):
-        shutil.copyfile(ROOT / name, folder / name)
-    for file, kind, code in steps():
+    folder = copied(tmp_path_factory.mktemp("element") / "tree")
+    for file, kind, code in STEPS:
         path = folder / file
         assert path.exists() == (kind == "diff"), file
         text = patched(path.read_text(encoding="utf-8"), code) if kind == "diff" else code
@@ -87,24 +70,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def cargo(tree: Path, *arguments: str) -> str:
-    """What cargo prints, with a target folder of its own that stays warm. Built to be built fast."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "added"
-    profile = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_DEBUG": "0"}
-    done = subprocess.run(
-        ["cargo", *arguments],
-        cwd=tree,
-        env={**os.environ, **profile, "CARGO_TARGET_DIR": str(target), "CARGO_TERM_COLOR": "never"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_three_files_are_enough() -> None:
-    files = [file for file, _, _ in steps()]
+    files = [file for file, _, _ in STEPS]
     assert len(set(files)) == len(files) == 3
 
 

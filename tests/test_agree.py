@@ -20,6 +20,7 @@ from fullpipe.show.results import Results
 from fullpipe.system import machine
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import World
 
 ALTERNATIVE = Alternative("bbr1", "{}")
 
@@ -154,14 +155,14 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Job]]:
     asked: dict[str, list[Job]] = {}
 
     def world(name: str) -> Callable[..., Run]:
-        def answer(job: Job, _more: object) -> Run:
+        def answer(_self: World, job: Job, *_more: object) -> Run:
             asked.setdefault(name, []).append(job)
             return run(name, job.seed, [100e6])
 
         return answer
 
-    for module in (sim, kernel):
-        monkeypatch.setattr(module, "run_one", world(module.NAME))
+    for one in (sim.Simulator, kernel.Kernel):
+        monkeypatch.setattr(one, "run", world(one.name))
     # In the order of the jobs.
     monkeypatch.setattr(machine, "cores", lambda: 1)
     return asked
@@ -187,7 +188,7 @@ def test_the_command_prints_the_verdict_and_ends_with_it(
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
     for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, _common.DISAGREE, "do not agree")):
         answer = run("kernel", 1, [theirs])
-        monkeypatch.setattr(kernel, "run_one", lambda _job, _progress, answer=answer: answer)
+        monkeypatch.setattr(kernel.Kernel, "run", lambda *_, answer=answer: answer)
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
@@ -211,13 +212,13 @@ def test_untrusted_repetitions_are_repeated_and_then_left_out(
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
     tried: list[int] = []
 
-    def late(job: Job, _progress: object) -> Run:
+    def late(_self: World, job: Job, *_more: object) -> Run:
         tried.append(job.seed)
         # Seed 7 is never trusted, seed 8 at the second attempt.
         doubted = job.seed == 7 or (job.seed == 8 and tried.count(8) == 1)
         return run("kernel", job.seed, [1e6 if doubted else 100e6], doubts=LATE if doubted else [])
 
-    monkeypatch.setattr(kernel, "run_one", late)
+    monkeypatch.setattr(kernel.Kernel, "run", late)
     with pytest.raises(SystemExit) as left:
         cli.app(["agree", "s.toml", "--json", "--attempts", "4"])
     printed = json.loads(capsys.readouterr().out)
@@ -236,7 +237,7 @@ def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
     doubted = run("kernel", 7, [100e6], doubts=LATE)
-    monkeypatch.setattr(kernel, "run_one", lambda _job, _progress: doubted)
+    monkeypatch.setattr(kernel.Kernel, "run", lambda *_: doubted)
     with pytest.raises(SystemExit) as left:
         cli.app(["agree", "s.toml"])
     printed = capsys.readouterr().out
@@ -249,16 +250,16 @@ def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
 def test_what_the_kernel_cannot_run_does_not_cost_the_others_their_runs(
     worlds: dict[str, list[Job]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def picky(job: Job, _progress: object) -> Run:
+    def picky(_self: World, job: Job, *_more: object) -> Run:
         if "beta" in job.alternative.label:
             raise fp.WorldError("flows[0].controller: Linux has no such cubic")
         return replace(run("kernel", job.seed, [100e6]), alternative=job.alternative)
 
-    def simulated(job: Job, _cancel: object) -> Run:
+    def simulated(_self: World, job: Job, *_more: object) -> Run:
         return replace(run("sim", job.seed, [100e6]), alternative=job.alternative)
 
-    monkeypatch.setattr(kernel, "run_one", picky)
-    monkeypatch.setattr(sim, "run_one", simulated)
+    monkeypatch.setattr(kernel.Kernel, "run", picky)
+    monkeypatch.setattr(sim.Simulator, "run", simulated)
     path = {"rate": "5 Mbit/s", "rtt": "10 ms", "world": "all", "repetitions": 2}
     results = fp.compare(["cubic:beta=0.5", "cubic"], **path)
     assert [run.label for run in results.runs if run.world == "kernel"] == ["cubic", "cubic"]

@@ -32,7 +32,7 @@ def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(catalogue, "_registered", {})
-    monkeypatch.setattr(catalogue, "broken", dict)
+    monkeypatch.setattr(catalogue, "load_installed", dict)
     catalogue.papers.cache_clear()
     yield tmp_path
     catalogue.papers.cache_clear()
@@ -72,13 +72,13 @@ class Mirror(World):
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         del progress
-        return replace(sim.run_one(job, stop.native), world=self.name)
+        return replace(sim.WORLD.run(job, stop), world=self.name)
 
 
 @pytest.mark.usefixtures("paper")
 def test_a_claim_runs_in_a_world_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {"mirror": Mirror()})
-    monkeypatch.setattr(registry, "broken", dict)
+    monkeypatch.setattr(registry, "load_installed", dict)
     studies.register("my_paper")
     for world in ("sim", "mirror"):
         arguments = ["my_paper.fills", "--quick", "--world", world, "--seeds", "1", "--out", "here"]
@@ -97,7 +97,7 @@ def test_a_claim_runs_in_a_world_that_it_does_not_know(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("paper")
 def test_an_own_claim_runs_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {"mirror": Mirror()})
-    monkeypatch.setattr(registry, "broken", dict)
+    monkeypatch.setattr(registry, "load_installed", dict)
     built = catalogue.built("queue16.fig4")
     assert built is not None
     assert built.claim.runs_in(["mirror"]) == ("mirror",)
@@ -127,13 +127,13 @@ def test_a_paper_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch, pa
         "[fullpipe.studies]\nmy_paper = my_paper\nother = my_paper.missing\n", encoding="utf-8"
     )
     monkeypatch.setattr(catalogue, "_registered", {})
-    catalogue.broken.cache_clear()
+    catalogue.load_installed.cache_clear()
     catalogue.papers.cache_clear()
     try:
         assert catalogue.built("my_paper.fills") is not None
-        assert list(catalogue.broken()) == ["other"]
+        assert list(catalogue.load_installed()) == ["other"]
         code, listed = command("study", "list")
         assert code == 0 and "my_paper.fills" in listed
         assert "my_paper.missing cannot be loaded" in listed
     finally:
-        catalogue.broken.cache_clear()
+        catalogue.load_installed.cache_clear()

@@ -130,6 +130,13 @@ def test_what_only_prints(name: str) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("words", [["compare"], ["run"], ["agree"], ["study", "run"]], ids=" ".join)
+def test_no_help_names_one_world_where_any_is_meant(words: list[str]) -> None:
+    printed = " ".join(CliRunner().invoke(cli.app, [*words, "--help"]).stdout.replace("│", " ").split())
+    assert "Attempts per run until one is trustworthy." in printed
+    assert "kernel run" not in printed and "to simulate" not in printed
+
+
 def test_controllers_and_doctor_as_json() -> None:
     runner = CliRunner()
     for name in ("controllers", "doctor"):

@@ -1,10 +1,12 @@
 """Controllers of the user's own, written in Python."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 import fullpipe as fp
 from conftest import command
 from fullpipe import _native
-from fullpipe.ask import controllers
+from fullpipe.ask import controllers, values
 from fullpipe.ask.controllers import Own
 from fullpipe.ask.scenario import from_document
 from fullpipe.engines.local import Local
@@ -22,7 +24,9 @@ from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
-from fullpipe.worlds.job import jobs
+from fullpipe.sweeps.store import Store, Stored
+from fullpipe.sweeps.sweep import carry_out
+from fullpipe.worlds.job import Job, jobs
 
 PATH = {"rate": "10 Mbit/s", "rtt": "20 ms"}
 SHORT = {"name": "short", "duration": "2 s", "path": PATH}
@@ -334,6 +338,166 @@ def test_a_class_without_a_file_is_known_by_its_code() -> None:
     one, same, other = made("self.cwnd += 1"), made("self.cwnd += 1"), made("self.cwnd += 2")
     assert one.text == "own:Mine" and one.digest == same.digest != other.digest
     assert fp.run(alone(one)).runs[0].summary["flows"][0]["controller"] == "own:Mine"
+
+
+def grows(by: float) -> Callable[[], float]:
+    return lambda: by
+
+
+@dataclass(frozen=True)
+class Steps:
+    up: float
+    names: frozenset[str] = frozenset({"slow", "start"})
+
+
+def in_a_closure(gain: float) -> type[fp.Controller]:
+    class Made(fp.Controller):
+        def on_ack(self, ack: object) -> None:
+            self.cwnd += gain
+
+    return Made
+
+
+def in_a_default(gain: float) -> type[fp.Controller]:
+    class Made(fp.Controller):
+        def __init__(self, *, gain: float = gain) -> None:
+            self.gain = gain
+
+        def on_ack(self, ack: object) -> None:
+            self.cwnd += self.gain
+
+    return Made
+
+
+def in_an_attribute(gain: float) -> type[fp.Controller]:
+    class Made(fp.Controller):
+        steps = {"up": [gain, 2.0], "down": (0.5,)}  # noqa: RUF012
+
+        def on_ack(self, ack: object) -> None:
+            self.cwnd += self.steps["up"][0]
+
+    return Made
+
+
+def in_a_property(gain: float) -> type[fp.Controller]:
+    steps = Steps(gain)
+
+    class Made(fp.Controller):
+        @property
+        def cwnd(self) -> float:  # type: ignore[override]
+            return 10 * steps.up
+
+    return Made
+
+
+def in_a_function(gain: float) -> type[fp.Controller]:
+    grown = functools.partial(max, 1.0)
+    by = grows(gain)
+
+    class Made(fp.Controller):
+        def on_ack(self, ack: object) -> None:
+            self.cwnd += grown(by())
+
+    return Made
+
+
+def in_what_it_extends(gain: float) -> type[fp.Controller]:
+    class Made(in_a_closure(gain)):  # type: ignore[misc]
+        def on_ack(self, ack: object) -> None:
+            super().on_ack(ack)
+
+    return Made
+
+
+def in_what_it_mixes_in(gain: float) -> type[fp.Controller]:
+    class Grows:
+        by = gain
+
+    class Made(Grows, fp.Controller):
+        def on_ack(self, ack: object) -> None:
+            self.cwnd += self.by
+
+    return Made
+
+
+FACTORIES = (
+    in_what_it_mixes_in,
+    in_a_closure,
+    in_a_default,
+    in_an_attribute,
+    in_a_property,
+    in_a_function,
+    in_what_it_extends,
+)
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_classes_of_a_factory_are_told_apart_by_their_values(
+    factory: Callable[[float], type[fp.Controller]], tmp_path: Path
+) -> None:
+    def stored(gain: float) -> Stored:
+        task = Task("sim", Job(from_document(alone(factory(gain))).alternatives[0], 1))
+        (kept,) = carry_out([task], Store(tmp_path), Local(cores=1)).stored.values()
+        return kept
+
+    slow, fast, again = stored(1.0), stored(3.0), stored(1.0)
+    assert slow.task.key != fast.task.key, "the runs of one would be given to the other"
+    assert slow.task.key == again.task.key and slow.place == again.place
+    assert slow.summary["flows"] != fast.summary["flows"]
+
+
+def test_the_address_of_a_factory_s_class_is_the_same_in_every_process() -> None:
+    text = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_controllers as here; "
+        "print([here.Own.of(one(2.0)).digest for one in here.FACTORIES])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {f"{[Own.of(one(2.0)).digest for one in FACTORIES]}\n"}
+
+
+def test_a_class_at_the_top_of_a_file_has_the_address_of_the_file() -> None:
+    assert Own.of(Aimd).digest == Own.of(Aimd).digest
+    assert values.of_class(Aimd, fp.Controller, in_file=True) == ""
+
+
+def test_runs_of_a_class_with_a_value_that_cannot_be_hashed_are_not_stored(tmp_path: Path) -> None:
+    class Table:
+        gain = 2.0
+
+    def made(table: object) -> type[fp.Controller]:
+        class Made(fp.Controller):
+            def on_ack(self, ack: object) -> None:
+                self.cwnd += getattr(table, "gain", 1.0)
+
+        return Made
+
+    endless: list[object] = []
+    endless.append(endless)
+    for table, what in (
+        (Table(), "table in Made.on_ack, which is a Table"),
+        (endless, "table in Made.on_ack, which contains itself"),
+        ([1.0, {"a": Table()}], "table in Made.on_ack, which is a Table"),
+    ):
+        (alternative,) = from_document(alone(made(table))).alternatives
+        with pytest.raises(SweepError, match=rf"py:Made cannot be stored: it has {what}, and"):
+            carry_out([Task("sim", Job(alternative, 1))], Store(tmp_path / "runs"), Local(cores=1))
+        assert not (tmp_path / "runs").exists()
+    given = Aimd.using(gain=[Table()])
+    assert given.not_plain == "the parameter gain, which is a Table"
+    assert given.digest == Aimd.using(gain=given.parameters["gain"]).digest, "it is the same, twice"
+    # Without a folder it runs.
+    one, other = made(Table()), made(Table())
+    assert fp.run(alone(one)).runs[0].summary["flows"][0]["controller"] == "test_controllers.py:Made"
+    assert Own.of(one).digest == Own.of(one).digest != Own.of(other).digest
 
 
 @pytest.mark.parametrize(

@@ -238,13 +238,13 @@ def test_differences_by_hand() -> None:
     ]
     kernel = [stored(one, "kernel", seed, [rate], retransmits=60) for seed, rate in ((1, 10e6), (2, 10e6))]
     found = compare.compare(one, sim, kernel)
-    goodput, rtt, again = (found.differences[name] for name in ("goodput_bps", "rtt_mean_ms", "retransmits"))
+    goodput, rtt, again = (found.measured[name] for name in ("goodput_bps", "rtt_mean_ms", "retransmits"))
     assert goodput.apart == pytest.approx(-0.05)
     assert (goodput.said, goodput.of_tolerance) == ("-5.0%", pytest.approx(-0.625))
     assert goodput.overlaps  # 9 to 10 meets 10.
     assert (rtt.apart, rtt.tolerable, rtt.overlaps) == (pytest.approx(0.075), True, False)
     assert (again.said, again.of_tolerance) == ("x 1.50", pytest.approx(1.0))
-    assert "share" not in found.differences
+    assert "share" not in found.measured
     assert (found.agrees, found.verdict) == (False, "close")
 
 
@@ -256,7 +256,7 @@ def test_few_retransmissions_do_not_count(ours: int, theirs: int, said: str, cou
     one = cell("f")
     worlds = (("sim", ours), ("kernel", theirs))
     sim, kernel = ([stored(one, world, 1, [1e6], retransmits=number)] for world, number in worlds)
-    found = compare.compare(one, sim, kernel).differences["retransmits"]
+    found = compare.compare(one, sim, kernel).measured["retransmits"]
     assert (found.said, found.apart is not None) == (said, counts)
     assert found.tolerable is not counts
 
@@ -269,7 +269,7 @@ def test_untrustworthy_runs_are_left_out_and_counted() -> None:
     assert found.agrees
     assert found.doubted == [bad]
     alone = compare.compare(one, sim, [bad])
-    assert (alone.judged, alone.agrees, alone.verdict, alone.differences) == (False, False, "untrusted", {})
+    assert (alone.judged, alone.agrees, alone.verdict, alone.measured) == (False, False, "untrusted", {})
 
 
 @pytest.mark.parametrize("mute", ["sim", "kernel"])
@@ -293,7 +293,7 @@ def test_what_only_one_world_knows_is_a_disagreement(mute: str) -> None:
 def test_a_cell_without_goodput_does_not_agree() -> None:
     one = cell("f")
     runs = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
-    found = replace(compare.compare(one, *runs), differences={})
+    found = replace(compare.compare(one, *runs), measured={})
     assert (found.agrees, found.verdict) == (False, "differs")
 
 
@@ -314,10 +314,10 @@ def test_among_like_flows_it_is_chance_who_has_more() -> None:
     one = cell("f", "g")
     sim = [stored(one, "sim", 1, [7e6, 3e6])]
     found = compare.compare(one, sim, [stored(one, "kernel", 1, [3e6, 7e6])])
-    assert found.differences["share"].apart == pytest.approx(0.0)
+    assert found.measured["share"].apart == pytest.approx(0.0)
     mixed = cell("f", "g", controllers=("bbr1", "cubic"))
     found = compare.compare(mixed, sim, [stored(mixed, "kernel", 1, [3e6, 7e6])])
-    assert found.differences["share"].said == "+40.0 points"
+    assert found.measured["share"].said == "+40.0 points"
     assert found.verdict == "differs"
 
 
@@ -331,7 +331,7 @@ def compared(name: str, *apart: float | None) -> list[compare.Compared]:
         tolerance = {"share": 0.05, "retransmits": math.log(1.5)}.get(name, 0.1)
         tolerable = value is None or abs(value) <= tolerance
         found = differences.Difference(value, tolerance, tolerable, "", "")
-        one = compare.Difference(name, BY_NAME["goodput_bps"], some, some, found, True)
+        one = compare.Measured(name, BY_NAME["goodput_bps"], some, some, found, True)
         place = Cell(f"c{number}", {}, Alternative("a", '{"flows": []}'), 1)
         cells.append(compare.Compared(place, [], [], [], {name: one}))
     return cells
@@ -415,7 +415,7 @@ def test_a_document_without_markers_is_refused_before_the_runs(tmp_path: Path) -
 def test_a_grid_is_whole_in_every_terminal(width: int) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False)
     for found in compared("goodput_bps", 0.01, -0.2):
-        difference = found.differences["goodput_bps"]
+        difference = found.measured["goodput_bps"]
         console.print(tables.cells([found], ("sim", "kernel")))
         text = console.file.getvalue()  # type: ignore[attr-defined]
         assert "…" not in text

@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,15 +10,14 @@ import polars as pl
 import pytest
 
 import fullpipe as fp
-from conftest import command
+from conftest import answer_for_the_kernel, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.results.measures import goodput_bps
 from fullpipe.results.runs import Run
 from fullpipe.show.grid import write
 from fullpipe.sweeps.store import Store
-from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import Job
+from fullpipe.worlds import kernel
 
 TWO = """
 [defaults]
@@ -48,19 +45,6 @@ def tiny(in_empty_folder: Path) -> Path:
     path = in_empty_folder / "tiny.toml"
     path.write_text(TWO, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel world answers with what the simulator says."""
-    answer_with(monkeypatch, lambda run: run)
-
-
-def answer_with(monkeypatch: pytest.MonkeyPatch, changed: Callable[[Run], Run]) -> None:
-    def run_one(job: Job, _tick: object = None) -> Run:
-        return changed(replace(sim.run_one(job, _native.Cancel()), world="kernel"))
-
-    monkeypatch.setattr(kernel, "run_one", run_one)
 
 
 def agree(*arguments: str) -> int:
@@ -186,7 +170,7 @@ def test_a_missed_target_ends_with_1(
         run.summary["total_goodput_bps"] /= 2
         return run
 
-    answer_with(monkeypatch, halved)
+    answer_for_the_kernel(monkeypatch, halved)
     assert agree(str(tiny), *RUNS) == _common.DISAGREE
     out = capsys.readouterr().out
     assert "MISSED" in out
@@ -201,7 +185,7 @@ def test_doubted_runs_are_left_out_and_said(
         run.summary["provenance"]["untrustworthy"] = ["it was late"]
         return run
 
-    answer_with(monkeypatch, late)
+    answer_for_the_kernel(monkeypatch, late)
     assert agree(str(tiny), *RUNS, "--attempts", "2") == _common.DISAGREE
     out = capsys.readouterr().out
     assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
@@ -227,7 +211,7 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
             raise _native.WorldError("the machine sneezed")
         return run
 
-    answer_with(monkeypatch, fails_once)
+    answer_for_the_kernel(monkeypatch, fails_once)
     assert agree(str(tiny), *RUNS) == _common.DISAGREE
     out = capsys.readouterr().out
     assert "two, kernel, seed 2 failed: the machine sneezed; repeat it with: " in out
@@ -245,10 +229,10 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
 def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(_job: Job, _tick: object = None) -> Run:
+    def refused(*_: object) -> Run:
         raise _native.WorldError("no right to make namespaces; run as root")
 
-    monkeypatch.setattr(kernel, "run_one", refused)
+    monkeypatch.setattr(kernel.Kernel, "run", refused)
     assert agree(str(tiny), *RUNS) == _common.MISTAKE
     assert "no right to make namespaces; run as root" in capsys.readouterr().err
     assert not Path("here/log.jsonl").exists()

@@ -259,8 +259,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "fullpipe" / "kernel-check.json"
 
 
-def said_by_doctor() -> doctor.Check:
-    (one,) = [check for check in doctor.checks() if check.name == "emulator"]
+def said_by_doctor() -> doctor.Requirement:
+    (one,) = [check for check in doctor.requirements() if check.name == "emulator"]
     return one
 
 

@@ -18,6 +18,7 @@ from conftest import PATH, command
 from fullpipe.ask.scenario import Alternative
 from fullpipe.worlds import _kernel_child, kernel
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop
 
 JOB = Job(Alternative("x", '{"duration_ns": 1000000000}'), 1)
 TOKEN = "FULLPIPE_TEST_TOKEN"
@@ -61,7 +62,7 @@ def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
 
 def test_a_broken_request_comes_back_as_an_error() -> None:
     with pytest.raises((fp.ScenarioError, fp.WorldError)):
-        kernel.run_one(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1))
+        kernel.WORLD.run(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1), Stop())
 
 
 @pytest.mark.usefixtures("kernel_world")
@@ -294,7 +295,7 @@ def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.Monk
         raise AssertionError("the doctor examined the calling process")
 
     monkeypatch.setattr(_native, "kernel_doctor", refuse)
-    found = {check.name: check for check in doctor.checks()}
+    found = {check.name: check for check in doctor.requirements()}
     assert found["rights"].found
 
 

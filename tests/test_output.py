@@ -7,22 +7,20 @@ import shutil
 import subprocess
 import sys
 import typing
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from conftest import PATH, command
+from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.judge import emulator_check, recordings
 from fullpipe.results.runs import Run
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.watched import Watched
-from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import Job
+from fullpipe.worlds import kernel
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
 SCENARIO = 'duration = "300 ms"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n[[flows]]\ncontroller = "reno"\n'
@@ -39,10 +37,7 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("grid.toml").write_text(GRID)
     Path("table.md").write_text(f"{grid_write.BEGIN}\n{grid_write.END}\n")
 
-    def run_one(job: Job, _tick: object = None) -> Run:
-        return replace(sim.run_one(job, _native.Cancel()), world="kernel")
-
-    monkeypatch.setattr(kernel, "run_one", run_one)
+    answer_for_the_kernel(monkeypatch)
     recorded = recordings.Recording({"flows": [], "kernel": "", "calls": 0, "lost": 0}, b"x" * 1000)
     monkeypatch.setattr(recordings, "record", lambda *_, **__: recorded)
     monkeypatch.setattr("fullpipe.show.tables.recording", lambda _: "recorded")
@@ -161,7 +156,7 @@ def test_a_refused_command_leaves_no_folder(
     def no_kernel(*_: object, **__: object) -> Run:
         raise _native.WorldError("the kernel world cannot run here; ask root")
 
-    monkeypatch.setattr(kernel, "run_one", no_kernel)
+    monkeypatch.setattr(kernel.Kernel, "run", no_kernel)
     monkeypatch.setattr(emulator_check, "run", no_kernel)
     before = contents(here)
     done = CliRunner().invoke(cli.app, arguments)

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fullpipe import _native
 from fullpipe.engines import Done, Ended
 from fullpipe.engines.task import Task
 from fullpipe.errors import ScenarioError
@@ -17,6 +16,7 @@ from fullpipe.studies.catalogue import Built, Listed
 from fullpipe.studies.claim import Check, Data, Finding, Grid, Size, Verdict, more, within
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import sim
+from fullpipe.worlds.world import Stop
 
 CLAIMS = catalogue.find(["all"])
 IDS = [one.id for one in CLAIMS]
@@ -92,7 +92,7 @@ class Late:
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         for task in tasks:
             self.given.append(task)
-            ran = sim.run_one(task.job, _native.Cancel())
+            ran = sim.WORLD.run(task.job, Stop())
             ran.summary["provenance"]["untrustworthy"] = ["late"]
             yield Done(task, ran, 0.1)
 
@@ -246,8 +246,8 @@ def test_what_an_application_sends_is_no_more_work_than_that(
         "path": {"rate": "1 Gbit/s", "rtt": "10 ms"},
         "flows": [{"controller": "bbr1", **application}],
     }
-    task = run.Task("sim", run.Job(run.from_document(document).alternatives[0], 1))
-    assert run._estimate_s(task) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
+    job = run.Job(run.from_document(document).alternatives[0], 1)
+    assert sim.WORLD.cost_s(job, 2) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
 
 
 def test_a_table_says_what_is_not_built() -> None:

@@ -80,7 +80,7 @@ def test_a_comparison_is_one_row_a_controller_at_160_columns(small: Results) -> 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_tables_of_words_wrap_at_spaces(width: int) -> None:
-    check_whole(tables.diagnosis(doctor.checks()), width)
+    check_whole(tables.diagnosis(doctor.requirements()), width)
     check_whole(tables.controllers(api.controllers()), width)
     everything = catalogue.everything()
     rows = [study._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
@@ -128,7 +128,7 @@ def test_a_replay_is_counted_in_words_that_fit() -> None:
 
 
 def test_what_was_not_measured_is_not_ok() -> None:
-    found = doctor.Check("Kernel world", "emulator", True, "not measured: run the check", "")
+    found = doctor.Requirement("Kernel world", "emulator", True, "not measured: run the check", "")
     shown = printed(tables.diagnosis([found]), 100)
     assert "–" in shown and " ok " not in shown
 

@@ -50,7 +50,7 @@ DOCUMENT = {
 def only_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test leaves a world behind, and none finds one that is installed."""
     monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(registry, "broken", dict)
+    monkeypatch.setattr(registry, "load_installed", dict)
 
 
 @pytest.fixture
@@ -60,16 +60,6 @@ def ideal() -> World:
     assert len(code.splitlines()) <= 55
     exec(compile(code, str(README), "exec"), {"__name__": "readme"})
     return registry.named("ideal")
-
-
-@pytest.fixture
-def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel world answers with what the simulator says."""
-
-    def run_one(job: Job, _tick: object = None) -> Run:
-        return replace(sim.run_one(job, _native.Cancel()), world="kernel")
-
-    monkeypatch.setattr(kernel, "run_one", run_one)
 
 
 @pytest.fixture
@@ -146,7 +136,7 @@ def test_a_world_that_refuses_is_an_error_alone_and_a_note_beside_others(
     def no_kernel(*_: object) -> Run:
         raise fp.WorldError("there is none")
 
-    monkeypatch.setattr(kernel, "run_one", no_kernel)
+    monkeypatch.setattr(kernel.Kernel, "run", no_kernel)
     found = fp.run(finite, world="all")
     assert found.worlds == ["sim"]
     assert found.notes == [
@@ -305,7 +295,7 @@ class Restless(World):
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         progress(0.5)
         self.tried.append(job.seed)
-        run = replace(sim.run_one(job, stop.native), world=self.name)
+        run = replace(sim.WORLD.run(job, stop), world=self.name)
         if self.tried.count(job.seed) == 1:
             run.summary["provenance"]["untrustworthy"] = ["it was the first attempt"]
         return run
@@ -434,7 +424,7 @@ class Bad(World):
         return "1"
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
-        run = replace(sim.run_one(job, stop.native), world=self.name)
+        run = replace(sim.WORLD.run(job, stop), world=self.name)
         if job.seed != 2:
             return run
         spoilt: Run = self.spoil(run)
@@ -447,6 +437,11 @@ def in_flow(**fields: Any) -> Any:
         return run
 
     return spoil
+
+
+def reordered(run: Run) -> Run:
+    run.summary["flows"].reverse()
+    return run
 
 
 def in_summary(**fields: Any) -> Any:
@@ -469,6 +464,18 @@ def in_summary(**fields: Any) -> Any:
         (in_flow(rtt_ms={"mean": float("inf")}), "summary['flows'][0]['rtt_ms']['mean'] = inf"),
         (in_flow(label="who"), "summary['flows'] = ['who', "),
         (in_summary(flows=[]), "summary['flows'] = []"),
+        (
+            reordered,
+            "the world bad answered with summary['flows'] = ['cubic', 'bbr1']; "
+            "expected a summary of each flow, in the scenario's order: ['bbr1', 'cubic']; correct the world",
+        ),
+        (
+            in_summary(
+                fairness={"shares": [{"label": "cubic", "share": 1.0}, {"label": "bbr1", "share": 0.0}]}
+            ),
+            "['shares'] = ['cubic', 'bbr1']; expected the share of each flow, in the scenario's order",
+        ),
+        (in_summary(fairness={"jain_index": 1.0}), "summary['fairness']['shares'] = None"),
         (in_summary(total_goodput_bps=10**400), "summary['total_goodput_bps'] = 1000"),
         (in_summary(provenance=None), "summary['provenance'] = None"),
         (
@@ -582,9 +589,9 @@ def test_packages_are_looked_for_only_when_needed(installed: dict[str, str]) -> 
 
 
 def test_the_doctor_names_worlds_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "broken", lambda: {"far": "outsider:Far cannot be loaded: no"})
+    monkeypatch.setattr(registry, "load_installed", lambda: {"far": "outsider:Far cannot be loaded: no"})
     monkeypatch.setattr(kernel, "doctor", list)
-    (found,) = [one for one in doctor.checks() if one.name == "far"]
+    (found,) = [one for one in doctor.requirements() if one.name == "far"]
     assert not found.ok and "cannot be loaded" in found.found
 
 
@@ -592,7 +599,7 @@ def test_the_doctor_asks_each_world(ideal: World, monkeypatch: pytest.MonkeyPatc
     needs = {"name": "library", "ok": True, "found": "3.1", "fix": ""}
     monkeypatch.setattr(type(ideal), "checks", lambda _self: [needs])
     monkeypatch.setattr(kernel, "doctor", list)
-    (found,) = [one for one in doctor.checks() if one.name == "library"]
+    (found,) = [one for one in doctor.requirements() if one.name == "library"]
     assert found.group == "Ideal world"
 
 

@@ -55,11 +55,12 @@ def compare(
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
     `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may be
     one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of
-    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, by default
-    5 for the simulator. The kernel world runs `repetitions`, by default 3, in wall time, and tries an
-    untrustworthy one up to `attempts` times. `world` is `"sim"`, `"kernel"`, the name of another world that
-    is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So is a
-    controller that a world does not have, as long as others can run there.
+    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for worlds
+    where a seed repeats a run: by default 5 in the simulator. Others run `repetitions`: by default 3 in the
+    kernel world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
+    `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
+    cannot run is a note in the result. So is a controller that a world does not have, as long as others can
+    run there.
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """

@@ -1,8 +1,9 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
-Exit codes: 0 done; 1 our results and the kernel's differ (`agree`, `replay`), the result is inconclusive
-(`agree`), or the emulator is inaccurate (`kernel check`); 2 a user error, or results that could not be
-written; 70 a defect of Fullpipe; 130 interrupted.
+Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
+(`replay`), the emulator is inaccurate (`kernel check`), or a run failed (`study run`); 2 a user error, or
+results that could not be written; 70 a defect of Fullpipe; 130 interrupted.
+
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
 

@@ -24,10 +24,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe._native import ControllerError, ScenarioError
+from fullpipe.ask import values
 from fullpipe.errors import mistake
 from fullpipe.system import plugs
 
@@ -133,9 +134,10 @@ class Own:
     """A controller of the user's own, as a scenario uses it."""
 
     text: str  # As specs and records name it.
-    digest: str  # A hash of its code.
+    digest: str  # A hash of its code and of the values in it.
     parameters: Mapping[str, object] = field(hash=False)
     made_by: type[Controller] = field(hash=False, compare=False, repr=False)
+    not_plain: str = ""  # A value in it that cannot be hashed, so that its runs cannot be stored.
 
     @staticmethod
     def of(made_by: type[Controller], parameters: Mapping[str, object] | None = None) -> "Own":
@@ -143,10 +145,18 @@ class Own:
         given = dict(parameters or {})
         file = _file_of(made_by)
         name = f"{_IN_NO_FILE if file is None or file.suffix != _SUFFIX else file.name}:{made_by.__name__}"
-        values = ",".join(f"{key}={value}" for key, value in given.items())
-        text = _plain(f"{name}:{values}" if values else name)
+        parameters_text = ",".join(f"{key}={value}" for key, value in given.items())
+        text = _plain(f"{name}:{parameters_text}" if parameters_text else name)
         digest = _digest(file, text) if file is not None else _of_class(made_by)
-        return Own(text, _with(digest, made_by, given), given, made_by)
+        not_plain = ""
+        try:
+            digest += values.of_class(made_by, Controller, in_file=file is not None)
+            said = values.of_parameters(given)
+        except values.NotPlainError as error:
+            not_plain = str(error)
+            # Only for this process, which has no other class at that place.
+            said = f"{id(made_by)} {sorted(given.items())!r}"
+        return Own(text, _with(digest, made_by, said), given, made_by, not_plain)
 
     @staticmethod
     def load(text: str, base_dir: Path) -> "Own":
@@ -166,7 +176,7 @@ class Own:
             )
             raise mistake("controller", text, expected, fix)
         given = _parameters(text, said)
-        return Own(text, _with(_digest(path, text), made_by, given), given, made_by)
+        return Own(text, _with(_digest(path, text), made_by, values.of_parameters(given)), given, made_by)
 
     def make(self) -> Controller:
         """A controller for one flow."""
@@ -497,38 +507,11 @@ def _of_class(made_by: type) -> str:
         if one is Controller or one is object:
             continue
         hashed.update(one.__qualname__.encode())
-        try:
+        # At the interactive prompt there is no source. Then the code is among the values.
+        with contextlib.suppress(OSError, TypeError):
             hashed.update(inspect.getsource(one).encode())
-        except (OSError, TypeError):
-            for name, value in sorted(vars(one).items()):
-                hashed.update(f"{name} ".encode())
-                for code in _codes(value):
-                    hashed.update(code.co_code + repr(_constants(code)).encode())
-                if not callable(value) and not name.startswith("__"):
-                    hashed.update(repr(value).encode())
     return hashed.hexdigest()
 
 
-def _codes(value: object) -> Iterator[CodeType]:
-    """The code of a method, and of each function of a property."""
-    inner = getattr(value, "__func__", value)
-    if isinstance(inner, property):
-        for part in (inner.fget, inner.fset):
-            if part is not None:
-                yield from _codes(part)
-    elif isinstance(code := getattr(inner, "__code__", None), CodeType):
-        yield code
-
-
-def _constants(code: CodeType) -> list[object]:
-    """The constants and names of code; a function inside stands for its own."""
-    inner = [
-        (constant.co_code, _constants(constant)) if isinstance(constant, CodeType) else constant
-        for constant in code.co_consts
-    ]
-    return [*inner, code.co_names]
-
-
-def _with(digest: str, made_by: type, parameters: Mapping[str, object]) -> str:
-    parts = [digest, made_by.__qualname__, repr(sorted(parameters.items()))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def _with(digest: str, made_by: type, parameters: str) -> str:
+    return hashlib.sha256(f"{digest}\n{made_by.__qualname__}\n{parameters}".encode()).hexdigest()

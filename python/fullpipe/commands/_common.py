@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,16 +55,23 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the range of the second one's runs counts."),
 ]
-SEEDS_HELP = "Number of seeds to simulate."
-REPETITIONS_HELP = "Number of kernel runs per case; they take real time."
+SEEDS_HELP = "Seeds per case, in worlds where a seed repeats a run, as in sim."
+REPETITIONS_HELP = "Runs per case in other worlds, as in kernel, where they take real time."
+ATTEMPTS_HELP = "Attempts per run until one is trustworthy."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
-Attempts = Annotated[int, typer.Option(help="Attempts per kernel run until one is trustworthy.")]
+Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
 Scenario = Annotated[
     Path,
     typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+def results_folder(default: str) -> Any:
+    """The option for the folder of a command's results; `default` is shown for what it is without one."""
+    text = "Folder for report, figures and runs; with --json, needed to write files."
+    return typer.Option(help=text, show_default=default, parser=path)
 
 
 def complete_controllers(incomplete: str) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fullpipe.commands._common import (
+    ATTEMPTS_HELP,
     DISAGREE,
     REPETITIONS_HELP,
     SEEDS_HELP,
@@ -32,7 +33,7 @@ HELP = (
     "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
     "the simulator and the kernel.\n\n"
     f"Tolerances of a scenario: {TOLERANCES}. A mean within the range of the second world's own runs counts "
-    "as agreement. Seeds count upwards from the scenario's own. Untrustworthy kernel runs are repeated, and "
+    "as agreement. Seeds count upwards from the scenario's own. Untrustworthy runs are repeated, and "
     "left out if they stay so.\n\nFor a grid, prints the differences cell by cell and compares them with the "
     "grid's targets. Interrupted grids resume in the same folder.\n\n"
     f"Verdicts on cells of a grid. {grid_rules.VERDICTS} Targets are about most cells, not about each.\n\n"
@@ -52,8 +53,12 @@ def agree(
         ),
     ] = None,
     worlds: Worlds = _PAIR,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 (10 for a grid)")] = None,
-    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim (10 for a grid)")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel (3 for a grid)")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -77,10 +82,7 @@ def agree(
             metavar="PATTERN", help="Run only cells with these names, e.g. 'bbr1*'.", show_default="all"
         ),
     ] = None,
-    attempts: Annotated[
-        int | None,
-        typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3"),
-    ] = None,
+    attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
     table: Annotated[
         Path | None,
         typer.Option(

@@ -33,7 +33,7 @@ def doctor(as_json: AsJson = False) -> None:
     from fullpipe.judge import doctor as examination
     from fullpipe.show import tables
 
-    found = examination.checks()
+    found = examination.requirements()
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=2))
         return

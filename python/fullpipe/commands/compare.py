@@ -1,8 +1,7 @@
 """`fullpipe compare`."""
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,11 +19,11 @@ from fullpipe.commands._common import (
     console,
     folder_for,
     note_unused,
-    path,
     plain,
     print_agreement,
     print_json,
     print_notes,
+    results_folder,
     watching,
     write,
 )
@@ -50,18 +49,13 @@ def compare(
     loss: Loss = None,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5")] = None,
-    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim")] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel")
+    ] = None,
     attempts: Attempts = 3,
     world: World = registry.DEFAULT,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for report, figures and runs; with --json, needed to write files.",
-            show_default="out/compare-...",
-            parser=path,
-        ),
-    ] = None,
+    out: Annotated[Path | None, results_folder("out/compare-...")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
@@ -69,27 +63,14 @@ def compare(
     from fullpipe.ask import scenario
 
     folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
+    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss}
+    path |= {"duration": duration, "flows": flows}
     if folder is not None:
-        what = partial(
-            scenario.comparison,
-            controllers,
-            rate=rate,
-            rtt=rtt,
-            buffer=buffer,
-            loss=loss,
-            duration=duration,
-            flows=flows,
-        )
-        refuse_others(folder.path, SCENARIO, lambda: what().named)
+        refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(controllers, **path).named)
     with watching() as watch:
         results = api.compare(
             controllers,
-            rate=rate,
-            rtt=rtt,
-            buffer=buffer,
-            loss=loss,
-            duration=duration,
-            flows=flows,
+            **path,
             seeds=seeds,
             repetitions=repetitions,
             attempts=attempts,

@@ -15,11 +15,11 @@ from fullpipe.commands._common import (
     console,
     folder_for,
     note_unused,
-    path,
     plain,
     print_agreement,
     print_json,
     print_notes,
+    results_folder,
     watching,
     write,
 )
@@ -39,14 +39,7 @@ def run(
     seeds: Seeds = 1,
     repetitions: Repetitions = 1,
     attempts: Attempts = 3,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for report, figures and runs; with --json, needed to write files.",
-            show_default="out/NAME-...",
-            parser=path,
-        ),
-    ] = None,
+    out: Annotated[Path | None, results_folder("out/NAME-...")] = None,
     code: Annotated[
         bool, typer.Option("--code", help="Let the scenario run the Python files of its controllers.")
     ] = False,

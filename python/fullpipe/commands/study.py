@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from fullpipe.commands._common import Repetitions, World, check_file, check_folder, path
+from fullpipe.commands._common import (
+    ATTEMPTS_HELP,
+    SEEDS_HELP,
+    Repetitions,
+    World,
+    check_file,
+    check_folder,
+    path,
+)
 from fullpipe.commands._holds import STUDY, refuse_others
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -56,7 +65,7 @@ def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False
 
     _check_there(out)
     everything = catalogue.everything()
-    for reason in catalogue.broken().values():
+    for reason in catalogue.load_installed().values():
         _complain(reason)
     said = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
@@ -73,13 +82,9 @@ def run(
     ],
     world: World = registry.DEFAULT,
     quick: Quick = False,
-    seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds to simulate.", show_default="the claim's own")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
     repetitions: Repetitions = 3,
-    attempts: Annotated[
-        int | None, typer.Option(help="Attempts per kernel run until one is trustworthy.", show_default="3")
-    ] = None,
+    attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     ray_address: Annotated[
         str | None,
@@ -252,10 +257,10 @@ def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
     worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
     which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
     found = {name: registry.find(name) for name in worlds}
-    where = " and ".join(f"the {one.place}" if one is not None else name for name, one in found.items())
-    given = " or ".join(f"--world {name}" for name in worlds)
+    where = joined([f"the {one.place}" if one is not None else name for name, one in found.items()])
+    given = joined([f"--world {name}" for name in worlds], "or")
     fix = f"leave out --world or give {given}" if registry.DEFAULT in worlds else f"give {given}"
-    return stated("world", world, f"{which} in {where} only; {fix}", " or ".join(worlds), fix)
+    return stated("world", world, f"{which} in {where} only; {fix}", joined(worlds, "or"), fix)
 
 
 def _papers_of(chosen: "list[Built]") -> str:

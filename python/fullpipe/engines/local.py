@@ -8,7 +8,7 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -104,10 +104,10 @@ class Local:
             return task.job.alternative.duration_s
         return registry.named(task.world).cost_s(task.job, self._cores)
 
-    def takes_s(self, tasks: Iterable[Task], virtual_s: Callable[[Task], float] | None = None) -> float:
-        """How long the tasks take here, in seconds. `virtual_s` may replace `cost` in virtual time."""
+    def takes_s(self, tasks: Iterable[Task]) -> float:
+        """How long the tasks take here, in seconds."""
         waiting = self._in_order(tasks)
-        virtual = [(virtual_s or self.cost)(task) for task in waiting if not _wall_time(task)]
+        virtual = [self.cost(task) for task in waiting if not _wall_time(task)]
         # A sweep takes at least as long as its longest run.
         now_s = max(math.fsum(virtual) / self._cores, max(virtual, default=0.0))
         del waiting[: len(virtual)]

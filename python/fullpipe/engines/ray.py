@@ -32,11 +32,6 @@ _AHEAD_A_CORE = 4
 # The work in a batch: long beside what passing it takes, and little to repeat.
 _BATCH_S = 0.2
 _MOST_IN_BATCH = 256
-# For estimates: the time of a packet, with its losses (bench/README.md), and that of each run.
-_PACKET_S = 100e-9
-_RUN_S = 2e-4
-# The bytes of a packet.
-_PACKET_BYTES = 1500
 _TICK_S = 1.0
 _TIMEOUT_S = 10.0
 # A run without its alternative, which this process has, and its seconds; or why there is none.
@@ -108,8 +103,8 @@ class Ray:
             self._ray.shutdown()
 
     def cost(self, task: Task) -> float:
-        """Simulated time."""
-        return task.job.alternative.duration_s
+        """Seconds of a core."""
+        return registry.named(task.world).cost_s(task.job, 1)
 
     def _connect(self) -> None:
         more: dict[str, Any] = {"address": self._address}
@@ -145,9 +140,8 @@ def _batch(waiting: list[Task], most_s: float) -> list[Task]:
 
 
 def _expected_s(task: Task) -> float:
-    """The time of a core, if the path is always full; of long tasks, only that they fill a batch."""
-    packets = task.job.rate_bps * task.job.alternative.duration_s / 8 / _PACKET_BYTES
-    return _RUN_S + min(packets * _PACKET_S, _BATCH_S)
+    """The time of a core; of long tasks, only that they fill a batch."""
+    return min(registry.named(task.world).cost_s(task.job, 1), _BATCH_S)
 
 
 def _ended(task: Task, answer: _Answer, *, more: bool) -> Ended:

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ from fullpipe.ask.path_facts import Steps
 from fullpipe.ask.scenario import Amount, from_document
 from fullpipe.errors import mistake
 from fullpipe.gym.outcome import HISTORY, Outcome, between, nothing
+from fullpipe.gym.settings import Settings
 from fullpipe.simulation import Simulation
-
-Action: TypeAlias = Literal["rate", "window"]
-ACTIONS: tuple[Action, ...] = ("rate", "window")
 
 # RFC 6928; the first rate is this window over the RTT of the handshake.
 INITIAL_CWND = 10
@@ -58,20 +56,20 @@ class Driven(Controller):
 
 
 class Episode:
-    """A run of `agents` driven flows, which come first, and of other flows beside them."""
+    """A run of `agents` driven flows, which come first, and of other flows beside them.
+
+    `random` draws the path and then the run's seed; `options` are those of `reset`.
+    """
 
     def __init__(
         self,
-        path: Mapping[str, Any],
+        settings: Settings,
+        random: np.random.Generator,
+        options: Mapping[str, Any] | None,
         *,
-        agents: int,
-        others: Sequence[Any],
-        traffic: Mapping[str, Any],
-        action: Action,
-        duration: Amount,
-        step: Amount | None,
-        seed: int,
+        agents: int = 1,
     ) -> None:
+        path, traffic = settings.draw(random, options), settings.traffic
         if not isinstance(path, Mapping):
             raise mistake("path", path, "the path table of a scenario", 'e.g. {"rate": "10 Mbit/s", ...}')
         if taken := sorted({"controller", "count", "label"} & set(traffic)):
@@ -84,9 +82,9 @@ class Episode:
         loaded = from_document(
             {
                 "name": "environment",
-                "duration": duration,
+                "duration": settings.duration,
                 "path": dict(path),
-                "flows": [*driven, *({"controller": other} for other in others)],
+                "flows": [*driven, *({"controller": other} for other in settings.others)],
             }
         )
         (alternative,) = loaded.alternatives
@@ -96,9 +94,10 @@ class Episode:
             raise mistake("path", sorted(path), "a path with a rate", 'e.g. {"rate": "10 Mbit/s", ...}')
         self._base_rtt = [facts.base_rtt_ms(f"flow_{number}") for number in range(agents)]
         self._bdp_bytes = max((value for _, value in facts.bdp_bytes() or [(0, 0.0)]), default=0.0)
-        self._action = action
-        self._step_s = _step_s(step, max(_most(one) for one in self._base_rtt) / 1e3)
-        self.simulation = Simulation(alternative, seed=seed)
+        self._action = settings.action
+        self._step_s = _step_s(settings.step, max(_most(one) for one in self._base_rtt) / 1e3)
+        self.path = dict(path)
+        self.simulation = Simulation(alternative, seed=int(random.integers(2**63)))
         self.driven = place
         self._history = [deque([nothing()] * HISTORY, maxlen=HISTORY) for _ in range(agents)]
         self._best_bps = [0.0] * agents

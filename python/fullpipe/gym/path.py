@@ -1,6 +1,6 @@
 """A path with one agent, as a Gymnasium environment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -8,33 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fullpipe.ask.scenario import Amount
-from fullpipe.errors import mistake
-from fullpipe.gym.episode import ACTIONS, Action, Episode, number
-from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Reward, reward
-
-Path = Mapping[str, Any]
-# Draws the path of an episode.
-Draw = Callable[[np.random.Generator], Path]
-
-PATH: Path = {"rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
-
-
-def observation_space() -> gymnasium.Space[Any]:
-    """The space of an agent's observations: `HISTORY` steps of `MEASURES`."""
-    return gymnasium.spaces.Box(0.0, MOST, (HISTORY * len(MEASURES),), np.float32)
-
-
-def action_space() -> gymnasium.Space[Any]:
-    """The space of an agent's actions: the logarithm to base 2 of the factor on its rate or window."""
-    return gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-
-
-def checked(action: str) -> Action:
-    """The kind of action. Raises `ScenarioError` for an unknown one."""
-    for known in ACTIONS:
-        if action == known:
-            return known
-    raise mistake("action", action, " or ".join(ACTIONS), "name one of the two")
+from fullpipe.gym.episode import Episode, number
+from fullpipe.gym.outcome import Reward, reward
+from fullpipe.gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
 
 
 class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
@@ -62,9 +38,15 @@ class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self.render_mode = render_mode
         self.observation_space = observation_space()
         self.action_space = action_space()
-        self._path, self._others, self._action = path, tuple(others), checked(action)
-        self._traffic = dict(traffic or {})
-        self._step, self._duration, self._reward = step, duration, reward
+        self._settings = Settings(
+            path=path,
+            others=tuple(others),
+            traffic=dict(traffic or {}),
+            action=action,
+            step=step,
+            duration=duration,
+            reward=reward,
+        )
         self._episode: Episode | None = None
 
     @property
@@ -79,19 +61,8 @@ class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begins an episode. `options={"path": {...}}` gives its path."""
         super().reset(seed=seed)
-        chosen = (options or {}).get("path", self._path)
-        path = chosen(self.np_random) if callable(chosen) else chosen
-        self._episode = Episode(
-            path,
-            agents=1,
-            others=self._others,
-            traffic=self._traffic,
-            action=self._action,
-            duration=self._duration,
-            step=self._step,
-            seed=int(self.np_random.integers(2**63)),
-        )
-        return self._episode.observation(0), {"path": dict(path)}
+        self._episode = Episode(self._settings, self.np_random, options)
+        return self._episode.observation(0), {"path": dict(self._episode.path)}
 
     def step(
         self, action: NDArray[np.float32]
@@ -101,7 +72,7 @@ class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         ended = self.episode.ended(0)
         return (
             self.episode.observation(0),
-            float(self._reward(outcome)),
+            float(self._settings.reward(outcome)),
             ended,
             self.episode.over and not ended,
             outcome.to_dict(),

@@ -12,7 +12,7 @@ from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
 from fullpipe.gym.episode import Episode, number
 from fullpipe.gym.outcome import Reward, reward
-from fullpipe.gym.path import PATH, Draw, Path, action_space, checked, observation_space
+from fullpipe.gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
 
 _Array = NDArray[np.float32]
 
@@ -45,9 +45,15 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
         self.possible_agents = [f"flow_{number}" for number in range(flows)]
         self.agents: list[str] = []
         self._spaces = {name: (observation_space(), action_space()) for name in self.possible_agents}
-        self._path, self._others, self._action = path, tuple(others), checked(action)
-        self._traffic = dict(traffic or {})
-        self._step, self._duration, self._reward = step, duration, reward
+        self._settings = Settings(
+            path=path,
+            others=tuple(others),
+            traffic=dict(traffic or {}),
+            action=action,
+            step=step,
+            duration=duration,
+            reward=reward,
+        )
         self._random = np.random.default_rng()
         self._episode: Episode | None = None
 
@@ -72,20 +78,11 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
         """Begins an episode. `options={"path": {...}}` gives its path."""
         if seed is not None:
             self._random = np.random.default_rng(seed)
-        chosen = (options or {}).get("path", self._path)
-        path = chosen(self._random) if callable(chosen) else chosen
-        self._episode = Episode(
-            path,
-            agents=len(self.possible_agents),
-            others=self._others,
-            traffic=self._traffic,
-            action=self._action,
-            duration=self._duration,
-            step=self._step,
-            seed=int(self._random.integers(2**63)),
-        )
+        self._episode = Episode(self._settings, self._random, options, agents=len(self.possible_agents))
         self.agents = list(self.possible_agents)
-        return self._observations(self.agents), {name: {"path": dict(path)} for name in self.agents}
+        return self._observations(self.agents), {
+            name: {"path": dict(self.episode.path)} for name in self.agents
+        }
 
     def step(
         self, actions: dict[str, _Array]
@@ -105,7 +102,7 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
         self.agents = [name for name in acted if not (ended[name] or over[name])]
         return (
             self._observations(acted),
-            {name: float(self._reward(outcomes[numbers[name]])) for name in acted},
+            {name: float(self._settings.reward(outcomes[numbers[name]])) for name in acted},
             ended,
             over,
             {name: outcomes[numbers[name]].to_dict() for name in acted},

@@ -15,6 +15,7 @@ from fullpipe import _native
 from fullpipe.judge.emulator_check import RateVerdict, mbit
 from fullpipe.system import files
 from fullpipe.system.machine import cores
+from fullpipe.system.words import joined
 
 # The number of this clock in Linux. Its resolution is one tick of the kernel (CONFIG_HZ).
 _CLOCK_MONOTONIC_COARSE = 6
@@ -111,8 +112,8 @@ class Trust:
             for low, high in self.ranges_bps
         ]
         untrue = [_number(rate) for rate in self.checked_bps if rate not in self.true_bps]
-        more = f", but not at {_listed(untrue)} Mbit/s" if untrue else ", the highest rate that was checked"
-        return f"On this machine the kernel world can be trusted {_listed(spans)} Mbit/s{more}."
+        more = f", but not at {joined(untrue)} Mbit/s" if untrue else ", the highest rate that was checked"
+        return f"On this machine the kernel world can be trusted {joined(spans)} Mbit/s{more}."
 
     @property
     def conditions(self) -> str:
@@ -151,10 +152,6 @@ class Trust:
 def _number(rate_bps: int) -> str:
     """A rate without its unit."""
     return mbit(rate_bps).removesuffix(" Mbit/s")
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def kept() -> Trust | None:

@@ -6,7 +6,7 @@ It compares the alternatives of a scenario; without alternatives, the flows that
 runs count.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +21,7 @@ from fullpipe.results.measures import (
     unlike_lifetimes,
 )
 from fullpipe.results.statistics import Estimate, estimate
+from fullpipe.system.words import joined
 
 if TYPE_CHECKING:
     from fullpipe.results.runs import Group, Runs
@@ -47,7 +48,7 @@ def _of_world(groups: "list[Group]") -> str:
         return "No run can be trusted."
     said = _compared(groups) if len(groups) > 1 else [_alone(groups[0])]
     if doubted:
-        said.append(f"{together(doubted)} {'has' if len(doubted) == 1 else 'have'} no trusted run")
+        said.append(f"{joined(doubted)} {'has' if len(doubted) == 1 else 'have'} no trusted run")
     return f"{'; '.join(said)}."
 
 
@@ -100,9 +101,9 @@ def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike:
     unsure = [one for one in order if one not in leaders and _overlap(field[one], best)]
     rest = [one for one in order if one not in leaders and one not in unsure]
     shown = {one: measure.show(value.mean) for one, value in field.items()}
-    numbers = f"{together([shown[one] for one in leaders])} {measure.unit}"
+    numbers = f"{joined([shown[one] for one in leaders])} {measure.unit}"
     if len(leaders) == len(order):
-        return f"{together(leaders)} had about the same {noun} ({numbers})"
+        return f"{joined(leaders)} had about the same {noun} ({numbers})"
     if len(order) == 2:
         first, second = order
         if unsure:
@@ -111,9 +112,9 @@ def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike:
         against = f"{shown[first]} against {shown[second]} {measure.unit}"
         return f"{first} had {words.of_two} {noun} than {second} ({against})"
     others = "".join(f"{', ' if number else '; '}{one} {shown[one]}" for number, one in enumerate(rest))
-    said = f"{together(leaders)} had {words.of_several} {noun} ({numbers}{others})"
+    said = f"{joined(leaders)} had {words.of_several} {noun} ({numbers}{others})"
     if unsure:
-        doubt = together([f"{one} ({shown[one]})" for one in unsure])
+        doubt = joined([f"{one} ({shown[one]})" for one in unsure])
         said += f", from which {doubt} cannot be told apart with this many runs"
     return said
 
@@ -135,7 +136,7 @@ def _shared(group: "Group") -> str:
         goodput = group.measures[measure.name]
         all_of_them = " together" if len(labels) > 1 else ""
         shown = measure.show(goodput.mean if goodput else None)
-        return f"{together(labels)} had {shown} {measure.unit} of goodput{all_of_them}"
+        return f"{joined(labels)} had {shown} {measure.unit} of goodput{all_of_them}"
     field = {
         label: estimate([goodput_bps(flow_alone(summary, label)) for summary in summaries])
         for label in labels
@@ -151,8 +152,3 @@ def _shared(group: "Group") -> str:
 def _queue(group: "Group") -> str:
     delay, measure = group.measures["queue_delay_mean_ms"], BY_NAME["queue_delay_mean_ms"]
     return f", with {measure.show(delay.mean)} {measure.unit} of queueing delay on average" if delay else ""
-
-
-def together(names: Sequence[str]) -> str:
-    """Names as a list in a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -19,7 +19,7 @@ from fullpipe.results.measures import (
     shares,
 )
 from fullpipe.results.runs import Group, Run, Runs
-from fullpipe.show.answers import answers, together
+from fullpipe.show.answers import answers
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table
@@ -27,6 +27,7 @@ from fullpipe.show.page import provenance as listed_provenance
 from fullpipe.show.page import text as _text
 from fullpipe.show.page import variable as _variable
 from fullpipe.system import provenance
+from fullpipe.system.words import joined
 
 if TYPE_CHECKING:
     from fullpipe.show.figures import Drawing
@@ -157,7 +158,7 @@ def _colours(results: Runs) -> dict[str, str]:
 
 def _title(results: Runs) -> str:
     labels = results.labels
-    who = " against ".join(labels) if len(labels) == 2 else together(labels)
+    who = " against ".join(labels) if len(labels) == 2 else joined(labels)
     path = _path(results.scenario.document.get("path", {}))
     return f"{who} on {path}" if path else who
 
@@ -240,7 +241,7 @@ def _agreement(results: Runs) -> list[str]:
         for one in found.checks
     ]
     return [
-        f"<h2>How far apart {_text(' and '.join(map(theme.world_title, found.worlds)))} are</h2>",
+        f"<h2>How far apart {_text(joined([*map(theme.world_title, found.worlds)]))} are</h2>",
         f"<p>{_text(found.verdict)}</p>",
         table([*headings, Heading("Verdict")], rows) if rows else "",
         f'<p class="quiet">{_text(rule.rstrip())}</p>',

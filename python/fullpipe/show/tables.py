@@ -200,7 +200,7 @@ def checks(found: agreement.Agreement[Any]) -> Fitting:
     return table
 
 
-def diagnosis(found: Sequence[doctor.Check]) -> Fitting:
+def diagnosis(found: Sequence[doctor.Requirement]) -> Fitting:
     """One row for each check of this machine."""
     table = Fitting("", "", "", "", show_header=False)
     group = ""

@@ -119,8 +119,8 @@ def register(package: ModuleType | str) -> None:
 
 
 @cache
-def broken() -> dict[str, str]:
-    """Loads the papers of installed packages; returns why some cannot be loaded, by entry point."""
+def load_installed() -> dict[str, str]:
+    """Registers the papers of installed packages, once; returns why some cannot be loaded, by entry point."""
     return plugs.load(GROUP, register)
 
 
@@ -129,7 +129,7 @@ def papers() -> tuple[Study, ...]:
     """The papers with at least one built claim."""
     order = list(dict.fromkeys(one.paper for one in listed()))
     own = {name: importlib.import_module(f"{studies.__name__}.{name}") for name in _built_in()}
-    broken()
+    load_installed()
     packages = {**own, **_registered}
     return tuple(_study(name, packages[name]) for name in _sorted(list(packages), order))
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from fullpipe.results.runs import Run
 from fullpipe.results.statistics import Estimate, estimate
-from fullpipe.show.answers import together
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 # A row of a tidy table: names and plain values. None means no value.
@@ -342,7 +342,7 @@ def _virtual(name: str) -> bool:
 
 
 def _all_pass(count: int, controllers: Sequence[str]) -> str:
-    of = f" of {together(controllers)}" if controllers else ""
+    of = f" of {joined(controllers)}" if controllers else ""
     match count:
         case 1:
             return f"The only check{of} passes"

@@ -207,12 +207,8 @@ def _named_worlds(worlds: Sequence[str]) -> str:
 
 
 def expected_s(tasks: Iterable[Task]) -> float:
-    """How long runs take on this machine's cores, by the careful estimates of their worlds."""
-    return Local().takes_s({task.key: task for task in tasks}.values(), _estimate_s)
-
-
-def _estimate_s(task: Task) -> float:
-    return registry.named(task.world).estimate_s(task.job)
+    """How long runs take on this machine's cores, each counted once."""
+    return Local().takes_s({task.key: task for task in tasks}.values())
 
 
 def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:

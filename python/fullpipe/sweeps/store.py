@@ -140,7 +140,12 @@ class Store:
                 self._lock = None
 
     def find(self, task: Task) -> Stored | None:
-        """The kept run of a task. A damaged record counts as missing, and a note is added to `damaged`."""
+        """The kept run of a task. A damaged record counts as missing, and a note is added to `damaged`.
+
+        Raises:
+            SweepError: A controller of the task cannot be told from others, so that no run of it is kept.
+        """
+        _refuse_unknown_values(task)
         places = self._known().setdefault(task.key, self._old(task.key))
         while places:
             try:
@@ -348,6 +353,15 @@ def _names(folder: Path, pattern: re.Pattern[str]) -> list[str]:
         return sorted(name for name in os.listdir(folder) if pattern.fullmatch(name))  # noqa: PTH208
     except OSError:
         return []
+
+
+def _refuse_unknown_values(task: Task) -> None:
+    for own in task.job.alternative.own:
+        if own.not_plain:
+            raise SweepError(
+                f"the runs of {own.text} cannot be stored: it has {own.not_plain}, and no hash tells two of "
+                "these apart; use numbers, text or lists of them, or write the class at the top of a file"
+            )
 
 
 def _refuse_link(path: Path) -> None:

@@ -20,6 +20,6 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def joined(words: Sequence[str]) -> str:
-    """A list in words: "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """A list in words: "a", "a and b", "a, b and c". Another word may stand before the last."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -57,11 +57,15 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
     for name, kind in kinds.items():
         if not isinstance(summary[name], kind):
             raise _wrong(world, f"summary[{name!r}]", summary[name], f"a {kind.__name__}")
-    flows = summary["flows"]
-    labels = [flow.get("label") if isinstance(flow, dict) else flow for flow in flows]
+    flows, fairness = summary["flows"], summary["fairness"]
     expected = [flow["label"] for flow in job.alternative.spec["flows"]]
-    if labels != expected:
-        raise _wrong(world, "summary['flows']", labels, f"a summary of each flow, {expected}")
+    for place, listed, what in (
+        ("summary['flows']", flows, "a summary"),
+        ("summary['fairness']['shares']", fairness.get("shares"), "the share"),
+    ):
+        given = _labels(listed)
+        if given != expected:
+            raise _wrong(world, place, given, f"{what} of each flow, in the scenario's order: {expected}")
     for place, value, known in _leaves({name: summary[name] for name in _PARTS}, "summary"):
         if known and value is not None and not (_is_finite(value) and value >= 0):
             raise _wrong(world, place, value, "a finite number from 0")
@@ -75,6 +79,13 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
     if not _is_finite(summary["total_goodput_bps"]):
         given = summary["total_goodput_bps"]
         raise _wrong(world, "summary['total_goodput_bps']", given, "a finite number from 0")
+
+
+def _labels(listed: Any) -> Any:
+    """The labels of what is listed for each flow; something else where it has none."""
+    if not isinstance(listed, list):
+        return listed
+    return [one.get("label") if isinstance(one, dict) else one for one in listed]
 
 
 def _leaves(value: Any, place: str, *, known: bool = False) -> Iterator[tuple[str, Any, bool]]:

@@ -62,7 +62,7 @@ class Kernel(World):
             "path": {"rate": "1 Mbit/s", "rtt": "2 ms", "buffer": "10 KB"},
             "flows": [{"controller": "reno"}],
         }
-        run_one(Job(from_document(document).alternatives[0], 1))
+        self.run(Job(from_document(document).alternatives[0], 1), Stop())
 
     def checks(self) -> Sequence[Mapping[str, Any]]:
         """What namespaces, devices and congestion controls this machine has."""
@@ -85,7 +85,8 @@ class Kernel(World):
             stop.check()
             progress(done)
 
-        return run_one(job, tick)
+        request = {"spec": job.alternative.spec_json, "seed": job.seed}
+        return _result(job, *_ask(request, job.alternative.duration_s, tick))
 
 
 WORLD = Kernel()
@@ -121,12 +122,6 @@ def doctor() -> list[dict[str, Any]]:
     (found,) = _blobs(*_ask({"doctor": True}, duration_s=1.0, tick=ignore_progress), expected=1)
     checks: list[dict[str, Any]] = json.loads(found)
     return checks
-
-
-def run_one(job: Job, tick: Progress = ignore_progress) -> Run:
-    """Runs one job. An exception of `tick` ends the child and is passed on."""
-    request = {"spec": job.alternative.spec_json, "seed": job.seed}
-    return _result(job, *_ask(request, job.alternative.duration_s, tick))
 
 
 def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple[bytes, int, str]:

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fullpipe.system.words import joined
+
 if TYPE_CHECKING:
     from fullpipe.worlds.world import World
 
@@ -56,7 +58,7 @@ def known() -> list[str]:
 
 def names() -> list[str]:
     """The names of all worlds."""
-    broken()
+    load_installed()
     return known()
 
 
@@ -66,7 +68,7 @@ def find(name: str) -> "World | None":
         world: World = import_module(_HOME[name]).WORLD
         return world
     if name not in _registered:
-        broken()
+        load_installed()
     return _registered.get(name)
 
 
@@ -94,12 +96,12 @@ def pair(given: Sequence[str]) -> "tuple[World, World]":
 def said(*, everything: bool = True, look: bool = True) -> str:
     """The names in a sentence, the last one `all`. `look`: also those of installed packages."""
     options = [*(names() if look else known()), *([ALL] if everything else [])]
-    return f"{', '.join(options[:-1])} or {options[-1]}"
+    return joined(options, "or")
 
 
 @cache
-def broken() -> dict[str, str]:
-    """Loads the worlds of installed packages; returns why some cannot be loaded, by entry point."""
+def load_installed() -> dict[str, str]:
+    """Registers the worlds of installed packages, once; returns why some cannot be loaded, by entry point."""
     from fullpipe.system import plugs
 
     return plugs.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
@@ -109,7 +111,7 @@ def _existing(name: str, *, everything: bool) -> "World":
     if (world := find(name)) is None:
         from fullpipe.errors import mistake
 
-        why = "".join(f"; {reason}" for reason in broken().values())
+        why = "".join(f"; {reason}" for reason in load_installed().values())
         raise mistake("world", name, said(everything=everything), f"name one of them{why}")
     return world
 

@@ -11,9 +11,11 @@ from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.world import Stop, World
 
 NAME = "sim"
-# For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run.
+# For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run,
+# with storing it (docs/scale.md).
 _PACKET_S = 120e-9
-_RUN_S = 0.01
+_RUN_S = 1e-3
+_PACKET_BYTES = 1500
 # What a path without a rate limit is assumed to carry, bit/s.
 _UNLIMITED_BPS = 1e8
 
@@ -33,28 +35,23 @@ class Simulator(World):
         """The fingerprint of its sources."""
         return _native.build(NAME)
 
-    def estimate_s(self, job: Job) -> float:
+    def cost_s(self, job: Job, cores: int) -> float:
         """From the packets that the path can carry at most, or that the applications send at most."""
+        del cores
         seconds = job.alternative.duration_s
         carried = (job.rate_bps if math.isfinite(job.rate_bps) else _UNLIMITED_BPS) * seconds / 8
         offered = math.fsum(_offered(flow["workload"], seconds) for flow in job.alternative.spec["flows"])
-        return _RUN_S + min(carried, offered) / 1500 * _PACKET_S
+        return _RUN_S + min(carried, offered) / _PACKET_BYTES * _PACKET_S
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job; the native half releases the GIL meanwhile."""
         del progress
-        return run_one(job, stop.native)
-
-
-def run_one(job: Job, cancel: _native.Cancel) -> Run:
-    """Runs one job on the calling thread, until it is done or cancelled."""
-    alternative = job.alternative
-    if alternative.own:
-        answer = _native.simulate_with(alternative.spec_json, job.seed, brought(alternative), cancel)
-    else:
-        answer = _native.simulate(alternative.spec_json, job.seed, cancel)
-    summary, flows, links = answer
-    return Run.of(job.alternative, NAME, job.seed, summary, flows, links)
+        spec, own = job.alternative.spec_json, brought(job.alternative)
+        if own:
+            answer = _native.simulate_with(spec, job.seed, own, stop.native)
+        else:
+            answer = _native.simulate(spec, job.seed, stop.native)
+        return Run.of(job.alternative, NAME, job.seed, *answer)
 
 
 def brought(alternative: Alternative) -> list[Brought]:

@@ -111,14 +111,11 @@ class World(Protocol):
     def cost_s(self, job: Job, cores: int) -> float:
         """How long a run occupies a core, or in wall time the machine, in seconds.
 
-        Called for every run of a sweep: must take microseconds, and be right to a factor.
+        Orders the runs of a sweep, sizes a cluster's batches, and is what people are told beforehand. Called
+        for every run: must take microseconds, and be right to a factor.
         """
         del cores
         return job.alternative.duration_s * _VIRTUAL_COST
-
-    def estimate_s(self, job: Job) -> float:
-        """The same with more care, for what people are told before a study. Not called in wall time."""
-        return self.cost_s(job, 1)
 
     def fits(self, job: Job, running: Sequence[Job], cores: int) -> bool:
         """In wall time: whether a run may start next to those of this world that are running.
@@ -132,8 +129,9 @@ class World(Protocol):
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
         """Runs one job on the calling thread.
 
-        May report the part that is done. Raises `Cancelled` soon after `stop` is set, `WorldError` if it
-        cannot run the job here, and `ScenarioError` if nobody could.
+        The answer lists the flows in the scenario's order. May report the part that is done. Raises
+        `Cancelled` soon after `stop` is set, `WorldError` if it cannot run the job here, and `ScenarioError`
+        if nobody could.
         """
         ...
 

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.judge import differences as arithmetic
+from fullpipe.judge import differences
 from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
+from fullpipe.judge.differences import Difference
 from fullpipe.judge.grid.document import Cell
 from fullpipe.judge.grid.rules import GOODPUT_TOLERANCE, RTT_TOLERANCE, SHARE_TOLERANCE
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
@@ -24,35 +25,36 @@ from fullpipe.sweeps.store import Stored
 
 
 @dataclass(frozen=True)
-class Difference:
+class Measured:
     """One measure of one cell in both worlds."""
 
     name: str
     quantity: Quantity
     ours: Estimate
     theirs: Estimate  # The reference's.
-    found: arithmetic.Difference
+    difference: Difference
     overlaps: bool
 
     @property
     def apart(self) -> float | None:
         """The signed difference; None if it is meaningless."""
-        return self.found.apart
+        return self.difference.apart
 
     @property
     def of_tolerance(self) -> float | None:
         """The difference in tolerances: beyond -1 and 1 it is not tolerable."""
-        return None if self.found.apart is None else self.found.apart / self.found.tolerance
+        apart = self.difference.apart
+        return None if apart is None else apart / self.difference.tolerance
 
     @property
     def tolerable(self) -> bool:
         """Whether it is within its tolerance."""
-        return self.found.tolerable
+        return self.difference.tolerable
 
     @property
     def said(self) -> str:
         """The difference in words."""
-        return self.found.said
+        return self.difference.said
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Compared:
     ours: list[Stored]  # Trustworthy ones, like the reference's.
     theirs: list[Stored]
     doubted: list[Stored]  # The others, of both worlds.
-    differences: dict[str, Difference]  # By name, in the order of `NAMES`.
+    measured: dict[str, Measured]  # By name, in the order of `NAMES`.
     one_sided: tuple[str, ...] = ()  # Measures that only one of the worlds has.
 
     @property
@@ -77,8 +79,8 @@ class Compared:
         # Without goodput there is nothing to compare.
         return (
             not self.one_sided
-            and "goodput_bps" in self.differences
-            and all(one.overlaps for one in self.differences.values())
+            and "goodput_bps" in self.measured
+            and all(one.overlaps for one in self.measured.values())
         )
 
     @property
@@ -88,18 +90,18 @@ class Compared:
             return "no run" if not self.doubted else "untrusted"
         if self.agrees:
             return "agrees"
-        if self.one_sided or "goodput_bps" not in self.differences:
+        if self.one_sided or "goodput_bps" not in self.measured:
             return "differs"
-        return "close" if all(one.tolerable for one in self.differences.values()) else "differs"
+        return "close" if all(one.tolerable for one in self.measured.values()) else "differs"
 
 
 _JUDGED = (
-    ("goodput_bps", arithmetic.relative(GOODPUT_TOLERANCE)),
-    ("rtt_mean_ms", arithmetic.relative(RTT_TOLERANCE)),
-    ("rtt_p95_ms", arithmetic.relative(RTT_TOLERANCE)),
-    ("retransmits", arithmetic.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
+    ("goodput_bps", differences.relative(GOODPUT_TOLERANCE)),
+    ("rtt_mean_ms", differences.relative(RTT_TOLERANCE)),
+    ("rtt_p95_ms", differences.relative(RTT_TOLERANCE)),
+    ("retransmits", differences.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
 )
-_POINTS = arithmetic.points(SHARE_TOLERANCE)
+_POINTS = differences.points(SHARE_TOLERANCE)
 NAMES = (*(name for name, _ in _JUDGED), "share")
 
 
@@ -107,7 +109,7 @@ def compare(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Com
     """Compares the worlds' results on a cell. Untrustworthy runs are left out."""
     trusted, reference = ([one for one in of if not one.untrustworthy] for of in (ours, theirs))
     doubted = [one for one in [*ours, *theirs] if one.untrustworthy]
-    differences: dict[str, Difference] = {}
+    measured: dict[str, Measured] = {}
     one_sided: list[str] = []
     if trusted and reference:
         for name, compared in _JUDGED:
@@ -115,16 +117,16 @@ def compare(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Com
             mine, other = (known([measure.take(one.summary) for one in of]) for of in (trusted, reference))
             if mine is not None and other is not None:
                 found = compared(mine.mean, other.mean)
-                differences[name] = Difference(name, measure, mine, other, found, overlap(mine, other))
+                measured[name] = Measured(name, measure, mine, other, found, overlap(mine, other))
             elif (mine is None) != (other is None):
                 one_sided.append(name)
         if cell.competing:
             share = _share(cell, trusted, reference)
-            if isinstance(share, Difference):
-                differences["share"] = share
+            if isinstance(share, Measured):
+                measured["share"] = share
             elif share:
                 one_sided.append("share")
-    return Compared(cell, trusted, reference, doubted, differences, tuple(one_sided))
+    return Compared(cell, trusted, reference, doubted, measured, tuple(one_sided))
 
 
 def overlap(ours: Estimate, theirs: Estimate) -> bool:
@@ -132,7 +134,7 @@ def overlap(ours: Estimate, theirs: Estimate) -> bool:
     return ours.least <= theirs.most and theirs.least <= ours.most
 
 
-def _share(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Difference | bool:
+def _share(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Measured | bool:
     """The flow whose shares are furthest apart; all must overlap.
 
     If a share is unknown: whether one of the worlds knows it.
@@ -148,7 +150,7 @@ def _share(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Diff
         return any((one is None) != (other is None) for one, other in both)
     furthest, other = max(pairs, key=lambda pair: abs(pair[0].mean - pair[1].mean))
     found = _POINTS(furthest.mean, other.mean)
-    return Difference("share", SHARE, furthest, other, found, all(overlap(*pair) for pair in pairs))
+    return Measured("share", SHARE, furthest, other, found, all(overlap(*pair) for pair in pairs))
 
 
 def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> list[float | None]:

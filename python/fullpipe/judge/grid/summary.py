@@ -95,7 +95,7 @@ def percentile(values: Sequence[float], part: float) -> float | None:
 
 
 def _apart(name: str, cells: Sequence[Compared]) -> list[float]:
-    found = (cell.differences.get(name) for cell in cells)
+    found = (cell.measured.get(name) for cell in cells)
     return [abs(one.apart) for one in found if one is not None and one.apart is not None]
 
 
@@ -115,7 +115,7 @@ def _median(title: str, name: str, cells: Sequence[Compared], limit: float) -> T
 
 
 def _within(name: str, cells: Sequence[Compared]) -> list[bool]:
-    found = (cell.differences.get(name) for cell in cells)
+    found = (cell.measured.get(name) for cell in cells)
     return [one.tolerable for one in found if one is not None and one.apart is not None]
 
 

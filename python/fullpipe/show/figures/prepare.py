@@ -17,6 +17,7 @@ from fullpipe.ask.path_facts import PathFacts, Steps
 from fullpipe.results.measures import goodput_bps
 from fullpipe.results.runs import Run, Runs
 from fullpipe.show.figures import theme
+from fullpipe.system.words import joined
 
 # More points add nothing to a line on a panel of a few hundred pixels.
 MAX_POINTS = 1000
@@ -114,7 +115,7 @@ def rows(results: Runs) -> list[Row]:
                 title = title if controller in name else f"{title} ({controller})"
                 found.append(Row(title, run.label, controller, name, colours[controller]))
         else:
-            title = run.label if len(ordered) > 1 else " and ".join(controllers)
+            title = run.label if len(ordered) > 1 else joined(controllers)
             title += f", {len(flows)} flows" if len(flows) > 1 else ""
             prefix = f"{run.label}: " if len(ordered) > 1 and len(flows) > 1 else ""
             found.append(Row(title, run.label, controllers[0], None, colours[controllers[0]], prefix))

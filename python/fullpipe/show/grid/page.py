@@ -79,7 +79,7 @@ def _tiles(cells: Sequence[Compared]) -> list[Tile]:
         )
         for cell in cells
         for name in NAMES
-        if (one := cell.differences.get(name)) is not None
+        if (one := cell.measured.get(name)) is not None
     ]
 
 
@@ -150,7 +150,7 @@ def _section(cell: Compared, found: Found, picture: str | None) -> str:
             text(one.said),
             "overlap" if one.overlaps else "apart",
         ]
-        for name, one in cell.differences.items()
+        for name, one in cell.measured.items()
     ]
     ours, theirs = map(theme.world_heading, found.plan.worlds)
     numbers = (Heading(name, number=True) for name in (ours, f"{theirs} (range)", "Difference"))

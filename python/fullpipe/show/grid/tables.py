@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from fullpipe.judge.grid.compare import Compared, Difference
+from fullpipe.judge.grid.compare import Compared, Measured
 from fullpipe.judge.grid.document import Grid
 from fullpipe.judge.grid.summary import Target
 from fullpipe.show.figures import theme
@@ -42,8 +42,8 @@ def _a_row_a_cell(found: Sequence[Compared], worlds: Sequence[str]) -> Fitting:
     for one in found:
         row: list[str | Text] = [Text(one.cell.name, style="bold")]
         for name in _SHOWN:
-            row += _both(one.differences.get(name))
-        row += [_apart(one.differences.get(name)) for name in ("rtt_p95_ms", "share")]
+            row += _both(one.measured.get(name))
+        row += [_apart(one.measured.get(name)) for name in ("rtt_p95_ms", "share")]
         table.add_row(*row, _verdict(one))
     return table
 
@@ -56,31 +56,31 @@ def _a_row_a_measure(found: Sequence[Compared], worlds: Sequence[str]) -> Fittin
         table.add_numbers(heading)
     for one in found:
         table.add_heading(Text(one.cell.name, style="bold"), Text(": "), _verdict(one))
-        for name, each in one.differences.items():
+        for name, each in one.measured.items():
             measure = f"  {HEADINGS[name]}, {each.quantity.unit}"
             table.add_row(measure, mean(each), ranged(each), _apart(each))
     return table
 
 
-def _both(one: Difference | None) -> list[str | Text]:
+def _both(one: Measured | None) -> list[str | Text]:
     if one is None:
         return ["–", "–", "–"]
     return [mean(one), ranged(one), _apart(one)]
 
 
-def mean(one: Difference) -> str:
+def mean(one: Measured) -> str:
     """The first world's mean with half its interval."""
     half = one.ours.half_width
     return one.quantity.show(one.ours.mean) + (f" ± {one.quantity.show(half)}" if half is not None else "")
 
 
-def ranged(one: Difference) -> str:
+def ranged(one: Measured) -> str:
     """The reference's mean with its range."""
     middle, least, most = map(one.quantity.show, (one.theirs.mean, one.theirs.least, one.theirs.most))
     return f"{middle} ({least}..{most})"
 
 
-def _apart(one: Difference | None) -> Text:
+def _apart(one: Measured | None) -> Text:
     if one is None:
         return Text("–", style="dim")
     said = one.said.removesuffix(" points")

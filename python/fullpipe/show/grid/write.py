@@ -10,7 +10,7 @@ import polars as pl
 
 from fullpipe import _native
 from fullpipe.errors import mistake
-from fullpipe.judge.grid.compare import Compared, Difference, kernels
+from fullpipe.judge.grid.compare import Compared, Measured, kernels
 from fullpipe.judge.grid.run import Found, Plan
 from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
@@ -101,7 +101,7 @@ def _cell(one: Compared, worlds: tuple[str, str]) -> dict[str, Any]:
                 "of_tolerance": finite(each.of_tolerance),
                 "overlaps": each.overlaps,
             }
-            for name, each in one.differences.items()
+            for name, each in one.measured.items()
         },
         "scenario": one.cell.document,
     }
@@ -136,7 +136,7 @@ def cells_frame(cells: Sequence[Compared], worlds: tuple[str, str]) -> pl.DataFr
             f"{theirs}_runs": len(one.theirs),
         }
         for one in cells
-        for name, each in one.differences.items()
+        for name, each in one.measured.items()
     ]
     texts, numbers = ("cell", "verdict", "measure"), (f"{ours}_runs", f"{theirs}_runs")
     floats = (
@@ -214,13 +214,13 @@ def markdown(found: Found) -> str:
 def _row(one: Compared) -> list[str]:
     row = [_plain(one.cell.name)]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
-        each = one.differences.get(name)
+        each = one.measured.get(name)
         row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.said]
-    row += [_said(one.differences.get(name)) for name in ("rtt_p95_ms", "share")]
+    row += [_said(one.measured.get(name)) for name in ("rtt_p95_ms", "share")]
     return [*row, one.verdict]
 
 
-def _said(one: Difference | None) -> str:
+def _said(one: Measured | None) -> str:
     return "–" if one is None else one.said
 
 

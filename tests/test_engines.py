@@ -1,0 +1,186 @@
+"""Engines yield every task once; the local one shares the machine between runs."""
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.ask import scenario
+from fullpipe.engines import Done, Ended, Failed
+from fullpipe.engines import local as engine_here
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.results.runs import Run
+from fullpipe.worlds import kernel, sim
+from fullpipe.worlds.job import Job
+from fullpipe.worlds.world import Stop, World
+from sweeping import job, tasks
+
+
+def test_the_local_engine_yields_every_task_once_and_tells_failures() -> None:
+    broken = Task("sim", Job(replace(job().alternative, spec_json=job().alternative.spec_json[:-1]), 1))
+    ended = []
+    engine = Local()
+    engine.cost = lambda task: 1.0  # type: ignore[method-assign]
+    for one in engine.run([*tasks(4), broken]):
+        ended.append(one)
+    assert sorted(one.task.job.seed for one in ended if isinstance(one, Done)) == [1, 2, 3, 4]
+    (failed,) = [one for one in ended if isinstance(one, Failed)]
+    assert failed.task is broken
+    assert "spec" in failed.reason
+
+
+def test_simulations_wait_until_those_before_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_here, "_AHEAD", 4)
+    began: list[int] = []
+    whole, enough = sim.Simulator.run, threading.Event()
+
+    def counted(world: sim.Simulator, job: Job, *more: Any) -> Run:
+        began.append(job.seed)
+        if len(began) >= 4:
+            enough.set()
+        return whole(world, job, *more)
+
+    monkeypatch.setattr(sim.Simulator, "run", counted)
+    running = Local(cores=2).run(tasks(50))
+    next(running)
+    assert enough.wait(timeout=60)
+    running.close()
+    # The caller did not come back after the first.
+    assert len(began) == 4
+
+
+def test_simulations_that_ended_while_others_were_stored_are_yielded_together() -> None:
+    ended: list[Ended] = []
+    for one in Local(cores=2).run(tasks(30)):
+        ended.append(one)
+    assert len({one.task.key for one in ended}) == 30
+    assert not ended[-1].more, "nobody waits for more after the last"
+
+
+def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd(BaseException):
+        pass
+
+    def broken(_task: Task, _stop: object) -> Ended:
+        raise Odd
+
+    monkeypatch.setattr("fullpipe.engines.local._carry_out", broken)
+    with pytest.raises(Odd):
+        list(Local(cores=2).run(tasks(3)))
+
+
+def test_kernel_runs_share_the_machine_by_their_rates() -> None:
+    engine = Local(cores=2)
+    slow = [Task("kernel", job(seed, rate="2 Mbit/s")) for seed in range(1, 19)]
+    fast = Task("kernel", job(rate="500 Mbit/s"))
+    alone = replace(slow[0], alone=True)
+    assert all(engine._fits(slow[number], slow[:number]) for number in range(16))
+    assert not engine._fits(slow[16], slow[:16])  # No more than eight a core.
+    middle = [Task("kernel", job(seed, rate="80 Mbit/s")) for seed in (1, 2, 3)]
+    assert middle[0].job.rate_bps * 3 > 2 * kernel.RATE_BPS_A_CORE
+    assert engine._fits(middle[1], middle[:1])
+    assert not engine._fits(middle[2], middle[:2])
+    assert engine._fits(fast, [])
+    assert not engine._fits(fast, slow[:1])
+    assert not engine._fits(slow[0], [fast])
+    assert not engine._fits(alone, slow[1:2])
+    assert not engine._fits(slow[1], [alone])
+    assert not engine._fits(slow[0], tasks(1)), "nothing is simulated meanwhile"
+    assert engine.cost(fast) == pytest.approx(0.2)
+    assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
+
+
+def test_an_estimate_is_how_long_runs_take_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim.Simulator, "cost_s", lambda *_: 10.0)
+    engine = Local(cores=2)
+
+    def kernel_run(rate: str, seconds: int) -> Task:
+        return Task("kernel", job(rate=rate, duration=f"{seconds} s"))
+
+    # All at once, and the shorter ones beside the longest.
+    slow = [kernel_run("2 Mbit/s", 60), *[kernel_run("2 Mbit/s", 7)] * 15]
+    assert engine.takes_s(slow) == 60
+    # One more waits for a place.
+    assert engine.takes_s([*slow, kernel_run("2 Mbit/s", 7)]) == 60
+    assert engine.takes_s([kernel_run("2 Mbit/s", 7)] * 17) == 14
+    # One at a time.
+    assert engine.takes_s([kernel_run("500 Mbit/s", 7)] * 3) == 21
+    # Simulations first: two cores, but none is shorter than itself.
+    assert engine.takes_s(tasks(4)) == 20
+    assert engine.takes_s([*tasks(1), slow[1]]) == 17
+    assert engine.takes_s([]) == 0
+
+
+def test_a_rate_that_changes_counts_with_its_highest() -> None:
+    document = {
+        "duration": "1 s",
+        "path": {"rate": "1 Mbit/s", "rtt": "20 ms", "changes": [{"at": "500 ms", "rate": "30 Mbit/s"}]},
+        "flows": [{"controller": "reno"}],
+    }
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 30e6
+
+
+def test_the_slowest_of_several_links_counts() -> None:
+    document = {
+        "duration": "1 s",
+        "path": {
+            "rate": "10 Mbit/s",
+            "rtt": "20 ms",
+            "before": [{"kind": "link", "rate": "1 Gbit/s", "buffer": "2 GB"}],
+        },
+        "flows": [{"controller": "reno"}],
+    }
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 10e6
+
+
+def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
+    (tmp_path / "link.deliveries").write_text("1\n1\n2\n4\n", encoding="ascii")
+    document = {
+        "duration": "1 s",
+        "path": {"deliveries": "link.deliveries", "buffer": "100 packets", "rtt": "20 ms"},
+        "flows": [{"controller": "reno"}],
+    }
+    loaded = scenario.from_document(document, base_dir=tmp_path)
+    assert Job(loaded.alternatives[0], 1).rate_bps == 12e6
+
+
+def test_a_radio_counts_with_its_highest_rate() -> None:
+    radio = {"kind": "cellular", "rates": ["5 Mbit/s", "20 Mbit/s"], "review": "1 s", "demand": "10 ms"}
+    document = {
+        "duration": "1 s",
+        "path": {"rate": "1 Gbit/s", "rtt": "20 ms", "before": [{**radio, "buffer": "1 MB"}]},
+        "flows": [{"controller": "reno"}],
+    }
+    assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 20e6
+
+
+def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = [], []
+
+    def waits(_self: World, job: Job, stop: Stop, _progress: object) -> Run:
+        begun.append(job.seed)
+        try:
+            while True:
+                stop.check()
+                time.sleep(0.01)
+        finally:
+            ended.append(job.seed)
+
+    monkeypatch.setattr(kernel.Kernel, "run", waits)
+    running = Local(cores=1).run([*tasks(1), *tasks(2, "kernel")])
+    assert isinstance(next(running), Done)
+    with pytest.MonkeyPatch.context() as patch:
+        # An interrupt arrives while the engine waits.
+        def interrupted(*_: object, **__: object) -> None:
+            while len(begun) < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+        patch.setattr("fullpipe.engines.local.wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(running)
+    assert sorted(ended) == [1, 2]
