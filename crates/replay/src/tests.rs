@@ -327,6 +327,10 @@ fn the_jiffies_may_tick_between_the_record_and_the_call_once() {
     let report = replay_flow(Ops::Cubic, HZ, &calls, 0);
     assert_eq!((report.difference, report.late, report.replayed), (None, 1, 2));
     assert_eq!(report.coverage.count("evaluated"), Some(1));
+    // Two flows with one such call each.
+    let other = calls.iter().map(|call| Call { flow: 1, ..*call });
+    let all = replay_all(Ops::Cubic, HZ, 2, &calls.iter().copied().chain(other).collect::<Vec<_>>());
+    assert_eq!((all.difference, all.late, all.replayed), (None, 2, 4));
     calls[1].socket.jiffies32 -= 1;
     let found = first_difference(Ops::Cubic, &calls).unwrap();
     assert_eq!((found.field, found.ours + 2), ("last_time", found.kernel));

@@ -10,6 +10,8 @@ use crate::{Call, Coverage, Difference, Ops, Replay, Tier, replay_flow};
 pub struct Replayed {
     /// Calls replayed and compared.
     pub replayed: u64,
+    /// Those of them that agree only a jiffy later than recorded ([`FlowReport::late`](crate::FlowReport::late)).
+    pub late: u64,
     /// Calls after the first difference of their flow.
     pub skipped: u64,
     /// The first difference, by the order of calls.
@@ -27,6 +29,7 @@ pub struct Replayed {
 pub fn replay_all(ops: Ops, hz: u32, flows: u32, calls: &[Call]) -> Replayed {
     let mut all = Replayed {
         replayed: 0,
+        late: 0,
         skipped: 0,
         difference: None,
         filter: Tier::default(),
@@ -37,6 +40,7 @@ pub fn replay_all(ops: Ops, hz: u32, flows: u32, calls: &[Call]) -> Replayed {
         let of_flow = positions.iter().map(|&index| (u64::from(index), &calls[index as usize]));
         let report = replay_flow(ops, hz, flow, of_flow);
         all.replayed += report.replayed;
+        all.late += report.late;
         all.skipped += report.skipped;
         all.difference = first(all.difference, report.difference);
         add(&mut all.filter, &report.filter);
