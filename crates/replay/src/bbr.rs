@@ -13,7 +13,7 @@ use super::coverage::Coverage;
 use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::BBR;
 use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
-use super::unwrapped::{Counters, ca_state, micros};
+use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};
 use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::controller::*;
@@ -121,7 +121,7 @@ impl BbrMachine {
     }
 
     fn on_state(&mut self, call: &Call) {
-        let to = ca_state(call.arguments[0]).expect("checked on entry");
+        let to = CaState::from_code(call.arguments[0]).expect("checked on entry");
         let reduce = core::mem::take(&mut self.reducing);
         let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
         let connection = self.counters.connection(call, draw(call));
@@ -366,7 +366,7 @@ pub(super) fn state(private: &Private) -> Option<State> {
             3 => Mode::ProbeRtt,
             _ => return None,
         },
-        prev_ca_state: ca_state(next() as i64)?,
+        prev_ca_state: CaState::from_code(next() as i64)?,
         packet_conservation: next() != 0,
         round_start: next() != 0,
         idle_restart: next() != 0,

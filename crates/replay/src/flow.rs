@@ -378,20 +378,24 @@ impl Tier {
             }
         }
     }
+
+    fn add(&mut self, flow: &Tier) {
+        self.steps += flow.steps;
+        self.differences += flow.differences;
+        self.first = first(self.first, flow.first);
+    }
 }
 
-/// The result of replaying a flow.
+/// The result of replaying a flow, or all flows of a recording.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowReport {
-    /// The flow.
-    pub flow: u32,
+pub struct Replayed {
     /// Calls replayed and compared.
     pub replayed: u64,
     /// Those of them in which the jiffies ticked: they agree if the kernel read the clock after the recorder did.
     pub late: u64,
-    /// Calls after the first difference.
+    /// Calls after the first difference of their flow.
     pub skipped: u64,
-    /// The first difference.
+    /// The first difference, by the order of calls.
     pub difference: Option<Difference>,
     /// The windowed maximum (BBR).
     pub filter: Tier,
@@ -401,14 +405,26 @@ pub struct FlowReport {
     pub coverage: Coverage,
 }
 
+impl Replayed {
+    /// Adds another flow of the same recording.
+    pub(super) fn add(&mut self, flow: &Replayed) {
+        self.replayed += flow.replayed;
+        self.late += flow.late;
+        self.skipped += flow.skipped;
+        self.difference = first(self.difference, flow.difference);
+        self.filter.add(&flow.filter);
+        self.sampler.add(&flow.sampler);
+        self.coverage.add(&flow.coverage);
+    }
+}
+
+fn first(one: Option<Difference>, other: Option<Difference>) -> Option<Difference> {
+    one.into_iter().chain(other).min_by_key(|found| found.call)
+}
+
 /// Replays the calls of one flow in a recording of `ops`, up to its first difference. `calls` are those of the flow alone,
 /// in order, each with its position in the recording. `hz` is the kernel's `CONFIG_HZ`.
-pub fn replay_flow<'a>(
-    ops: Ops,
-    hz: u32,
-    flow: u32,
-    calls: impl IntoIterator<Item = (u64, &'a Call)>,
-) -> FlowReport {
+pub fn replay_flow<'a>(ops: Ops, hz: u32, calls: impl IntoIterator<Item = (u64, &'a Call)>) -> Replayed {
     let mut replay = Replay::new(ops, hz);
     let (mut difference, mut filter, mut sampler) = (None, Tier::default(), Tier::default());
     for (index, call) in calls {
@@ -418,8 +434,7 @@ pub fn replay_flow<'a>(
         filter.take(index, call, filter_step(ops, call));
         sampler.take(index, call, sampler_step(ops, call));
     }
-    FlowReport {
-        flow,
+    Replayed {
         replayed: replay.replayed,
         late: replay.late,
         skipped: replay.skipped,

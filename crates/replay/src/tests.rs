@@ -9,9 +9,9 @@ use std::string::ToString;
 use std::vec::Vec;
 
 /// Replays one flow of these calls.
-fn replay_flow(ops: Ops, hz: u32, calls: &[Call], flow: u32) -> FlowReport {
+fn replay_flow(ops: Ops, hz: u32, calls: &[Call], flow: u32) -> Replayed {
     let of_flow = (0..).zip(calls).filter(|(_, call)| call.flow == flow);
-    super::replay_flow(ops, hz, flow, of_flow)
+    super::replay_flow(ops, hz, of_flow)
 }
 
 /// Startup, a queue, ProbeBW, a lossy round, its undo, a timeout, idleness, ProbeRTT.
