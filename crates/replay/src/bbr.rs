@@ -12,7 +12,7 @@ use branches::Seen;
 use super::coverage::Coverage;
 use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::BBR;
-use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
+use super::plausible::{Unequal, unequal};
 use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};
 use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
@@ -60,7 +60,7 @@ impl BbrMachine {
     }
 
     fn bbr(&mut self) -> &mut Bbr1 {
-        self.bbr.as_mut().expect("a flow begins with clear or adopt")
+        self.bbr.as_mut().expect("a flow begins with clear or init")
     }
 
     fn state(&self) -> State {
@@ -272,24 +272,6 @@ impl Machine for BbrMachine {
             ("sk_pacing_rate", state.pacing_rate, after.sk_pacing_rate),
             ("prior_ssthresh", state.prior_ssthresh as u64, call.socket.prior_ssthresh as u64),
         ]
-    }
-
-    fn adopt(&mut self, call: &Call) -> Option<()> {
-        let private = state(&call.private_after).filter(|state| state.prior_cwnd <= MAX_SEGMENTS)?;
-        let after = &call.after;
-        self.counters = Counters::default();
-        let mut bbr = self.fresh(call);
-        bbr.restore(&State {
-            snd_cwnd: after.snd_cwnd,
-            snd_ssthresh: after.snd_ssthresh,
-            pacing_rate: after.sk_pacing_rate,
-            prior_ssthresh: call.socket.prior_ssthresh,
-            ..private
-        });
-        self.bbr = Some(bbr);
-        self.established = true;
-        self.reducing = call.hook == Hook::Ssthresh;
-        Some(())
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Call, Hook, Ops, Socket};
 use fullpipe_cc::controller::CaState;
 
 /// No flow has this many segments out: six gigabytes.
-pub(super) const MAX_SEGMENTS: u32 = 1 << 22;
+const MAX_SEGMENTS: u32 = 1 << 22;
 /// Credit towards an increase, of which CUBIC demands up to 100 windows.
 const MAX_CREDIT: u32 = 1 << 31;
 /// Microseconds in 285 years.
