@@ -21,3 +21,4 @@ def test_every_call_is_decided_as_the_kernel_did(recording: Path) -> None:
     [report] = json.loads(done.stdout)
     assert report["agrees"]
     assert report["calls"] > 100
+    assert report["late"] == 0, "none of these has a clock tick between the recorder's read and the kernel's"

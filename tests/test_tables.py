@@ -121,10 +121,22 @@ def test_a_word_longer_than_the_terminal_is_folded_not_cut() -> None:
 
 
 def test_a_replay_is_counted_in_words_that_fit() -> None:
-    one = {"calls": 2566, "agrees": True}
+    one = {"calls": 2566, "late": 0, "agrees": True}
     assert tables.replays_total([one]) == "2,566 calls in 1 recording; all decisions are equal."
     other = {**one, "agrees": False}
     assert tables.replays_total([one, other]) == "5,132 calls in 2 recordings; 1 of 2 are equal."
+    late = tables.replays_total([{**one, "late": 3}, {**one, "late": 1}])
+    assert late == (
+        "5,132 calls in 2 recordings; all decisions are equal."
+        " Late: 4 calls, equal if the clock ticked just after the recorder read it."
+    )
+
+
+def test_late_calls_are_counted_beside_their_recording() -> None:
+    counts = {"flows": 1, "calls": 9, "replayed": 9}
+    one = {"recording": "x.recording", "cc": "bbr", "kernel": "6.18", "whole": True, "agrees": True, **counts}
+    assert "equal, 12 late" in printed(tables.replays([{**one, "late": 12}]), 80)
+    assert "late" not in printed(tables.replays([{**one, "late": 0}]), 80)
 
 
 def test_what_was_not_measured_is_not_ok() -> None:
@@ -142,6 +154,7 @@ def test_recordings_of_one_folder_are_named_without_it() -> None:
         "flows": 1,
         "calls": 9,
         "replayed": 9,
+        "late": 0,
     }
     folder = "tests/recordings/of/a/rather/long/path"
     both = [{**one, "recording": f"{folder}/{name}.recording"} for name in ("bbr-a", "cubic-b")]

@@ -84,6 +84,28 @@ pub enum CaState {
     Loss = 4,
 }
 
+impl CaState {
+    /// Every state, in the order of its code.
+    pub const ALL: [CaState; 5] =
+        [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
+
+    /// The state with Linux's code for it.
+    pub const fn from_code(code: i64) -> Option<CaState> {
+        if 0 <= code && code < CaState::ALL.len() as i64 { Some(CaState::ALL[code as usize]) } else { None }
+    }
+
+    /// The name that records and figures use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CaState::Open => "open",
+            CaState::Disorder => "disorder",
+            CaState::Cwr => "cwr",
+            CaState::Recovery => "recovery",
+            CaState::Loss => "loss",
+        }
+    }
+}
+
 /// The state the controller reads besides the event itself: the connection's counters after the event's bookkeeping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
@@ -432,6 +454,13 @@ pub trait Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recovery_state_has_linux_s_code() {
+        let codes = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
+        assert_eq!([0, 1, 2, 3, 4].map(CaState::from_code), codes.map(Some));
+        assert_eq!([-1, 5, i64::MIN, i64::MAX].map(CaState::from_code), [None; 4]);
+    }
 
     #[test]
     fn a_socket_s_largest_packet_shows_what_its_host_keeps_free_for_headers() {

@@ -53,9 +53,9 @@ struct Reduction {
 pub(super) struct Bench<'a, C> {
     path: &'a Path,
     controller: Ordered<C>,
-    sampler: Sampler,
+    pub(super) sampler: Sampler,
     ledger: Ledger,
-    connection: Connection,
+    pub(super) connection: Connection,
     segments: [Segment; WINDOW],
     una: u64,
     nxt: u64,

@@ -25,6 +25,8 @@
 
 mod bench;
 mod ledger;
+#[cfg(test)]
+mod tests;
 
 use bench::Bench;
 use core::fmt;
@@ -45,9 +47,22 @@ pub struct Broken {
     pub bound: u64,
 }
 
-/// The laws: from BBR, from RFC 5681, and from mistakes of other implementations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Law {
+macro_rules! laws {
+    ($($(#[$documentation:meta])+ $law:ident,)+) => {
+        /// The laws: from BBR, from RFC 5681, and from mistakes of other implementations.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Law {
+            $($(#[$documentation])+ $law,)+
+        }
+
+        impl Law {
+            /// Every law.
+            pub const ALL: &[Law] = &[$(Law::$law,)+];
+        }
+    };
+}
+
+laws! {
     /// The window is always at least one segment: a sender that may not send cannot learn when it may.
     WindowIsPositive,
     /// The window never exceeds [`Config::cwnd_clamp`].
@@ -405,164 +420,5 @@ fn at_start(path: &Path) -> Connection {
         min_rtt: path.rtt,
         departure: path.start,
         ..Connection::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use fullpipe_cc::{Any, CATALOGUE, Params};
-    use proptest::prelude::*;
-
-    fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
-        let params = Params::by_name(name).unwrap();
-        move |config, connection| Any::new(&params, config, connection)
-    }
-
-    #[test]
-    fn every_controller_obeys_the_laws_on_a_clean_path() {
-        for info in CATALOGUE {
-            for hz in [100, 250, 1000] {
-                let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
-                path.config.hz = hz;
-                check_all(&path, controller(info.name))
-                    .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
-            }
-        }
-    }
-
-    #[test]
-    fn every_controller_obeys_the_laws_unpaced() {
-        for info in CATALOGUE {
-            let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
-            path.config.paced = false;
-            check_all(&path, controller(info.name))
-                .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
-        #[test]
-        fn every_controller_obeys_the_laws_under_random_loss(
-            seed in 1u64..u64::MAX,
-            loss_per_mille in 0u32..300,
-            queue in 1u32..200,
-            megabits in 1u64..200,
-            rtt_ms in 1u64..200,
-        ) {
-            for info in CATALOGUE {
-                let path = Path {
-                    seed,
-                    loss_per_mille,
-                    queue,
-                    rate: Rate::from_bits_per_sec(megabits * 1_000_000),
-                    rtt: Duration::from_millis(rtt_ms),
-                    segments: 2_000,
-                    ..Path::default()
-                };
-                let run = check_run(&path, controller(info.name));
-                prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
-            }
-        }
-    }
-
-    /// A controller with a defect: other limits, or no heed to an undo.
-    struct Spoilt<F> {
-        controller: Any,
-        limits: F,
-        heeds_undo: bool,
-    }
-
-    impl<F: Fn(Limits) -> Limits> Controller for Spoilt<F> {
-        fn on_transmit_start(&mut self, start: &TransmitStart) {
-            self.controller.on_transmit_start(start)
-        }
-        fn on_window_unused(&mut self, unused: &WindowUnused) {
-            self.controller.on_window_unused(unused)
-        }
-        fn on_sent(&mut self, sent: &Sent) {
-            self.controller.on_sent(sent)
-        }
-        fn on_rtt(&mut self, sample: &RttSample) {
-            self.controller.on_rtt(sample)
-        }
-        fn on_lost(&mut self, lost: &Lost) {
-            self.controller.on_lost(lost)
-        }
-        fn on_ce(&mut self, marks: &CeMarks) {
-            self.controller.on_ce(marks)
-        }
-        fn on_state(&mut self, change: &StateChange) {
-            self.controller.on_state(change)
-        }
-        fn on_undo(&mut self, undo: &Undo) {
-            if self.heeds_undo {
-                self.controller.on_undo(undo)
-            }
-        }
-        fn on_ack(&mut self, ack: &Ack) {
-            self.controller.on_ack(ack)
-        }
-        fn on_mss(&mut self, mss: u32) {
-            self.controller.on_mss(mss)
-        }
-        fn limits(&self) -> Limits {
-            (self.limits)(self.controller.limits())
-        }
-        fn snapshot(&self) -> Snapshot {
-            self.controller.snapshot()
-        }
-    }
-
-    type Spoil = fn(Limits) -> Limits;
-
-    fn law_broken_by(name: &str, path: &Path, spoil: impl Fn(Limits) -> Limits + Copy) -> Law {
-        let new = controller(name);
-        let spoilt = |config: &_, connection: &_| Spoilt {
-            controller: new(config, connection),
-            limits: spoil,
-            heeds_undo: true,
-        };
-        check_all(path, spoilt).unwrap_err().law
-    }
-
-    #[test]
-    fn only_one_that_says_that_it_answers_nothing_is_let_off_and_only_from_answering() {
-        let answering = [Law::TimeoutCollapsesTheWindow, Law::FillsTheLosslessPipe];
-        assert!(answering.iter().all(|law| !law.binds(Phase::Fixed)));
-        assert!(answering.iter().all(|law| law.binds(Phase::CongestionAvoidance)));
-        assert!(Law::DeliversEverything.binds(Phase::Fixed));
-    }
-
-    #[test]
-    fn an_undo_that_restores_nothing_is_caught() {
-        for name in ["reno", "cubic", "vegas"] {
-            let new = controller(name);
-            let broken = check_reordering(&Path::default(), |config, connection| Spoilt {
-                controller: new(config, connection),
-                limits: |limits| limits,
-                heeds_undo: false,
-            });
-            assert_eq!(broken.unwrap_err().law, Law::UndoRestores, "{name}");
-        }
-    }
-
-    #[test]
-    fn spoilt_controllers_are_caught() {
-        let path = Path::default();
-        let cases: [(&str, Spoil, Law); 6] = [
-            ("reno", |limits| Limits { cwnd: 0, ..limits }, Law::WindowIsPositive),
-            ("reno", |limits| Limits { cwnd: 10_001, ..limits }, Law::WindowIsClamped),
-            ("reno", |limits| Limits { cwnd: 20, ..limits }, Law::FillsTheLosslessPipe),
-            ("bbr1", |limits| Limits { pacing_rate: Rate::ZERO, ..limits }, Law::RateIsPositiveAndCapped),
-            ("cubic", |limits| Limits { min_burst: 0, ..limits }, Law::BurstIsPositive),
-            ("bbr1", |limits| Limits { cwnd: limits.cwnd.max(100), ..limits }, Law::ProbeRttIsSmall),
-        ];
-        for (name, spoil, law) in cases {
-            let segments = if law == Law::ProbeRttIsSmall { 40_000 } else { path.segments };
-            assert_eq!(law_broken_by(name, &Path { segments, ..path }, spoil), law);
-        }
     }
 }

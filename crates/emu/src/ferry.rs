@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Counts, Packet, QueueView};
+use fullpipe_path::{Chain, Counts, Packet, rates};
 use fullpipe_record::{Lateness, LinkRecord, LinkSeries, QueueSample};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
@@ -250,7 +250,7 @@ impl Direction {
             lateness: Histogram::default(),
             written: 0,
             failed_writes: 0,
-            slowest: lowest_rate(&way.elements),
+            slowest: rates::lowest_rate(&way.elements),
             fetched: Bytes::ZERO,
         })
     }
@@ -264,11 +264,7 @@ impl Direction {
 
     fn link_records(self, now: Time) -> Vec<LinkRecord> {
         let queues = (0..self.chain.queues()).map(|index| self.chain.queue(index));
-        let each = queues.zip(self.series).zip(fullpipe_path::capacities(&self.elements, now));
-        each.map(|((queue, series), capacity_bytes)| {
-            LinkRecord::new(queue.name(), sample_queue(now, queue), capacity_bytes, series)
-        })
-        .collect()
+        LinkRecord::of_path(&self.elements, queues, self.series, now)
     }
 
     /// Writes everything that is due; returns whether that was anything.
@@ -345,7 +341,7 @@ impl Direction {
 
     fn sample(&mut self, now: Time) {
         for (index, series) in self.series.iter_mut().enumerate() {
-            series.sample(sample_queue(now, self.chain.queue(index)));
+            series.sample(QueueSample::of(self.chain.queue(index), now));
         }
     }
 }
@@ -354,32 +350,6 @@ impl Direction {
 fn class_of(frame: &Frame, classes: Classes) -> u32 {
     let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(classes.first_port)));
     flow.filter(|flow| *flow < classes.flows).unwrap_or(0)
-}
-
-/// The present state of a queue.
-fn sample_queue(now: Time, queue: QueueView<'_>) -> QueueSample {
-    let totals = queue.totals(now);
-    QueueSample {
-        time_ns: now.as_nanos(),
-        backlog_bytes: queue.backlog(now).as_u64(),
-        delay_ns: queue.delay(now).as_nanos(),
-        arrived_packets: totals.arrived.packets,
-        dropped_packets: totals.dropped.packets,
-        accepted_bytes: totals.accepted.bytes.as_u64(),
-    }
-}
-
-/// The lowest rate at which a link of the path may have to send; [`Rate::MAX`] if there is none.
-fn lowest_rate(elements: &[ElementConfig]) -> Rate {
-    let lowest = |element: &ElementConfig| match element {
-        ElementConfig::Link { rate_bps, .. } => {
-            rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::min)
-        }
-        ElementConfig::Cellular { rates_bps, .. } => rates_bps.first().copied().unwrap_or(Rate::MAX),
-        // The mean of a trace: its slow periods are too short to contain a burst.
-        other => fullpipe_path::highest_rate(std::slice::from_ref(other)),
-    };
-    elements.iter().map(lowest).min().unwrap_or(Rate::MAX)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Why a run cannot be trusted, by the ferry's own record.
 
-use fullpipe_path::config::ElementConfig;
-use fullpipe_units::{Bytes, Duration, Rate};
+use fullpipe_path::rates;
+use fullpipe_units::{Bytes, Duration};
 
 use crate::ferry::FerryReport;
 use crate::path::Path;
@@ -79,41 +79,22 @@ pub(crate) fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
 }
 
 fn stall_limit(path: &Path) -> Duration {
-    let buffers = [&path.forward, &path.reverse].map(|way| fullpipe_path::shortest_buffer(&way.elements));
-    let half = Duration::from_nanos(buffers[0].min(buffers[1]).as_nanos() / 2);
-    half.clamp(LATENESS_LIMIT, STALL_LIMIT.max(longest_transmission(path)))
-}
-
-/// How long the slowest link takes for a full packet at its highest rate.
-fn longest_transmission(path: &Path) -> Duration {
+    let ways = [&path.forward.elements, &path.reverse.elements];
     let packet = Bytes::new(path.mtu_bytes as u64);
-    let times =
-        path.forward.elements.iter().chain(&path.reverse.elements).filter_map(|element| match element {
-            ElementConfig::Link { rate_bps, .. } => {
-                let fastest =
-                    rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max);
-                Some(fastest.time_for(packet))
-            }
-            _ => None,
-        });
-    times.max().unwrap_or(Duration::ZERO)
+    let [buffer, other] = ways.map(|elements| rates::shortest_buffer(elements));
+    let half = Duration::from_nanos(buffer.min(other).as_nanos() / 2);
+    let [transmission, other] = ways.map(|elements| rates::longest_transmission(elements, packet));
+    half.clamp(LATENESS_LIMIT, STALL_LIMIT.max(transmission).max(other))
 }
 
 /// The RTT of the empty path for the class with the lowest RTT.
 pub(crate) fn base_rtt(path: &Path) -> Duration {
-    let delay = |elements: &[ElementConfig]| {
-        let delays = elements.iter().map(|element| match element {
-            ElementConfig::Delay { delay_ns } => {
-                delay_ns.changes.iter().map(|(_, delay)| *delay).fold(delay_ns.initial, Duration::min)
-            }
-            _ => Duration::ZERO,
-        });
-        delays.fold(Duration::ZERO, |sum, delay| sum + delay)
-    };
     let [forward, reverse] = [&path.forward, &path.reverse];
     let extra =
         forward.class_delays.iter().zip(&reverse.class_delays).map(|(one, other)| *one + *other).min();
-    delay(&forward.elements) + delay(&reverse.elements) + extra.unwrap_or(Duration::ZERO)
+    rates::shortest_delay(&forward.elements)
+        + rates::shortest_delay(&reverse.elements)
+        + extra.unwrap_or(Duration::ZERO)
 }
 
 #[cfg(test)]
@@ -122,8 +103,8 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::path::OneWay;
     use crate::path_clock::Stood;
-    use fullpipe_path::config::{QueueConfig, Schedule};
-    use fullpipe_units::Time;
+    use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
+    use fullpipe_units::{Rate, Time};
 
     fn path(buffer_bytes: u64) -> Path {
         let delay =

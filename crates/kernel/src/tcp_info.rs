@@ -69,7 +69,7 @@ impl TcpInfo {
         let u64_at = |at| array(bytes, at).map_or(0, u64::from_ne_bytes);
         TcpInfo {
             state: u8_at(0),
-            ca_state: ca_state(u8_at(1)),
+            ca_state: CaState::from_code(u8_at(1).into()).unwrap_or(CaState::Loss),
             snd_mss: u32_at(16),
             unacked: u32_at(24),
             sacked: u32_at(28),
@@ -102,16 +102,6 @@ impl TcpInfo {
     /// What a loss-based controller is doing.
     pub fn loss_based_phase(&self) -> Phase {
         fullpipe_cc::loss_based::phase(self.ca_state, self.snd_cwnd, self.snd_ssthresh)
-    }
-}
-
-fn ca_state(code: u8) -> CaState {
-    match code {
-        0 => CaState::Open,
-        1 => CaState::Disorder,
-        2 => CaState::Cwr,
-        3 => CaState::Recovery,
-        _ => CaState::Loss,
     }
 }
 

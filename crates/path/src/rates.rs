@@ -9,6 +9,24 @@ pub fn highest_rate(elements: &[ElementConfig]) -> Rate {
     elements.iter().filter_map(ElementConfig::highest_rate).min().unwrap_or(Rate::MAX)
 }
 
+/// The lowest rate at which packets may have to leave the path; [`Rate::MAX`] if nothing limits it. A delivery trace counts
+/// with its mean: its slow periods are too short to contain a burst.
+pub fn lowest_rate(elements: &[ElementConfig]) -> Rate {
+    let lowest = |element: &ElementConfig| match element {
+        ElementConfig::Link { rate_bps, .. } => values(rate_bps).min(),
+        ElementConfig::Cellular { rates_bps, .. } => rates_bps.first().copied(),
+        other => other.highest_rate(),
+    };
+    elements.iter().filter_map(lowest).min().unwrap_or(Rate::MAX)
+}
+
+/// How long the slowest link takes for a packet of `bytes` at its highest rate; zero if there is no link.
+pub fn longest_transmission(elements: &[ElementConfig], bytes: Bytes) -> Duration {
+    let links = elements.iter().filter(|element| matches!(element, ElementConfig::Link { .. }));
+    let times = links.filter_map(|link| Some(link.highest_rate()?.time_for(bytes)));
+    times.max().unwrap_or(Duration::ZERO)
+}
+
 /// The longest list of rates that stands for a delivery trace.
 const MOST_WINDOWS: u64 = 600;
 /// The shortest time over which a delivery trace has a rate: a shorter time shows the spacing of single packets.
@@ -33,6 +51,20 @@ pub fn delay(elements: &[ElementConfig]) -> Schedule<Duration> {
         _ => None,
     });
     of_each.fold(Schedule::constant(Duration::ZERO), |one, other| combined(&one, &other, |a, b| a + b))
+}
+
+/// The delay of all delay elements together, each at its shortest.
+pub fn shortest_delay(elements: &[ElementConfig]) -> Duration {
+    let shortest = elements.iter().filter_map(|element| match element {
+        ElementConfig::Delay { delay_ns } => values(delay_ns).min(),
+        _ => None,
+    });
+    shortest.fold(Duration::ZERO, |sum, delay| sum + delay)
+}
+
+/// Every value that it ever has.
+fn values<T: Copy>(schedule: &Schedule<T>) -> impl Iterator<Item = T> {
+    std::iter::once(schedule.initial).chain(schedule.changes.iter().map(|change| change.1))
 }
 
 /// Both schedules in one, which changes whenever one of them does.
@@ -157,6 +189,9 @@ mod tests {
             [changing.clone(), Schedule::constant(ms(1))].map(|delay_ns| ElementConfig::Delay { delay_ns });
         assert_eq!(delay(&path), Schedule { initial: ms(11), changes: vec![(Time::ZERO + ms(5), ms(21))] });
         assert_eq!(delay(&[]), Schedule::constant(Duration::ZERO));
+        let shorter = Schedule { initial: ms(10), changes: vec![(Time::ZERO + ms(5), ms(7))] };
+        let path = [changing, shorter].map(|delay_ns| ElementConfig::Delay { delay_ns });
+        assert_eq!((shortest_delay(&path), shortest_delay(&[])), (ms(17), Duration::ZERO));
     }
 
     #[test]
@@ -165,8 +200,11 @@ mod tests {
         let changing =
             Schedule { initial: mbit(8), changes: vec![(Time::from_nanos(500_000_000), mbit(16))] };
         let path = [link(changing), link(Schedule::constant(mbit(100)))];
-        assert_eq!(highest_rate(&path), mbit(16));
-        assert_eq!(highest_rate(&[]), Rate::MAX);
+        assert_eq!((highest_rate(&path), lowest_rate(&path)), (mbit(16), mbit(8)));
+        assert_eq!((highest_rate(&[]), lowest_rate(&[])), (Rate::MAX, Rate::MAX));
+        // 1000 bytes at 16 Mbit/s.
+        assert_eq!(longest_transmission(&path, Bytes::new(1000)), Duration::from_micros(500));
+        assert_eq!(longest_transmission(&[], Bytes::new(1000)), Duration::ZERO);
         // 3000 bytes at 100 Mbit/s.
         assert_eq!(shortest_buffer(&path), Duration::from_micros(240));
         assert_eq!(shortest_buffer(&[]), Duration::MAX);

@@ -329,16 +329,6 @@ fn known(duration: Duration, unknown: Duration) -> Option<f64> {
     (duration != unknown).then(|| duration.as_nanos() as f64 / 1e9)
 }
 
-pub(crate) fn state_name(state: CaState) -> &'static str {
-    match state {
-        CaState::Open => "open",
-        CaState::Disorder => "disorder",
-        CaState::Cwr => "cwr",
-        CaState::Recovery => "recovery",
-        CaState::Loss => "loss",
-    }
-}
-
 /// An event as a frozen class, whose attributes are computed when they are asked for.
 macro_rules! event {
     ($(#[$doc:meta])* $class:ident($name:literal, $of:ty) { $($(#[$field_doc:meta])* $field:ident: $result:ty = |$this:ident| $value:expr;)* }) => {
@@ -387,7 +377,7 @@ event! {
         srtt_s: Option<f64> = |it| known(it.srtt, Duration::ZERO);
         min_rtt_s: Option<f64> = |it| known(it.min_rtt, Duration::MAX);
         departure_s: f64 = |it| seconds(it.departure);
-        state: &'static str = |it| state_name(it.state);
+        state: &'static str = |it| it.state.name();
         app_limited: bool = |it| it.app_limited;
         random: u32 = |it| it.random;
     }
@@ -489,7 +479,7 @@ event! {
     /// The recovery state changed.
     PyStateChange("StateChange", StateChange) {
         connection: PyConnection = |it| PyConnection(it.connection);
-        to: &'static str = |it| state_name(it.to);
+        to: &'static str = |it| it.to.name();
         reduce: bool = |it| it.reduce;
         proven: bool = |it| it.proven;
         trigger: &'static str = |it| match it.trigger { Trigger::Ack => "ack", Trigger::Timer => "timer" };

@@ -41,8 +41,8 @@ pub(crate) fn encode(
     Ok((summary.to_string(), file))
 }
 
-/// Replays every flow of a recording: its metadata, how many calls were replayed, the first difference with both states,
-/// and the branches reached.
+/// Replays every flow of a recording: its metadata, how many calls were replayed and how many of them agree only a
+/// jiffy later, the first difference with both states, and the branches reached.
 pub(crate) fn replay_json(path: &Path) -> Result<String, RecordingError> {
     let (meta, calls) = recording::read(path)?;
     let all = replay_all(meta.cc, meta.hz, meta.flows, &calls);
@@ -61,6 +61,7 @@ pub(crate) fn replay_json(path: &Path) -> Result<String, RecordingError> {
         "missed_calls": meta.missed_calls,
         "whole": whole,
         "replayed": all.replayed,
+        "late": all.late,
         "skipped": all.skipped,
         "agrees": whole && all.difference.is_none() && alone == 0,
         // What follows a missing call differs because of it, which says nothing about the controller.

@@ -289,7 +289,7 @@ impl FlowNow {
             controller: flow.controller().to_owned(),
             connected: sample.is_some(),
             phase: sample.map(|sample| sample.phase.name()),
-            state: sample.map(|sample| crate::controller::state_name(sample.ca_state)),
+            state: sample.map(|sample| sample.ca_state.name()),
             cwnd: sample.map(|sample| sample.cwnd),
             ssthresh: sample
                 .map(|sample| sample.ssthresh)

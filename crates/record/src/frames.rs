@@ -64,3 +64,64 @@ fn decode(bytes: Vec<u8>) -> Result<Vec<u8>, FrameError> {
     }
     stream.into_inner().map_err(|error| damaged(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parquet::to_bytes;
+    use crate::run::{Run, example};
+    use crate::table::Table;
+    use arrow_ipc::reader::StreamReader;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    /// The example, and one with so many flows that its columns are compressed.
+    static FILES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
+        let short = example();
+        let flows = short.flows.iter().cycle().take(64).cloned().collect();
+        [to_bytes(&short, Table::Flows), to_bytes(&Run { flows, ..short }, Table::Flows)]
+    });
+
+    #[test]
+    fn the_stream_has_the_rows_of_the_file() {
+        let rows = Table::Flows.of(&example());
+        let stream = from_bytes(FILES[0].clone()).unwrap();
+        let batches: Vec<_> =
+            StreamReader::try_new(&stream[..], None).unwrap().collect::<Result<_, _>>().unwrap();
+        assert_eq!(batches, [rows]);
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        let whole = &FILES[0];
+        for length in 0..whole.len() {
+            assert!(from_bytes(whole[..length].to_vec()).is_err(), "cut to {length} bytes");
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused_with_a_reason() {
+        let message = from_bytes(b"time_s,flow\n0.0,a\n".to_vec()).unwrap_err().to_string();
+        assert!(message.starts_with("it is not a readable Parquet file"), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn noise_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(from_bytes(bytes).is_err());
+        }
+
+        // A flipped bit may leave a readable file, but never a crash.
+        #[test]
+        fn a_damaged_file_never_crashes_the_reader(
+            file in 0..2_usize,
+            position in any::<prop::sample::Index>(),
+            bit in 0..8_u32,
+        ) {
+            let mut bytes = FILES[file].clone();
+            let position = position.index(bytes.len());
+            bytes[position] ^= 1 << bit;
+            let _ = from_bytes(bytes);
+        }
+    }
+}

@@ -1,6 +1,9 @@
 //! The record of one run. `sim` and `kernel` fill it; measures are computed here, once, for all of them.
 
 use fullpipe_cc::{CaState, Limits, Phase};
+use fullpipe_path::config::ElementConfig;
+use fullpipe_path::{QueueView, capacities};
+use fullpipe_units::Time;
 use serde::{Deserialize, Serialize};
 
 /// Which world ran a scenario.
@@ -283,7 +286,36 @@ impl FlowSeries {
     }
 }
 
+impl QueueSample {
+    /// The state of a path's queue at `now`. The path has settled at that time.
+    pub fn of(queue: QueueView<'_>, now: Time) -> QueueSample {
+        let totals = queue.totals(now);
+        QueueSample {
+            time_ns: now.as_nanos(),
+            backlog_bytes: queue.backlog(now).as_u64(),
+            delay_ns: queue.delay(now).as_nanos(),
+            arrived_packets: totals.arrived.packets,
+            dropped_packets: totals.dropped.packets,
+            accepted_bytes: totals.accepted.bytes.as_u64(),
+        }
+    }
+}
+
 impl LinkRecord {
+    /// The records of the queues of a path that is made of `elements`, with the series of each, when the run ends at `end`.
+    pub fn of_path<'a>(
+        elements: &[ElementConfig],
+        queues: impl IntoIterator<Item = QueueView<'a>>,
+        series: Vec<LinkSeries>,
+        end: Time,
+    ) -> Vec<LinkRecord> {
+        let each = queues.into_iter().zip(series).zip(capacities(elements, end));
+        each.map(|((queue, series), capacity_bytes)| {
+            LinkRecord::new(queue.name(), QueueSample::of(queue, end), capacity_bytes, series)
+        })
+        .collect()
+    }
+
     /// The record of a queue that is in the state `end` when the run ends. `capacity_bytes`: see [`LinkTotals`].
     pub fn new(name: &str, end: QueueSample, capacity_bytes: Option<u64>, series: LinkSeries) -> LinkRecord {
         let totals = LinkTotals {
@@ -331,14 +363,6 @@ fn or_absent(value: Option<u64>) -> u64 {
 /// A sample, or `None` if it is absent (`u64::MAX`).
 pub(crate) fn present(value: u64) -> Option<u64> {
     (value != u64::MAX).then_some(value)
-}
-
-/// Names of the recovery states by code (`fullpipe_cc::CaState`).
-pub const CA_STATE_NAMES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
-
-/// Names of the phases by code.
-pub fn phase_names() -> [&'static str; Phase::ALL.len()] {
-    Phase::ALL.map(Phase::name)
 }
 
 /// A small record with every kind of absent value, for tests of this crate.
@@ -433,6 +457,9 @@ pub(crate) fn example() -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_path::config::{QueueLimit, Schedule};
+    use fullpipe_path::{Chain, Packet};
+    use fullpipe_units::{Bytes, Duration, Rate};
 
     /// Every number of its own, so that none can stand in another's column.
     fn sample() -> Sample {
@@ -492,6 +519,38 @@ mod tests {
         let absent = [series.pacing_bps[0], series.srtt_ns[0], series.min_rtt_ns[0], series.bandwidth_bps[0]];
         assert_eq!(absent, [u64::MAX; 4]);
         assert_eq!(series.len(), 2);
+    }
+
+    #[test]
+    fn a_link_is_recorded_as_its_queue_is_at_the_end() {
+        let link = ElementConfig::Link {
+            name: "bottleneck".to_owned(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
+            queue: QueueLimit { bytes: Bytes::new(3_500), packets: None },
+        };
+        let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(5)) };
+        let elements = [delay, link];
+        let mut chain: Chain<()> = Chain::new(&elements, &[], 1).unwrap();
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        // 1000 bytes take a millisecond. Of four packets that reach the link at 5 ms, the last finds no room.
+        for _ in 0..4 {
+            let _ = chain.push(at(0), Packet::new(1000, 0), ());
+        }
+        while chain.pop(at(7)).is_some() {}
+        let sample = QueueSample {
+            time_ns: 7_000_000,
+            backlog_bytes: 1_000,
+            delay_ns: 1_000_000,
+            arrived_packets: 4,
+            dropped_packets: 1,
+            accepted_bytes: 3_000,
+        };
+        assert_eq!(QueueSample::of(chain.queue(0), at(7)), sample);
+        let mut series = LinkSeries::default();
+        series.sample(sample);
+        let records = LinkRecord::of_path(&elements, [chain.queue(0)], vec![series.clone()], at(7));
+        // 7 ms at a byte each microsecond.
+        assert_eq!(records, [LinkRecord::new("bottleneck", sample, Some(7_000), series)]);
     }
 
     #[test]

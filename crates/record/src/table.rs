@@ -9,9 +9,9 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::measures::bits_per_second;
-use fullpipe_cc::Limits;
+use fullpipe_cc::{CaState, Limits, Phase};
 
-use crate::run::{CA_STATE_NAMES, FlowSeries, Run, phase_names, present};
+use crate::run::{FlowSeries, Run, present};
 
 /// Which table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,8 @@ impl Table {
 fn flow_columns(run: &Run) -> Vec<ArrayRef> {
     let flows = || run.flows.iter();
     let series = || run.flows.iter().map(|flow| &flow.series);
-    let phases = phase_names();
+    let phases = Phase::ALL.map(Phase::name);
+    let states = CaState::ALL.map(CaState::name);
     vec![
         reals(series().flat_map(|s| s.time_ns.iter().map(|&t| Some(t as f64 / 1e9)))),
         texts(flows().flat_map(|f| vec![Some(f.label.as_str()); f.series.len()])),
@@ -99,10 +100,7 @@ fn flow_columns(run: &Run) -> Vec<ArrayRef> {
         counts(series().flat_map(|s| s.delivered_bytes.iter().map(|&v| Some(v)))),
         counts(series().flat_map(|s| s.retransmits.iter().map(|&v| Some(v)))),
         texts(series().flat_map(|s| s.phase.iter().map(|&code| named(&phases, code, "phase")))),
-        texts(
-            series()
-                .flat_map(|s| s.ca_state.iter().map(|&code| named(&CA_STATE_NAMES, code, "recovery state"))),
-        ),
+        texts(series().flat_map(|s| s.ca_state.iter().map(|&code| named(&states, code, "recovery state")))),
     ]
 }
 

@@ -12,8 +12,8 @@ use branches::Seen;
 use super::coverage::Coverage;
 use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::BBR;
-use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
-use super::unwrapped::{Counters, ca_state, micros};
+use super::plausible::{Unequal, unequal};
+use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};
 use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::controller::*;
@@ -60,7 +60,7 @@ impl BbrMachine {
     }
 
     fn bbr(&mut self) -> &mut Bbr1 {
-        self.bbr.as_mut().expect("a flow begins with clear or adopt")
+        self.bbr.as_mut().expect("a flow begins with clear or init")
     }
 
     fn state(&self) -> State {
@@ -121,7 +121,7 @@ impl BbrMachine {
     }
 
     fn on_state(&mut self, call: &Call) {
-        let to = ca_state(call.arguments[0]).expect("checked on entry");
+        let to = CaState::from_code(call.arguments[0]).expect("checked on entry");
         let reduce = core::mem::take(&mut self.reducing);
         let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
         let connection = self.counters.connection(call, draw(call));
@@ -273,24 +273,6 @@ impl Machine for BbrMachine {
             ("prior_ssthresh", state.prior_ssthresh as u64, call.socket.prior_ssthresh as u64),
         ]
     }
-
-    fn adopt(&mut self, call: &Call) -> Option<()> {
-        let private = state(&call.private_after).filter(|state| state.prior_cwnd <= MAX_SEGMENTS)?;
-        let after = &call.after;
-        self.counters = Counters::default();
-        let mut bbr = self.fresh(call);
-        bbr.restore(&State {
-            snd_cwnd: after.snd_cwnd,
-            snd_ssthresh: after.snd_ssthresh,
-            pacing_rate: after.sk_pacing_rate,
-            prior_ssthresh: call.socket.prior_ssthresh,
-            ..private
-        });
-        self.bbr = Some(bbr);
-        self.established = true;
-        self.reducing = call.hook == Hook::Ssthresh;
-        Some(())
-    }
 }
 
 /// In the order of [`BBR`].
@@ -366,7 +348,7 @@ pub(super) fn state(private: &Private) -> Option<State> {
             3 => Mode::ProbeRtt,
             _ => return None,
         },
-        prev_ca_state: ca_state(next() as i64)?,
+        prev_ca_state: CaState::from_code(next() as i64)?,
         packet_conservation: next() != 0,
         round_start: next() != 0,
         idle_restart: next() != 0,

@@ -7,7 +7,7 @@ use branches::Seen;
 use super::coverage::Coverage;
 use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::CUBIC;
-use super::plausible::{MAX_SEGMENTS, Unequal, unequal};
+use super::plausible::{Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};
 use fullpipe_cc::controller::{CaState, Config};
@@ -123,7 +123,7 @@ impl Machine for CubicMachine {
 
     fn make(&mut self, call: &Call, coverage: &mut Coverage) {
         let socket = &call.socket;
-        let mut increase = self.increase.expect("a flow begins with clear or adopt");
+        let mut increase = self.increase.expect("a flow begins with clear or init");
         increase.set_host(socket.sk_gso_max_size, is_paced(call));
         let clocks = Clocks { jiffies: socket.jiffies32, now_us: socket.tcp_mstamp as u32 };
         let snd_nxt = self.snd_nxt.follow(socket.snd_nxt);
@@ -212,47 +212,4 @@ impl Machine for CubicMachine {
             ("prior_cwnd", self.window.prior_cwnd as u64, after.prior_cwnd as u64),
         ]
     }
-
-    fn adopt(&mut self, call: &Call) -> Option<()> {
-        let mut increase = self.fresh(call);
-        let snd_nxt = self.snd_nxt;
-        let (curve, round) = state(&call.private_after, |raw| snd_nxt.near(raw))?;
-        increase.restore(curve, round);
-        (self.increase, self.established, self.ssthresh) = (Some(increase), true, None);
-        Some(())
-    }
-}
-
-/// The kernel's state, if it is one that the algorithm can be in.
-fn state(private: &Private, end_seq: impl Fn(u32) -> u64) -> Option<(Curve, Round)> {
-    let mut fields = CUBIC.iter().map(|field| field.get(private) as u32);
-    let mut next = || fields.next().expect("as many as CUBIC has");
-    // Written, and evaluated, in the order of the table.
-    let curve = Curve {
-        cnt: next(),
-        last_max_cwnd: next(),
-        last_cwnd: next(),
-        last_time: next(),
-        bic_origin_point: next(),
-        bic_k: next(),
-        delay_min: next(),
-        epoch_start: next(),
-        ack_cnt: next(),
-        tcp_cwnd: next(),
-    };
-    let round = Round {
-        sample_cnt: next(),
-        found: match next() {
-            0 => false,
-            1 => true,
-            _ => return None,
-        },
-        round_start: next(),
-        end_seq: end_seq(next()),
-        last_ack: next(),
-        curr_rtt: next(),
-    };
-    // An increase needs at least two segments, except in a state that was reset; and credit is counted down one by one.
-    let possible = (curve.cnt >= 2 || curve.last_cwnd == 0) && curve.ack_cnt <= MAX_SEGMENTS;
-    possible.then_some((curve, round))
 }

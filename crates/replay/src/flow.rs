@@ -105,8 +105,6 @@ pub(super) trait Machine: Copy {
     fn fields(&self) -> Fields;
     /// What the call left of the socket: ours and the kernel's.
     fn outcome(&self, call: &Call) -> [(&'static str, u64, u64); 4];
-    /// Takes over what the kernel has after the call, if our controller can hold it.
-    fn adopt(&mut self, call: &Call) -> Option<()>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,16 +243,6 @@ impl<M: Machine> Flow<M> {
         }
         unequal(&self.machine.outcome(call))
     }
-
-    fn adopt(&mut self, ops: Ops, call: &Call) -> bool {
-        if plausible::check(ops, call).is_err() || self.machine.adopt(call).is_none() {
-            return false;
-        }
-        self.stage = Stage::Running;
-        self.reducing = false;
-        self.note(call);
-        true
-    }
 }
 
 /// One flow of a recording, replayed call by call.
@@ -302,8 +290,7 @@ impl Replay {
 
     /// Replays one call; `index` is its position in the recording. All calls must be of one flow, in order.
     ///
-    /// After a difference, calls are counted as [`Replay::skipped`], up to the next `init` or
-    /// [`Replay::adopt`].
+    /// After a difference, calls are skipped up to the next `init`.
     pub fn step(&mut self, index: u64, call: &Call) -> Result<(), Difference> {
         let lost = each!(&self.flow, flow => flow.stage == Stage::Lost);
         if lost && call.hook != Hook::Init {
@@ -316,28 +303,6 @@ impl Replay {
         result.map(|late| self.late += late as u64).map_err(|(moment, Unequal { field, ours, kernel })| {
             Difference { call: index, flow: call.flow, hook: call.hook, moment, field, ours, kernel }
         })
-    }
-
-    /// Adopts the kernel's state after `call`, to continue after a difference and look for others. From here on, the
-    /// state is no longer ours from the start. Returns false, and changes nothing, if no controller can be in that state.
-    pub fn adopt(&mut self, call: &Call) -> bool {
-        let ops = self.ops;
-        each!(&mut self.flow, flow => flow.adopt(ops, call))
-    }
-
-    /// Calls replayed.
-    pub fn replayed(&self) -> u64 {
-        self.replayed
-    }
-
-    /// Calls skipped after a difference.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
-    /// The branches reached.
-    pub fn coverage(&self) -> &Coverage {
-        &self.coverage
     }
 
     /// Our private state and what the kernel had after `call`, field by field, then what the call left of the socket. Made
@@ -378,20 +343,24 @@ impl Tier {
             }
         }
     }
+
+    fn add(&mut self, flow: &Tier) {
+        self.steps += flow.steps;
+        self.differences += flow.differences;
+        self.first = first(self.first, flow.first);
+    }
 }
 
-/// The result of replaying a flow.
+/// The result of replaying a flow, or all flows of a recording.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowReport {
-    /// The flow.
-    pub flow: u32,
+pub struct Replayed {
     /// Calls replayed and compared.
     pub replayed: u64,
     /// Those of them in which the jiffies ticked: they agree if the kernel read the clock after the recorder did.
     pub late: u64,
-    /// Calls after the first difference.
+    /// Calls after the first difference of their flow.
     pub skipped: u64,
-    /// The first difference.
+    /// The first difference, by the order of calls.
     pub difference: Option<Difference>,
     /// The windowed maximum (BBR).
     pub filter: Tier,
@@ -401,14 +370,26 @@ pub struct FlowReport {
     pub coverage: Coverage,
 }
 
+impl Replayed {
+    /// Adds another flow of the same recording.
+    pub(super) fn add(&mut self, flow: &Replayed) {
+        self.replayed += flow.replayed;
+        self.late += flow.late;
+        self.skipped += flow.skipped;
+        self.difference = first(self.difference, flow.difference);
+        self.filter.add(&flow.filter);
+        self.sampler.add(&flow.sampler);
+        self.coverage.add(&flow.coverage);
+    }
+}
+
+fn first(one: Option<Difference>, other: Option<Difference>) -> Option<Difference> {
+    one.into_iter().chain(other).min_by_key(|found| found.call)
+}
+
 /// Replays the calls of one flow in a recording of `ops`, up to its first difference. `calls` are those of the flow alone,
 /// in order, each with its position in the recording. `hz` is the kernel's `CONFIG_HZ`.
-pub fn replay_flow<'a>(
-    ops: Ops,
-    hz: u32,
-    flow: u32,
-    calls: impl IntoIterator<Item = (u64, &'a Call)>,
-) -> FlowReport {
+pub fn replay_flow<'a>(ops: Ops, hz: u32, calls: impl IntoIterator<Item = (u64, &'a Call)>) -> Replayed {
     let mut replay = Replay::new(ops, hz);
     let (mut difference, mut filter, mut sampler) = (None, Tier::default(), Tier::default());
     for (index, call) in calls {
@@ -418,8 +399,7 @@ pub fn replay_flow<'a>(
         filter.take(index, call, filter_step(ops, call));
         sampler.take(index, call, sampler_step(ops, call));
     }
-    FlowReport {
-        flow,
+    Replayed {
         replayed: replay.replayed,
         late: replay.late,
         skipped: replay.skipped,

@@ -23,7 +23,7 @@
 //! `prior_ssthresh`). The result then cannot contradict them; each must still be one that the controller can reach.
 //!
 //! A recorder may note the jiffies just before they tick, and the kernel read them just after: a call that differs is
-//! repeated a jiffy later ([`FlowReport::late`]). Calls that are missing from a record are distinguished from differences
+//! repeated a jiffy later ([`Replayed::late`]). Calls that are missing from a record are distinguished from differences
 //! ([`Moment::Gap`]), as far as the record shows it.
 //!
 //! The kernel's constants and module parameters are taken to be the defaults of [`fullpipe_cc::bbr1::Params`] and
@@ -54,7 +54,7 @@ mod whole;
 
 pub use call::{Call, Hook, KernelSample, Outcome, Socket};
 pub use coverage::{Branch, Coverage};
-pub use flow::{Difference, FlowReport, Moment, Replay, Row, Tier, replay_flow};
+pub use flow::{Difference, Moment, Replay, Replayed, Row, Tier, replay_flow};
 pub use layout::{Ops, Private, PrivateField};
 pub use tiers::{filter_step, sampler_step};
-pub use whole::{Replayed, replay_all};
+pub use whole::replay_all;

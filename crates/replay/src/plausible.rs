@@ -1,10 +1,10 @@
 //! Rejects values that no kernel records. Controllers may rely on it, so that none of their arithmetic overflows.
 
-use super::unwrapped::ca_state;
 use super::{Call, Hook, Ops, Socket};
+use fullpipe_cc::controller::CaState;
 
 /// No flow has this many segments out: six gigabytes.
-pub(super) const MAX_SEGMENTS: u32 = 1 << 22;
+const MAX_SEGMENTS: u32 = 1 << 22;
 /// Credit towards an increase, of which CUBIC demands up to 100 windows.
 const MAX_CREDIT: u32 = 1 << 31;
 /// Microseconds in 285 years.
@@ -47,7 +47,7 @@ pub(super) fn check(ops: Ops, call: &Call) -> Result<(), Unequal> {
     }
     let to = if call.hook == Hook::SetState { call.arguments[0] } else { 0 };
     for (field, state) in [("ca_state", socket.ca_state as i64), ("new_state", to)] {
-        if ca_state(state).is_none() {
+        if CaState::from_code(state).is_none() {
             return Err(Unequal { field, ours: 4, kernel: state as u64 });
         }
     }

@@ -9,9 +9,9 @@ use std::string::ToString;
 use std::vec::Vec;
 
 /// Replays one flow of these calls.
-fn replay_flow(ops: Ops, hz: u32, calls: &[Call], flow: u32) -> FlowReport {
+fn replay_flow(ops: Ops, hz: u32, calls: &[Call], flow: u32) -> Replayed {
     let of_flow = (0..).zip(calls).filter(|(_, call)| call.flow == flow);
-    super::replay_flow(ops, hz, flow, of_flow)
+    super::replay_flow(ops, hz, of_flow)
 }
 
 /// Startup, a queue, ProbeBW, a lossy round, its undo, a timeout, idleness, ProbeRTT.
@@ -327,6 +327,10 @@ fn the_jiffies_may_tick_between_the_record_and_the_call_once() {
     let report = replay_flow(Ops::Cubic, HZ, &calls, 0);
     assert_eq!((report.difference, report.late, report.replayed), (None, 1, 2));
     assert_eq!(report.coverage.count("evaluated"), Some(1));
+    // Two flows with one such call each.
+    let other = calls.iter().map(|call| Call { flow: 1, ..*call });
+    let all = replay_all(Ops::Cubic, HZ, 2, &calls.iter().copied().chain(other).collect::<Vec<_>>());
+    assert_eq!((all.difference, all.late, all.replayed), (None, 2, 4));
     calls[1].socket.jiffies32 -= 1;
     let found = first_difference(Ops::Cubic, &calls).unwrap();
     assert_eq!((found.field, found.ours + 2), ("last_time", found.kernel));
@@ -375,7 +379,7 @@ fn segments_may_change_their_size_and_the_limit_of_the_pacing_rate_may_not() {
 }
 
 #[test]
-fn behind_a_difference_calls_are_skipped_until_init_or_until_the_kernels_state_is_adopted() {
+fn behind_a_difference_calls_are_skipped_until_init() {
     for ops in Ops::ALL {
         let mut calls = flow_of(ops);
         let at = 20;
@@ -389,33 +393,13 @@ fn behind_a_difference_calls_are_skipped_until_init_or_until_the_kernels_state_i
             if result.is_err() {
                 let rows: Vec<Row> = replay.side_by_side(call).filter(|row| row.ours != row.kernel).collect();
                 assert_eq!(rows.iter().map(|row| row.field).collect::<Vec<_>>(), ["snd_cwnd"]);
-                let mut true_call = *call;
-                true_call.after.snd_cwnd -= 7;
-                assert!(replay.adopt(&true_call));
             }
         }
-        assert_eq!((replay.replayed(), replay.skipped()), (calls.len() as u64, 0));
         // A second connection in the same flow starts over.
         let mut twice = calls.clone();
         twice.extend(flow_of(ops));
         let report = replay_flow(ops, HZ, &twice, 0);
         assert_eq!(report.replayed, 21 + calls.len() as u64);
-    }
-}
-
-#[test]
-fn states_that_no_controller_has_are_not_adopted() {
-    for (ops, field, value) in [
-        (Ops::Bbr, "mode", 4),
-        (Ops::Bbr, "prev_ca_state", 5),
-        (Ops::Cubic, "found", 2),
-        (Ops::Cubic, "cnt", 1),
-    ] {
-        let calls = flow_of(ops);
-        let mut call = calls[calls.len() / 2];
-        assert!(Replay::new(ops, HZ).adopt(&call));
-        set(ops, &mut call.private_after, field, value);
-        assert!(!Replay::new(ops, HZ).adopt(&call), "{field}");
     }
 }
 
@@ -443,7 +427,7 @@ fn a_difference_reads_as_a_sentence() {
 #[test]
 fn branches_are_named_once() {
     for ops in Ops::ALL {
-        let coverage = *Replay::new(ops, HZ).coverage();
+        let coverage = replay_flow(ops, HZ, &[], 0).coverage;
         let branches = coverage.branches();
         assert_eq!(coverage.counts().len(), branches.len());
         for (position, branch) in branches.iter().enumerate() {
@@ -527,14 +511,13 @@ fn numbers() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Replays all of it, taking over the kernel's state at each difference if that can be.
+/// Replays all of it.
 fn survive(ops: Ops, calls: &[Call]) {
     let mut replay = Replay::new(ops, HZ);
     for (index, call) in calls.iter().enumerate() {
         let _ = (filter_step(ops, call), sampler_step(ops, call));
         if replay.step(index as u64, call).is_err() {
             let _ = replay.side_by_side(call).count();
-            replay.adopt(call);
         }
     }
 }

@@ -52,23 +52,11 @@ impl Counters {
             srtt: Duration::from_nanos(socket.srtt_us as u64 * 125),
             min_rtt: Duration::from_micros(socket.min_rtt_us as u64),
             departure: Time::from_nanos(socket.tcp_wstamp_ns),
-            state: ca_state(socket.ca_state as i64).unwrap_or_default(),
+            state: CaState::from_code(socket.ca_state as i64).unwrap_or_default(),
             app_limited: socket.app_limited != 0,
             random,
         }
     }
-}
-
-/// The recovery state with this code.
-pub(super) const fn ca_state(code: i64) -> Option<CaState> {
-    Some(match code {
-        0 => CaState::Open,
-        1 => CaState::Disorder,
-        2 => CaState::Cwr,
-        3 => CaState::Recovery,
-        4 => CaState::Loss,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

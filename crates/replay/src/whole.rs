@@ -3,57 +3,20 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Call, Coverage, Difference, Ops, Replay, Tier, replay_flow};
-
-/// The combined result of all flows of a recording.
-#[derive(Clone, Debug)]
-pub struct Replayed {
-    /// Calls replayed and compared.
-    pub replayed: u64,
-    /// Calls after the first difference of their flow.
-    pub skipped: u64,
-    /// The first difference, by the order of calls.
-    pub difference: Option<Difference>,
-    /// The windowed maximum (BBR).
-    pub filter: Tier,
-    /// The delivery-rate sample (BBR).
-    pub sampler: Tier,
-    /// The branches reached.
-    pub coverage: Coverage,
-}
+use crate::{Call, Ops, Replayed, replay_flow};
 
 /// Replays every flow of a recording of `ops`. The flows of `calls` are numbered below `flows`; `hz` is the kernel's
 /// `CONFIG_HZ`.
 pub fn replay_all(ops: Ops, hz: u32, flows: u32, calls: &[Call]) -> Replayed {
-    let mut all = Replayed {
-        replayed: 0,
-        skipped: 0,
-        difference: None,
-        filter: Tier::default(),
-        sampler: Tier::default(),
-        coverage: *Replay::new(ops, hz).coverage(),
-    };
-    for (flow, positions) in (0..).zip(positions(flows, calls).iter()) {
-        let of_flow = positions.iter().map(|&index| (u64::from(index), &calls[index as usize]));
-        let report = replay_flow(ops, hz, flow, of_flow);
-        all.replayed += report.replayed;
-        all.skipped += report.skipped;
-        all.difference = first(all.difference, report.difference);
-        add(&mut all.filter, &report.filter);
-        add(&mut all.sampler, &report.sampler);
-        all.coverage.add(&report.coverage);
+    let mut all = replay_flow(ops, hz, []);
+    for positions in positions(flows, calls).iter() {
+        all.add(&replay_flow(
+            ops,
+            hz,
+            positions.iter().map(|&index| (u64::from(index), &calls[index as usize])),
+        ));
     }
     all
-}
-
-fn add(tier: &mut Tier, more: &Tier) {
-    tier.steps += more.steps;
-    tier.differences += more.differences;
-    tier.first = first(tier.first, more.first);
-}
-
-fn first(one: Option<Difference>, other: Option<Difference>) -> Option<Difference> {
-    one.into_iter().chain(other).min_by_key(|found| found.call)
 }
 
 /// The positions of each flow's calls, in order.

@@ -31,13 +31,5 @@ pub(crate) fn sample(now: Time, flow: &Flow) -> Option<Sample> {
 
 /// The present state of a queue, whose chain has settled at `now`.
 pub(crate) fn sample_queue(now: Time, queue: QueueView<'_>) -> QueueSample {
-    let totals = queue.totals(now);
-    QueueSample {
-        time_ns: now.as_nanos(),
-        backlog_bytes: queue.backlog(now).as_u64(),
-        delay_ns: queue.delay(now).as_nanos(),
-        arrived_packets: totals.arrived.packets,
-        dropped_packets: totals.dropped.packets,
-        accepted_bytes: totals.accepted.bytes.as_u64(),
-    }
+    QueueSample::of(queue, now)
 }

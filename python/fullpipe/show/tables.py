@@ -258,6 +258,8 @@ def replays(reports: Sequence[dict[str, Any]]) -> Fitting:
         else:
             verdict = Text("DIFFERS", style="bold red")
         numbers = (f"{report[key]:,}" for key in ("flows", "calls", "replayed"))
+        if report["late"]:
+            verdict.append(f", {report['late']:,} late")
         name = report["recording"].removeprefix(folder)
         table.add_row(Text(name, style="bold"), report["cc"], report["kernel"], *numbers, verdict)
     return table
@@ -270,16 +272,19 @@ def _common_folder(paths: Sequence[str]) -> str:
 
 
 def replays_total(reports: Sequence[dict[str, Any]]) -> str:
-    """All recordings in a sentence."""
-    calls, equal = (
+    """All recordings in a sentence, and what a late call is if there are any."""
+    calls, late, equal = (
         sum(report["calls"] for report in reports),
+        sum(report["late"] for report in reports),
         sum(bool(report["agrees"]) for report in reports),
     )
     noun = "recording" if len(reports) == 1 else "recordings"
     total = f"{calls:,} calls in {len(reports)} {noun}"
-    if equal == len(reports):
-        return f"{total}; all decisions are equal."
-    return f"{total}; {equal} of {len(reports)} are equal."
+    verdict = "all decisions" if equal == len(reports) else f"{equal} of {len(reports)}"
+    told = f"{total}; {verdict} are equal."
+    if late:
+        told += f" Late: {late:,} calls, equal if the clock ticked just after the recorder read it."
+    return told
 
 
 def difference(report: dict[str, Any]) -> Fitting:

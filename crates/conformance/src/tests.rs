@@ -1,0 +1,252 @@
+//! Every controller of `fullpipe-cc` obeys every law; and each law notices the controller, or the transport, that breaks it.
+
+extern crate std;
+use super::bench::Bench;
+use super::*;
+use core::cell::Cell;
+use fullpipe_cc::{Any, CATALOGUE, Params};
+use proptest::prelude::*;
+
+fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
+    let params = Params::by_name(name).unwrap();
+    move |config, connection| Any::new(&params, config, connection)
+}
+
+#[test]
+fn every_controller_obeys_the_laws_on_a_clean_path() {
+    for info in CATALOGUE {
+        for hz in [100, 250, 1000] {
+            let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+            path.config.hz = hz;
+            check_all(&path, controller(info.name))
+                .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+        }
+    }
+}
+
+#[test]
+fn every_controller_obeys_the_laws_unpaced() {
+    for info in CATALOGUE {
+        let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+        path.config.paced = false;
+        check_all(&path, controller(info.name)).unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_controller_obeys_the_laws_under_random_loss(
+        seed in 1u64..u64::MAX,
+        loss_per_mille in 0u32..300,
+        queue in 1u32..200,
+        megabits in 1u64..200,
+        rtt_ms in 1u64..200,
+    ) {
+        for info in CATALOGUE {
+            let path = Path {
+                seed,
+                loss_per_mille,
+                queue,
+                rate: Rate::from_bits_per_sec(megabits * 1_000_000),
+                rtt: Duration::from_millis(rtt_ms),
+                segments: 2_000,
+                ..Path::default()
+            };
+            let run = check_run(&path, controller(info.name));
+            prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn only_one_that_says_that_it_answers_nothing_is_let_off_and_only_from_answering() {
+    let answering = [Law::TimeoutCollapsesTheWindow, Law::FillsTheLosslessPipe];
+    assert!(answering.iter().all(|law| !law.binds(Phase::Fixed)));
+    assert!(answering.iter().all(|law| law.binds(Phase::CongestionAvoidance)));
+    assert!(Law::DeliversEverything.binds(Phase::Fixed));
+}
+
+/// What is wrong with a controller: it hears other events than the transport reports, or gives other answers than it came to.
+#[derive(Clone, Copy)]
+struct Defect {
+    rtt: fn(RttSample) -> RttSample,
+    ack: fn(Ack) -> Ack,
+    heeds_undo: bool,
+    limits: fn(Limits, Asked) -> Limits,
+    snapshot: fn(Snapshot) -> Snapshot,
+}
+
+/// What wrong answers may depend on.
+struct Asked {
+    /// When the connection began.
+    began: Time,
+    /// How often the limits were asked for.
+    times: u32,
+}
+
+const NO_DEFECT: Defect = Defect {
+    rtt: |sample| sample,
+    ack: |ack| ack,
+    heeds_undo: true,
+    limits: |limits, _| limits,
+    snapshot: |snapshot| snapshot,
+};
+
+struct Wrong {
+    controller: Any,
+    defect: Defect,
+    began: Time,
+    times: Cell<u32>,
+}
+
+impl Controller for Wrong {
+    fn on_transmit_start(&mut self, start: &TransmitStart) {
+        self.controller.on_transmit_start(start)
+    }
+    fn on_window_unused(&mut self, unused: &WindowUnused) {
+        self.controller.on_window_unused(unused)
+    }
+    fn on_sent(&mut self, sent: &Sent) {
+        self.controller.on_sent(sent)
+    }
+    fn on_rtt(&mut self, sample: &RttSample) {
+        self.controller.on_rtt(&(self.defect.rtt)(*sample))
+    }
+    fn on_lost(&mut self, lost: &Lost) {
+        self.controller.on_lost(lost)
+    }
+    fn on_ce(&mut self, marks: &CeMarks) {
+        self.controller.on_ce(marks)
+    }
+    fn on_state(&mut self, change: &StateChange) {
+        self.controller.on_state(change)
+    }
+    fn on_undo(&mut self, undo: &Undo) {
+        if self.defect.heeds_undo {
+            self.controller.on_undo(undo)
+        }
+    }
+    fn on_ack(&mut self, ack: &Ack) {
+        self.controller.on_ack(&(self.defect.ack)(*ack))
+    }
+    fn on_mss(&mut self, mss: u32) {
+        self.controller.on_mss(mss)
+    }
+    fn limits(&self) -> Limits {
+        self.times.set(self.times.get().wrapping_add(1));
+        (self.defect.limits)(self.controller.limits(), Asked { began: self.began, times: self.times.get() })
+    }
+    fn snapshot(&self) -> Snapshot {
+        (self.defect.snapshot)(self.controller.snapshot())
+    }
+}
+
+/// The first law that the controller of this name breaks because of the defect, and only because of it.
+fn broken_by(name: &str, path: Path, defect: Defect) -> Law {
+    let checked = |defect| {
+        let new = controller(name);
+        check_all(&path, |config, connection| Wrong {
+            controller: new(config, connection),
+            defect,
+            began: connection.now,
+            times: Cell::new(0),
+        })
+    };
+    assert_eq!(checked(NO_DEFECT), Ok(()), "{name} without the defect");
+    checked(defect).expect_err("no law notices the defect").law
+}
+
+/// The first law that a transport breaks which starts out as `change` says.
+fn broken_by_transport(change: fn(&mut Bench<'_, Any>)) -> Law {
+    let path = Path::default();
+    let mut bench = Bench::new(&path, controller("bbr1"));
+    change(&mut bench);
+    bench.run().expect_err("no law notices the defect").law
+}
+
+/// Breaks `law`; returns the first law that was reported as broken.
+fn broken_instead_of(law: Law) -> Law {
+    let path = Path::default();
+    let with_limits = |name, limits| broken_by(name, path, Defect { limits, ..NO_DEFECT });
+    let with_snapshot = |snapshot| broken_by("reno", path, Defect { snapshot, ..NO_DEFECT });
+    match law {
+        Law::WindowIsPositive => with_limits("reno", |limits, _| Limits { cwnd: 0, ..limits }),
+        Law::WindowIsClamped => with_limits("reno", |limits, _| Limits { cwnd: 10_001, ..limits }),
+        Law::RateIsPositiveAndCapped => {
+            with_limits("bbr1", |limits, _| Limits { pacing_rate: Rate::MAX, ..limits })
+        }
+        Law::BurstIsPositive => with_limits("cubic", |limits, _| Limits { min_burst: 0, ..limits }),
+        Law::AskingChangesNothing => {
+            with_limits("reno", |limits, asked| Limits { cwnd: 10 + asked.times % 2, ..limits })
+        }
+        Law::TimeoutCollapsesTheWindow => {
+            with_limits("reno", |limits, _| Limits { cwnd: limits.cwnd.max(10), ..limits })
+        }
+        Law::ProbeRttIsSmall => {
+            let limits = |limits: Limits, _| Limits { cwnd: limits.cwnd.max(100), ..limits };
+            // Ten seconds and more, so that there is a ProbeRTT.
+            broken_by("bbr1", Path { segments: 40_000, ..path }, Defect { limits, ..NO_DEFECT })
+        }
+        Law::ProbeRttEnds => {
+            let limits = |limits: Limits, _| Limits { cwnd: 4, mark_app_limited: true, ..limits };
+            let snapshot = |snapshot| Snapshot { phase: Phase::ProbeRtt, ..snapshot };
+            broken_by("reno", path, Defect { limits, snapshot, ..NO_DEFECT })
+        }
+        Law::ProbeRttMarksItsSamples => {
+            let limits = |limits: Limits, _| Limits { mark_app_limited: false, ..limits };
+            broken_by("bbr1", Path { segments: 40_000, ..path }, Defect { limits, ..NO_DEFECT })
+        }
+        Law::EstimateIsAtMostThePath => with_snapshot(|snapshot| Snapshot {
+            bandwidth: Some(Rate::from_bits_per_sec(25_000_000)),
+            ..snapshot
+        }),
+        Law::MinRttIsAtLeastThePath => {
+            with_snapshot(|snapshot| Snapshot { min_rtt: Some(Duration::from_millis(39)), ..snapshot })
+        }
+        Law::DeliversEverything => {
+            // Only timeouts send, one segment each: too slow where all of them fit into a fraction of a second.
+            let path = Path { rate: Rate::from_bits_per_sec(200_000_000), segments: 5_000, ..path };
+            let limits = |limits, _| Limits { cwnd: 1, pacing_rate: Rate::from_bits_per_sec(1), ..limits };
+            broken_by("reno", path, Defect { limits, ..NO_DEFECT })
+        }
+        Law::FillsTheLosslessPipe => with_limits("reno", |limits, _| Limits { cwnd: 20, ..limits }),
+        Law::StartTimeDoesNotMatter => with_limits("cubic", |limits, asked| {
+            let began_late = asked.began > Time::from_micros(3_600_000_000);
+            Limits { cwnd: if began_late { limits.cwnd.min(50) } else { limits.cwnd }, ..limits }
+        }),
+        Law::IdleDoesNotGrow => {
+            let ack = |ack| Ack { cwnd_limited: true, ..ack };
+            broken_by("reno", path, Defect { ack, ..NO_DEFECT })
+        }
+        Law::IdleDoesNotEndStartup => {
+            let ack = |ack: Ack| Ack { sample: RateSample { app_limited: false, ..ack.sample }, ..ack };
+            broken_by("bbr1", path, Defect { ack, ..NO_DEFECT })
+        }
+        Law::JitterDoesNotEndSlowStart => {
+            let rtt = |sample: RttSample| RttSample { rtt: sample.rtt.saturating_mul(2), ..sample };
+            broken_by("cubic", path, Defect { rtt, ..NO_DEFECT })
+        }
+        Law::UndoRestores => broken_by("cubic", path, Defect { heeds_undo: false, ..NO_DEFECT }),
+        Law::EventsComeInOrder => broken_by_transport(|bench| bench.connection.state = CaState::Recovery),
+        Law::SampleFollowsItsDefinition => broken_by_transport(|bench| bench.sampler.mark_app_limited(10)),
+    }
+}
+
+#[test]
+fn each_law_notices_what_breaks_it() {
+    for &law in Law::ALL {
+        assert_eq!(broken_instead_of(law), law);
+    }
+}
+
+#[test]
+fn further_ways_to_break_a_law_are_noticed() {
+    let zero_rate = |limits: Limits, _| Limits { pacing_rate: Rate::ZERO, ..limits };
+    let law = broken_by("bbr1", Path::default(), Defect { limits: zero_rate, ..NO_DEFECT });
+    assert_eq!(law, Law::RateIsPositiveAndCapped);
+    for name in ["reno", "vegas"] {
+        let path = Path { answers_delay: name == "vegas", ..Path::default() };
+        assert_eq!(broken_by(name, path, Defect { heeds_undo: false, ..NO_DEFECT }), Law::UndoRestores);
+    }
+}
