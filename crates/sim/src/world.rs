@@ -241,10 +241,11 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     /// Hands the receivers all packets that arrive now.
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
-        while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
+        loop {
             if self.ahead.is_on() {
                 Lookahead::at_segment(&self.forward.chain, &self.flows);
             }
+            let Some((_, packet, segment)) = self.forward.chain.pop(now) else { return };
             let more = self.forward.chain.is_due(now);
             let flow = &mut self.flows[packet.class as usize];
             let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
