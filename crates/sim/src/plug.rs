@@ -38,6 +38,50 @@ impl fmt::Debug for Plugged {
     }
 }
 
+/// A [`Plugged`]; where assertions are on, the order of its events is checked.
+#[cfg(debug_assertions)]
+pub(crate) type Held = Ordered<Plugged>;
+#[cfg(not(debug_assertions))]
+pub(crate) type Held = Plugged;
+
+#[cfg(debug_assertions)]
+pub(crate) fn hold(controller: Plugged) -> Held {
+    Held::new(controller, CaState::Open)
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) fn hold(controller: Plugged) -> Held {
+    controller
+}
+
+/// Whether it is built in.
+#[cfg(debug_assertions)]
+pub(crate) fn is_built_in(held: &Held) -> bool {
+    matches!(held.controller(), Plugged::BuiltIn(_))
+}
+
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn is_built_in(held: &Held) -> bool {
+    matches!(held, Plugged::BuiltIn(_))
+}
+
+/// One that is built in, for the most frequent events: where any other call could follow, the sender's state and the event
+/// would have to be in memory before it, and be read again after it, a twentieth of all instructions.
+#[cfg(debug_assertions)]
+pub(crate) fn built_in(held: &mut Held) -> &mut Held {
+    held
+}
+
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn built_in(held: &mut Held) -> &mut Any {
+    match held {
+        Plugged::BuiltIn(controller) => controller,
+        Plugged::Own(_) => unreachable!("see `is_built_in`"),
+    }
+}
+
 /// Calls what is rarely called. Events are copied for it: if a reference to one reached a call that nobody can see through, every
 /// ACK of a built-in controller would write its event to memory, a tenth of all instructions.
 #[cold]

@@ -241,14 +241,16 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     /// Hands the receivers all packets that arrive now.
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
-        while let Some((_, packet, segment)) = self.forward.chain.pop(now) {
+        loop {
             if self.ahead.is_on() {
                 Lookahead::at_segment(&self.forward.chain, &self.flows);
             }
+            let taken = self.forward.chain.pop_with(now, |packet, segment| (packet.class as usize, *segment));
+            let Some((index, segment)) = taken else { return };
             let more = self.forward.chain.is_due(now);
-            let flow = &mut self.flows[packet.class as usize];
+            let flow = &mut self.flows[index];
             let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
-            self.agenda.set(FLOWS + packet.class as usize, flow.next());
+            self.agenda.set(FLOWS + index, flow.next());
             self.open -= ended as usize;
             if !more {
                 return;

@@ -9,6 +9,7 @@ use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
 use crate::clock::Jiffies;
 use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms};
+use crate::plug;
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +77,8 @@ impl Sender {
             && ack.ack > self.board.una
             && self.board.is_clean()
             && self.recovery.state == CaState::Open
-            && self.timers.probe_end.is_none();
+            && self.timers.probe_end.is_none()
+            && plug::is_built_in(&self.controller);
         if plain {
             self.on_plain_ack(now, ack);
             if self.write(now, Push::Normal, wire) == 0 {
@@ -91,8 +93,8 @@ impl Sender {
     }
 
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
-    /// with nothing SACKed, lost or retransmitted, as for most ACKs. The caller sets the timer, because sending sets it
-    /// again.
+    /// with nothing SACKed, lost or retransmitted, as for most ACKs of a flow with a built-in controller. The caller sets the
+    /// timer, because sending sets it again.
     #[inline]
     fn on_plain_ack(&mut self, now: Time, ack: &Acknowledgement) {
         self.timers.retransmits = 0;
@@ -131,11 +133,13 @@ impl Sender {
             max_packets_out: self.output.usage.max_packets_out,
             may_raise_cwnd: true,
         };
+        let controller = plug::built_in(&mut self.controller);
         if let Some(sample) = event.rtt_sample() {
-            self.controller.on_rtt(&sample);
+            controller.on_rtt(&sample);
         }
-        self.controller.on_ack(&event);
-        self.update_limits();
+        controller.on_ack(&event);
+        let limits = controller.limits();
+        self.take_limits(limits);
         if self.limits.mark_app_limited {
             self.sampler.mark_app_limited(self.board.in_flight());
         }

@@ -21,7 +21,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
-use crate::plug::{Maker, Plugged};
+use crate::plug::{Held, Maker, Plugged, hold};
 use crate::workload::Stream;
 use rack::Rack;
 use recovery::Recovery;
@@ -59,22 +59,6 @@ pub(crate) struct Counters {
     pub(crate) retransmits: u64,
     pub(crate) timeouts: u64,
     pub(crate) undos: u64,
-}
-
-/// The controller; where assertions are on, the order of its events is checked.
-#[cfg(debug_assertions)]
-type Held = fullpipe_cc::Ordered<Plugged>;
-#[cfg(not(debug_assertions))]
-type Held = Plugged;
-
-#[cfg(debug_assertions)]
-fn hold(controller: Plugged) -> Held {
-    Held::new(controller, CaState::Open)
-}
-
-#[cfg(not(debug_assertions))]
-fn hold(controller: Plugged) -> Held {
-    controller
 }
 
 /// A sender with an established connection. Its fields are in the order in which events need them, see
@@ -359,10 +343,15 @@ impl Sender {
 
     #[inline]
     fn update_limits(&mut self) {
+        self.take_limits(self.controller.limits());
+    }
+
+    #[inline]
+    fn take_limits(&mut self, limits: Limits) {
         #[cfg(debug_assertions)]
         self.controller.verdict().expect("the sender reports events in the documented order");
-        self.limits = self.controller.limits();
-        self.output.rate = self.limits.pacing_rate;
+        self.limits = limits;
+        self.output.rate = limits.pacing_rate;
     }
 }
 
