@@ -22,28 +22,21 @@ use fullpipe_units::{Bytes, Rate, Time};
 pub struct Waiting {
     /// Its length and flow, and what its header says of congestion.
     packet: Packet,
-    /// How many packets it stands for; their lengths are in `packet.bytes`.
-    packets: u32,
     arrived: Time,
     /// Where the gate keeps its payload.
     pub(crate) place: u32,
 }
 
 impl Waiting {
-    pub(crate) fn new(arrived: Time, packet: Packet, packets: u32, place: u32) -> Waiting {
-        Waiting { packet, packets, arrived, place }
+    /// `packet` has the length of the whole burst.
+    pub(crate) fn new(arrived: Time, packet: Packet, place: u32) -> Waiting {
+        Waiting { packet, arrived, place }
     }
 
     /// Its length in bytes, headers from IP upwards; of a burst, of all its packets.
     #[inline]
     pub const fn bytes(&self) -> u32 {
         self.packet.bytes
-    }
-
-    /// How many packets it stands for: 1, unless bursts stay whole.
-    #[inline]
-    pub const fn packets(&self) -> u32 {
-        self.packets
     }
 
     /// The flow it belongs to ([`Packet::class`]).
@@ -103,7 +96,7 @@ pub trait Discipline: fmt::Debug + Send {
     /// The link is free: hands out what it sends next. What is dropped before that is not returned.
     fn dequeue(&mut self, now: Time, dropped: &mut Dropped) -> Option<Waiting>;
 
-    /// What waits: packets, each of a burst counted, and bytes.
+    /// What waits: packets, of which a burst counts as one, and bytes.
     fn backlog(&self) -> Tally;
 
     /// The most that may wait in bytes becomes this; what waits stays.
@@ -126,7 +119,7 @@ pub struct Setup {
 pub struct Room {
     /// Bytes.
     pub bytes: Bytes,
-    /// Packets; `None` for any number.
+    /// Packets, of which a burst counts as one; `None` for any number.
     pub packets: Option<u32>,
 }
 
@@ -135,7 +128,7 @@ impl Room {
     #[inline]
     pub fn takes(&self, backlog: Tally, more: &Waiting) -> bool {
         backlog.bytes.as_u64() + more.bytes() as u64 <= self.bytes.as_u64()
-            && self.packets.is_none_or(|most| backlog.packets + more.packets() as u64 <= most as u64)
+            && self.packets.is_none_or(|most| backlog.packets < most as u64)
     }
 }
 
@@ -166,8 +159,7 @@ impl Line {
     /// Adds a packet at the end.
     #[inline]
     pub fn push(&mut self, waiting: Waiting) {
-        self.tally.packets += waiting.packets() as u64;
-        self.tally.bytes += Bytes::new(waiting.bytes() as u64);
+        self.tally.add(waiting.bytes());
         self.waiting.push_back(waiting);
     }
 
@@ -175,7 +167,7 @@ impl Line {
     #[inline]
     pub fn pop(&mut self) -> Option<Waiting> {
         let waiting = self.waiting.pop_front()?;
-        self.tally.packets -= waiting.packets() as u64;
+        self.tally.packets -= 1;
         self.tally.bytes = self.tally.bytes.saturating_sub(Bytes::new(waiting.bytes() as u64));
         Some(waiting)
     }

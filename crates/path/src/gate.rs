@@ -124,15 +124,15 @@ impl<P> Gate<P> {
         let (mut whole, payload) = burst.next().expect("a burst has packets");
         let place = self.waiting.put(Part { packet: whole, payload, next: None });
         self.arrived.add(whole.bytes);
-        let (mut packets, mut last) = (1, place);
+        let mut last = place;
         for (packet, payload) in burst {
             let next = self.waiting.put(Part { packet, payload, next: None });
             self.waiting.get(last).next = Some(next);
             self.arrived.add(packet.bytes);
             whole.bytes += packet.bytes;
-            (packets, last) = (packets + 1, next);
+            last = next;
         }
-        let waiting = Waiting::new(now, whole, packets, place);
+        let waiting = Waiting::new(now, whole, place);
         if self.takes(whole.bytes) {
             self.discipline.enqueue(now, waiting, &mut self.drops);
         } else {

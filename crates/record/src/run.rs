@@ -457,7 +457,7 @@ pub(crate) fn example() -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_path::config::{QueueLimit, Schedule};
+    use fullpipe_path::config::{QueueConfig, Schedule};
     use fullpipe_path::{Chain, Packet};
     use fullpipe_units::{Bytes, Duration, Rate};
 
@@ -526,7 +526,7 @@ mod tests {
         let link = ElementConfig::Link {
             name: "bottleneck".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
-            queue: QueueLimit { bytes: Bytes::new(3_500), packets: None },
+            queue: QueueConfig::drop_tail(Bytes::new(3_500), None),
         };
         let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(5)) };
         let elements = [delay, link];

@@ -265,7 +265,7 @@ mod tests {
 
     /// A packet of the low-latency service.
     const fn ect1(bytes: u32, flow: u32) -> Packet {
-        Packet { bytes, class: flow, ecn: Ecn::Ect1 }
+        Packet::new(bytes, flow).with_ecn(Ecn::Ect1)
     }
 
     /// A link of 100 Mbit/s, which sends 1250 bytes in 100 us.
@@ -305,7 +305,7 @@ mod tests {
     fn shares(discipline: &mut Dualpi2, packet: Packet) -> [f64; 2] {
         let (mut drops, mut marks) = (0.0, 0.0);
         for _ in 0..100_000 {
-            let mut waiting = Waiting::new(ms(0), packet, 1, 0);
+            let mut waiting = Waiting::new(ms(0), packet, 0);
             if discipline.drops(&mut waiting, packet.ecn == Ecn::Ect1) {
                 drops += 1.0;
             } else if waiting.ecn() != packet.ecn {
@@ -366,7 +366,7 @@ mod tests {
             let mut dropped = Dropped::default();
             discipline.dequeue(ms(0), &mut dropped);
             let mut arrive = |at, packet| {
-                discipline.enqueue(ms(at), Waiting::new(ms(at), packet, 1, 0), &mut dropped);
+                discipline.enqueue(ms(at), Waiting::new(ms(at), packet, 0), &mut dropped);
             };
             let both = [(low, ect1(1_250, 0)), (classic, ect0(1_250, 0))];
             both.iter().filter(|(at, _)| *at == 1).for_each(|(at, packet)| arrive(*at, *packet));
@@ -485,7 +485,7 @@ mod tests {
         let mut link = link(&[]);
         let codepoints = [Ecn::NotEct, Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
         for ecn in codepoints {
-            link.arrive(us(0), Packet { bytes: 1_250, class: 0, ecn });
+            link.arrive(us(0), Packet::new(1_250, 0).with_ecn(ecn));
         }
         // The first was on the wire already.
         assert_eq!(link.finish().order(), [0, 3, 4, 1, 2]);
@@ -514,11 +514,7 @@ mod tests {
         let mut dropped = Dropped::default();
         let lengths = [1_500, 1_500, 1_500, 1_500];
         for (place, bytes) in lengths.into_iter().enumerate() {
-            discipline.enqueue(
-                ms(1),
-                Waiting::new(ms(1), Packet::new(bytes, 0), 1, place as u32),
-                &mut dropped,
-            );
+            discipline.enqueue(ms(1), Waiting::new(ms(1), Packet::new(bytes, 0), place as u32), &mut dropped);
         }
         // The first two leave 4500 and 3000 bytes behind.
         let sent = discipline.dequeue(ms(2), &mut dropped).map(|waiting| waiting.place);

@@ -382,7 +382,7 @@ mod tests {
         queue.limit.packets = Some(100);
         let mut dropped = Dropped::default();
         for place in 0..101 {
-            queue.enqueue(Time::ZERO, Waiting::new(Time::ZERO, packet(100, 0), 1, place), &mut dropped);
+            queue.enqueue(Time::ZERO, Waiting::new(Time::ZERO, packet(100, 0), place), &mut dropped);
         }
         assert_eq!(dropped.0.len(), 51, "half of 10,100 bytes");
         let mut expected = State::default();

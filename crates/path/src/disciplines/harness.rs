@@ -42,7 +42,7 @@ pub(crate) const fn us(micros: u64) -> Time {
 
 /// An ECN-capable packet.
 pub(crate) const fn ect0(bytes: u32, flow: u32) -> Packet {
-    Packet { bytes, class: flow, ecn: Ecn::Ect0 }
+    Packet::new(bytes, flow).with_ecn(Ecn::Ect0)
 }
 
 /// A packet that a link has sent.
@@ -129,7 +129,6 @@ impl Outcome {
 struct Held {
     arrived: Time,
     packet: Packet,
-    packets: u32,
 }
 
 /// A link and the discipline before it.
@@ -183,20 +182,15 @@ impl Link {
 
     /// A packet arrives; returns its number.
     pub(crate) fn arrive(&mut self, at: Time, packet: Packet) -> u32 {
-        self.arrive_whole(at, packet, 1)
-    }
-
-    /// A burst of `packets` that stays whole arrives, of `packet.bytes` in all; returns its number.
-    pub(crate) fn arrive_whole(&mut self, at: Time, packet: Packet, packets: u32) -> u32 {
         self.run_until(at);
         let number = self.arrivals;
         self.arrivals += 1;
         let before = self.backlog;
-        self.held.insert(number, Held { arrived: at, packet, packets });
-        self.backlog.packets += packets as u64;
+        self.held.insert(number, Held { arrived: at, packet });
+        self.backlog.packets += 1;
         self.backlog.bytes += Bytes::new(packet.bytes as u64);
         let mut dropped = Dropped::default();
-        self.discipline.enqueue(at, Waiting::new(at, packet, packets, number), &mut dropped);
+        self.discipline.enqueue(at, Waiting::new(at, packet, number), &mut dropped);
         self.lose(dropped);
         // What waited before a limit was lowered may stay.
         let most = self.limit.packets.map_or(u64::MAX, u64::from).max(before.packets);
@@ -262,13 +256,13 @@ impl Link {
 
     /// Takes a packet out of what waits: as it is now, and as it came.
     fn release(&mut self, waiting: Waiting) -> (Packet, Held) {
-        let packet = Packet { bytes: waiting.bytes(), class: waiting.flow(), ecn: waiting.ecn() };
+        let packet = Packet::new(waiting.bytes(), waiting.flow()).with_ecn(waiting.ecn());
         let held = self.held.remove(&waiting.place).expect("it was handed over, and not returned before");
         assert_eq!((held.packet.bytes, held.packet.class), (packet.bytes, packet.class));
-        assert_eq!((held.packets, held.arrived), (waiting.packets(), waiting.arrived()));
+        assert_eq!(held.arrived, waiting.arrived());
         let marked = held.packet.ecn.is_capable() && packet.ecn == Ecn::Ce;
         assert!(packet.ecn == held.packet.ecn || marked, "{held:?} became {packet:?}");
-        self.backlog.packets -= held.packets as u64;
+        self.backlog.packets -= 1;
         self.backlog.bytes = self.backlog.bytes.saturating_sub(Bytes::new(packet.bytes as u64));
         (packet, held)
     }

@@ -9,13 +9,12 @@ use crate::packet::{Cause, Ecn, Packet};
 use crate::rng::Stream;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-/// A packet, or a burst of several that stays whole.
+/// A packet, or a burst that stays whole.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     /// Nanoseconds after the one before.
     gap: u64,
     packet: Packet,
-    packets: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ impl Case {
                 link.set_limit(bytes);
             }
             at = at.saturating_add(Duration::from_nanos(arrival.gap));
-            link.arrive_whole(at, arrival.packet, arrival.packets);
+            link.arrive(at, arrival.packet);
         }
         link.finish()
     }
@@ -73,9 +72,9 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![4 => Just(0), 6 => 0..3_000_000u64, 1 => 0..2_000_000_000u64];
     let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1), Just(Ecn::Ce)];
     let bytes = prop_oneof![1 => 1..65_536u32, 2 => 40..1_500u32, 3 => Just(1_500u32)];
-    let packet = (bytes, 0..5u32, ecn).prop_map(|(bytes, class, ecn)| Packet { bytes, class, ecn });
-    let packets = prop_oneof![4 => Just(1), 1 => 1..44u32];
-    let arrival = (gap, packet, packets).prop_map(|(gap, packet, packets)| Arrival { gap, packet, packets });
+    let packet =
+        (bytes, 0..5u32, ecn).prop_map(|(bytes, class, ecn)| Packet::new(bytes, class).with_ecn(ecn));
+    let arrival = (gap, packet).prop_map(|(gap, packet)| Arrival { gap, packet });
     prop::collection::vec(arrival, 1..400)
 }
 
@@ -111,7 +110,7 @@ fn a_link_that_keeps_up_sends_all_unmarked_and_at_once() {
     for info in DISCIPLINES {
         let mut link = Link::new(&DisciplineConfig::by_name(info.name).expect("it is listed"), setup());
         for number in 0..2_000 {
-            let packet = Packet { bytes: 1_250, class: 0, ecn: Ecn::Ect0 };
+            let packet = Packet::new(1_250, 0).with_ecn(Ecn::Ect0);
             link.arrive(Time::from_micros(number * 1_000), packet);
         }
         let outcome = link.finish();

@@ -49,7 +49,7 @@ fn case(name: &str, seed: u64) -> Case {
             } else {
                 Ecn::from_bits(pick(&[0, 1, 2, 2, 3]) as u8)
             };
-            arrivals.push((Time::from_nanos(at), Packet { bytes, class, ecn }));
+            arrivals.push((Time::from_nanos(at), Packet::new(bytes, class).with_ecn(ecn)));
         }
         at += pick(&[0, 50_000_000, 3_000_000_000]);
     }

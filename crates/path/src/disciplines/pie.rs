@@ -543,7 +543,7 @@ mod tests {
         let mut control = control(|s| s.dq_rate_estimator = 1);
         let rates: Vec<_> = (0..43)
             .map(|number| {
-                let waiting = Waiting::new(ms(0), Packet::new(1_250, 0), 1, number);
+                let waiting = Waiting::new(ms(0), Packet::new(1_250, 0), number);
                 control.on_departure(ms(number as u64), &waiting, Bytes::new(20_000));
                 control.state.rate
             })
@@ -562,7 +562,7 @@ mod tests {
     fn a_short_queue_keeps_the_last_departure_rate() {
         let mut control = control(|s| s.dq_rate_estimator = 1);
         let mut depart = |at: u64, backlog| {
-            let waiting = Waiting::new(ms(0), Packet::new(1_250, 0), 1, 0);
+            let waiting = Waiting::new(ms(0), Packet::new(1_250, 0), 0);
             control.on_departure(ms(at), &waiting, Bytes::new(backlog));
             control.state.rate
         };

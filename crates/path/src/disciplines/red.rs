@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn a_queue_is_idle_from_when_it_becomes_empty() {
         let mut red = Red::new(&with(|s| s.ewma = 2), limited(1_200_000));
-        let packet = |number| Waiting::new(ms(0), Packet::new(1_250, 0), 1, number);
+        let packet = |number| Waiting::new(ms(0), Packet::new(1_250, 0), number);
         let mut dropped = Dropped::default();
         red.enqueue(ms(0), packet(0), &mut dropped);
         red.enqueue(ms(0), packet(1), &mut dropped);
@@ -519,7 +519,7 @@ mod tests {
     fn fate_above_max(change: impl FnOnce(&mut Settings), packet: Packet) -> (Option<Ecn>, Option<Cause>) {
         let mut red = at_average(30_000, change);
         let mut dropped = Dropped::default();
-        red.enqueue(ms(1), Waiting::new(ms(1), packet, 1, 0), &mut dropped);
+        red.enqueue(ms(1), Waiting::new(ms(1), packet, 0), &mut dropped);
         (red.line.front().map(Waiting::ecn), dropped.0.first().map(|(_, cause)| *cause))
     }
 
@@ -543,7 +543,7 @@ mod tests {
                     red.average.scaled = 15_000 << red.average.ewma;
                     red.line = Line::default();
                     let mut dropped = Dropped::default();
-                    red.enqueue(ms(1), Waiting::new(ms(1), ect0(1_250, 0), 1, 0), &mut dropped);
+                    red.enqueue(ms(1), Waiting::new(ms(1), ect0(1_250, 0), 0), &mut dropped);
                     assert_eq!(dropped.0, []);
                     red.line.front().is_some_and(|waiting| waiting.ecn() == Ecn::Ce)
                 })
@@ -589,7 +589,7 @@ mod tests {
     fn adaptive_red_adapts_while_idle_too() {
         let mut red = at_average(19_000, |s| s.adaptive = 1);
         let mut dropped = Dropped::default();
-        red.enqueue(ms(0), Waiting::new(ms(0), Packet::new(1_250, 0), 1, 0), &mut dropped);
+        red.enqueue(ms(0), Waiting::new(ms(0), Packet::new(1_250, 0), 0), &mut dropped);
         red.average.scaled = 19_000 << red.average.ewma;
         red.dequeue(ms(600), &mut dropped);
         // It was above the middle at 500 ms; at 1000 ms and later, it has decayed.
