@@ -166,8 +166,14 @@ impl<P: Clone> Hops<P> {
             }
         };
         let Some((times, together)) = times else {
-            let alone = |hop: Hop<P>| Hop { packet: hop.packet.alone(), ..hop };
-            return burst.into_iter().for_each(|hop| self.pass(station, alone(hop)));
+            for hop in burst {
+                self.pass(station, Hop { packet: hop.packet.alone(), ..hop });
+                // What is due leaves before the next packet comes.
+                while matches!(&self.stations[station].kind, Kind::Gate(gate) if gate.next() <= at) {
+                    self.serve(station);
+                }
+            }
+            return;
         };
         let place = self.place_behind(station + 1);
         for (hop, at) in burst.into_iter().zip(times) {
