@@ -146,6 +146,25 @@ impl<P: Clone> Chain<P> {
         class_delays: &[Duration],
         seed: u64,
     ) -> Result<Chain<P>, ConfigError> {
+        Chain::changing_with_disciplines(elements, class_delays, seed, OwnDisciplines::new())
+    }
+
+    /// The same, with disciplines that are not built in.
+    ///
+    /// # Errors
+    /// As [`Chain::with_disciplines`].
+    ///
+    /// # Panics
+    /// If there is no element of such an index.
+    pub fn changing_with_disciplines(
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+        mut own: OwnDisciplines,
+    ) -> Result<Chain<P>, ConfigError> {
+        if let Some((&index, _)) = own.iter().find(|(index, _)| elements[**index].queue().is_none()) {
+            return Err(not_managed(&elements[index], index));
+        }
         let mut stages = Stages::default();
         // Whether the next packets come from an element that reorders, through nothing but constant delays. At equal times, they
         // are in the order in which that element saw them, even if classes differ in their delay; if they do not, the order in
@@ -155,7 +174,7 @@ impl<P: Clone> Chain<P> {
         for (index, config) in elements.iter().enumerate() {
             let is_constant =
                 matches!(config, ElementConfig::Delay { delay_ns } if delay_ns.changes.is_empty());
-            if stages.add_gate(config, index, seed, true, None)? {
+            if stages.add_gate(config, index, seed, true, own.remove(&index))? {
                 // As of a link: what is in transmission would be changed.
                 numbered = false;
                 stages.close(false, false);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Change, ConfigError, rates};
+use fullpipe_path::{Chain, Change, ConfigError, MakeDiscipline, OwnDisciplines, rates};
 use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -135,6 +135,39 @@ impl Simulation {
     pub fn fixed(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
         let world = World::new(spec, seed, Chain::new, Chain::new)?;
         Ok(Simulation { spec: spec.clone(), seed, world, changing: false })
+    }
+
+    /// A run in which queues have disciplines that are not built in: by the name of the queue in the scenario, in either
+    /// direction. Each replaces the one that the scenario names.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`], and when there is no such queue or it takes no discipline.
+    pub fn with_disciplines(
+        spec: &Spec,
+        seed: u64,
+        own: impl IntoIterator<Item = (String, MakeDiscipline)>,
+    ) -> Result<Simulation, SimError> {
+        let (mut forward, mut reverse) = (OwnDisciplines::new(), OwnDisciplines::new());
+        for (name, make) in own {
+            let place =
+                |elements: &[ElementConfig]| elements.iter().position(|one| one.name() == Some(&name));
+            if let Some(index) = place(&spec.forward) {
+                forward.insert(index, make);
+            } else if let Some(index) = place(&spec.reverse) {
+                reverse.insert(index, make);
+            } else {
+                let names = spec.forward.iter().chain(&spec.reverse).filter_map(ElementConfig::name);
+                let expected = format!("one of {}", names.collect::<Vec<_>>().join(", "));
+                return Err(SimError::refused("path.queue", format!("there is no queue {name}"), expected));
+            }
+        }
+        let world = World::new(
+            spec,
+            seed,
+            |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, forward),
+            |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, reverse),
+        )?;
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
     }
 
     /// Gives a flow, whose controller in the scenario is `own:NAME` or `FILE.py:CLASS`, that controller. The flow is paced if
