@@ -45,7 +45,7 @@ fn queue_ms(run: &Run) -> f64 {
     LinkMeasures::of(&run.links[0]).queue_delay_ms.expect("samples").mean
 }
 
-/// NSDI 2018, section 3: in steady state the queue goes from empty to 2.5/delta packets and back in five round trips, with
+/// NSDI 2018: in steady state the queue goes from empty to 2.5/delta packets and back in five round trips, with
 /// 1.25/delta on average. At 50 Mbit/s bursts of up to three segments come on top.
 #[test]
 fn alone_the_window_swings_by_two_and_a_half_over_delta_in_five_round_trips() {
@@ -231,4 +231,20 @@ fn known_weakness_many_flows_take_each_other_for_competitors() {
     };
     let (switching, fixed) = (queue("copa"), queue(DEFAULT_MODE));
     assert!(switching > 30.0 && fixed < 16.0, "{switching} ms and {fixed} ms");
+}
+
+/// So may one flow alone, on some paths and not on others.
+#[test]
+fn known_weakness_a_flow_alone_may_see_a_competitor() {
+    let queue = |controller: &str| {
+        let run = alone(controller, &link("20 Mbit/s", "20 ms"), "40 s");
+        LinkMeasures::of(&run.links[0]).queue_delay_ms.expect("samples").p50
+    };
+    let (switching, fixed) = (queue("copa"), queue(DEFAULT_MODE));
+    assert!(switching > 10.0 && fixed < 4.0, "{switching} ms and {fixed} ms");
+    let rate = |controller: &str| {
+        megabits(&alone(controller, &link("100 Mbit/s", "100 ms"), "40 s").flows[0], 20, 40)
+    };
+    let (switching, fixed) = (rate("copa"), rate(DEFAULT_MODE));
+    assert!(switching < 85.0 && fixed > 94.0, "{switching} and {fixed} Mbit/s");
 }
