@@ -95,7 +95,7 @@ impl Dualpi2 {
             let waited = |line: &Line| line.front().map(|front| at.saturating_since(front.arrived()));
             let delay = waited(&self.low).max(waited(&self.classic)).unwrap_or_default();
             self.base.update(delay);
-            if delay == Duration::ZERO && self.base.is_at_rest() {
+            if self.base.is_at_rest() {
                 self.updates.skip(now);
             }
         }
@@ -250,7 +250,7 @@ impl Base {
         self.delay_before = delay;
     }
 
-    /// Whether updates with a delay of 0 change nothing.
+    /// Whether the delay is 0, and updates change nothing as long as it is.
     fn is_at_rest(&self) -> bool {
         self.probability == 0 && self.delay_before == Duration::ZERO
     }
@@ -462,6 +462,31 @@ mod tests {
         let outcome = run(&[], &both, 2_000);
         let (classic, low) = (outcome.bytes_of(0), outcome.bytes_of(1));
         assert!(classic * 10 >= low, "{classic} of {low}");
+    }
+
+    #[test]
+    fn only_packets_that_another_queue_waits_for_count_for_the_turn() {
+        let mut link = link(&[]);
+        link.arrive_steadily(us(0), 50, Duration::ZERO, ect1(1_250, 0));
+        link.arrive(us(2_050), Packet::new(1_250, 1));
+        // 21 were alone. The classic queue begins with 0.8 packets of 1500 bytes to wait for, and earns 0.1 of 1250 with each.
+        let classic = link.finish().sent.iter().position(|sent| sent.packet.class == 1);
+        assert_eq!(classic, Some(21 + 10));
+    }
+
+    #[test]
+    fn the_scheduler_begins_anew_when_nothing_waits() {
+        let mut discipline = at(0, &[]);
+        let mut dropped = Dropped::default();
+        let start = discipline.turn.credit;
+        assert_eq!(start, -1_200_000_000);
+        for packet in [ect1(1_250, 0), Packet::new(1_250, 1)] {
+            discipline.enqueue(ms(0), Waiting::new(ms(0), packet, 1, 0), &mut dropped);
+        }
+        discipline.dequeue(ms(0), &mut dropped);
+        assert_eq!(discipline.turn.credit, start + 125_000_000);
+        discipline.dequeue(ms(1), &mut dropped);
+        assert_eq!(discipline.turn.credit, start);
     }
 
     #[test]

@@ -461,6 +461,35 @@ mod tests {
         assert_eq!(red.average.empty_since, Some(ms(2)));
     }
 
+    #[test]
+    fn a_drop_from_an_empty_queue_leaves_it_idle() {
+        let mut red = at_average(30_000, |_| ());
+        red.enqueue(ms(7), Waiting::new(ms(7), Packet::new(1_250, 0), 1, 0), &mut Dropped::default());
+        assert_eq!(red.average.empty_since, Some(ms(7)));
+    }
+
+    #[test]
+    fn no_backlog_is_too_long_for_the_average() {
+        let mut average = Average { ewma: MOST_EWMA as u32, scaled: 0, empty_since: None };
+        let idle = IdleDecay { packet_nanos: 1 };
+        average.scaled = (MOST_BYTES - 1) << average.ewma;
+        (0..100).for_each(|_| average.on_arrival(ms(0), Bytes::MAX, idle));
+        assert_eq!(average.scaled >> average.ewma, MOST_BYTES - 1);
+    }
+
+    #[test]
+    fn outside_the_thresholds_the_spacing_begins_anew() {
+        let mut red = at_average(15_000, |_| ());
+        for outside in [9_999, 20_000] {
+            red.average.scaled = 15_000 << red.average.ewma;
+            red.verdict();
+            assert!(red.spacing.run.is_some());
+            red.average.scaled = outside << red.average.ewma;
+            red.verdict();
+            assert_eq!(red.spacing.run, None);
+        }
+    }
+
     /// How far apart signals are, with the average at a constant value.
     fn distances(red: &mut Red, signals: usize) -> Vec<u64> {
         let mut since = 0;
