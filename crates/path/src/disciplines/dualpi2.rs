@@ -1,5 +1,5 @@
-//! DualPI2: a queue for low-latency traffic (L) beside one for classic traffic (C), coupled so that a flow of either gets the
-//! same share, and almost only C pays with delay.
+//! DualPI2: a queue for low-latency traffic (L) beside one for classic traffic (C), coupled so that a flow of either gets
+//! the same share, and almost only C pays with delay.
 //!
 //! Specification: RFC 9332, appendix A. Where Linux 6.17 (`net/sched/sch_dualpi2.c`, the authors' own) differs from the
 //! appendix, this follows Linux, so that the two can be compared:
@@ -7,23 +7,24 @@
 //! * ECT(1) and CE go to L, all else to C (section 2.4).
 //! * Each `tupdate` (Linux: 16 ms; the appendix: 15 ms), a PI controller moves the base probability p' by alpha times the
 //!   delay above the target and by beta times its growth. The delay is that of the packet at the front of either queue, the
-//!   longer one. Packets of C are dropped or, if ECN-capable, marked with p'^2; those of L are marked with k p'. Both are decided at the
-//!   departure, and neither while less than two packets of 1500 bytes are left behind.
-//! * L's own marking is a step: a packet that waited longer than `step_thresh` is marked. The appendix has a ramp from 0.8 to
-//!   1.2 ms in its place, and takes the larger of the two probabilities; in Linux, the step is applied after the coupled
+//!   longer one. Packets of C are dropped or, if ECN-capable, marked with p'^2; those of L are marked with k p'. Both are
+//!   decided at the departure, and neither while less than two packets of 1500 bytes are left behind.
+//! * L's own marking is a step: a packet that waited longer than `step_thresh` is marked. The appendix has a ramp from 0.8
+//!   to 1.2 ms in its place, and takes the larger of the two probabilities; in Linux, the step is applied after the coupled
 //!   marking.
-//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2 allows it; the appendix leaves
-//!   the scheduler open and prefers a time-shifted FIFO).
+//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2 allows it; the appendix
+//!   leaves the scheduler open and prefers a time-shifted FIFO).
 //! * Decisions are drawn independently of each other, where the appendix counts up (`recur`).
-//! * Overload is k p' above 1: at p' = 0.5, that is 25 % in C and 100 % in L. Then C drops what is ECN-capable, too, and L drops
-//!   with p'^2 and marks the rest (section 4.2.3). With `drop_on_overload=0`, p' ends at 1 / k, and nothing but the queue's
-//!   limit drops from L.
+//! * Overload is k p' above 1: at p' = 0.5, that is 25 % in C and 100 % in L. Then C drops what is ECN-capable, too, and L
+//!   drops with p'^2 and marks the rest (section 4.2.3). With `drop_on_overload=0`, p' ends at 1 / k, and nothing but the
+//!   queue's limit drops from L.
 //!
 //! Deviations from Linux:
 //! * A burst that arrives whole stays whole. Linux splits it unless told otherwise (`no_split_gso`).
 //! * p' is computed from nanoseconds without the rounding of alpha and beta to steps of 64 ns.
-//! * There are no classes by filter or priority, no `drop_enqueue`, no `any_ect`, no threshold in packets and no `min_qlen_step`
-//!   (0 in Linux; 1 packet in the appendix). The limit is the queue's; Linux has one of 10000 packets and twice their bytes of memory.
+//! * There are no classes by filter or priority, no `drop_enqueue`, no `any_ect`, no threshold in packets and no
+//!   `min_qlen_step` (0 in Linux; 1 packet in the appendix). The limit is the queue's; Linux has one of 10000 packets and
+//!   twice their bytes of memory.
 //! * The scheduler begins anew when nothing waits; in Linux, only when it is asked for a packet and has none.
 //! * Updates begin with the first packet ([`Updates`]).
 
@@ -481,7 +482,7 @@ mod tests {
         let start = discipline.turn.credit;
         assert_eq!(start, -1_200_000_000);
         for packet in [ect1(1_250, 0), Packet::new(1_250, 1)] {
-            discipline.enqueue(ms(0), Waiting::new(ms(0), packet, 1, 0), &mut dropped);
+            discipline.enqueue(ms(0), Waiting::new(ms(0), packet, 0), &mut dropped);
         }
         discipline.dequeue(ms(0), &mut dropped);
         assert_eq!(discipline.turn.credit, start + 125_000_000);

@@ -1,23 +1,23 @@
 //! PIE, Proportional Integral controller Enhanced: drops arrivals with a probability that grows with the queueing delay and
 //! with its trend.
 //!
-//! Specification: RFC 8033. Where that leaves a choice or Linux does otherwise, this follows Linux 6.12 (`net/sched/sch_pie.c`,
-//! `include/net/pie.h`), so that the two can be compared:
+//! Specification: RFC 8033. Where that leaves a choice or Linux does otherwise, this follows Linux 6.12
+//! (`net/sched/sch_pie.c`, `include/net/pie.h`), so that the two can be compared:
 //!
 //! * The delay is what the last departure waited, or 0 if it left nothing behind (section 5.2 allows both this and an
 //!   estimate from the departure rate, which is Linux's `dq_rate_estimator` and the setting of that name).
 //! * The burst allowance of 150 ms (section 4.4) shrinks with the time between departures, not with each update, and is
 //!   granted again after two updates with a delay below half the target and a probability of 0.
-//! * Nothing is dropped early with less than two packets of 1500 bytes in the queue, or with a delay below half the target and
-//!   a probability below 20 % (section 4.1); the delay is the current one, not the one before.
+//! * Nothing is dropped early with less than two packets of 1500 bytes in the queue, or with a delay below half the target
+//!   and a probability below 20 % (section 4.1); the delay is the current one, not the one before.
 //! * The derandomization (section 5.4), the steps of at most 2 % and the 2 % more above 250 ms (section 5.5) are Linux's.
 //!
 //! Deviations from Linux:
 //! * The probability ends at 1, as section 4.2 asks. Linux's overflows only at 256, from which it takes long to come down.
-//! * The counter of the derandomization begins again with a mark, too, as in the RFC's pseudo-code. Linux forgets this if the
-//!   counter has reached 8.5, and marks all that follows.
-//! * Times are in nanoseconds and departure rates in bytes per second, where Linux counts 64 ns and rounds rates below
-//!   1 Mbit/s badly; `tupdate` is exact where Linux rounds it up to its clock tick (16 ms at 250 Hz).
+//! * The counter of the derandomization begins again with a mark, too, as in the RFC's pseudo-code. Linux forgets this if
+//!   the counter has reached 8.5, and marks all that follows.
+//! * Times are in nanoseconds and departure rates in bytes per second, where Linux counts 64 ns and rounds rates below 1
+//!   Mbit/s badly; `tupdate` is exact where Linux rounds it up to its clock tick (16 ms at 250 Hz).
 //! * Updates begin with the first packet ([`Updates`]); Linux's first one is 500 ms after the discipline is installed.
 //! * Marking is on by default (`ecn`), as only those who ask for marks get any. In Linux it is off.
 
@@ -601,7 +601,7 @@ mod tests {
         let limit = Room { bytes: Bytes::new(1_000), packets: None };
         let mut pie = Pie::new(&Settings::default(), Setup { limit, ..setup() });
         pie.control.state.sum = ONE;
-        pie.enqueue(ms(0), Waiting::new(ms(0), Packet::new(1_250, 0), 1, 0), &mut Dropped::default());
+        pie.enqueue(ms(0), Waiting::new(ms(0), Packet::new(1_250, 0), 0), &mut Dropped::default());
         assert_eq!(pie.control.state.sum, 0);
     }
 
