@@ -1,5 +1,5 @@
-//! DualPI2: a queue for low-latency traffic (L) beside one for classic traffic (C), coupled so that a flow of either gets the
-//! same share, and almost only C pays with delay.
+//! DualPI2: a queue for low-latency traffic (L) beside one for classic traffic (C), coupled so that a flow of either gets
+//! the same share, and almost only C pays with delay.
 //!
 //! Specification: RFC 9332, appendix A. Where Linux 6.17 (`net/sched/sch_dualpi2.c`, the authors' own) differs from the
 //! appendix, this follows Linux, so that the two can be compared:
@@ -7,23 +7,24 @@
 //! * ECT(1) and CE go to L, all else to C (section 2.4).
 //! * Each `tupdate` (Linux: 16 ms; the appendix: 15 ms), a PI controller moves the base probability p' by alpha times the
 //!   delay above the target and by beta times its growth. The delay is that of the packet at the front of either queue, the
-//!   longer one. Packets of C are dropped or, if ECN-capable, marked with p'^2; those of L are marked with k p'. Both are decided at the
-//!   departure, and neither while less than two packets of 1500 bytes are left behind.
-//! * L's own marking is a step: a packet that waited longer than `step_thresh` is marked. The appendix has a ramp from 0.8 to
-//!   1.2 ms in its place, and takes the larger of the two probabilities; in Linux, the step is applied after the coupled
+//!   longer one. Packets of C are dropped or, if ECN-capable, marked with p'^2; those of L are marked with k p'. Both are
+//!   decided at the departure, and neither while less than two packets of 1500 bytes are left behind.
+//! * L's own marking is a step: a packet that waited longer than `step_thresh` is marked. The appendix has a ramp from 0.8
+//!   to 1.2 ms in its place, and takes the larger of the two probabilities; in Linux, the step is applied after the coupled
 //!   marking.
-//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2 allows it; the appendix leaves
-//!   the scheduler open and prefers a time-shifted FIFO).
+//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2 allows it; the appendix
+//!   leaves the scheduler open and prefers a time-shifted FIFO).
 //! * Decisions are drawn independently of each other, where the appendix counts up (`recur`).
-//! * Overload is k p' above 1: at p' = 0.5, that is 25 % in C and 100 % in L. Then C drops what is ECN-capable, too, and L drops
-//!   with p'^2 and marks the rest (section 4.2.3). With `drop_on_overload=0`, p' ends at 1 / k, and nothing but the queue's
-//!   limit drops from L.
+//! * Overload is k p' above 1: at p' = 0.5, that is 25 % in C and 100 % in L. Then C drops what is ECN-capable, too, and L
+//!   drops with p'^2 and marks the rest (section 4.2.3). With `drop_on_overload=0`, p' ends at 1 / k, and nothing but the
+//!   queue's limit drops from L.
 //!
 //! Deviations from Linux:
 //! * A burst that arrives whole stays whole. Linux splits it unless told otherwise (`no_split_gso`).
 //! * p' is computed from nanoseconds without the rounding of alpha and beta to steps of 64 ns.
-//! * There are no classes by filter or priority, no `drop_enqueue`, no `any_ect`, no threshold in packets and no `min_qlen_step`
-//!   (0 in Linux; 1 packet in the appendix). The limit is the queue's; Linux has one of 10000 packets and twice their bytes of memory.
+//! * There are no classes by filter or priority, no `drop_enqueue`, no `any_ect`, no threshold in packets and no
+//!   `min_qlen_step` (0 in Linux; 1 packet in the appendix). The limit is the queue's; Linux has one of 10000 packets and
+//!   twice their bytes of memory.
 //! * The scheduler begins anew when nothing waits; in Linux, only when it is asked for a packet and has none.
 //! * Updates begin with the first packet ([`Updates`]).
 
@@ -95,7 +96,7 @@ impl Dualpi2 {
             let waited = |line: &Line| line.front().map(|front| at.saturating_since(front.arrived()));
             let delay = waited(&self.low).max(waited(&self.classic)).unwrap_or_default();
             self.base.update(delay);
-            if delay == Duration::ZERO && self.base.is_at_rest() {
+            if self.base.is_at_rest() {
                 self.updates.skip(now);
             }
         }
@@ -250,7 +251,7 @@ impl Base {
         self.delay_before = delay;
     }
 
-    /// Whether updates with a delay of 0 change nothing.
+    /// Whether the delay is 0, and updates change nothing as long as it is.
     fn is_at_rest(&self) -> bool {
         self.probability == 0 && self.delay_before == Duration::ZERO
     }
@@ -462,6 +463,31 @@ mod tests {
         let outcome = run(&[], &both, 2_000);
         let (classic, low) = (outcome.bytes_of(0), outcome.bytes_of(1));
         assert!(classic * 10 >= low, "{classic} of {low}");
+    }
+
+    #[test]
+    fn only_packets_that_another_queue_waits_for_count_for_the_turn() {
+        let mut link = link(&[]);
+        link.arrive_steadily(us(0), 50, Duration::ZERO, ect1(1_250, 0));
+        link.arrive(us(2_050), Packet::new(1_250, 1));
+        // 21 were alone. The classic queue begins with 0.8 packets of 1500 bytes to wait for, and earns 0.1 of 1250 with each.
+        let classic = link.finish().sent.iter().position(|sent| sent.packet.class == 1);
+        assert_eq!(classic, Some(21 + 10));
+    }
+
+    #[test]
+    fn the_scheduler_begins_anew_when_nothing_waits() {
+        let mut discipline = at(0, &[]);
+        let mut dropped = Dropped::default();
+        let start = discipline.turn.credit;
+        assert_eq!(start, -1_200_000_000);
+        for packet in [ect1(1_250, 0), Packet::new(1_250, 1)] {
+            discipline.enqueue(ms(0), Waiting::new(ms(0), packet, 0), &mut dropped);
+        }
+        discipline.dequeue(ms(0), &mut dropped);
+        assert_eq!(discipline.turn.credit, start + 125_000_000);
+        discipline.dequeue(ms(1), &mut dropped);
+        assert_eq!(discipline.turn.credit, start);
     }
 
     #[test]

@@ -1,23 +1,23 @@
 //! PIE, Proportional Integral controller Enhanced: drops arrivals with a probability that grows with the queueing delay and
 //! with its trend.
 //!
-//! Specification: RFC 8033. Where that leaves a choice or Linux does otherwise, this follows Linux 6.12 (`net/sched/sch_pie.c`,
-//! `include/net/pie.h`), so that the two can be compared:
+//! Specification: RFC 8033. Where that leaves a choice or Linux does otherwise, this follows Linux 6.12
+//! (`net/sched/sch_pie.c`, `include/net/pie.h`), so that the two can be compared:
 //!
 //! * The delay is what the last departure waited, or 0 if it left nothing behind (section 5.2 allows both this and an
 //!   estimate from the departure rate, which is Linux's `dq_rate_estimator` and the setting of that name).
 //! * The burst allowance of 150 ms (section 4.4) shrinks with the time between departures, not with each update, and is
 //!   granted again after two updates with a delay below half the target and a probability of 0.
-//! * Nothing is dropped early with less than two packets of 1500 bytes in the queue, or with a delay below half the target and
-//!   a probability below 20 % (section 4.1); the delay is the current one, not the one before.
+//! * Nothing is dropped early with less than two packets of 1500 bytes in the queue, or with a delay below half the target
+//!   and a probability below 20 % (section 4.1); the delay is the current one, not the one before.
 //! * The derandomization (section 5.4), the steps of at most 2 % and the 2 % more above 250 ms (section 5.5) are Linux's.
 //!
 //! Deviations from Linux:
 //! * The probability ends at 1, as section 4.2 asks. Linux's overflows only at 256, from which it takes long to come down.
-//! * The counter of the derandomization begins again with a mark, too, as in the RFC's pseudo-code. Linux forgets this if the
-//!   counter has reached 8.5, and marks all that follows.
-//! * Times are in nanoseconds and departure rates in bytes per second, where Linux counts 64 ns and rounds rates below
-//!   1 Mbit/s badly; `tupdate` is exact where Linux rounds it up to its clock tick (16 ms at 250 Hz).
+//! * The counter of the derandomization begins again with a mark, too, as in the RFC's pseudo-code. Linux forgets this if
+//!   the counter has reached 8.5, and marks all that follows.
+//! * Times are in nanoseconds and departure rates in bytes per second, where Linux counts 64 ns and rounds rates below 1
+//!   Mbit/s badly; `tupdate` is exact where Linux rounds it up to its clock tick (16 ms at 250 Hz).
 //! * Updates begin with the first packet ([`Updates`]); Linux's first one is 500 ms after the discipline is installed.
 //! * Marking is on by default (`ecn`), as only those who ask for marks get any. In Linux it is off.
 
@@ -292,9 +292,7 @@ impl Control {
         if quiet && (!self.estimates_rate || state.rate > 0) {
             state = state.rest();
         }
-        if !self.estimates_rate {
-            state.delay_before = delay;
-        }
+        state.delay_before = delay;
         self.state = state;
     }
 
@@ -402,6 +400,7 @@ mod tests {
         let last = (0..40).map(|_| updated(&mut control, 10_000)).last();
         assert_eq!(last, Some(100.0));
         assert_eq!(control.state.probability, ONE, "no more than 1");
+        assert!((updated(&mut at(10, |_| ()), 240) - 12.0).abs() < 1e-9);
         // Below 10 % a step is not bounded: half of 0.125 x 0.225 + 1.25 x 0.22.
         assert!((updated(&mut at(5, |_| ()), 240) - 5.0 - 15.15625).abs() < 1e-4);
     }
@@ -429,6 +428,20 @@ mod tests {
         control.state.allowance = NO_DELAY;
         updated(&mut control, 8);
         assert_eq!(control.state.allowance, NO_DELAY);
+    }
+
+    #[test]
+    fn a_quiet_time_ends_all_measurements() {
+        let mut control = at(0, |s| s.dq_rate_estimator = 1);
+        (control.state.delay, control.state.delay_before) = (NO_DELAY, NO_DELAY);
+        (control.state.sum, control.state.since, control.state.departed) = (7, Some(ms(1)), Some(7));
+        control.update(Bytes::ZERO);
+        assert_eq!(control.state.sum, 7, "no rate was measured yet");
+        control.state.rate = 1_250_000;
+        control.update(Bytes::ZERO);
+        assert_eq!(control.state, control.state.rest());
+        assert_eq!((control.state.sum, control.state.since, control.state.departed), (0, None, None));
+        assert_eq!((control.state.rate, control.state.allowance), (0, BURST));
     }
 
     #[test]
@@ -581,6 +594,15 @@ mod tests {
         let outcome = link.finish();
         assert_eq!((outcome.sent.len(), outcome.lost.len()), (11, 9), "10 wait, 1 is being sent");
         assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::QueueFull));
+    }
+
+    #[test]
+    fn an_overflow_is_a_signal_too() {
+        let limit = Room { bytes: Bytes::new(1_000), packets: None };
+        let mut pie = Pie::new(&Settings::default(), Setup { limit, ..setup() });
+        pie.control.state.sum = ONE;
+        pie.enqueue(ms(0), Waiting::new(ms(0), Packet::new(1_250, 0), 0), &mut Dropped::default());
+        assert_eq!(pie.control.state.sum, 0);
     }
 
     /// However long nothing happens, the next event finds the state that a timer would have left.

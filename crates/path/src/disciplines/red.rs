@@ -1,27 +1,31 @@
-//! RED, Random Early Detection: drops or marks arrivals at random while the average queue is between two thresholds, and all
-//! of them above; also Adaptive RED, which keeps the average near the middle.
+//! RED, Random Early Detection: drops or marks arrivals at random while the average queue is between two thresholds, and
+//! all of them above; also Adaptive RED, which keeps the average near the middle.
 //!
 //! Specification: Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN 1(4), 1993
-//! (the average: section 4, figure 2; evenly spaced signals: section 7, method 2). `gentle`: Floyd, "Recommendation on using
-//! the gentle variant of RED", 2000. `adaptive`: Floyd, Gummadi and Shenker, "Adaptive RED", 2001, section 3. The arithmetic,
-//! the order of steps and the steps of `adaptive` are those of Linux 6.12 (`net/sched/sch_red.c`, `include/net/red.h`).
+//! (the average: section 4, figure 2; evenly spaced signals: section 7, method 2). `gentle`: Floyd, "Recommendation on
+//! using the gentle variant of RED", 2000. `adaptive`: Floyd, Gummadi and Shenker, "Adaptive RED", 2001, section 3. The
+//! arithmetic, the order of steps and the steps of `adaptive` are those of Linux 6.12 (`net/sched/sch_red.c`,
+//! `include/net/red.h`).
 //!
-//! What a bare `red` means, by the rules of iproute2 (`tc/q_red.c`, after Floyd's "REDparameters"): `max` is a quarter of the
-//! queue's limit, `min` a third of `max`, `burst` is (2 min + max) / (3 avpkt), and the weight of a packet in the average is
-//! the largest 1/2^n with which a burst of so many packets leaves the average below `min` (section 6 of the paper: equation
-//! 3). The probability at `max` is 2 %. `tc` demands `avpkt`; 1000 bytes is what its manual calls a good value. A limit in packets
-//! counts as that many packets of `avpkt` bytes. A change of the limit changes the thresholds that follow from it.
+//! What a bare `red` means, by the rules of iproute2 (`tc/q_red.c`, after Floyd's "REDparameters"): `max` is a quarter of
+//! the queue's limit, `min` a third of `max`, `burst` is (2 min + max) / (3 avpkt), and the weight of a packet in the
+//! average is the largest 1/2^n with which a burst of so many packets leaves the average below `min` (section 6 of the
+//! paper: equation 3). The probability at `max` is 2 %. `tc` demands `avpkt`; 1000 bytes is what its manual calls a good
+//! value. A limit in packets counts as that many packets of `avpkt` bytes. A change of the limit changes the thresholds
+//! that follow from it.
 //!
 //! Deviations from Linux:
-//! * While the queue is idle, the average decays as (1 - w)^m, where m is the number of packets of `avpkt` bytes that the link
-//!   could have sent, with the rate that the link had at the start. Linux rounds the decay to powers of 2.
-//! * The idle time begins when the queue becomes empty, as in the paper. Linux begins it when it is asked for a packet and has
-//!   none; shapers (`tbf`, `htb`) never ask then, so that a RED below them never becomes idle.
+//! * While the queue is idle, the average decays as (1 - w)^m, where m is the number of packets of `avpkt` bytes that the
+//!   link could have sent, at the rate that the discipline is built with (the highest, if it changes). Linux rounds the
+//!   decay to powers of 2.
+//! * The idle time begins when the queue becomes empty, as in the paper. Linux begins it when it is asked for a packet and
+//!   has none; shapers (`tbf`, `htb`) never ask then, so that a RED below them never becomes idle.
 //! * The probability is (average - min) max_p / (max - min) without Linux's rounding of max_p / (max - min).
 //! * `gentle` does not exist in Linux; `nodrop` does not exist here.
-//! * What `tc` refuses gets the nearest sense: a `max` that is not above `min` becomes `min` + 1; a burst shorter than `min`
-//!   becomes 1 + `min` / `avpkt`, as `tc` suggests; with `min` up to `avpkt`, the weight is 1/2.
-//! * `adaptive` does not choose `gentle`, the weight or the thresholds, which the paper's section 4 does; neither does Linux.
+//! * What `tc` refuses gets the nearest sense: a `max` that is not above `min` becomes `min` + 1; a burst shorter than
+//!   `min` becomes 1 + `min` / `avpkt`, as `tc` suggests; with `min` up to `avpkt`, the weight is 1/2.
+//! * `adaptive` does not choose `gentle`, the weight or the thresholds, which the paper's section 4 does; neither does
+//!   Linux.
 //! * The 500 ms of `adaptive` begin with the first packet ([`Updates`]).
 //! * Marking is on by default (`ecn`), as only those who ask for marks get any. In Linux it is off.
 
@@ -296,7 +300,7 @@ impl Average {
     }
 }
 
-/// Spaces signals evenly: from 1 to 1 / probability packets apart, each distance as likely as any other (method 2 of the paper).
+/// Spaces signals evenly: 1 to 1 / probability packets apart, each distance as likely as another (method 2 of the paper).
 #[derive(Debug, Default)]
 struct Spacing {
     /// Packets since the last signal, and the random number to reach: `None` while the average is outside the thresholds.
@@ -459,6 +463,35 @@ mod tests {
         red.dequeue(ms(2), &mut dropped);
         assert_eq!(red.dequeue(ms(3), &mut dropped), None);
         assert_eq!(red.average.empty_since, Some(ms(2)));
+    }
+
+    #[test]
+    fn a_drop_from_an_empty_queue_leaves_it_idle() {
+        let mut red = at_average(30_000, |_| ());
+        red.enqueue(ms(7), Waiting::new(ms(7), Packet::new(1_250, 0), 0), &mut Dropped::default());
+        assert_eq!(red.average.empty_since, Some(ms(7)));
+    }
+
+    #[test]
+    fn no_backlog_is_too_long_for_the_average() {
+        let mut average = Average { ewma: MOST_EWMA as u32, scaled: 0, empty_since: None };
+        let idle = IdleDecay { packet_nanos: 1 };
+        average.scaled = (MOST_BYTES - 1) << average.ewma;
+        (0..100).for_each(|_| average.on_arrival(ms(0), Bytes::MAX, idle));
+        assert_eq!(average.scaled >> average.ewma, MOST_BYTES - 1);
+    }
+
+    #[test]
+    fn outside_the_thresholds_the_spacing_begins_anew() {
+        let mut red = at_average(15_000, |_| ());
+        for outside in [9_999, 20_000] {
+            red.average.scaled = 15_000 << red.average.ewma;
+            red.verdict();
+            assert!(red.spacing.run.is_some());
+            red.average.scaled = outside << red.average.ewma;
+            red.verdict();
+            assert_eq!(red.spacing.run, None);
+        }
     }
 
     /// How far apart signals are, with the average at a constant value.

@@ -1,8 +1,8 @@
 //! Updates at equal intervals, as a timer would run them, without a timer.
 //!
-//! A discipline asks before each event for the updates that were due since the last one, and runs them with the state that it
-//! has: nothing has changed it in between. The intervals begin with the first event. Linux's timers begin when the discipline
-//! is installed, of which a path knows nothing.
+//! A discipline asks before each event for the updates that were due since the last one, and runs them with the state that
+//! it has: nothing has changed it in between. The intervals begin with the first event. Linux's timers begin when the
+//! discipline is installed, of which a path knows nothing.
 
 use fullpipe_units::{Duration, Time};
 
