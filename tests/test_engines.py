@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from fullpipe._native import WorldError
 from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines import local as engine_here
 from fullpipe.engines.local import Local
+from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.results.runs import Run
 from fullpipe.worlds import kernel, sim
@@ -71,6 +73,26 @@ def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.Monkey
     monkeypatch.setattr("fullpipe.engines.local._carry_out", broken)
     with pytest.raises(Odd):
         list(Local(cores=2).run(tasks(3)))
+
+
+def test_an_engine_without_parallel_runs_raises_the_first_error_unchanged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error, ran = WorldError("there is none"), []
+
+    def fails_second(_self: World, job: Job, *_more: object) -> Run:
+        ran.append(job.seed)
+        if job.seed == 2:
+            raise error
+        return Run(job.alternative, "sim", job.seed, {}, b"", b"")
+
+    monkeypatch.setattr(sim.Simulator, "run", fails_second)
+    ended: list[Done] = []
+    with pytest.raises(WorldError) as raised:
+        for one in Single(3).run(tasks(3)):
+            ended.append(one)
+    assert raised.value is error
+    assert (ran, [one.task.job.seed for one in ended]) == ([1, 2], [1])
 
 
 def test_kernel_runs_share_the_machine_by_their_rates() -> None:

@@ -65,7 +65,8 @@ def leaves(command: object, path: str = "fullpipe") -> list[tuple[str, object]]:
     children = getattr(command, "commands", None)
     if children is None:
         return [(path, command)]
-    return [leaf for name, child in children.items() for leaf in leaves(child, f"{path} {name}")]
+    shown = {name: child for name, child in children.items() if not child.hidden}
+    return [leaf for name, child in shown.items() for leaf in leaves(child, f"{path} {name}")]
 
 
 def test_the_manual_page_has_every_command_and_option() -> None:

@@ -55,6 +55,12 @@ def test_every_option_applies_to_both_directions(resolved: Callable[..., Directi
         assert path[way]["delay"]["delay_ns"]["initial"] == 50_000_000
 
 
+def test_the_former_name_of_an_option_is_not_suggested() -> None:
+    done = CliRunner().invoke(cli.app, ["shell", "--trac", "x"])
+    assert done.exit_code == 2
+    assert "No such option: --trac" in done.stderr and "--trace" not in done.stderr
+
+
 @pytest.mark.parametrize("option", ["--deliveries", "--trace"])
 def test_a_delivery_trace_applies_to_both_directions(
     resolved: Callable[..., Directions], option: str

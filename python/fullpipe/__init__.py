@@ -63,15 +63,15 @@ _HOME = {
     "Agreement": "fullpipe.judge.agreement",
     "OutputError": "fullpipe.errors",
     "read_recording": "fullpipe.judge.recordings",
-    # Former names, which still work.
-    "read_trace": "fullpipe.judge.recordings",
     "Results": "fullpipe.show.results",
     "Run": "fullpipe.results.runs",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
-    "TraceError": "fullpipe._native",
     "RecordingError": "fullpipe._native",
     "WorldError": "fullpipe._native",
+    # Former names, which are not in `__all__`: `read_recording` and `RecordingError` replace them.
+    "read_trace": "fullpipe.judge.recordings",
+    "TraceError": "fullpipe._native",
 }
 
 

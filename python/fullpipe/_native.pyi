@@ -67,6 +67,7 @@ class RecordingError(ValueError):
     """A file is no recording, packet capture or Parquet file that can be read. `str()` says what is wrong."""
 
 TraceError = RecordingError
+"""The former name of `RecordingError`, which replaces it."""
 
 class ControllerError(RuntimeError):
     """A controller of the user's own raised an exception, which is the `__cause__`."""

@@ -135,6 +135,16 @@ class _Group(TyperGroup):
         """The parameters, with names for their values in the help."""
         return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command. A typing mistake is never taken for a former name, which is hidden."""
+        everything = self.commands
+        if args[0] not in everything:
+            self.commands = {name: one for name, one in everything.items() if not one.hidden}
+        try:
+            return super().resolve_command(ctx, args)
+        finally:
+            self.commands = everything
+
 
 class _Commands(_Group):
     """The commands, with every expected error as one sentence on stderr and an exit code."""
@@ -211,10 +221,14 @@ app = typer.Typer(
 
 
 def _former_names() -> typer.Typer:
-    """`fullpipe trace generate` and `fullpipe trace flows`, the names in older versions."""
-    former = typer.Typer(no_args_is_help=True, help="Former names of `deliveries` and `flows`.")
-    former.command("generate")(deliveries.deliveries)
-    former.command("flows")(flows.flows)
+    """`fullpipe trace generate` and `fullpipe trace flows`, which older versions had."""
+    former = typer.Typer(
+        no_args_is_help=True,
+        help="Former names: `fullpipe deliveries` and `fullpipe flows` replace these commands.",
+    )
+    said = "Former name of `fullpipe {}`, which replaces this command."
+    former.command("generate", help=said.format("deliveries"))(deliveries.deliveries)
+    former.command("flows", help=said.format("flows"))(flows.flows)
     return former
 
 

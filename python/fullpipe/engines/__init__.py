@@ -38,7 +38,11 @@ class Engine(Protocol):
     """The interface of an engine."""
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
-        """Yields every task when it ends, in any order. A failed task does not stop the others.
+        """Yields every task when it ends, in any order.
+
+        An engine does one of two things with a task that fails, and its docstring says which. It yields
+        `Failed` and goes on with the others, as engines for sweeps do. Or it raises the error unchanged and
+        yields no other task, as `Single` does for callers that run few.
 
         Closing the generator, or an exception in it, ends the runs in progress.
         """

@@ -29,7 +29,7 @@ _THREADS_A_CORE = 64
 
 
 class Local:
-    """Runs tasks on this machine's cores."""
+    """Runs tasks on this machine's cores. A task that fails is yielded, and the others go on."""
 
     def __init__(self, cores: int | None = None) -> None:
         self._cores = cores or machine.cores()

@@ -40,7 +40,10 @@ _INSTALL = "install it with: pip install 'ray>=2.48'"
 
 
 class Ray:
-    """Runs simulations on the cluster at `address`, or on a new one on this machine."""
+    """Runs simulations on the cluster at `address`, or on a new one on this machine.
+
+    A task that fails is yielded, and the others go on.
+    """
 
     def __init__(self, address: str | None = None, cores: int | None = None) -> None:
         # By default, Ray reports its usage to its makers.

@@ -1,10 +1,13 @@
-"""Runs tasks one after the other, with nothing in parallel. compare, run and agree use it for wall time."""
+"""Runs tasks one after the other, with nothing in parallel.
+
+compare, run and agree use it for worlds in wall time, and for those in which no two runs are alike.
+"""
 
 import time
 from collections.abc import Generator, Iterable
 from functools import partial
 
-from fullpipe.engines import Done, Ended
+from fullpipe.engines import Done
 from fullpipe.engines.task import Task
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Progress, ignore_progress
@@ -12,13 +15,13 @@ from fullpipe.worlds.world import Stop, run_one
 
 
 class Single:
-    """Runs tasks alone. The first error ends the sweep and is raised unchanged."""
+    """Runs tasks alone. It yields no `Failed`: the first error ends the sweep and is raised unchanged."""
 
     def __init__(self, in_all: int, progress: Progress = ignore_progress) -> None:
         self._in_all, self._progress = in_all, progress
 
-    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
-        """Yields every task as it ends."""
+    def run(self, tasks: Iterable[Task]) -> Generator[Done, None, None]:
+        """Yields every task as it ends, in the given order."""
         waiting = list(tasks)
         # Fewer tasks than in all: the others are done, and these are repetitions.
         done = self._in_all - len(waiting)
@@ -31,7 +34,7 @@ class Single:
         self._progress(self._in_all)
 
     def cost(self, task: Task) -> float:
-        """Runs."""
+        """One: it counts runs."""
         del task
         return 1.0
 

@@ -31,8 +31,9 @@ def read_recording(path: str | Path) -> "pl.DataFrame":
     return parquet.read(path)
 
 
-# The former name.
-read_trace = read_recording
+def read_trace(path: str | Path) -> "pl.DataFrame":
+    """The former name of `read_recording`, which replaces it."""
+    return read_recording(path)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The store of finished runs: files of many runs each, found by the runs' addresses.
 
     DIR/runs/1.pack          runs, one after the other (see `pack`); larger numbers are newer
-    DIR/runs/ab/abcd....zip  a run that an earlier version kept; these are read, and never changed
+    DIR/runs/ab/abcd....zip  a run that an earlier version kept. Files of many runs replace these: they are
+                             read, and never written or changed
     DIR/log.jsonl            a line for each run that ended, for people; no program reads it
     DIR/lock                 locked while a sweep uses the folder; unlocked when its process ends
 
@@ -402,7 +403,7 @@ def _part(file: BinaryIO, found: pack.Found) -> bytes:
 
 
 def _of_zip(file: BinaryIO, key: str) -> pack.Record:
-    """The run of a file that an earlier version wrote."""
+    """The run of a file that an earlier version wrote; a record in a file of many runs replaces it."""
     with zipfile.ZipFile(file) as archive:
         # The archive's directory has no checksum of its own: damage there may hide or rename a member.
         if sorted(archive.namelist()) != sorted(_OLD_MEMBERS):

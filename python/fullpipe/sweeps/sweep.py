@@ -58,6 +58,7 @@ def carry_out(
     Raises:
         SweepError: Another sweep uses the folder.
         OutputError: A run cannot be stored, e.g. because the disk is full or the folder was removed.
+        Exception: A run failed, if the engine raises the errors of runs (see `Engine`).
     """
     with store.held():
         return _carry_out(tasks, store, engine, attempts, watch, begin)
