@@ -120,13 +120,6 @@ pub struct RecordingError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused.
-    Refused {
-        /// What was attempted: `read` or `write`.
-        attempt: &'static str,
-        /// The operating system's message.
-        source: std::io::Error,
-    },
     /// It cannot be read at all.
     Unreadable(Unreadable),
     /// It is a file of another kind.
@@ -174,7 +167,6 @@ impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.as_ref().map_or("the recording".to_owned(), |file| file.display().to_string());
         match &self.problem {
-            Problem::Refused { attempt, source } => write!(f, "cannot {attempt} {file}: {source}"),
             Problem::Unreadable(found) => write!(f, "{file} cannot be read: {found}"),
             Problem::Kind(kind) => write!(
                 f,
@@ -214,7 +206,6 @@ impl fmt::Display for RecordingError {
 impl std::error::Error for RecordingError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.problem {
-            Problem::Refused { source, .. } => Some(source),
             Problem::Unreadable(source) => Some(source),
             _ => None,
         }
@@ -225,13 +216,6 @@ impl From<Problem> for RecordingError {
     fn from(problem: Problem) -> RecordingError {
         RecordingError { file: None, problem }
     }
-}
-
-/// Writes a recording, replacing the file.
-pub fn write(path: &Path, meta: &Meta, calls: &[Call]) -> Result<(), RecordingError> {
-    let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
-    let bytes = encode(meta, calls).map_err(named)?;
-    std::fs::write(path, bytes).map_err(|source| named(Problem::Refused { attempt: "write", source }))
 }
 
 /// Reads a recording. For a file of another kind, the error says what it is and which command takes it.
@@ -693,7 +677,7 @@ mod tests {
     fn files_round_trip_and_errors_name_the_file() {
         let path = std::env::temp_dir().join(format!("fullpipe-{}.recording", process::id()));
         let calls = [call(Ops::Bbr, 0, 1)];
-        write(&path, &meta(Ops::Bbr, 1), &calls).unwrap();
+        std::fs::write(&path, to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap().1, calls);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
