@@ -219,6 +219,9 @@ impl From<Problem> for RecordingError {
 }
 
 /// Reads a recording. For a file of another kind, the error says what it is and which command takes it.
+///
+/// # Errors
+/// When it cannot be read or is not a regular file, and as [`from_bytes`].
 pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), RecordingError> {
     let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
     let bytes = file::read(path).map_err(|error| named(Problem::Unreadable(error)))?;
@@ -231,13 +234,19 @@ pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), RecordingError> {
     })
 }
 
-/// A recording as the bytes of a file. Fails if a call does not fit `meta`: if it is of a flow that it does not count, or
-/// has private state outside the fields of its control.
+/// A recording as the bytes of a file.
+///
+/// # Errors
+/// When a call does not fit `meta`: it is of a flow that `meta` does not count, or has private state outside the fields of
+/// its control.
 pub fn to_bytes(meta: &Meta, calls: &[Call]) -> Result<Vec<u8>, RecordingError> {
     Ok(encode(meta, calls)?)
 }
 
 /// Reads a recording from the bytes of a file.
+///
+/// # Errors
+/// When they are no recording, are damaged, are of another version, or hold a value that no recording has.
 pub fn from_bytes(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), RecordingError> {
     let read = contained(move || decode(bytes));
     Ok(read.unwrap_or_else(|| Err(Problem::Damaged("its pages contradict each other".to_owned())))?)
