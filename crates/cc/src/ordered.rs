@@ -68,6 +68,9 @@ impl<C> Ordered<C> {
     }
 
     /// The first event that came out of order.
+    ///
+    /// # Errors
+    /// When an event came out of order.
     pub const fn verdict(&self) -> Result<(), OutOfOrder> {
         match self.broken {
             Some(broken) => Err(broken),

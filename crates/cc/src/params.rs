@@ -333,6 +333,9 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[ParameterInfo]]) -> [Param
 
 impl Params {
     /// Sets one parameter. Nothing changes if it is rejected.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name, or the value is not one that it takes.
     pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
         let parameter = self.parameter(name)?;
         let &ParameterInfo { name: field, min, max, kind, .. } = parameter;
@@ -352,6 +355,9 @@ impl Params {
     }
 
     /// The value of one parameter, as stored.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name.
     pub fn get(&self, name: &str) -> Result<Decimal, ParamError> {
         let parameter = self.parameter(name)?;
         let mut copy = *self;

@@ -204,6 +204,9 @@ pub struct Outcome {
 }
 
 /// Runs every check over `path`; `new` makes a controller.
+///
+/// # Errors
+/// When a law is broken: the first one.
 pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     check_run(path, &new)?;
     check_start_time(path, &new)?;
@@ -215,6 +218,9 @@ pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) 
 }
 
 /// Delivers [`Path::segments`] under the laws that hold at every moment.
+///
+/// # Errors
+/// When a law is broken: the first one.
 pub fn check_run<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,
@@ -223,6 +229,9 @@ pub fn check_run<C: Controller>(
 }
 
 /// Runs once now and once two hours later, when 32-bit microseconds have wrapped; both runs must be the same.
+///
+/// # Errors
+/// When one run breaks a law, or the two differ ([`Law::StartTimeDoesNotMatter`]).
 pub fn check_start_time<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,
@@ -240,6 +249,9 @@ pub fn check_start_time<C: Controller>(
 }
 
 /// Holds segments back, so that some retransmissions are spurious and their samples short.
+///
+/// # Errors
+/// When a law is broken: the first one, often [`Law::UndoRestores`].
 pub fn check_reordering<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,
@@ -249,6 +261,9 @@ pub fn check_reordering<C: Controller>(
 }
 
 /// Without loss and with a queue of a bandwidth-delay product, half the path must be used.
+///
+/// # Errors
+/// When the run breaks a law, or takes too long ([`Law::FillsTheLosslessPipe`]).
 pub fn check_full_pipe<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,
@@ -271,6 +286,9 @@ pub fn check_full_pipe<C: Controller>(
 }
 
 /// A timeout with `flight` segments in the network leaves a window of one more at most.
+///
+/// # Errors
+/// When the window is larger ([`Law::TimeoutCollapsesTheWindow`]).
 pub fn check_timeout<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,
@@ -296,6 +314,9 @@ pub fn check_timeout<C: Controller>(
 
 /// A flow that keeps four segments in flight and reports it must not end with a large window, nor mistake its own rate for
 /// the path's.
+///
+/// # Errors
+/// When the window grows ([`Law::IdleDoesNotGrow`]) or Startup ends ([`Law::IdleDoesNotEndStartup`]).
 pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) -> C) -> Result<(), Broken> {
     let mut controller = new(&path.config, &at_start(path));
     let mut connection = at_start(path);
@@ -343,6 +364,9 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
 }
 
 /// A flow in slow start whose RTT rises from 20 ms by a bit less than four stays in it.
+///
+/// # Errors
+/// When slow start ends ([`Law::JitterDoesNotEndSlowStart`]).
 pub fn check_jitter<C: Controller>(
     path: &Path,
     new: impl Fn(&Config, &Connection) -> C,

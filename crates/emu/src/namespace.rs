@@ -24,6 +24,9 @@ pub enum Privilege {
 
 /// Makes sure that this process may create network namespaces, through a user namespace if need be.
 /// The process must have only one thread.
+///
+/// # Errors
+/// When the kernel refuses a user namespace, or the process has several threads.
 pub fn become_capable() -> Result<Privilege, EmuError> {
     const NEEDED: u64 = 1 << 12 | 1 << 21; // CAP_NET_ADMIN, CAP_SYS_ADMIN
     if effective_capabilities() & NEEDED == NEEDED {
@@ -80,6 +83,9 @@ pub fn effective_capabilities() -> u64 {
 }
 
 /// Moves the calling thread into a new, empty network namespace and brings its loopback up.
+///
+/// # Errors
+/// When the process may not create network namespaces ([`become_capable`]).
 pub fn enter_new_network() -> Result<(), EmuError> {
     sys::unshare(libc::CLONE_NEWNET)
         .map_err(|error| EmuError::system("create a network namespace", error))?;
@@ -99,6 +105,9 @@ pub fn sysctl(name: &str) -> Option<String> {
 }
 
 /// Writes a setting of the calling thread's namespace.
+///
+/// # Errors
+/// When the kernel has no such setting or refuses the value.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
     fs::write(sysctl_path(name), value)
         .map_err(|error| EmuError::system(format!("set {name} to {value:?}"), error))

@@ -176,6 +176,9 @@ impl Path {
     }
 
     /// Refuses what no device can carry.
+    ///
+    /// # Errors
+    /// When the MTU is not one that an IPv4 device takes.
     pub fn check(&self) -> Result<(), EmuError> {
         if (68..=65_535).contains(&self.mtu_bytes) {
             return Ok(());
@@ -191,6 +194,10 @@ impl Path {
     ///
     /// Call it in a process of its own that has only one thread: without root it enters a user namespace, which the
     /// kernel refuses to several threads. Everything belongs to the process, so however it ends, nothing remains.
+    ///
+    /// # Errors
+    /// When the path cannot be set up ([`Path::check`], [`become_capable`], no TUN device, invalid numbers of an element), when
+    /// the ferry fails, and when `near` or `far` returns an error.
     pub fn carry<N: Send, F: Send, E: From<EmuError> + Send>(
         &self,
         near: impl FnOnce(End<'_>) -> Result<N, E> + Send,
@@ -282,6 +289,9 @@ impl<N, F> Carried<N, F> {
 
 impl<'a> End<'a> {
     /// To be called once everything else is prepared: waits until the other threads are ready as well.
+    ///
+    /// # Errors
+    /// When the path failed before it began.
     pub fn start(self) -> Result<Started<'a>, EmuError> {
         let _ = self.up.send(self.tun);
         drop(self.up);

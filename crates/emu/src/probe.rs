@@ -144,6 +144,9 @@ pub struct Trip {
 /// random elements. Takes the scenario's duration, which must be long enough for all datagrams to arrive.
 ///
 /// Call it in a process of its own that has only one thread, as [`Path::carry`].
+///
+/// # Errors
+/// When the probe does not fit the path, or the path cannot be carried ([`Path::carry`]).
 pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Trip>), EmuError> {
     check_probe(spec, probe)?;
     let end = Time::ZERO.saturating_add(spec.duration_ns);

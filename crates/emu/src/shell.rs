@@ -48,6 +48,10 @@ const PATH_VARIABLE: &str = "FULLPIPE_PATH";
 /// its own. What each direction does, and at the end what it did, is printed on standard error.
 ///
 /// Call it in a process of its own that has only one thread.
+///
+/// # Errors
+/// When the ends of the path cannot be made ([`become_capable`], no TUN device, shells nested too deep), when the ferry
+/// fails, and when `command` or `server` cannot be started.
 pub fn shell(spec: &Spec, command: &[String], server: Option<&[String]>) -> Result<i32, EmuError> {
     let privilege = become_capable()?;
     ask_to_die_with_parent();

@@ -13,6 +13,9 @@ pub(crate) mod datagram;
 pub(crate) mod process;
 
 /// Turns the C convention (-1 and errno) into a `Result`.
+///
+/// # Errors
+/// When `result` is negative: the calling thread's `errno`.
 pub fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -67,6 +70,9 @@ pub fn timespec(ns: u64) -> libc::timespec {
 
 /// Waits until one of `fds` has an event of `events` or `timeout` has passed (`None`: for ever); returns the events of
 /// each. An interruption counts as no event.
+///
+/// # Errors
+/// When the kernel refuses it: a descriptor is not open.
 pub fn poll<const N: usize>(fds: [RawFd; N], events: i16, timeout: Option<Duration>) -> io::Result<[i16; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events, revents: 0 });
     let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
@@ -119,6 +125,9 @@ pub(crate) fn ioctl_number(fd: &OwnedFd, request: libc::Ioctl, value: libc::c_ul
 }
 
 /// A non-blocking IPv4 socket of the calling thread's network namespace.
+///
+/// # Errors
+/// When the kernel refuses it.
 pub fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
     unsafe {
@@ -181,6 +190,9 @@ pub(crate) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
 const SOCKADDR_BYTES: libc::socklen_t = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
 
 /// Binds a socket.
+///
+/// # Errors
+/// When the kernel refuses it: the address is in use, or not this namespace's.
 pub fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
@@ -189,6 +201,9 @@ pub fn bind(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Begins to connect; does not wait.
+///
+/// # Errors
+/// When the kernel refuses it: there is no route.
 pub fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe `address`.
@@ -201,6 +216,9 @@ pub fn connect(fd: &OwnedFd, address: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Sends without raising SIGPIPE; `None` when the socket buffer is full.
+///
+/// # Errors
+/// When the connection has failed.
 pub fn send(fd: &OwnedFd, data: &[u8]) -> io::Result<Option<usize>> {
     // SAFETY: the pointer and length describe `data`.
     let sent = unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL) };
@@ -208,6 +226,9 @@ pub fn send(fd: &OwnedFd, data: &[u8]) -> io::Result<Option<usize>> {
 }
 
 /// A count, or `None` if the call would have had to wait.
+///
+/// # Errors
+/// When `result` is negative for any other reason: the calling thread's `errno`.
 pub fn would_block(result: isize) -> io::Result<Option<usize>> {
     if result >= 0 {
         return Ok(Some(result as usize));
@@ -220,6 +241,9 @@ pub fn would_block(result: isize) -> io::Result<Option<usize>> {
 }
 
 /// Sets a socket option to the bytes of `value`.
+///
+/// # Errors
+/// When the kernel does not know the option, or refuses the value.
 pub fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> io::Result<()> {
     let length = value.len() as libc::socklen_t;
     // SAFETY: the pointer and length describe `value`.
@@ -227,6 +251,9 @@ pub fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &[
 }
 
 /// Reads a socket option into `buffer`; returns how many bytes the kernel wrote.
+///
+/// # Errors
+/// When the kernel does not know the option.
 pub fn get_option(
     fd: &OwnedFd,
     level: libc::c_int,
@@ -240,6 +267,9 @@ pub fn get_option(
 }
 
 /// An eventfd: written once to wake whoever polls it.
+///
+/// # Errors
+/// When the process has too many open files.
 pub fn event_fd() -> io::Result<OwnedFd> {
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?)) }
@@ -286,6 +316,9 @@ pub(crate) fn lock_memory() -> io::Result<()> {
 }
 
 /// Asks the kernel to kill this process when the thread that started it ends.
+///
+/// # Errors
+/// When the kernel refuses it.
 pub fn die_with_parent_thread() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)

@@ -38,6 +38,9 @@ pub struct Address {
 
 impl Tun {
     /// Creates a device in the calling thread's network namespace, gives it an address and brings it up.
+    ///
+    /// # Errors
+    /// When there is no `/dev/net/tun`, or the thread may not configure its namespace.
     pub fn create(address: Address) -> Result<Tun, EmuError> {
         let fd = sys::open_nonblocking(c"/dev/net/tun").map_err(EmuError::NoTun)?;
         let mut request = Request::new(&format!("{DEVICE_PREFIX}%d"));
@@ -90,6 +93,9 @@ impl Tun {
     }
 
     /// Sends everything that has no other route through this device.
+    ///
+    /// # Errors
+    /// When the kernel refuses it: `gateway` is not on this device's network.
     pub fn add_default_route(&self, gateway: Ipv4Addr) -> Result<(), EmuError> {
         let control = control_socket()?;
         // SAFETY: all-zero is a valid rtentry.

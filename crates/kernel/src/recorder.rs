@@ -101,6 +101,10 @@ pub struct Recording {
 
 /// Runs `spec` over the kernel's TCP, like [`crate::run()`], and records every call of the flows that use `ops`.
 /// Needs root and a process of its own.
+///
+/// # Errors
+/// As [`crate::run()`]; and when no flow uses `ops`, when something that recording needs is missing (root, clang, libbpf, parts
+/// of the kernel), and when calls were lost.
 pub fn record(spec: &Spec, seed: u64, ops: Ops) -> Result<Recording, KernelError> {
     record_with(spec, seed, ops, build::object)
 }

@@ -23,6 +23,10 @@ use crate::sys;
 ///
 /// `seed` drives the path's random elements and the flows' start jitter. Takes the scenario's duration, less if all
 /// flows end earlier.
+///
+/// # Errors
+/// When the kernel cannot do what `spec` asks for or has no such congestion control, when the path cannot be carried
+/// ([`fullpipe_emu::Path::carry`]), and when a socket cannot be set up.
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
     run_recorded(spec, seed, None)
 }

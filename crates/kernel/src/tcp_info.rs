@@ -55,6 +55,9 @@ const TCP_INFO_BYTES: usize = 512;
 
 impl TcpInfo {
     /// Queries the kernel.
+    ///
+    /// # Errors
+    /// When it is not a TCP socket.
     pub fn of(socket: &OwnedFd) -> io::Result<TcpInfo> {
         let mut buffer = [0; TCP_INFO_BYTES];
         let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer)?;
@@ -120,6 +123,9 @@ pub struct BbrInfo {
 
 impl BbrInfo {
     /// Queries the kernel; `None` if the socket's controller reports nothing of this shape.
+    ///
+    /// # Errors
+    /// When it is not a TCP socket.
     pub fn of(socket: &OwnedFd) -> io::Result<Option<BbrInfo>> {
         let mut buffer = [0; 20];
         let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_CC_INFO, &mut buffer)?;

@@ -53,6 +53,10 @@ pub enum DeliveriesError {
 }
 
 /// Parses a trace for [`crate::config::ElementConfig::DeliveryTrace`].
+///
+/// # Errors
+/// When a line is not a time in milliseconds or earlier than the one before, when the last time is zero, and when there are
+/// no lines or more than [`MAX_OPPORTUNITIES`].
 pub fn parse_mahimahi(text: &str) -> Result<Vec<u64>, DeliveriesError> {
     parse_at_most(text, MAX_OPPORTUNITIES)
 }

@@ -22,6 +22,9 @@ pub enum Unreadable {
 }
 
 /// The content of a regular file.
+///
+/// # Errors
+/// When it cannot be read, is not a regular file, or has more than [`MOST_BYTES`].
 pub fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
     // Before it is opened: a pipe without a writer would block.
     let metadata = std::fs::metadata(path)?;

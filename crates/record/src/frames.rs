@@ -33,11 +33,17 @@ pub enum FrameError {
 }
 
 /// Reads a Parquet file into the bytes of an Arrow IPC stream.
+///
+/// # Errors
+/// When it cannot be read or is not a regular file, and as [`from_bytes`].
 pub fn read(path: &Path) -> Result<Vec<u8>, FrameError> {
     from_bytes(file::read(path)?)
 }
 
 /// The same for the bytes of a file.
+///
+/// # Errors
+/// When they are not Parquet, are damaged, or hold more than [`MOST_ROWS`].
 pub fn from_bytes(bytes: Vec<u8>) -> Result<Vec<u8>, FrameError> {
     contained(move || decode(bytes))
         .unwrap_or_else(|| Err(FrameError::Damaged("its pages contradict each other".to_owned())))

@@ -120,13 +120,6 @@ pub struct RecordingError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused.
-    Refused {
-        /// What was attempted: `read` or `write`.
-        attempt: &'static str,
-        /// The operating system's message.
-        source: std::io::Error,
-    },
     /// It cannot be read at all.
     Unreadable(Unreadable),
     /// It is a file of another kind.
@@ -174,7 +167,6 @@ impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.as_ref().map_or("the recording".to_owned(), |file| file.display().to_string());
         match &self.problem {
-            Problem::Refused { attempt, source } => write!(f, "cannot {attempt} {file}: {source}"),
             Problem::Unreadable(found) => write!(f, "{file} cannot be read: {found}"),
             Problem::Kind(kind) => write!(
                 f,
@@ -214,7 +206,6 @@ impl fmt::Display for RecordingError {
 impl std::error::Error for RecordingError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.problem {
-            Problem::Refused { source, .. } => Some(source),
             Problem::Unreadable(source) => Some(source),
             _ => None,
         }
@@ -227,14 +218,10 @@ impl From<Problem> for RecordingError {
     }
 }
 
-/// Writes a recording, replacing the file.
-pub fn write(path: &Path, meta: &Meta, calls: &[Call]) -> Result<(), RecordingError> {
-    let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
-    let bytes = encode(meta, calls).map_err(named)?;
-    std::fs::write(path, bytes).map_err(|source| named(Problem::Refused { attempt: "write", source }))
-}
-
 /// Reads a recording. For a file of another kind, the error says what it is and which command takes it.
+///
+/// # Errors
+/// When it cannot be read or is not a regular file, and as [`from_bytes`].
 pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), RecordingError> {
     let named = |problem| RecordingError { file: Some(path.to_owned()), problem };
     let bytes = file::read(path).map_err(|error| named(Problem::Unreadable(error)))?;
@@ -247,13 +234,19 @@ pub fn read(path: &Path) -> Result<(Meta, Vec<Call>), RecordingError> {
     })
 }
 
-/// A recording as the bytes of a file. Fails if a call does not fit `meta`: if it is of a flow that it does not count, or
-/// has private state outside the fields of its control.
+/// A recording as the bytes of a file.
+///
+/// # Errors
+/// When a call does not fit `meta`: it is of a flow that `meta` does not count, or has private state outside the fields of
+/// its control.
 pub fn to_bytes(meta: &Meta, calls: &[Call]) -> Result<Vec<u8>, RecordingError> {
     Ok(encode(meta, calls)?)
 }
 
 /// Reads a recording from the bytes of a file.
+///
+/// # Errors
+/// When they are no recording, are damaged, are of another version, or hold a value that no recording has.
 pub fn from_bytes(bytes: Vec<u8>) -> Result<(Meta, Vec<Call>), RecordingError> {
     let read = contained(move || decode(bytes));
     Ok(read.unwrap_or_else(|| Err(Problem::Damaged("its pages contradict each other".to_owned())))?)
@@ -693,7 +686,7 @@ mod tests {
     fn files_round_trip_and_errors_name_the_file() {
         let path = std::env::temp_dir().join(format!("fullpipe-{}.recording", process::id()));
         let calls = [call(Ops::Bbr, 0, 1)];
-        write(&path, &meta(Ops::Bbr, 1), &calls).unwrap();
+        std::fs::write(&path, to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap().1, calls);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();

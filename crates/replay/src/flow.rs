@@ -291,6 +291,9 @@ impl Replay {
     /// Replays one call; `index` is its position in the recording. All calls must be of one flow, in order.
     ///
     /// After a difference, calls are skipped up to the next `init`.
+    ///
+    /// # Errors
+    /// When our controller and the kernel differ, or the kernel cannot have made this call here.
     pub fn step(&mut self, index: u64, call: &Call) -> Result<(), Difference> {
         let lost = each!(&self.flow, flow => flow.stage == Stage::Lost);
         if lost && call.hook != Hook::Init {

@@ -13,6 +13,9 @@ use fullpipe_units::Duration;
 /// Feeds the sample of one ACK to [`fullpipe_cc::windowed::WindowedMax`] as the kernel had it before, and compares all three
 /// candidates with the kernel's after it (Linux: `minmax_running_max` in `lib/win_minmax.c`, with the condition of
 /// `bbr_update_bw`). Returns whether there was a sample to feed.
+///
+/// # Errors
+/// When a candidate differs.
 pub fn filter_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
     if !(ops == Ops::Bbr && call.hook == Hook::Main) {
         return Ok(false);
@@ -57,6 +60,9 @@ pub fn filter_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
 /// the arithmetic of a sample and that the application-limited mark stays while it has to. It does not check which
 /// segment becomes the basis (`tcp_rate_skb_delivered`), what a sent segment notes (`tcp_rate_skb_sent`), nor when the
 /// mark is set (`tcp_rate_check_app_limited`).
+///
+/// # Errors
+/// When the sample differs.
 pub fn sampler_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
     let (socket, rs) = (&call.socket, &call.rate_sample);
     let reneged = rs.prior_mstamp != 0 && rs.delivered < 0;

@@ -16,6 +16,9 @@ type Result = std::result::Result<(), ScenarioError>;
 
 impl Spec {
     /// Whether every world can run it.
+    ///
+    /// # Errors
+    /// When a number is out of its bounds: the first one, by its field.
     pub fn validate(&self) -> Result {
         name("name", &self.name)?;
         within("duration_ns", self.duration_ns, bounds::MIN_DURATION, bounds::MAX_DURATION)?;

@@ -25,6 +25,9 @@ pub struct ControllerChoice {
 
 impl ControllerChoice {
     /// Reads `name` or `name:parameter=value,...`. Errors have the field `controller`.
+    ///
+    /// # Errors
+    /// When there is no such controller or parameter, or a value is not one that the parameter takes.
     pub fn parse(text: &str) -> Result<ControllerChoice, ScenarioError> {
         Self::parse_field("controller", text)
     }

@@ -61,7 +61,10 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a document. Errors name the field, or line and column where the text is not TOML or JSON at all.
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// When the text is not TOML or JSON at all, by line and column, or a field is not one of a document.
     pub fn read(text: &str, format: Format) -> Result<Document, ScenarioError> {
         reader::read(text, format)
     }

@@ -43,6 +43,7 @@ pub struct RoundTrip {
 
 impl PathFacts {
     /// As JSON, for other languages.
+    #[expect(clippy::missing_panics_doc, reason = "facts are plain data, which JSON can always hold")]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("facts are plain data")
     }
@@ -50,6 +51,7 @@ impl PathFacts {
 
 impl Spec {
     /// What the path allows.
+    #[expect(clippy::missing_panics_doc, reason = "every flow's delay is in the list that was made of them")]
     pub fn path_facts(&self) -> PathFacts {
         let rate = rates::ceiling(&self.forward, Time::ZERO + self.duration_ns);
         let shared =

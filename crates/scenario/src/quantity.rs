@@ -33,6 +33,9 @@ pub trait Quantity: Sized {
     const BARE_NUMBER: bool;
 
     /// Reads `text`. The error completes a sentence that begins with the text: `is negative`.
+    ///
+    /// # Errors
+    /// When it is not a quantity of this kind.
     fn parse(text: &str) -> Result<Self, String>;
 
     /// Writes it so that [`Quantity::parse`] gives the same value again.
@@ -226,6 +229,9 @@ impl<T> Said<T> {
 
 impl<T: Quantity> Said<T> {
     /// Parses the text; an error names `field`.
+    ///
+    /// # Errors
+    /// When the text is not a quantity of this kind.
     pub fn read(&self, field: &str) -> Result<T, ScenarioError> {
         T::parse(&self.text).map_err(|problem| self.error(field, problem))
     }

@@ -124,6 +124,9 @@ fn check_together(spec: &Spec, alternatives: usize) -> Result<(), ScenarioError>
 }
 
 /// Resolves a document that has one alternative only.
+///
+/// # Errors
+/// As [`resolve_all`], and when the document has several alternatives.
 pub fn resolve(document: &str, format: Format, base_dir: Option<&Path>) -> Result<Spec, ScenarioError> {
     let mut specs = resolve_all(document, format, base_dir)?;
     match (specs.pop(), specs.len()) {

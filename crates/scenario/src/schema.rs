@@ -9,6 +9,7 @@ use crate::document::Document;
 
 /// JSON Schema (draft 2020-12) of a scenario, with descriptions and examples. It describes the shape; whether a text
 /// is a rate or a duration is checked when it is resolved.
+#[expect(clippy::missing_panics_doc, reason = "a schema is plain JSON")]
 pub fn schema() -> String {
     let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(join_lines));
     let schema = settings.into_generator().into_root_schema_for::<Document>();

@@ -63,12 +63,16 @@ impl Spec {
     }
 
     /// As JSON, for records and for other languages.
+    #[expect(clippy::missing_panics_doc, reason = "a spec is plain data, which JSON can always hold")]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self)
             .expect("a spec is plain JSON: no map keys but strings, no failing serialiser")
     }
 
     /// From JSON, checked against every limit: the returned spec can be run.
+    ///
+    /// # Errors
+    /// When it is not the JSON of a spec, or a number is out of its bounds.
     pub fn from_json(json: &str) -> Result<Spec, ScenarioError> {
         let spec: Spec = serde_json::from_str(json).map_err(|error| {
             ScenarioError::new("spec", json, format!("is not a spec: {error}"))
