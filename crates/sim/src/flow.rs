@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Time};
 use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
-use crate::receiver::{ARRIVING, Arrival, Receiver};
+use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
@@ -300,10 +300,11 @@ impl Flow {
         if segment.has_flags() {
             return self.on_flags(now, segment, codepoint, more, back);
         }
-        self.on_data(now, Arrival::of(segment, codepoint), more, back)
+        self.on_data(now, Arrival::of(segment, None), more, back)
     }
 
-    #[cold]
+    /// A SYN, or data of a connection that has negotiated ECN.
+    #[inline(never)]
     fn on_flags(
         &mut self,
         now: Time,
@@ -318,8 +319,8 @@ impl Flow {
                 self.update_receiver_due();
                 false
             }
-            Flags::Cwr(data) => {
-                self.on_data(now, Arrival { cwr: true, ..Arrival::of(&data, codepoint) }, more, back)
+            Flags::Ecn { data, cwr } => {
+                self.on_data(now, Arrival::of(&data, Some(Mark { codepoint, cwr })), more, back)
             }
         }
     }
@@ -345,8 +346,7 @@ impl Flow {
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES
                     // Whoever learns of marks and reductions must not miss one.
-                    && held.codepoint == arrival.codepoint
-                    && !arrival.cwr =>
+                    && Mark::can_be_merged(held.mark, arrival.mark) =>
             {
                 held.segments += 1;
                 held.bytes += arrival.bytes;
@@ -390,7 +390,8 @@ impl Flow {
         let waits = self.application.is_some() && !self.has_ended;
         if answer {
             let early = receiver.take_early();
-            let ack = receiver.acknowledge();
+            let ack =
+                if arrival.mark.is_none() { receiver.acknowledge_plainly() } else { receiver.acknowledge() };
             if let Some(early) = early {
                 self.answer(now, early, back);
             }

@@ -22,18 +22,20 @@ pub(crate) struct Segment {
     pub(crate) payload: u16,
 }
 
-/// The flags of a segment that has some. They are rare, and cost those that have none nothing: what they need lies in the upper
-/// bits of the number, which counts to 2^48 only.
+/// What a segment is that is more than mere data. Such ones cost the others nothing: what they need lies in the upper bits of
+/// the number, which counts to 2^47 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flags {
     /// The first of a connection; `ecn` if it offers ECN (ECE and CWR).
     Syn { ecn: bool },
-    /// Data, by a sender that has reduced its window (CWR): the segment without the flag.
-    Cwr(Segment),
+    /// Data of a connection that has negotiated ECN; `cwr` if the sender has reduced its window.
+    Ecn { data: Segment, cwr: bool },
 }
 
-/// Where a segment with flags has its payload.
+/// Where a segment with flags has its payload, ...
 const PAYLOAD_SHIFT: u32 = 48;
+/// ... and CWR.
+const CWR: u64 = 1 << 47;
 
 impl Segment {
     /// A SYN.
@@ -41,10 +43,11 @@ impl Segment {
         Segment { stamp_ms, echo_ms: 0, seq: ecn as u64, payload: 0 }
     }
 
-    /// This data segment with CWR.
-    pub(crate) fn with_cwr(self) -> Segment {
-        debug_assert!(self.payload > 0 && self.seq >> PAYLOAD_SHIFT == 0, "not mere data: {self:?}");
-        Segment { seq: self.seq | (self.payload as u64) << PAYLOAD_SHIFT, payload: 0, ..self }
+    /// This data, of a connection that has negotiated ECN.
+    pub(crate) fn with_ecn(self, cwr: bool) -> Segment {
+        debug_assert!(self.payload > 0 && self.seq < CWR, "not mere data: {self:?}");
+        let flag = if cwr { CWR } else { 0 };
+        Segment { seq: self.seq | flag | (self.payload as u64) << PAYLOAD_SHIFT, payload: 0, ..self }
     }
 
     /// Whether it is more than mere data.
@@ -59,7 +62,8 @@ impl Segment {
         if payload == 0 {
             return Flags::Syn { ecn: self.seq != 0 };
         }
-        Flags::Cwr(Segment { seq: self.seq & ((1 << PAYLOAD_SHIFT) - 1), payload, ..*self })
+        let data = Segment { seq: self.seq & (CWR - 1), payload, ..*self };
+        Flags::Ecn { data, cwr: self.seq & CWR != 0 }
     }
 
     /// Length of the IP packet.
@@ -70,7 +74,7 @@ impl Segment {
         }
         match self.flags() {
             Flags::Syn { .. } => SYN_BYTES,
-            Flags::Cwr(data) => data.payload as u32 + Spec::HEADER_BYTES,
+            Flags::Ecn { data, .. } => data.payload as u32 + Spec::HEADER_BYTES,
         }
     }
 }
@@ -214,11 +218,15 @@ impl Acknowledgement {
     /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
-        if self.kind == AckKind::Syn {
-            return SYN_BYTES;
+        let blocks = match self.blocks() {
+            0 => 0,
+            blocks => 4 + 8 * blocks as u32,
+        };
+        match self.kind {
+            AckKind::Syn => SYN_BYTES,
+            AckKind::Request => Spec::HEADER_BYTES + blocks + 1,
+            AckKind::Plain | AckKind::Duplicate => Spec::HEADER_BYTES + blocks,
         }
-        let blocks = if self.is_plain() || self.blocks() == 0 { 0 } else { 4 + 8 * self.blocks() as u32 };
-        Spec::HEADER_BYTES + blocks + (self.kind == AckKind::Request) as u32
     }
 }
 
@@ -258,11 +266,14 @@ mod tests {
 
     #[test]
     fn flags_leave_number_payload_and_times_alone() {
-        for (seq, payload) in [(0, 1), (5, 1448), ((1 << 48) - 1, 65_483)] {
-            let data = Segment { seq, stamp_ms: u32::MAX, echo_ms: 7, payload };
-            let marked = data.with_cwr();
-            assert!(marked.has_flags() && !data.has_flags());
-            assert_eq!((marked.flags(), marked.wire_bytes()), (Flags::Cwr(data), data.wire_bytes()));
+        for (seq, payload) in [(0, 1), (5, 1448), ((1 << 47) - 1, 65_483)] {
+            for cwr in [false, true] {
+                let data = Segment { seq, stamp_ms: u32::MAX, echo_ms: 7, payload };
+                let flagged = data.with_ecn(cwr);
+                assert!(flagged.has_flags() && !data.has_flags());
+                assert_eq!(flagged.flags(), Flags::Ecn { data, cwr });
+                assert_eq!(flagged.wire_bytes(), data.wire_bytes());
+            }
         }
         for ecn in [false, true] {
             let syn = Segment::syn(3, ecn);

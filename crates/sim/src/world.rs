@@ -55,6 +55,7 @@ pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, S
 #[derive(Debug)]
 pub(crate) struct Forward<F> {
     pub(crate) chain: F,
+    header: u32,
 }
 
 impl<F: Carrier<Segment>> Wire for Forward<F> {
@@ -64,8 +65,8 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
     }
 
     #[inline]
-    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32, ecn: Ecn) {
-        let packet = Packet { bytes: first.payload as u32 + Spec::HEADER_BYTES, class: flow, ecn };
+    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
+        let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
     }
 }
@@ -79,8 +80,18 @@ pub(crate) struct Reverse<R> {
 impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
-        let packet = Packet { bytes: ack.wire_bytes(), class: flow, ecn: ack.codepoint() };
-        self.chain.push(now, packet, ack);
+        if ack.is_plain() {
+            return self.chain.push(now, Packet::new(ack.wire_bytes(), flow), ack);
+        }
+        self.send_any(now, flow, &ack);
+    }
+}
+
+impl<R: Carrier<Acknowledgement>> Reverse<R> {
+    /// [`ReturnWire::send`] of an acknowledgement that says more.
+    #[inline(never)]
+    fn send_any(&mut self, now: Time, flow: u32, ack: &Acknowledgement) {
+        self.chain.push(now, Packet { bytes: ack.wire_bytes(), class: flow, ecn: ack.codepoint() }, *ack);
     }
 }
 
@@ -168,7 +179,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             flow_series: vec![FlowSeries::default(); flows.len()],
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
-            forward: Forward { chain: forward },
+            forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
             reverse: Reverse { chain: reverse },
             flows,
             sample_interval: spec.sample_interval_ns,

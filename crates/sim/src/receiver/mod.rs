@@ -50,24 +50,40 @@ pub(crate) struct Arrival {
     pub(crate) stamp_ms: u32,
     /// The timestamp that it echoes.
     pub(crate) echo_ms: u16,
-    /// The codepoint of each of its packets.
+    /// What it says of congestion, on a connection that has negotiated ECN.
+    pub(crate) mark: Option<Mark>,
+}
+
+/// What the headers of data say of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The codepoint of each packet.
     pub(crate) codepoint: Ecn,
     /// The sender has reduced its window.
     pub(crate) cwr: bool,
 }
 
+impl Mark {
+    /// Whether GRO may merge data with the second behind data with the first (Linux: `inet_gro_receive`, `tcp_gro_receive`).
+    pub(crate) fn can_be_merged(held: Option<Mark>, next: Option<Mark>) -> bool {
+        match (held, next) {
+            (Some(held), Some(next)) => held.codepoint == next.codepoint && !next.cwr,
+            (held, next) => held == next,
+        }
+    }
+}
+
 impl Arrival {
-    /// One segment, without flags.
+    /// One segment.
     #[inline(always)]
-    pub(crate) fn of(segment: &Segment, codepoint: Ecn) -> Arrival {
+    pub(crate) fn of(segment: &Segment, mark: Option<Mark>) -> Arrival {
         Arrival {
             seq: segment.seq,
             segments: 1,
             bytes: segment.payload as u64,
             stamp_ms: segment.stamp_ms,
             echo_ms: segment.echo_ms,
-            codepoint,
-            cwr: false,
+            mark,
         }
     }
 }
@@ -217,16 +233,20 @@ impl Receiver {
             self.echo_ms = arrival.stamp_ms;
         }
         self.round_trip.on_echo(now, arrival.echo_ms, arrival.bytes >= self.mss as u64);
-        // The most common case: the next data in order, none waiting, no quick ACKs left, no ECN, the delayed-ACK time at
-        // its value for steady arrivals, and a window that cannot grow. It needs little work.
+        // The most common case: the next data in order, none waiting, no quick ACKs left, no ECN, the delayed-ACK time at its
+        // value for steady arrivals, and a window that cannot grow. It needs little work.
         let steady = arrival.seq == self.next
             && self.waiting.is_empty()
-            && self.quick | self.marks.is_on() as u32 == 0
+            && self.quick == 0
+            && arrival.mark.is_none()
             && self.ato == ATO_MIN
             && self.window.is_fully_offered()
             && now <= self.last_arrival + STEADY_GAP;
         if !steady {
-            return self.on_any_arrival(now, arrival);
+            return match arrival.mark {
+                None => self.on_any_arrival::<false>(now, arrival),
+                Some(_) => self.on_any_arrival::<true>(now, arrival),
+            };
         }
         self.last_arrival = now;
         self.next += arrival.segments as u64;
@@ -235,20 +255,14 @@ impl Receiver {
         self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now)
     }
 
-    /// The rest of [`Receiver::on_arrival`], for the less common cases.
+    /// The rest of [`Receiver::on_arrival`], for the less common cases; `ECN` if the arrival has a mark.
     #[inline(never)]
-    fn on_any_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
+    fn on_any_arrival<const ECN: bool>(&mut self, now: Time, arrival: &Arrival) -> bool {
+        let mark = if ECN { arrival.mark } else { None };
         let end = arrival.seq + arrival.segments as u64;
-        if arrival.codepoint == Ecn::Ce {
-            self.marked_segments += arrival.segments as u64;
-        }
-        // A sender that has reduced its window may have little in flight (Linux: `tcp_ecn_accept_cwr`).
-        let mut answer_now = arrival.cwr;
-        if arrival.cwr {
-            self.marks.stop_echo();
-        }
+        let mut answer_now = mark.is_some_and(|mark| self.on_headers(arrival.segments, mark));
         if arrival.seq > self.next {
-            answer_now |= self.check_mark(arrival.codepoint, self.next);
+            answer_now |= self.check_mark(mark, self.next);
             self.on_data_out_of_order(arrival, end);
             return self.check_ack(now, answer_now);
         }
@@ -265,7 +279,7 @@ impl Receiver {
             bytes -= known * self.mss as u64;
             answer_now = true;
         }
-        answer_now |= self.on_data(now, bytes, arrival.codepoint, end);
+        answer_now |= self.on_data(now, bytes, mark, end);
         self.next = end;
         self.next_bytes += bytes;
         if !self.waiting.is_empty() {
@@ -275,6 +289,19 @@ impl Receiver {
         let beyond = self.waiting.back().map_or(0, |last| (last.1 - self.next) * self.mss as u64);
         self.on_in_order(now, beyond);
         self.check_ack(now, answer_now)
+    }
+
+    /// Counts marks, and takes note of the sender's reduction (Linux: `tcp_ecn_accept_cwr`). Returns whether an ACK must leave
+    /// now: a sender that has reduced its window may have little in flight.
+    #[inline(never)]
+    fn on_headers(&mut self, segments: u32, mark: Mark) -> bool {
+        if mark.codepoint == Ecn::Ce {
+            self.marked_segments += segments as u64;
+        }
+        if mark.cwr {
+            self.marks.stop_echo();
+        }
+        mark.cwr
     }
 
     /// An ACK that must leave before the answer to the last arrival.
@@ -303,12 +330,17 @@ impl Receiver {
     }
 
     /// Builds the ACK that reports the present state.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
+        self.acknowledge_plainly().with_echo(self.marks.echo())
+    }
+
+    /// The same without ECN.
+    #[inline(always)]
+    pub(crate) fn acknowledge_plainly(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
         let edge = self.window.announce(self.next_bytes, waiting);
-        let ack = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next, edge);
-        let mut ack = ack.with_echo(self.marks.echo());
+        let mut ack = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next, edge);
         if let Some(range) = self.duplicate.take() {
             ack.report(range);
             ack.kind = AckKind::Duplicate;
@@ -332,7 +364,7 @@ impl Receiver {
     /// Bookkeeping of data that is delivered in order, up to segment `end` (Linux: `tcp_event_data_recv`). Returns whether an ACK
     /// must leave now.
     #[inline]
-    fn on_data(&mut self, now: Time, bytes: u64, codepoint: Ecn, end: u64) -> bool {
+    fn on_data(&mut self, now: Time, bytes: u64, mark: Option<Mark>, end: u64) -> bool {
         if !self.seen_data {
             self.seen_data = true;
             self.quick_acks(MAX_QUICK_ACKS);
@@ -350,7 +382,7 @@ impl Receiver {
             }
         }
         self.last_arrival = now;
-        let answer_now = self.check_mark(codepoint, end);
+        let answer_now = self.check_mark(mark, end);
         let waiting = self.waiting_bytes();
         if self.window.on_data(bytes, waiting) {
             self.quick |= 1;
@@ -360,7 +392,13 @@ impl Receiver {
 
     /// Takes note of a packet's mark, or that it has none (Linux: `tcp_ecn_check_ce`); `next` is what is expected after it.
     /// Returns whether an ACK must leave now.
-    fn check_mark(&mut self, codepoint: Ecn, next: u64) -> bool {
+    #[inline]
+    fn check_mark(&mut self, mark: Option<Mark>, next: u64) -> bool {
+        mark.is_some_and(|mark| self.check_codepoint(mark.codepoint, next))
+    }
+
+    #[inline(never)]
+    fn check_codepoint(&mut self, codepoint: Ecn, next: u64) -> bool {
         let answer = self.marks.on_packet(codepoint);
         match answer {
             Answer::None => {}
@@ -496,6 +534,7 @@ impl Receiver {
         self.duplicate = Some((start, end));
     }
 
+    #[inline(always)]
     fn on_data_out_of_order(&mut self, arrival: &Arrival, end: u64) {
         let start = arrival.seq;
         let full = arrival.segments as u64 * self.mss as u64;
@@ -537,6 +576,7 @@ impl Receiver {
     }
 
     /// Puts the block that just changed in front (RFC 2018 section 4; Linux: `tcp_sack_new_ofo_skb`).
+    #[inline(always)]
     fn report(&mut self, start: u64, end: u64) {
         let known = &self.sacks[..self.sack_count];
         let place =
@@ -570,15 +610,7 @@ mod tests {
     use super::*;
 
     /// What an arrival is unless a test says otherwise.
-    const MERE: Arrival = Arrival {
-        seq: 0,
-        segments: 1,
-        bytes: 1000,
-        stamp_ms: 0,
-        echo_ms: 0,
-        codepoint: Ecn::NotEct,
-        cwr: false,
-    };
+    const MERE: Arrival = Arrival { seq: 0, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0, mark: None };
 
     fn receiver() -> Receiver {
         with_ecn(EcnUse::None)

@@ -22,7 +22,6 @@ impl Marking {
     }
 
     /// The codepoint of new data.
-    #[inline]
     pub(super) const fn of_new(self) -> Ecn {
         Ecn::from_bits(self.0)
     }
@@ -33,8 +32,9 @@ impl Marking {
     }
 
     /// Whether ECN was negotiated.
+    #[inline]
     pub(super) const fn is_on(self) -> bool {
-        self.of_new().is_capable()
+        self.0 != 0
     }
 
     /// Whether the controller has to hear of every ACK (Linux: `TCP_CONG_NEEDS_ECN`).
@@ -49,14 +49,15 @@ impl Marking {
         }
     }
 
-    /// It was undone, or the flag has left (Linux: `tcp_ecn_withdraw_cwr`).
+    /// The reduction was undone (Linux: `tcp_ecn_withdraw_cwr`).
     pub(super) fn withdraw_cwr(&mut self) {
         self.0 &= !Marking::CWR;
     }
 
-    /// Whether the next new data has CWR.
-    #[inline]
-    pub(super) const fn has_cwr(self) -> bool {
-        self.0 & Marking::CWR != 0
+    /// Whether the next new data has CWR; no other has.
+    pub(super) fn take_cwr(&mut self) -> bool {
+        let queued = self.0 & Marking::CWR != 0;
+        self.withdraw_cwr();
+        queued
     }
 }

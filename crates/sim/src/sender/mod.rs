@@ -39,8 +39,9 @@ pub(crate) trait Wire {
     /// Hands a segment to the path at `now`, in a packet with this codepoint.
     fn send(&mut self, now: Time, flow: u32, segment: Segment, codepoint: Ecn);
 
-    /// Hands over `count` segments with as much payload each and no flags, `first` and those after it.
-    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32, codepoint: Ecn);
+    /// Hands over `count` segments with as much payload each and no flags, `first` and those after it, in packets that must
+    /// not be marked.
+    fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32);
 }
 
 /// The settings of a sender.

@@ -1,6 +1,8 @@
 //! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
 
 use fullpipe_cc::{CaState, Config, Controller, Sent, TransmitStart, WindowUnused};
+use std::ops::RangeInclusive;
+
 use fullpipe_path::Ecn;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
@@ -269,11 +271,7 @@ impl Sender {
         let in_flight = self.board.in_flight();
         let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
         self.board.push(segments, tx);
-        let bytes = if self.marking.has_cwr() {
-            self.put_on_wire_with_cwr(now, first, segments, wire)
-        } else {
-            self.put_on_wire(now, first, segments, self.marking.of_new(), wire)
-        };
+        let bytes = self.put_on_wire(now, first, segments, false, wire);
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
             departure: now,
@@ -298,29 +296,43 @@ impl Sender {
 
     /// Hands segments to the path; returns their payload in bytes.
     #[inline]
-    fn put_on_wire(&self, now: Time, first: u64, segments: u32, codepoint: Ecn, wire: &mut impl Wire) -> u64 {
+    fn put_on_wire(
+        &mut self,
+        now: Time,
+        first: u64,
+        segments: u32,
+        repeated: bool,
+        wire: &mut impl Wire,
+    ) -> u64 {
         let last = first + segments as u64 - 1;
         let tail = self.segment(now, last);
-        // Only the last of a stream may be short.
-        if segments > 1 && tail.payload as u32 != self.mss {
-            wire.send_run(now, self.flow, self.segment(now, first), segments - 1, codepoint);
-            wire.send(now, self.flow, tail, codepoint);
+        if self.marking.is_on() {
+            self.put_on_wire_with_ecn(now, first..=last, repeated, wire);
+        } else if segments > 1 && tail.payload as u32 != self.mss {
+            // Only the last of a stream may be short.
+            wire.send_run(now, self.flow, self.segment(now, first), segments - 1);
+            wire.send(now, self.flow, tail, Ecn::NotEct);
         } else {
-            wire.send_run(now, self.flow, self.segment(now, first), segments, codepoint);
+            wire.send_run(now, self.flow, self.segment(now, first), segments);
         }
         (segments - 1) as u64 * self.mss as u64 + tail.payload as u64
     }
 
-    /// Hands new segments to the path, of which the first tells the receiver of a reduction (Linux: `SKB_GSO_TCP_ECN`).
-    #[cold]
-    fn put_on_wire_with_cwr(&mut self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) -> u64 {
-        self.marking.withdraw_cwr();
-        let (head, codepoint) = (self.segment(now, first), self.marking.of_new());
-        wire.send(now, self.flow, head.with_cwr(), codepoint);
-        if segments == 1 {
-            return head.payload as u64;
+    /// The same over a connection that has negotiated ECN. The first of new data tells the receiver of a reduction (Linux:
+    /// `tcp_ecn_send`; of a burst, `SKB_GSO_TCP_ECN`).
+    #[inline(never)]
+    fn put_on_wire_with_ecn(
+        &mut self,
+        now: Time,
+        segments: RangeInclusive<u64>,
+        repeated: bool,
+        wire: &mut impl Wire,
+    ) {
+        let codepoint = if repeated { self.marking.of_repeated() } else { self.marking.of_new() };
+        for seq in segments {
+            let cwr = !repeated && self.marking.take_cwr();
+            wire.send(now, self.flow, self.segment(now, seq).with_ecn(cwr), codepoint);
         }
-        head.payload as u64 + self.put_on_wire(now, first + 1, segments - 1, codepoint, wire)
     }
 
     /// Retransmits lost segments, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
@@ -400,7 +412,7 @@ impl Sender {
             note(&mut self.board, seq, tx);
             self.rack.on_retransmit(seq, tx.sent_us);
         }
-        let bytes = self.put_on_wire(now, first, segments, self.marking.of_repeated(), wire);
+        let bytes = self.put_on_wire(now, first, segments, true, wire);
         self.end_burst(now, segments, bytes);
         self.counters.retransmits += segments as u64;
         self.controller.on_sent(&Sent {
