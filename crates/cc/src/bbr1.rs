@@ -428,7 +428,7 @@ impl Controller for Bbr1 {
 
     /// BBRv1 ignores marks, but the core no longer undoes the reduction that they prove.
     fn on_ce(&mut self, marks: &CeMarks) {
-        if marks.segments > 0 {
+        if marks.echoed {
             self.prior_ssthresh.forbid();
         }
     }
@@ -841,12 +841,12 @@ round delivered phase            cwnd KB/s
     #[test]
     fn undo_forgets_the_plateau_unless_a_mark_proved_congestion() {
         let mut flow = Flow::new();
-        for (marks, full_bw) in [(0, 0), (1, 5)] {
+        for (echoed, full_bw) in [(false, 0), (true, 5)] {
             let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
             bbr.restore(&State { full_bw: 5, ..bbr.state() });
             flow.connection.state = CaState::Open;
             flow.change(&mut bbr, CaState::Recovery, true);
-            bbr.on_ce(&CeMarks { segments: marks });
+            bbr.on_ce(&CeMarks { echoed, ..CeMarks::default() });
             bbr.on_undo(&Undo { connection: flow.connection });
             assert_eq!(bbr.state().full_bw, full_bw);
         }
@@ -864,7 +864,7 @@ round delivered phase            cwnd KB/s
         // tcp_process_tlp_ack: the state of a congestion mark, without one.
         flow.change(&mut bbr, CaState::Cwr, true);
         assert_eq!(bbr.state().prior_ssthresh, prior_ssthresh);
-        bbr.on_ce(&CeMarks { segments: 1 });
+        bbr.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
         assert_eq!(bbr.state().prior_ssthresh, 0);
     }
 

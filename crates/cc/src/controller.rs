@@ -12,7 +12,10 @@
 //! 2. [`Controller::on_sent`] once a burst, after it left.
 //! 3. For an arriving ACK:
 //!    1. [`Controller::on_rtt`] if it brought an RTT: before the recovery state reacts to the ACK;
-//!    2. [`Controller::on_ce`] if it echoed congestion marks;
+//!    2. [`Controller::on_ce`] if it echoed congestion marks; for a controller that needs ECN
+//!       ([`Params::ecn`](crate::Params::ecn)), without an echo, too. **Before a tail probe's answer and before any change of
+//!       state**, so that a threshold computed for this ACK knows its marks (Linux: `in_ack_event`). Not for an ACK that others
+//!       overtook;
 //!    3. as they happen, [`Controller::on_undo`] if a reduction proved spurious, [`Controller::on_lost`] for each run of
 //!       segments newly marked lost, and [`Controller::on_state`] for each change of the recovery state. **The undo comes
 //!       before the change that leaves the recovery, the losses before the change that they cause**;
@@ -283,11 +286,24 @@ pub struct Lost {
     pub app_limited: bool,
 }
 
-/// Congestion marks were echoed (RFC 3168 ECE).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an ACK says of congestion marks (RFC 3168 section 6.1; Linux: `FLAG_ECE`, `tp->delivered_ce`).
+///
+/// A receiver in the classic way echoes from the first mark until it hears of a reduction: its counts are far too high. One that
+/// is DCTCP's (RFC 8257 section 3.2) tells marked segments from others, exactly, with delayed ACKs, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CeMarks {
-    /// Segments marked since the last report.
+    /// The ACK echoes marks (ECE). The transport answers the first echo in a window with [`CaState::Cwr`]; no reduction before
+    /// it can be undone any more.
+    pub echoed: bool,
+    /// Segments that the ACK newly acknowledged or SACKed, if it echoes marks; else zero (Linux: the growth of
+    /// `delivered_ce`).
     pub segments: u32,
+    /// [`Connection::delivered`], this ACK's segments included.
+    pub delivered: u64,
+    /// `SND.UNA` after this ACK, in segments.
+    pub snd_una: u64,
+    /// `SND.NXT`, in segments.
+    pub snd_nxt: u64,
 }
 
 /// The recovery state changed.
@@ -433,7 +449,8 @@ pub trait Controller {
     fn on_sent(&mut self, sent: &Sent);
     /// An ACK brought an RTT. First of an ACK's events.
     fn on_rtt(&mut self, sample: &RttSample);
-    /// Congestion marks were echoed. Before an undo and before any change of state.
+    /// An ACK echoed congestion marks, or the controller needs to know that it did not. Before an undo and before any change of
+    /// state.
     fn on_ce(&mut self, marks: &CeMarks);
     /// The last reduction proved spurious. Before the change of state that leaves the recovery.
     fn on_undo(&mut self, undo: &Undo);

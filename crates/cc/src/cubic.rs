@@ -5,7 +5,7 @@
 //!
 //! Integer arithmetic and wrapping are the kernel's: the curve is evaluated at most once a jiffy, in 1/1,024 s.
 
-use crate::controller::{CaState, Config, Connection, Limits};
+use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
 use crate::hystart::{self, HyStart};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
@@ -241,6 +241,14 @@ impl Algorithm for CubicIncrease {
         };
         (window.cwnd.wrapping_mul(self.beta) / SCALE).max(2)
     }
+
+    /// A loss is answered as a mark is.
+    fn loss_ssthresh(&mut self, _: &Window) -> Option<u32> {
+        None
+    }
+
+    /// How many segments are marked makes no difference.
+    fn on_marks(&mut self, _: &CeMarks) {}
 
     /// A timeout resets everything (Linux: `cubictcp_state`).
     fn on_state(&mut self, to: CaState, clocks: Clocks, snd_nxt: u64) {

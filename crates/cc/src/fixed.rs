@@ -137,7 +137,7 @@ mod tests {
         fixed.on_ack(&Ack { newly_lost: 10, ..flow.ack(1) });
         flow.change(&mut fixed, CaState::Loss, true);
         fixed.on_undo(&Undo { connection: flow.connection });
-        fixed.on_ce(&CeMarks { segments: 3 });
+        fixed.on_ce(&CeMarks { echoed: true, segments: 3, ..CeMarks::default() });
         fixed.on_window_unused(&WindowUnused { connection: flow.connection, used: 1 });
         assert_eq!((fixed.limits(), fixed.snapshot()), before);
         // 50 segments of 1,448 bytes in 100 ms, and a fifth more: 868,800 bytes a second.

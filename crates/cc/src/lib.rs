@@ -6,9 +6,10 @@
 //! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
+//! 5. [`dctcp`]: answers the share of marked segments.
+//! 6. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
 //!    [`fixed`]: no control at all.
-//! 6. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
+//! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
 //!
 //! Two crates beside this one judge controllers: `fullpipe-conformance` by laws that every controller obeys, including yours,
 //! and `fullpipe-replay` by recorded decisions of a real kernel.
@@ -42,6 +43,7 @@ pub mod bbr1;
 pub mod controller;
 pub mod copa;
 pub mod cubic;
+pub mod dctcp;
 mod decimal;
 pub mod delivery;
 pub mod fixed;
@@ -61,4 +63,4 @@ pub use controller::*;
 pub use delivery::{Sampler, TxState};
 pub use ordered::{AckEvent, Ordered, OutOfOrder};
 pub use params::{ControllerInfo, Decimal, ParamError, ParameterInfo};
-pub use registry::{Any, CATALOGUE, Params};
+pub use registry::{Any, CATALOGUE, Ect, Params};

@@ -147,6 +147,11 @@ pub trait Algorithm {
     fn cong_avoid(&mut self, window: &mut Window, clocks: Clocks, acked: Acked);
     /// `ssthresh`: a reduction begins; returns the threshold.
     fn ssthresh(&mut self, window: &Window) -> u32;
+    /// A loss begins a recovery, or a timeout a reduction (`set_state` with `TCP_CA_Recovery`, `cwnd_event` with
+    /// `CA_EVENT_LOSS`): the threshold instead of the one in force, for an algorithm that answers marks otherwise than losses.
+    fn loss_ssthresh(&mut self, window: &Window) -> Option<u32>;
+    /// `in_ack_event`: what an ACK says of congestion marks, see [`Controller::on_ce`].
+    fn on_marks(&mut self, marks: &CeMarks);
     /// `set_state`: the recovery state changed, or timed out again. `snd_nxt` is in segments.
     fn on_state(&mut self, to: CaState, clocks: Clocks, snd_nxt: u64);
     /// `cwnd_event` with `CA_EVENT_TX_START`: sending restarts after `idle` jiffies. `snd_nxt` is in segments.
@@ -311,10 +316,18 @@ impl<A: Algorithm> LossBased<A> {
         if change.reduce {
             self.window.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.algorithm.ssthresh(&self.window);
+            self.answer_loss();
             self.undo_marker = true;
         }
         self.window.cwnd = change.connection.in_flight + 1;
         self.window.cwnd_cnt = 0;
+    }
+
+    /// Lets the algorithm replace the threshold for a loss.
+    fn answer_loss(&mut self) {
+        if let Some(ssthresh) = self.algorithm.loss_ssthresh(&self.window) {
+            self.window.ssthresh = ssthresh;
+        }
     }
 
     /// Linux: `tcp_enter_recovery`.
@@ -322,6 +335,9 @@ impl<A: Algorithm> LossBased<A> {
         self.undo_marker = true;
         if change.reduce {
             self.begin_reduction();
+        }
+        if change.connection.state != CaState::Recovery {
+            self.answer_loss();
         }
     }
 
@@ -424,9 +440,10 @@ impl<A: Algorithm> Controller for LossBased<A> {
 
     /// The transport answers marks with [`CaState::Cwr`]; here the reduction only becomes final.
     fn on_ce(&mut self, marks: &CeMarks) {
-        if marks.segments > 0 {
+        if marks.echoed {
             self.prior_ssthresh.forbid();
         }
+        self.algorithm.on_marks(marks);
     }
 
     fn on_state(&mut self, change: &StateChange) {
@@ -705,7 +722,7 @@ mod tests {
             proven: true,
             trigger: Trigger::Ack,
         };
-        reno.on_ce(&CeMarks { segments: 1 });
+        reno.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
         reno.on_state(&change);
         assert_eq!((reno.limits().ssthresh, reno.prior_ssthresh()), (10, None));
     }
@@ -715,7 +732,7 @@ mod tests {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         flow.connection.in_flight = 90;
-        reno.on_ce(&CeMarks { segments: 1 });
+        reno.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
         flow.change(&mut reno, CaState::Cwr, true);
         assert_eq!(reno.limits().ssthresh, 50);
         flow.change(&mut reno, CaState::Recovery, false);

@@ -194,7 +194,7 @@ mod tests {
         let right = verdict(|flow, ordered| {
             let ack = flow.ack(1);
             ordered.on_rtt(&ack.rtt_sample().unwrap());
-            ordered.on_ce(&CeMarks { segments: 1 });
+            ordered.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
             undo(flow, ordered);
             flow.change(ordered, CaState::Open, false);
             ordered.on_ack(&Ack { connection: flow.connection, ..ack });

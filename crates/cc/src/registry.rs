@@ -4,8 +4,8 @@
 //! them behind one type, without dynamic dispatch. `README.md` of this crate says how to add one.
 
 use crate::controller::*;
-use crate::fixed;
 use crate::params::{ControllerInfo, Slot};
+use crate::{dctcp, fixed, reno};
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -16,10 +16,22 @@ macro_rules! each {
     };
 }
 
+/// The codepoint that a rule gives to the packets of a controller with these parameters; none without a rule.
+macro_rules! codepoint {
+    ($params:ident,) => {{
+        let _ = $params;
+        None
+    }};
+    ($params:ident, $rule:expr) => {
+        Some($rule($params))
+    };
+}
+
 /// Builds the registry from its lines, `Type in module, paced: rule;`. The module has the type with its constructor, its
-/// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces.
+/// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces. A second one,
+/// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave.
 macro_rules! controllers {
-    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr;)+) => {
+    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)?;)+) => {
         /// Every controller, in the order in which they should be listed.
         pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
 
@@ -51,6 +63,14 @@ macro_rules! controllers {
             pub fn needs_pacing(&self) -> bool {
                 match self {
                     $(Params::$Type(params) => $paced(params),)+
+                }
+            }
+
+            /// Whether the controller needs ECN, and the codepoint with which all its packets leave if so (Linux:
+            /// `TCP_CONG_NEEDS_ECN`). Where ECN cannot be negotiated, [`Params::without_ecn`] runs instead.
+            pub fn ecn(&self) -> Option<Ect> {
+                match self {
+                    $(Params::$Type(params) => codepoint!(params, $($ecn)?),)+
                 }
             }
 
@@ -136,6 +156,8 @@ controllers! {
     Vegas in vegas, paced: never;
     /// Copa: answers delay by a target rate.
     Copa in copa, paced: always;
+    /// DCTCP: answers the share of marked segments.
+    Dctcp in dctcp, paced: never, ecn: dctcp::Params::codepoint;
     /// A fixed window or rate.
     Fixed in fixed, paced: fixed::Params::is_paced;
 }
@@ -150,9 +172,50 @@ const fn always<P>(_: &P) -> bool {
     true
 }
 
+/// A codepoint of packets whose transport understands marks (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ect {
+    /// ECT(0).
+    Zero,
+    /// ECT(1), which names the low-latency service of RFC 9331.
+    One,
+}
+
 impl Params {
     /// The controller's name.
     pub const fn name(&self) -> &'static str {
         self.info().name
+    }
+
+    /// What a connection runs with that has not negotiated ECN: Reno instead of DCTCP (Linux: `dctcp_reno`), and any other itself.
+    pub const fn without_ecn(&self) -> Params {
+        match self {
+            Params::Dctcp(params) => Params::Reno(reno::Params { core: params.core }),
+            params => *params,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dctcp_needs_ecn_and_is_reno_without() {
+        for info in CATALOGUE {
+            let params = Params::by_name(info.name).unwrap();
+            assert_eq!(params.ecn(), (info.name == "dctcp").then_some(Ect::Zero), "{}", info.name);
+            assert_eq!(params.without_ecn() == params, params.ecn().is_none(), "{}", info.name);
+            assert_eq!(params.without_ecn().ecn(), None, "{}", info.name);
+        }
+        let mut params = Params::by_name("dctcp").unwrap();
+        params.set("ect1", crate::Decimal::ONE).unwrap();
+        params.set("pacing_ca_ratio", crate::Decimal::from_integer(150)).unwrap();
+        assert_eq!(params.ecn(), Some(Ect::One));
+        let reno = params.without_ecn();
+        assert_eq!(
+            (reno.name(), reno.get("pacing_ca_ratio")),
+            ("reno", Ok(crate::Decimal::from_integer(150)))
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! Specification: RFC 5681 section 3.1-3.2, as Linux 6.12 `net/ipv4/tcp_cong.c` implements it. Deviations:
 //! docs/deviations.md#loss-based.
 
-use crate::controller::{CaState, Config, Connection, Limits};
+use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
 
@@ -38,6 +38,14 @@ impl Algorithm for RenoIncrease {
     fn ssthresh(&mut self, window: &Window) -> u32 {
         window.half()
     }
+
+    /// A loss is answered as a mark is.
+    fn loss_ssthresh(&mut self, _: &Window) -> Option<u32> {
+        None
+    }
+
+    /// How many segments are marked makes no difference.
+    fn on_marks(&mut self, _: &CeMarks) {}
 
     /// Linux's Reno keeps no state to reset.
     fn on_state(&mut self, _: CaState, _: Clocks, _: u64) {}

@@ -8,7 +8,7 @@
 //! grows by one, above `beta` it shrinks by one; in slow start, which doubles every round, `gamma` ends it. A round with
 //! fewer than three RTTs is too little evidence, and recovery is none: there, Vegas behaves like Reno.
 
-use crate::controller::{CaState, Config, Connection, Limits};
+use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
 use crate::recovery::current_ssthresh;
@@ -138,6 +138,14 @@ impl Algorithm for VegasIncrease {
     fn ssthresh(&mut self, window: &Window) -> u32 {
         window.half()
     }
+
+    /// A loss is answered as a mark is.
+    fn loss_ssthresh(&mut self, _: &Window) -> Option<u32> {
+        None
+    }
+
+    /// How many segments are marked makes no difference.
+    fn on_marks(&mut self, _: &CeMarks) {}
 
     /// Linux: `tcp_vegas_state`.
     fn on_state(&mut self, to: CaState, _: Clocks, snd_nxt: u64) {

@@ -222,6 +222,7 @@ mod tests {
                 tcp_wmem_bytes: [4096, 16_384, 4_194_304].map(Bytes::new),
                 pacing: false,
                 gro_ns: Duration::ZERO,
+                ecn: false,
             },
             flows: vec![flow],
             sample_interval_ns: None,

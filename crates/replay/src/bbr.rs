@@ -132,7 +132,7 @@ impl BbrMachine {
     fn take_marks(&mut self, call: &Call) -> bool {
         let marked = call.socket.prior_ssthresh == 0 && self.state().prior_ssthresh != 0;
         if marked {
-            self.bbr().on_ce(&CeMarks { segments: 1 });
+            self.bbr().on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
         }
         marked
     }

@@ -190,6 +190,9 @@ pub struct HostsDocument {
     pub pacing: Option<bool>,
     /// The receiver merges packets that arrive within this time (interrupt coalescing). Default: 0.
     pub gro: Option<Said<Duration>>,
+    /// Whether connections negotiate ECN, as with Linux's `net.ipv4.tcp_ecn` = 1. Controllers that need it negotiate it in any
+    /// case. Default: false.
+    pub ecn: Option<bool>,
 }
 
 /// Presets of `tcp_rmem` and `tcp_wmem`.

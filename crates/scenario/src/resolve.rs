@@ -278,6 +278,7 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
         tcp_wmem_bytes: explicit("hosts.tcp_wmem", &document.tcp_wmem, preset(16_384, send))?,
         pacing: document.pacing.unwrap_or(false),
         gro_ns: default(&document.gro, "0").read_within("hosts.gro", Duration::ZERO..=bounds::MAX_DELAY)?,
+        ecn: document.ecn.unwrap_or(false),
     })
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use fullpipe_cc::Ect;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::mix;
+use fullpipe_path::{Ecn, mix};
 use fullpipe_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,10 @@ fn is_yes(said: &bool) -> bool {
     *said
 }
 
+fn is_no(said: &bool) -> bool {
+    !said
+}
+
 /// The settings of the end hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostSpec {
@@ -106,6 +111,22 @@ pub struct HostSpec {
     /// interrupt coalescing). Zero merges only packets that arrive at the same instant; the emulator, which is never
     /// exactly on time, then merges the packets that it releases together.
     pub gro_ns: Duration,
+    /// Whether connections negotiate ECN (Linux `net.ipv4.tcp_ecn` = 1). A flow whose controller needs it does in any case
+    /// ([`FlowSpec::ecn`]).
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub ecn: bool,
+}
+
+/// How a connection uses ECN, if its handshake negotiates it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnUse {
+    /// Not at all.
+    #[default]
+    None,
+    /// RFC 3168: new data leaves with ECT(0), and the receiver echoes a mark until it hears of the reduction.
+    Classic,
+    /// RFC 8257: every packet leaves with this codepoint, and the receiver tells marked segments from others.
+    Exact(Ecn),
 }
 
 /// One flow.
@@ -137,6 +158,16 @@ impl FlowSpec {
     /// the user's own says itself whether it needs it.
     pub fn is_paced(&self, hosts: &HostSpec) -> bool {
         hosts.pacing || self.controller.params().is_some_and(|params| params.needs_pacing())
+    }
+
+    /// How its connection uses ECN: as its controller needs it, or else as the hosts are set.
+    pub fn ecn(&self, hosts: &HostSpec) -> EcnUse {
+        match self.controller.params().and_then(|params| params.ecn()) {
+            Some(Ect::Zero) => EcnUse::Exact(Ecn::Ect0),
+            Some(Ect::One) => EcnUse::Exact(Ecn::Ect1),
+            None if hosts.ecn => EcnUse::Classic,
+            None => EcnUse::None,
+        }
     }
 
     /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world uses

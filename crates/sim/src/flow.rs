@@ -1,18 +1,17 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
+use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
-use fullpipe_scenario::spec::FlowSpec;
+use fullpipe_scenario::spec::{EcnUse, FlowSpec};
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
-use crate::packet::{AckKind, Acknowledgement, Segment, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
-use crate::receiver::{ARRIVING, Arrival, Receiver};
+use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
 use crate::workload::Stream;
 
-/// Length of a SYN and of its answer as IP packets: 20 IP + 20 TCP + 20 options (MSS, SACK, timestamps, window scale).
-pub(crate) const SYN_BYTES: u32 = 60;
 /// A SYN is repeated after 1 s (Linux: `TCP_TIMEOUT_INIT`) ...
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// ... this many times; then the time doubles (Linux: `net.ipv4.tcp_syn_linear_timeouts`).
@@ -64,6 +63,11 @@ impl FlowConfig {
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
         }
+    }
+
+    /// The codepoint of a SYN and its answer.
+    fn codepoint_of_others(&self) -> Ecn {
+        if let EcnUse::Exact(codepoint) = self.sender.ecn { codepoint } else { Ecn::NotEct }
     }
 }
 
@@ -274,34 +278,55 @@ impl Flow {
     fn send_syn(&mut self, now: Time, out: &mut impl Wire) {
         self.syns_sent += 1;
         self.syn_sent = now;
-        out.send(now, self.index, Segment { stamp_ms: stamp_ms(now), echo_ms: 0, seq: 0, payload: 0 });
+        // A path may drop SYNs that offer ECN: the repeated ones do not (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
+        let ecn = self.config.sender.ecn != EcnUse::None && self.syns_sent == 1;
+        out.send(now, self.index, Segment::syn(stamp_ms(now), ecn), self.config.codepoint_of_others());
         self.syn_due = now + self.syn_timeout;
         if self.syns_sent > SYN_LINEAR_TIMEOUTS {
             self.syn_timeout = self.syn_timeout + self.syn_timeout;
         }
     }
 
-    /// A segment arrived at the receiver; `more` arrive at the same instant.
+    /// A segment arrived at the receiver in a packet with this codepoint; `more` arrive at the same instant.
     #[inline]
     pub(crate) fn on_segment(
         &mut self,
         now: Time,
         segment: &Segment,
+        codepoint: Ecn,
         more: bool,
         back: &mut impl ReturnWire,
     ) -> bool {
-        if segment.is_syn() {
-            self.on_syn(now, segment, back);
-            self.update_receiver_due();
-            return false;
+        if segment.has_flags() {
+            return self.on_flags(now, segment, codepoint, more, back);
         }
-        let arrival = Arrival {
-            seq: segment.seq,
-            segments: 1,
-            bytes: segment.payload as u64,
-            stamp_ms: segment.stamp_ms,
-            echo_ms: segment.echo_ms,
-        };
+        self.on_data(now, Arrival::of(segment, None), more, back)
+    }
+
+    /// A SYN, or data of a connection that has negotiated ECN.
+    #[inline(never)]
+    fn on_flags(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        codepoint: Ecn,
+        more: bool,
+        back: &mut impl ReturnWire,
+    ) -> bool {
+        match segment.flags() {
+            Flags::Syn { ecn } => {
+                self.on_syn(now, segment, ecn, back);
+                self.update_receiver_due();
+                false
+            }
+            Flags::Ecn { data, cwr } => {
+                self.on_data(now, Arrival::of(&data, Some(Mark { codepoint, cwr })), more, back)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn on_data(&mut self, now: Time, arrival: Arrival, more: bool, back: &mut impl ReturnWire) -> bool {
         let ended = if self.merging.is_none() && !more && self.gro == Duration::ZERO {
             self.receive(now, &arrival, back)
         } else {
@@ -319,7 +344,9 @@ impl Flow {
                 if held.seq + held.segments as u64 == arrival.seq
                     // Data that ends in a short segment is complete.
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
-                    && held.bytes + arrival.bytes <= GRO_MAX_BYTES =>
+                    && held.bytes + arrival.bytes <= GRO_MAX_BYTES
+                    // Whoever learns of marks and reductions must not miss one.
+                    && Mark::can_be_merged(held.mark, arrival.mark) =>
             {
                 held.segments += 1;
                 held.bytes += arrival.bytes;
@@ -335,13 +362,17 @@ impl Flow {
         ended
     }
 
+    /// The first SYN that arrives decides on ECN.
     #[cold]
-    fn on_syn(&mut self, now: Time, segment: &Segment, back: &mut impl ReturnWire) {
+    fn on_syn(&mut self, now: Time, segment: &Segment, ecn: bool, back: &mut impl ReturnWire) {
         self.syns_arrived += 1;
-        let mss = self.config.sender.controller.mss;
-        let receiver = self.receiver.get_or_insert_with(|| Receiver::new(mss, self.config.rmem, now));
+        let FlowConfig { sender, rmem, .. } = &self.config;
+        let ecn = if ecn { sender.ecn } else { EcnUse::None };
+        let receiver =
+            self.receiver.get_or_insert_with(|| Receiver::new(sender.controller.mss, *rmem, ecn, now));
+        let agreed = Echo::new(self.config.codepoint_of_others()).echoing(receiver.uses_ecn());
         let answer = Acknowledgement::new(AckKind::Syn, segment.stamp_ms, 0, receiver.window_edge());
-        self.answer(now, answer, back);
+        self.answer(now, answer.with_echo(agreed), back);
     }
 
     #[inline]
@@ -359,7 +390,8 @@ impl Flow {
         let waits = self.application.is_some() && !self.has_ended;
         if answer {
             let early = receiver.take_early();
-            let ack = receiver.acknowledge();
+            let ack =
+                if arrival.mark.is_none() { receiver.acknowledge_plainly() } else { receiver.acknowledge() };
             if let Some(early) = early {
                 self.answer(now, early, back);
             }

@@ -2,27 +2,80 @@
 //!
 //! Sequence numbers count segments, not bytes: every segment of a flow is full-sized except its last.
 
+use fullpipe_path::Ecn;
 use fullpipe_scenario::Spec;
 use fullpipe_units::Time;
+
+/// Length of a SYN and of its answer as IP packets: 20 IP + 20 TCP + 20 options (MSS, SACK, timestamps, window scale).
+const SYN_BYTES: u32 = 60;
 
 /// A data segment, or a SYN. The packet that carries it names the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Its number; unused in a SYN.
+    /// Its number, if it is mere data; see [`Segment::flags`].
     pub(crate) seq: u64,
     /// When it left the sender: its TCP timestamp (RFC 7323), milliseconds as in Linux, wrapping.
     pub(crate) stamp_ms: u32,
     /// The stamp of the latest ACK that the sender has seen (RFC 7323 TSecr).
     pub(crate) echo_ms: u16,
-    /// Payload bytes; zero marks a SYN, because no data segment is empty.
+    /// Payload bytes; zero marks one with flags, because no data segment is empty.
     pub(crate) payload: u16,
 }
 
+/// What a segment is that is more than mere data. Such ones cost the others nothing: what they need lies in the upper bits of
+/// the number, which counts to 2^47 only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flags {
+    /// The first of a connection; `ecn` if it offers ECN (ECE and CWR).
+    Syn { ecn: bool },
+    /// Data of a connection that has negotiated ECN; `cwr` if the sender has reduced its window.
+    Ecn { data: Segment, cwr: bool },
+}
+
+/// Where a segment with flags has its payload, ...
+const PAYLOAD_SHIFT: u32 = 48;
+/// ... and CWR.
+const CWR: u64 = 1 << 47;
+
 impl Segment {
-    /// Whether it is a SYN.
+    /// A SYN.
+    pub(crate) fn syn(stamp_ms: u32, ecn: bool) -> Segment {
+        Segment { stamp_ms, echo_ms: 0, seq: ecn as u64, payload: 0 }
+    }
+
+    /// This data, of a connection that has negotiated ECN.
+    pub(crate) fn with_ecn(self, cwr: bool) -> Segment {
+        debug_assert!(self.payload > 0 && self.seq < CWR, "not mere data: {self:?}");
+        let flag = if cwr { CWR } else { 0 };
+        Segment { seq: self.seq | flag | (self.payload as u64) << PAYLOAD_SHIFT, payload: 0, ..self }
+    }
+
+    /// Whether it is more than mere data.
     #[inline]
-    pub(crate) fn is_syn(&self) -> bool {
+    pub(crate) fn has_flags(&self) -> bool {
         self.payload == 0
+    }
+
+    /// The flags of one that has some.
+    pub(crate) fn flags(&self) -> Flags {
+        let payload = (self.seq >> PAYLOAD_SHIFT) as u16;
+        if payload == 0 {
+            return Flags::Syn { ecn: self.seq != 0 };
+        }
+        let data = Segment { seq: self.seq & (CWR - 1), payload, ..*self };
+        Flags::Ecn { data, cwr: self.seq & CWR != 0 }
+    }
+
+    /// Length of the IP packet.
+    #[inline]
+    pub(crate) fn wire_bytes(&self) -> u32 {
+        if !self.has_flags() {
+            return self.payload as u32 + Spec::HEADER_BYTES;
+        }
+        match self.flags() {
+            Flags::Syn { .. } => SYN_BYTES,
+            Flags::Ecn { data, .. } => data.payload as u32 + Spec::HEADER_BYTES,
+        }
     }
 }
 
@@ -46,10 +99,36 @@ pub(crate) struct Acknowledgement {
     pub(crate) ack: u64,
     /// The first byte past the receive window, counted from the start of the stream.
     pub(crate) window_edge: u64,
-    /// Half-open ranges of segments, counted from `ack`; the first `blocks` count.
+    /// Half-open ranges of segments, counted from `ack`; the first so many count.
     sack: [(i32, i32); SACK_BLOCKS],
-    blocks: u8,
+    /// How many ranges in the lowest bits, the receiver's [`Echo`] in the others.
+    extras: u8,
     pub(crate) kind: AckKind,
+}
+
+/// What a receiver says of ECN with each acknowledgement: whether it echoes marks (ECE), and the codepoint of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Echo(u8);
+
+impl Echo {
+    const BLOCKS: u8 = 0b11;
+    const CODEPOINT_SHIFT: u32 = 2;
+    const ECE: u8 = 0b1_0000;
+
+    /// None, in a packet whose codepoint is this.
+    pub(crate) const fn new(codepoint: Ecn) -> Echo {
+        Echo((codepoint as u8) << Echo::CODEPOINT_SHIFT)
+    }
+
+    /// The same, echoing marks or not.
+    pub(crate) const fn echoing(self, marks: bool) -> Echo {
+        Echo(self.0 & !Echo::ECE | if marks { Echo::ECE } else { 0 })
+    }
+
+    /// Whether it echoes marks.
+    pub(crate) const fn echoes(self) -> bool {
+        self.0 & Echo::ECE != 0
+    }
 }
 
 /// The flags of an acknowledgement.
@@ -76,29 +155,57 @@ impl Acknowledgement {
             ack,
             window_edge,
             sack: [(0, 0); SACK_BLOCKS],
-            blocks: 0,
+            extras: 0,
             kind,
         }
+    }
+
+    /// The same with an echo.
+    #[inline]
+    pub(crate) const fn with_echo(mut self, echo: Echo) -> Acknowledgement {
+        self.extras |= echo.0;
+        self
+    }
+
+    /// Whether it only acknowledges: it has no block, echoes no mark, and its receiver is not one of [`EcnUse::Exact`], whose
+    /// ACKs all say something of marks.
+    ///
+    /// [`EcnUse::Exact`]: fullpipe_scenario::spec::EcnUse::Exact
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.extras == 0
+    }
+
+    /// Whether it echoes marks.
+    pub(crate) fn echoes(&self) -> bool {
+        Echo(self.extras).echoes()
+    }
+
+    /// The codepoint of its packet.
+    #[inline]
+    pub(crate) fn codepoint(&self) -> Ecn {
+        Ecn::from_bits(self.extras >> Echo::CODEPOINT_SHIFT)
     }
 
     /// Reports another range, if there is room.
     #[inline]
     pub(crate) fn report(&mut self, (start, end): (u64, u64)) {
-        if let Some(block) = self.sack.get_mut(self.blocks as usize) {
+        let place = self.blocks();
+        if let Some(block) = self.sack.get_mut(place) {
             let from_ack = |seq: u64| {
                 let distance = seq.wrapping_sub(self.ack) as i64;
                 debug_assert!(i32::try_from(distance).is_ok(), "a block {distance} segments away");
                 distance as i32
             };
             *block = (from_ack(start), from_ack(end));
-            self.blocks += 1;
+            self.extras += 1;
         }
     }
 
     /// How many ranges it reports.
     #[inline]
     pub(crate) fn blocks(&self) -> usize {
-        self.blocks as usize
+        (self.extras & Echo::BLOCKS) as usize
     }
 
     /// The ranges; those beyond [`Acknowledgement::blocks`] are empty.
@@ -111,8 +218,15 @@ impl Acknowledgement {
     /// Length of the IP packet: headers with timestamps, 4 + 8 for each SACK block, and the one byte of a request.
     #[inline]
     pub(crate) fn wire_bytes(&self) -> u32 {
-        let blocks = if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 };
-        Spec::HEADER_BYTES + blocks + (self.kind == AckKind::Request) as u32
+        let blocks = match self.blocks() {
+            0 => 0,
+            blocks => 4 + 8 * blocks as u32,
+        };
+        match self.kind {
+            AckKind::Syn => SYN_BYTES,
+            AckKind::Request => Spec::HEADER_BYTES + blocks + 1,
+            AckKind::Plain | AckKind::Duplicate => Spec::HEADER_BYTES + blocks,
+        }
     }
 }
 
@@ -131,6 +245,40 @@ mod tests {
         ];
         ranges.iter().chain([&(1, 2)]).for_each(|range| ack.report(*range));
         assert_eq!((ack.sack(), ack.blocks(), ack.wire_bytes()), (ranges, 3, 80));
+    }
+
+    #[test]
+    fn an_echo_and_the_codepoint_of_an_acknowledgement_leave_its_blocks_alone() {
+        for codepoint in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0] {
+            for echoes in [false, true] {
+                let echo = Echo::new(codepoint).echoing(!echoes).echoing(echoes);
+                let mut ack = Acknowledgement::new(AckKind::Plain, 0, 9, 0).with_echo(echo);
+                assert_eq!(ack.is_plain(), codepoint == Ecn::NotEct && !echoes);
+                assert_eq!(ack.wire_bytes(), 52);
+                for end in 11..16 {
+                    ack.report((10, end));
+                }
+                assert_eq!((ack.codepoint(), ack.echoes(), ack.blocks()), (codepoint, echoes, 3));
+                assert_eq!((ack.sack()[2], ack.wire_bytes()), ((10, 13), 80));
+            }
+        }
+    }
+
+    #[test]
+    fn flags_leave_number_payload_and_times_alone() {
+        for (seq, payload) in [(0, 1), (5, 1448), ((1 << 47) - 1, 65_483)] {
+            for cwr in [false, true] {
+                let data = Segment { seq, stamp_ms: u32::MAX, echo_ms: 7, payload };
+                let flagged = data.with_ecn(cwr);
+                assert!(flagged.has_flags() && !data.has_flags());
+                assert_eq!(flagged.flags(), Flags::Ecn { data, cwr });
+                assert_eq!(flagged.wire_bytes(), data.wire_bytes());
+            }
+        }
+        for ecn in [false, true] {
+            let syn = Segment::syn(3, ecn);
+            assert_eq!((syn.has_flags(), syn.flags(), syn.wire_bytes()), (true, Flags::Syn { ecn }, 60));
+        }
     }
 
     /// With a length, a class and a due time, two segments or one acknowledgement fill a line of the caches.

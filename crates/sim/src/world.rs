@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Carrier, ConfigError, Hops, Packet, capacities};
+use fullpipe_path::{Carrier, ConfigError, Ecn, Hops, Packet, capacities};
 use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, World as RunWorld,
 };
@@ -15,8 +15,8 @@ use crate::agenda::{Agenda, Plain};
 use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
-use crate::flow::{Flow, FlowConfig, ReturnWire, SYN_BYTES};
-use crate::packet::{AckKind, Acknowledgement, Segment};
+use crate::flow::{Flow, FlowConfig, ReturnWire};
+use crate::packet::{Acknowledgement, Segment};
 use crate::sender::{SenderConfig, Wire};
 use crate::series;
 use crate::simulation::SimError;
@@ -60,9 +60,8 @@ pub(crate) struct Forward<F> {
 
 impl<F: Carrier<Segment>> Wire for Forward<F> {
     #[inline]
-    fn send(&mut self, now: Time, flow: u32, segment: Segment) {
-        let bytes = if segment.is_syn() { SYN_BYTES } else { segment.payload as u32 + self.header };
-        self.chain.push(now, Packet::new(bytes, flow), segment);
+    fn send(&mut self, now: Time, flow: u32, segment: Segment, ecn: Ecn) {
+        self.chain.push(now, Packet { bytes: segment.wire_bytes(), class: flow, ecn }, segment);
     }
 
     #[inline]
@@ -81,8 +80,18 @@ pub(crate) struct Reverse<R> {
 impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
-        let bytes = if ack.kind == AckKind::Syn { SYN_BYTES } else { ack.wire_bytes() };
-        self.chain.push(now, Packet::new(bytes, flow), ack);
+        if ack.is_plain() {
+            return self.chain.push(now, Packet::new(ack.wire_bytes(), flow), ack);
+        }
+        self.send_any(now, flow, &ack);
+    }
+}
+
+impl<R: Carrier<Acknowledgement>> Reverse<R> {
+    /// [`ReturnWire::send`] of an acknowledgement that says more.
+    #[inline(never)]
+    fn send_any(&mut self, now: Time, flow: u32, ack: &Acknowledgement) {
+        self.chain.push(now, Packet { bytes: ack.wire_bytes(), class: flow, ecn: ack.codepoint() }, *ack);
     }
 }
 
@@ -143,6 +152,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                     flow: index as u32,
                     controller,
                     params,
+                    ecn: flow.ecn(&spec.hosts),
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     random_seed: Stream::Controller(index).seed(seed),
                 };
@@ -245,11 +255,12 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             if self.ahead.is_on() {
                 Lookahead::at_segment(&self.forward.chain, &self.flows);
             }
-            let taken = self.forward.chain.pop_with(now, |packet, segment| (packet.class as usize, *segment));
-            let Some((index, segment)) = taken else { return };
+            let taken = self.forward.chain.pop_with(now, |packet, segment| (packet, *segment));
+            let Some((packet, segment)) = taken else { return };
             let more = self.forward.chain.is_due(now);
+            let index = packet.class as usize;
             let flow = &mut self.flows[index];
-            let ended = flow.on_segment(now, &segment, more, &mut self.reverse);
+            let ended = flow.on_segment(now, &segment, packet.ecn, more, &mut self.reverse);
             self.agenda.set(FLOWS + index, flow.next());
             self.open -= ended as usize;
             if !more {

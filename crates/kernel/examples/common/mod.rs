@@ -44,6 +44,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             tcp_wmem_bytes: [4096, 16_384, 67_108_864].map(Bytes::new),
             pacing: false,
             gro_ns: Duration::ZERO,
+            ecn: false,
         },
         flows: controllers.split('+').enumerate().map(flow).collect::<Option<_>>()?,
         sample_interval_ns: Some(Duration::from_millis(10)),

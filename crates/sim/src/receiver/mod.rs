@@ -6,16 +6,20 @@
 //!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block displaces one that was not
 //!   reported yet.
 
+mod marks;
 mod round_trip;
 mod window;
 
 use std::collections::VecDeque;
 
+use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::prefetch;
+use fullpipe_scenario::spec::EcnUse;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
-use crate::packet::{AckKind, Acknowledgement};
+use crate::packet::{AckKind, Acknowledgement, Segment};
+use marks::{Answer, Marks};
 use round_trip::RoundTrip;
 use window::ReceiveWindow;
 
@@ -46,6 +50,42 @@ pub(crate) struct Arrival {
     pub(crate) stamp_ms: u32,
     /// The timestamp that it echoes.
     pub(crate) echo_ms: u16,
+    /// What it says of congestion, on a connection that has negotiated ECN.
+    pub(crate) mark: Option<Mark>,
+}
+
+/// What the headers of data say of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The codepoint of each packet.
+    pub(crate) codepoint: Ecn,
+    /// The sender has reduced its window.
+    pub(crate) cwr: bool,
+}
+
+impl Mark {
+    /// Whether GRO may merge data with the second behind data with the first (Linux: `inet_gro_receive`, `tcp_gro_receive`).
+    pub(crate) fn can_be_merged(held: Option<Mark>, next: Option<Mark>) -> bool {
+        match (held, next) {
+            (Some(held), Some(next)) => held.codepoint == next.codepoint && !next.cwr,
+            (held, next) => held == next,
+        }
+    }
+}
+
+impl Arrival {
+    /// One segment.
+    #[inline(always)]
+    pub(crate) fn of(segment: &Segment, mark: Option<Mark>) -> Arrival {
+        Arrival {
+            seq: segment.seq,
+            segments: 1,
+            bytes: segment.payload as u64,
+            stamp_ms: segment.stamp_ms,
+            echo_ms: segment.echo_ms,
+            mark,
+        }
+    }
 }
 
 /// The receiving half of a flow. Its fields are in the order in which events need them, see [`Flow`](crate::flow::Flow).
@@ -80,8 +120,9 @@ pub(crate) struct Receiver {
     duplicates_for: u64,
     duplicate: Option<(u64, u64)>,
     seen_data: bool,
-    /// A compressed ACK has to leave before the one for the present arrival: `early`.
+    /// An ACK has to leave before the one for the present arrival: `early`.
     has_early: bool,
+    marks: Marks,
     /// Blocks to report, latest first (Linux: `selective_acks`).
     sacks: [(u64, u64); SACKS],
     /// Segments that had arrived before.
@@ -89,13 +130,17 @@ pub(crate) struct Receiver {
     /// A short segment that waits, and by how many bytes it is short: the last of its stream.
     short: Option<(u64, u64)>,
     early: Acknowledgement,
+    /// `next` after the last packet that may be marked, for a receiver that tells them apart (Linux: `prior_rcv_nxt`).
+    next_before: u64,
+    /// Segments that arrived marked.
+    pub(crate) marked_segments: u64,
 }
 
 /// The part of a [`Receiver`] that most arrivals need.
 pub(crate) const ARRIVING: usize = std::mem::offset_of!(Receiver, duplicate_segments);
 
 impl Receiver {
-    pub(crate) fn new(mss: u32, rmem: [u64; 3], now: Time) -> Receiver {
+    pub(crate) fn new(mss: u32, rmem: [u64; 3], ecn: EcnUse, now: Time) -> Receiver {
         Receiver {
             mss,
             next: 0,
@@ -119,7 +164,10 @@ impl Receiver {
             compressed: 0,
             compressed_timer: Time::NEVER,
             has_early: false,
+            marks: Marks::new(ecn),
             early: Acknowledgement::NONE,
+            next_before: 0,
+            marked_segments: 0,
             duplicates: 0,
             duplicates_for: 0,
             arrived_segments: 0,
@@ -130,6 +178,11 @@ impl Receiver {
     /// The handshake is over and took `rtt`.
     pub(crate) fn on_established(&mut self, rtt: Duration) {
         self.round_trip.on_established(rtt);
+    }
+
+    /// Whether it has agreed to use ECN.
+    pub(crate) fn uses_ecn(&self) -> bool {
+        self.marks.is_on()
     }
 
     /// Whether data waits for the delayed-ACK timer to be acknowledged.
@@ -180,16 +233,20 @@ impl Receiver {
             self.echo_ms = arrival.stamp_ms;
         }
         self.round_trip.on_echo(now, arrival.echo_ms, arrival.bytes >= self.mss as u64);
-        // The most common case: the next data in order, none waiting, no quick ACKs left, the delayed-ACK time at its
+        // The most common case: the next data in order, none waiting, no quick ACKs left, no ECN, the delayed-ACK time at its
         // value for steady arrivals, and a window that cannot grow. It needs little work.
         let steady = arrival.seq == self.next
             && self.waiting.is_empty()
             && self.quick == 0
+            && arrival.mark.is_none()
             && self.ato == ATO_MIN
             && self.window.is_fully_offered()
             && now <= self.last_arrival + STEADY_GAP;
         if !steady {
-            return self.on_any_arrival(now, arrival);
+            return match arrival.mark {
+                None => self.on_any_arrival::<false>(now, arrival),
+                Some(_) => self.on_any_arrival::<true>(now, arrival),
+            };
         }
         self.last_arrival = now;
         self.next += arrival.segments as u64;
@@ -198,21 +255,23 @@ impl Receiver {
         self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now)
     }
 
-    /// The rest of [`Receiver::on_arrival`], for the less common cases.
+    /// The rest of [`Receiver::on_arrival`], for the less common cases; `ECN` if the arrival has a mark.
     #[inline(never)]
-    fn on_any_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
+    fn on_any_arrival<const ECN: bool>(&mut self, now: Time, arrival: &Arrival) -> bool {
+        let mark = if ECN { arrival.mark } else { None };
         let end = arrival.seq + arrival.segments as u64;
+        let mut answer_now = mark.is_some_and(|mark| self.on_headers(arrival.segments, mark));
         if arrival.seq > self.next {
+            answer_now |= self.check_mark(mark, self.next);
             self.on_data_out_of_order(arrival, end);
-            return self.check_ack(now, false);
+            return self.check_ack(now, answer_now);
         }
         let mut bytes = arrival.bytes;
-        let mut answer_now = false;
         if arrival.seq < self.next {
             // Some of it had arrived before: answer at once and report it (RFC 2883).
             let known = end.min(self.next) - arrival.seq;
             self.note_duplicate(arrival.seq, arrival.seq + known);
-            self.quick_acks();
+            self.quick_acks(MAX_QUICK_ACKS);
             self.ato = ATO_MIN;
             if end <= self.next {
                 return true;
@@ -220,7 +279,7 @@ impl Receiver {
             bytes -= known * self.mss as u64;
             answer_now = true;
         }
-        self.on_data(now, bytes);
+        answer_now |= self.on_data(now, bytes, mark, end);
         self.next = end;
         self.next_bytes += bytes;
         if !self.waiting.is_empty() {
@@ -230,6 +289,19 @@ impl Receiver {
         let beyond = self.waiting.back().map_or(0, |last| (last.1 - self.next) * self.mss as u64);
         self.on_in_order(now, beyond);
         self.check_ack(now, answer_now)
+    }
+
+    /// Counts marks, and takes note of the sender's reduction (Linux: `tcp_ecn_accept_cwr`). Returns whether an ACK must leave
+    /// now: a sender that has reduced its window may have little in flight.
+    #[inline(never)]
+    fn on_headers(&mut self, segments: u32, mark: Mark) -> bool {
+        if mark.codepoint == Ecn::Ce {
+            self.marked_segments += segments as u64;
+        }
+        if mark.cwr {
+            self.marks.stop_echo();
+        }
+        mark.cwr
     }
 
     /// An ACK that must leave before the answer to the last arrival.
@@ -258,8 +330,14 @@ impl Receiver {
     }
 
     /// Builds the ACK that reports the present state.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn acknowledge(&mut self) -> Acknowledgement {
+        self.acknowledge_plainly().with_echo(self.marks.echo())
+    }
+
+    /// The same without ECN.
+    #[inline(always)]
+    pub(crate) fn acknowledge_plainly(&mut self) -> Acknowledgement {
         let waiting = self.waiting_bytes();
         let edge = self.window.announce(self.next_bytes, waiting);
         let mut ack = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next, edge);
@@ -283,12 +361,13 @@ impl Receiver {
         ack
     }
 
-    /// Bookkeeping of data that is delivered in order (Linux: `tcp_event_data_recv`).
+    /// Bookkeeping of data that is delivered in order, up to segment `end` (Linux: `tcp_event_data_recv`). Returns whether an ACK
+    /// must leave now.
     #[inline]
-    fn on_data(&mut self, now: Time, bytes: u64) {
+    fn on_data(&mut self, now: Time, bytes: u64, mark: Option<Mark>, end: u64) -> bool {
         if !self.seen_data {
             self.seen_data = true;
-            self.quick_acks();
+            self.quick_acks(MAX_QUICK_ACKS);
             self.ato = ATO_MIN;
         } else {
             let gap = now.saturating_since(self.last_arrival);
@@ -299,14 +378,52 @@ impl Receiver {
                 self.ato = (half + gap).min(ATO_MAX);
             } else if gap > Duration::from_millis(200) {
                 // Too long a gap: the sender may have restarted its window (`icsk_rto`, at least 200 ms).
-                self.quick_acks();
+                self.quick_acks(MAX_QUICK_ACKS);
             }
         }
         self.last_arrival = now;
+        let answer_now = self.check_mark(mark, end);
         let waiting = self.waiting_bytes();
         if self.window.on_data(bytes, waiting) {
             self.quick |= 1;
         }
+        answer_now
+    }
+
+    /// Takes note of a packet's mark, or that it has none (Linux: `tcp_ecn_check_ce`); `next` is what is expected after it.
+    /// Returns whether an ACK must leave now.
+    #[inline]
+    fn check_mark(&mut self, mark: Option<Mark>, next: u64) -> bool {
+        mark.is_some_and(|mark| self.check_codepoint(mark.codepoint, next))
+    }
+
+    #[inline(never)]
+    fn check_codepoint(&mut self, codepoint: Ecn, next: u64) -> bool {
+        let answer = self.marks.on_packet(codepoint);
+        match answer {
+            Answer::None => {}
+            Answer::Quickly => {
+                self.quick_acks(2);
+                self.ato = ATO_MIN;
+            }
+            // What waits for an ACK was marked otherwise (RFC 8257 section 3.2; Linux: `dctcp_ece_ack_update`).
+            Answer::Now(before) => {
+                if self.delays_ack() {
+                    let edge = self.window.edge();
+                    let mut early =
+                        Acknowledgement::new(AckKind::Plain, self.echo_ms, self.next_before, edge);
+                    self.sacks[..self.sack_count].iter().for_each(|block| early.report(*block));
+                    self.early = early.with_echo(before);
+                    self.has_early = true;
+                    self.compressed = 0;
+                    self.compressed_timer = Time::NEVER;
+                }
+            }
+        }
+        if codepoint.is_capable() {
+            self.next_before = next;
+        }
+        matches!(answer, Answer::Now(_))
     }
 
     /// Data up to `next` has been read by the application, and data waits up to `beyond` bytes further.
@@ -322,9 +439,10 @@ impl Receiver {
         self.waiting_segments * self.mss as u64
     }
 
-    fn quick_acks(&mut self) {
+    /// Linux: `tcp_incr_quickack`.
+    fn quick_acks(&mut self, most: u32) {
         let window = self.window.size(self.next_bytes);
-        let quick = (window / (2 * self.mss as u64)).clamp(2, MAX_QUICK_ACKS as u64) as u32;
+        let quick = (window / (2 * self.mss as u64)).clamp(2, most as u64) as u32;
         self.quick = self.quick.max(quick);
     }
 
@@ -416,6 +534,7 @@ impl Receiver {
         self.duplicate = Some((start, end));
     }
 
+    #[inline(always)]
     fn on_data_out_of_order(&mut self, arrival: &Arrival, end: u64) {
         let start = arrival.seq;
         let full = arrival.segments as u64 * self.mss as u64;
@@ -457,6 +576,7 @@ impl Receiver {
     }
 
     /// Puts the block that just changed in front (RFC 2018 section 4; Linux: `tcp_sack_new_ofo_skb`).
+    #[inline(always)]
     fn report(&mut self, start: u64, end: u64) {
         let known = &self.sacks[..self.sack_count];
         let place =
@@ -489,13 +609,21 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    /// What an arrival is unless a test says otherwise.
+    const MERE: Arrival = Arrival { seq: 0, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0, mark: None };
+
     fn receiver() -> Receiver {
-        Receiver::new(1000, [4096, 131_072, 1 << 31], Time::ZERO)
+        with_ecn(EcnUse::None)
+    }
+
+    fn with_ecn(ecn: EcnUse) -> Receiver {
+        Receiver::new(1000, [4096, 131_072, 1 << 31], ecn, Time::ZERO)
     }
 
     fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {
         let echo = ((at_us / 1000) as u16).wrapping_sub(40);
-        let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: at_us as u32, echo_ms: echo };
+        let arrival =
+            Arrival { seq, segments: 1, bytes: 1000, stamp_ms: at_us as u32, echo_ms: echo, ..MERE };
         let now = receiver.on_arrival(Time::from_micros(at_us), &arrival);
         if now {
             receiver.acknowledge();
@@ -542,7 +670,7 @@ mod tests {
             receiver.acknowledge();
             seq += 1;
             let at = Time::from_micros(round * 200_000);
-            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0 };
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0, ..MERE };
             receiver.last_arrival = at;
             receiver.on_arrival(at, &arrival);
             waits.push(receiver.timer().saturating_since(at).as_millis());
@@ -575,7 +703,7 @@ mod tests {
         // Every other segment is lost, so each arrival is a block of its own; the fourth answer is held back.
         let mut reported = Vec::new();
         for seq in (61..81).step_by(2) {
-            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0 };
+            let arrival = Arrival { seq, segments: 1, bytes: 1000, stamp_ms: 0, echo_ms: 0, ..MERE };
             let now = receiver.on_arrival(Time::from_micros(100_000 + seq), &arrival);
             let early = receiver.take_early();
             let late = now.then(|| receiver.acknowledge());
@@ -604,7 +732,7 @@ mod tests {
     fn a_short_last_segment_that_arrives_early_counts_its_own_bytes() {
         let mut receiver = receiver();
         arrive(&mut receiver, 1, 0);
-        let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2, echo_ms: 0 };
+        let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2, echo_ms: 0, ..MERE };
         receiver.on_arrival(Time::from_micros(2), &tail);
         arrive(&mut receiver, 3, 1);
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (3, 2300));
@@ -617,15 +745,16 @@ mod tests {
             arrive(&mut receiver, seq, seq);
         }
         // Holds 1 (delivered), 2 (the hole), 3 (waiting) and 4.
-        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, stamp_ms: 9, echo_ms: 0 };
+        let merged = Arrival { seq: 1, segments: 4, bytes: 4000, stamp_ms: 9, echo_ms: 0, ..MERE };
         assert!(receiver.on_arrival(Time::from_micros(9), &merged));
         assert_eq!((receiver.delivered_segments(), receiver.delivered_bytes()), (5, 5000));
         // Holds 5 (the hole), 6 (waiting) and 7; then 9..12 twice over.
-        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, stamp_ms: 9, echo_ms: 0 };
+        let merged = Arrival { seq: 5, segments: 3, bytes: 3000, stamp_ms: 9, echo_ms: 0, ..MERE };
         receiver.on_arrival(Time::from_micros(9), &merged);
         assert_eq!(receiver.delivered_bytes(), 8000);
         for (seq, segments) in [(10, 1), (9, 3), (9, 3)] {
-            let merged = Arrival { seq, segments, bytes: segments as u64 * 1000, stamp_ms: 9, echo_ms: 0 };
+            let merged =
+                Arrival { seq, segments, bytes: segments as u64 * 1000, stamp_ms: 9, echo_ms: 0, ..MERE };
             receiver.on_arrival(Time::from_micros(9), &merged);
         }
         assert_eq!((receiver.waiting_segments(), receiver.duplicate_segments), (3, 7));
@@ -639,7 +768,7 @@ mod tests {
         for seq in 0..4 {
             arrive(&mut receiver, seq, seq);
         }
-        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, stamp_ms: 9, echo_ms: 0 };
+        let arrival = Arrival { seq: 1, segments: 1, bytes: 1000, stamp_ms: 9, echo_ms: 0, ..MERE };
         assert!(receiver.on_arrival(Time::from_micros(9), &arrival));
         let ack = receiver.acknowledge();
         assert_eq!(ack.kind, AckKind::Duplicate);

@@ -1,7 +1,7 @@
 //! An ACK, step by step (Linux 6.12 `tcp_ack` in `net/ipv4/tcp_input.c`): what it SACKs, what it acknowledges, the RTT and the
 //! delivery rate it measures, the losses it reveals, the controller's reaction, and what may then be sent.
 
-use fullpipe_cc::{Ack, CaState, Controller, RateSample, RttSample};
+use fullpipe_cc::{Ack, CaState, CeMarks, Controller, RateSample, RttSample};
 use fullpipe_units::{Duration, Time};
 
 use super::recovery::Retransmit;
@@ -22,6 +22,8 @@ pub(super) struct Flags {
     pub(super) original_delivered: bool,
     pub(super) duplicate_reported: bool,
     pub(super) duplicate_of_probe: bool,
+    /// It echoes congestion marks.
+    pub(super) echoed: bool,
     pub(super) retransmission_lost: bool,
     pub(super) maybe_delayed: bool,
     pub(super) set_timer: bool,
@@ -73,7 +75,7 @@ impl Sender {
         if ack.ack >= self.board.una {
             self.peer_stamp_ms = ack.stamp_ms;
         }
-        let plain = ack.blocks() == 0
+        let plain = ack.is_plain()
             && ack.ack > self.board.una
             && self.board.is_clean()
             && self.recovery.state == CaState::Open
@@ -93,8 +95,8 @@ impl Sender {
     }
 
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
-    /// with nothing SACKed, lost or retransmitted, as for most ACKs of a flow with a built-in controller. The caller sets the
-    /// timer, because sending sets it again.
+    /// with nothing SACKed, lost, retransmitted or marked, as for most ACKs of a flow with a built-in controller. The caller sets
+    /// the timer, because sending sets it again.
     #[inline]
     fn on_plain_ack(&mut self, now: Time, ack: &Acknowledgement) {
         self.timers.retransmits = 0;
@@ -171,6 +173,7 @@ impl Sender {
             self.timers.retransmits = 0;
         }
         flags.window_updated = self.take_window(ack);
+        flags.echoed = !old && ack.echoes() && self.marking.is_on();
         let mut stamps = Stamps::default();
         let mut basis = None;
         let prior_highest = self.highest_sacked();
@@ -191,15 +194,17 @@ impl Sender {
                 self.controller.on_rtt(&RttSample { now, jiffies, rtt, snd_una, snd_nxt });
             }
             self.rack.update_window(basis, self.sampler.delivered() as u32);
-            self.on_probe_acknowledged(now, ack.ack, &flags);
         }
-
-        if !old && prior_packets == 0 {
+        if !old {
+            if flags.echoed || self.marking.is_exact() {
+                self.report_marks(&flags, prior_packets, prior_delivered);
+            }
             self.on_probe_acknowledged(now, ack.ack, &flags);
         }
 
         let dubious = flags.data_sacked
             || flags.duplicate_reported
+            || flags.echoed
             || !(flags.data_acked || flags.window_updated)
             || self.recovery.state != CaState::Open;
         let mut retransmit = Retransmit::None;
@@ -256,6 +261,19 @@ impl Sender {
             }
         }
         self.write_rarely(now, Push::Normal, wire);
+    }
+
+    /// Tells the controller what the ACK says of marks (Linux: `tcp_in_ack_event`, and step A of `tcp_fastretrans_alert`, which
+    /// sees an ACK for nothing only if that reports a duplicate).
+    fn report_marks(&mut self, flags: &Flags, prior_packets: u32, prior_delivered: u64) {
+        let delivered = self.sampler.delivered();
+        self.controller.on_ce(&CeMarks {
+            echoed: flags.echoed && (prior_packets > 0 || flags.duplicate_reported),
+            segments: if flags.echoed { (delivered - prior_delivered) as u32 } else { 0 },
+            delivered,
+            snd_una: self.board.una,
+            snd_nxt: self.board.next,
+        });
     }
 
     /// Tags the segments that the blocks report (Linux: `tcp_sacktag_write_queue`).

@@ -2,11 +2,12 @@
 //!
 //! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
 //! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
-//! - [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
+//! - [`marking`]: ECN; [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
 //!
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
 mod acknowledge;
+mod marking;
 pub(crate) mod rack;
 mod recovery;
 pub(crate) mod rtt;
@@ -16,13 +17,16 @@ mod transmit;
 
 use fullpipe_cc::delivery::Sampler;
 use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
+use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::prefetch_first;
+use fullpipe_scenario::spec::EcnUse;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::plug::{Held, Maker, Plugged, hold};
 use crate::workload::Stream;
+use marking::Marking;
 use rack::Rack;
 use recovery::Recovery;
 use rtt::RttEstimator;
@@ -32,10 +36,11 @@ use transmit::Output;
 
 /// Where a sender's segments go.
 pub(crate) trait Wire {
-    /// Hands a segment to the path at `now`.
-    fn send(&mut self, now: Time, flow: u32, segment: Segment);
+    /// Hands a segment to the path at `now`, in a packet with this codepoint.
+    fn send(&mut self, now: Time, flow: u32, segment: Segment, codepoint: Ecn);
 
-    /// Hands over `count` segments with as much payload each, `first` and those after it.
+    /// Hands over `count` segments with as much payload each and no flags, `first` and those after it, in packets that must
+    /// not be marked.
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32);
 }
 
@@ -46,6 +51,8 @@ pub(crate) struct SenderConfig {
     pub(crate) controller: Config,
     /// What the built-in controller runs with; `None` for one that somebody brings.
     pub(crate) params: Option<Params>,
+    /// What the connection does if its handshake negotiates ECN.
+    pub(crate) ecn: EcnUse,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
     /// Seed of the random numbers that the controller is given.
@@ -87,6 +94,7 @@ pub(crate) struct Sender {
     peer_stamp_ms: u16,
     /// An ACK is being processed, not a timer.
     in_ack: bool,
+    marking: Marking,
     sampler: Sampler,
     recovery: Recovery,
     rack: Rack,
@@ -100,13 +108,15 @@ pub(crate) struct Sender {
     /// The blocks that the last SACK reported: everything in them is SACKed, and need not be examined again (Linux:
     /// `recv_sack_cache`).
     known_blocks: [(u64, u64); SACK_BLOCKS],
+    /// How often marks reduced the window.
+    pub(crate) mark_reductions: u64,
 }
 
 /// The part of a [`Sender`] that a pacing timer needs.
 pub(crate) const SENDING: usize = std::mem::offset_of!(Sender, recovery);
 
 impl Sender {
-    /// A connection whose SYN was answered after `rtt`.
+    /// A connection whose SYN was answered after `rtt`. Without ECN where the answer does not agree to it.
     pub(crate) fn establish(
         config: &SenderConfig,
         own: Option<Maker>,
@@ -134,7 +144,10 @@ impl Sender {
             app_limited: true,
             ..Connection::default()
         };
-        let controller = hold(match (own, &config.params) {
+        let ecn = if answer.echoes() { config.ecn } else { EcnUse::None };
+        let params =
+            config.params.map(|params| if ecn == EcnUse::None { params.without_ecn() } else { params });
+        let controller = hold(match (own, &params) {
             (Some(Maker(make)), _) => Plugged::Own(make(&config.controller, &connection)),
             (None, Some(params)) => Plugged::BuiltIn(Any::new(params, &config.controller, &connection)),
             (None, None) => unreachable!("a run does not begin without its controllers"),
@@ -162,6 +175,8 @@ impl Sender {
             highest_sacked: 0,
             known_blocks: [(0, 0); SACK_BLOCKS],
             in_ack: false,
+            marking: Marking::new(ecn),
+            mark_reductions: 0,
             random: RandomStream(config.random_seed),
             last_sample: (0, 0),
             counters: Counters::default(),

@@ -85,14 +85,14 @@ impl Sender {
                     return Retransmit::None;
                 }
                 if self.undo_after_duplicates(now) {
-                    self.try_to_open(now);
+                    self.try_to_open(now, flags.echoed);
                 }
                 self.identify_losses(now, flags);
                 if self.recovery.state != CaState::Recovery {
                     if self.board.lost_out == 0 {
                         return Retransmit::None;
                     }
-                    self.enter_recovery(now);
+                    self.enter_recovery(now, flags.echoed);
                 }
                 Retransmit::Lost
             }
@@ -102,24 +102,24 @@ impl Sender {
                 if self.recovery.state != CaState::Open && !flags.retransmission_lost {
                     return retransmit;
                 }
-                self.start_recovery_if_lost(now, retransmit)
+                self.start_recovery_if_lost(now, retransmit, flags)
             }
             _ => {
                 if self.recovery.state <= CaState::Disorder {
                     self.undo_after_duplicates(now);
                 }
                 self.identify_losses(now, flags);
-                self.start_recovery_if_lost(now, Retransmit::None)
+                self.start_recovery_if_lost(now, Retransmit::None, flags)
             }
         }
     }
 
-    fn start_recovery_if_lost(&mut self, now: Time, otherwise: Retransmit) -> Retransmit {
+    fn start_recovery_if_lost(&mut self, now: Time, otherwise: Retransmit, flags: &Flags) -> Retransmit {
         if self.board.lost_out == 0 {
-            self.try_to_open(now);
+            self.try_to_open(now, flags.echoed);
             return otherwise;
         }
-        self.enter_recovery(now);
+        self.enter_recovery(now, flags.echoed);
         Retransmit::Lost
     }
 
@@ -137,8 +137,8 @@ impl Sender {
         flags.retransmission_lost |= self.board.retrans_out < retransmissions;
     }
 
-    /// Linux: `tcp_enter_recovery`.
-    pub(super) fn enter_recovery(&mut self, now: Time) {
+    /// Linux: `tcp_enter_recovery`. `proven`: the ACK echoes marks, too.
+    pub(super) fn enter_recovery(&mut self, now: Time, proven: bool) {
         if !self.any_retransmission() {
             self.recovery.first_retransmission = None;
         }
@@ -148,7 +148,19 @@ impl Sender {
             self.recovery.high_seq = self.board.next;
             self.timers.probe_end = None;
         }
-        self.change_state(now, CaState::Recovery, reduce);
+        self.change_state_for(now, CaState::Recovery, reduce, proven);
+    }
+
+    /// Reduces the window for a mark, once in a window (Linux: `tcp_enter_cwr`).
+    fn enter_cwr(&mut self, now: Time) {
+        if self.recovery.state >= CaState::Cwr {
+            return;
+        }
+        self.recovery.undo = None;
+        self.recovery.high_seq = self.board.next;
+        self.timers.probe_end = None;
+        self.mark_reductions += 1;
+        self.change_state_for(now, CaState::Cwr, true, true);
     }
 
     /// Linux: `tcp_init_undo`.
@@ -165,8 +177,17 @@ impl Sender {
 
     /// Reports the change to the controller and moves to `to`.
     pub(super) fn change_state(&mut self, now: Time, to: CaState, reduce: bool) {
+        self.change_state_for(now, to, reduce, false);
+    }
+
+    /// The same, where marks may prove congestion.
+    fn change_state_for(&mut self, now: Time, to: CaState, reduce: bool, proven: bool) {
         let trigger = if self.in_ack { Trigger::Ack } else { Trigger::Timer };
-        let change = StateChange { connection: self.connection(now), to, reduce, proven: false, trigger };
+        let change = StateChange { connection: self.connection(now), to, reduce, proven, trigger };
+        if reduce || to == CaState::Loss {
+            // tcp_init_cwnd_reduction, tcp_enter_loss.
+            self.marking.queue_cwr();
+        }
         self.controller.on_state(&change);
         if to == CaState::Loss || self.recovery.in_reduction() {
             self.output.usage.stamp = now;
@@ -202,12 +223,16 @@ impl Sender {
             self.rack.on_unmark(self.board.una);
         }
         let undo = Undo { connection: self.connection(now) };
+        let ssthresh = self.limits.ssthresh;
         self.controller.on_undo(&undo);
         self.counters.undos += 1;
         self.output.usage.stamp = now;
         self.recovery.undo = None;
         self.rack.advanced = true;
         self.update_limits();
+        if self.limits.ssthresh > ssthresh {
+            self.marking.withdraw_cwr();
+        }
     }
 
     /// Linux: `tcp_try_undo_partial`. True when retransmissions are out and new data shall clock out instead.
@@ -280,9 +305,12 @@ impl Sender {
         self.change_state(now, CaState::Open, false);
     }
 
-    fn try_to_open(&mut self, now: Time) {
+    fn try_to_open(&mut self, now: Time, echoed: bool) {
         if !self.any_retransmission() {
             self.recovery.first_retransmission = None;
+        }
+        if echoed {
+            self.enter_cwr(now);
         }
         if self.recovery.state != CaState::Cwr {
             self.try_keep_open(now);

@@ -160,7 +160,7 @@ impl Sender {
         self.detect_losses(now);
         if self.board.in_flight() != in_flight {
             if self.recovery.state != CaState::Recovery {
-                self.enter_recovery(now);
+                self.enter_recovery(now, false);
             }
             self.retransmit_lost(now, wire);
         }

@@ -1,6 +1,9 @@
 //! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
 
 use fullpipe_cc::{CaState, Config, Controller, Sent, TransmitStart, WindowUnused};
+use std::ops::RangeInclusive;
+
+use fullpipe_path::Ecn;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::Scoreboard;
@@ -268,7 +271,7 @@ impl Sender {
         let in_flight = self.board.in_flight();
         let tx = self.sampler.on_sent(now, packets_out, in_flight + segments, self.lost);
         self.board.push(segments, tx);
-        let bytes = self.put_on_wire(now, first, segments, wire);
+        let bytes = self.put_on_wire(now, first, segments, false, wire);
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
             departure: now,
@@ -285,25 +288,51 @@ impl Sender {
         }
     }
 
+    #[inline]
+    fn segment(&self, now: Time, seq: u64) -> Segment {
+        let payload = self.stream.bytes_of(seq) as u16;
+        Segment { stamp_ms: stamp_ms(now), echo_ms: self.peer_stamp_ms, seq, payload }
+    }
+
     /// Hands segments to the path; returns their payload in bytes.
     #[inline]
-    fn put_on_wire(&self, now: Time, first: u64, segments: u32, wire: &mut impl Wire) -> u64 {
+    fn put_on_wire(
+        &mut self,
+        now: Time,
+        first: u64,
+        segments: u32,
+        repeated: bool,
+        wire: &mut impl Wire,
+    ) -> u64 {
         let last = first + segments as u64 - 1;
-        let segment = |seq| Segment {
-            stamp_ms: stamp_ms(now),
-            echo_ms: self.peer_stamp_ms,
-            seq,
-            payload: self.stream.bytes_of(seq) as u16,
-        };
-        let tail = segment(last);
-        // Only the last of a stream may be short.
-        if segments > 1 && tail.payload as u32 != self.mss {
-            wire.send_run(now, self.flow, segment(first), segments - 1);
-            wire.send(now, self.flow, tail);
+        let tail = self.segment(now, last);
+        if self.marking.is_on() {
+            self.put_on_wire_with_ecn(now, first..=last, repeated, wire);
+        } else if segments > 1 && tail.payload as u32 != self.mss {
+            // Only the last of a stream may be short.
+            wire.send_run(now, self.flow, self.segment(now, first), segments - 1);
+            wire.send(now, self.flow, tail, Ecn::NotEct);
         } else {
-            wire.send_run(now, self.flow, segment(first), segments);
+            wire.send_run(now, self.flow, self.segment(now, first), segments);
         }
         (segments - 1) as u64 * self.mss as u64 + tail.payload as u64
+    }
+
+    /// The same over a connection that has negotiated ECN. The first of new data tells the receiver of a reduction (Linux:
+    /// `tcp_ecn_send`; of a burst, `SKB_GSO_TCP_ECN`).
+    #[inline(never)]
+    fn put_on_wire_with_ecn(
+        &mut self,
+        now: Time,
+        segments: RangeInclusive<u64>,
+        repeated: bool,
+        wire: &mut impl Wire,
+    ) {
+        let codepoint = if repeated { self.marking.of_repeated() } else { self.marking.of_new() };
+        for seq in segments {
+            let cwr = !repeated && self.marking.take_cwr();
+            wire.send(now, self.flow, self.segment(now, seq).with_ecn(cwr), codepoint);
+        }
     }
 
     /// Retransmits lost segments, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).
@@ -383,7 +412,7 @@ impl Sender {
             note(&mut self.board, seq, tx);
             self.rack.on_retransmit(seq, tx.sent_us);
         }
-        let bytes = self.put_on_wire(now, first, segments, wire);
+        let bytes = self.put_on_wire(now, first, segments, true, wire);
         self.end_burst(now, segments, bytes);
         self.counters.retransmits += segments as u64;
         self.controller.on_sent(&Sent {
