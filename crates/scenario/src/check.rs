@@ -198,7 +198,18 @@ pub(crate) fn probability(field: &str, probability: Probability) -> Result {
 
 pub(crate) fn limit(queue: &QueueConfig, mtu: u32) -> Result {
     buffer("queue.bytes", queue.bytes, mtu)?;
-    demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")
+    demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")?;
+    queue.discipline.settings().try_for_each(|(setting, value)| {
+        let (low, high) = (setting.range.start(), setting.range.end());
+        let field = format!("queue.discipline.{}", setting.name);
+        demand(setting.range.contains(&value), &field, value, format!("{low} to {high}"))
+    })
+}
+
+/// A radio sees demand in its queue, which must not be managed by anything else.
+pub(crate) fn drop_tail(queue: &QueueConfig) -> Result {
+    let right = queue.discipline.is_fifo();
+    demand(right, "queue.discipline", queue.discipline, "fifo, as of every cellular radio")
 }
 
 pub(crate) fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {

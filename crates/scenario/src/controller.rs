@@ -12,7 +12,7 @@ use fullpipe_cc::{CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params, 
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
-use crate::error::{ScenarioError, one_of};
+use crate::error::{ScenarioError, one_of, shortened};
 
 /// A controller and its parameters. Serialises as the text that chooses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ fn split_assignment<'a>(
     assignment: &'a str,
 ) -> Result<(&'a str, &'a str), ScenarioError> {
     let (parameter, value) = assignment.split_once('=').ok_or_else(|| {
-        ScenarioError::new(field, text, format!("sets a parameter without a value ({assignment:?})"))
+        ScenarioError::new(field, text, format!("sets a parameter without a value ({:?})", shortened(assignment)))
             .expected("name:parameter=value,parameter=value")
             .fix("write for example \"bbr1:probe_gain=1.5\"")
     })?;
@@ -184,7 +184,7 @@ fn set(
     };
     let (number, unit) = Decimal::split(value).map_err(&wrong)?;
     if !unit.is_empty() {
-        return Err(wrong(format!("has a unit or a stray character ({unit:?})")));
+        return Err(wrong(format!("has a unit or a stray character ({:?})", shortened(unit))));
     }
     let millionths = number.times_exactly(1_000_000).and_then(|millionths| i64::try_from(millionths).ok());
     let millionths =

@@ -88,8 +88,11 @@ pub struct PathDocument {
     /// Round-trip time of the empty path, half in each direction.
     #[schemars(required)]
     pub rtt: Option<Said<Duration>>,
-    /// Drop-tail queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp.
+    /// What fits into the queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp.
     pub buffer: Option<Said<Size>>,
+    /// What that queue does with packets, with settings overridden by name. Default: fifo, which drops what does not fit.
+    #[schemars(extend("examples" = crate::queue::names()))]
+    pub queue: Option<String>,
     /// Independent random loss behind the bottleneck.
     pub loss: Option<Said<Probability>>,
     /// Random extra delay behind the bottleneck, uniform between zero and this.
@@ -126,9 +129,11 @@ pub struct ReverseDocument {
     /// The former name of `deliveries`.
     #[schemars(extend("deprecated" = true))]
     pub trace: Option<String>,
-    /// Drop-tail queue in front of that link; a "bdp" is this `rate`, or the delivery trace's mean rate, times `rtt`.
-    /// Default: 1000 packets, as in Linux.
+    /// What fits into the queue in front of that link; a "bdp" is this `rate`, or the delivery trace's mean rate, times
+    /// `rtt`. Default: 1000 packets, as in Linux.
     pub buffer: Option<Said<Size>>,
+    /// What that queue does with packets. Default: fifo.
+    pub queue: Option<String>,
     /// Independent random loss.
     pub loss: Option<Said<Probability>>,
     /// Random extra delay, uniform between zero and this.

@@ -21,16 +21,18 @@ use crate::resolve::path::{self as read, Builder};
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(tag = "kind")]
 pub enum Element {
-    /// A further link behind its own drop-tail queue: a chain of bottlenecks.
+    /// A further link behind its own queue: a chain of bottlenecks.
     Link {
         /// Name in records. Default: the kind, numbered.
         name: Option<String>,
         /// Its rate.
         #[schemars(required)]
         rate: Option<Said<Rate>>,
-        /// Its queue; a "bdp" is this `rate` times the path's `rtt`.
+        /// What fits into its queue; a "bdp" is this `rate` times the path's `rtt`.
         #[schemars(required)]
         buffer: Option<Said<Size>>,
+        /// What that queue does with packets. Default: fifo.
+        queue: Option<String>,
         /// Its rate from given times on.
         #[serde(default)]
         changes: Vec<RateChange>,
@@ -44,9 +46,11 @@ pub enum Element {
         /// The former name of `deliveries`.
         #[schemars(extend("deprecated" = true))]
         trace: Option<String>,
-        /// Its queue; a "bdp" is the file's mean rate times the path's `rtt`.
+        /// What fits into its queue; a "bdp" is the file's mean rate times the path's `rtt`.
         #[schemars(required)]
         buffer: Option<Said<Size>>,
+        /// What that queue does with packets. Default: fifo.
+        queue: Option<String>,
     },
     /// A cellular radio whose rate follows the demand that it sees: every `review`, it goes to the next of its `rates` if a
     /// packet had to wait longer than `demand`, and back if the link was idle for more than half of the time.
@@ -62,9 +66,11 @@ pub enum Element {
         /// The wait above which there is demand for a higher rate.
         #[schemars(required)]
         demand: Option<Said<Duration>>,
-        /// Its queue; a "bdp" is the highest of `rates` times the path's `rtt`.
+        /// What fits into its queue; a "bdp" is the highest of `rates` times the path's `rtt`.
         #[schemars(required)]
         buffer: Option<Said<Size>>,
+        /// Fifo: the demand that a radio sees is the queue itself.
+        queue: Option<String>,
     },
     /// A token bucket as tc-tbf: packets wait for tokens.
     TokenBucket {
@@ -76,9 +82,11 @@ pub enum Element {
         /// Depth of the bucket, at least one packet.
         #[schemars(required)]
         burst: Option<Said<Size>>,
-        /// Its queue (`limit` of tc-tbf).
+        /// What fits into its queue (`limit` of tc-tbf).
         #[schemars(required)]
         buffer: Option<Said<Size>>,
+        /// What that queue does with packets. Default: fifo.
+        queue: Option<String>,
     },
     /// A policer: packets that find no tokens are dropped.
     Policer {
@@ -163,7 +171,7 @@ impl Element {
     ) -> Result<ElementConfig, ScenarioError> {
         let at = |key: &str| format!("{field}.{key}");
         Ok(match self {
-            Element::Link { name, rate: said, buffer, changes } => {
+            Element::Link { name, rate: said, buffer, queue, changes } => {
                 let initial = read::rate(&at("rate"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time)| {
@@ -173,11 +181,11 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Link {
                     name: builder.name(&at("name"), name, "link")?,
-                    queue: builder.queue(&at("buffer"), read::required(&at("buffer"), buffer)?, initial)?,
+                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, initial)?,
                     rate_bps: Schedule { initial, changes },
                 }
             }
-            Element::DeliveryTrace { name, deliveries: file, trace, buffer } => {
+            Element::DeliveryTrace { name, deliveries: file, trace, buffer, queue } => {
                 let Some((field, file)) = read::deliveries(field, file, trace)? else {
                     let error = ScenarioError::missing(&at("deliveries"));
                     return Err(error.expected("a file").write("\"my.deliveries\""));
@@ -186,11 +194,12 @@ impl Element {
                 ElementConfig::DeliveryTrace {
                     name: builder.name(&at("name"), name, "delivery_trace")?,
                     opportunities_ms,
-                    queue: builder.queue(&at("buffer"), read::required(&at("buffer"), buffer)?, rate)?,
+                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, rate)?,
                 }
             }
-            Element::Cellular { name, rates, review, demand, buffer } => {
+            Element::Cellular { name, rates, review, demand, buffer, queue } => {
                 let rates_bps = read::radio_rates(&at("rates"), rates)?;
+                read::radio_queue(&at("queue"), queue)?;
                 let highest = rates_bps.last().copied().unwrap_or_default();
                 let field = at("review");
                 let review_ns = read::required(&field, review)?
@@ -200,10 +209,10 @@ impl Element {
                     rates_bps,
                     review_ns,
                     demand_ns: read::delay(&at("demand"), demand)?,
-                    queue: builder.queue(&at("buffer"), read::required(&at("buffer"), buffer)?, highest)?,
+                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, highest)?,
                 }
             }
-            Element::TokenBucket { name, rate: said, burst, buffer } => {
+            Element::TokenBucket { name, rate: said, burst, buffer, queue } => {
                 let rate_bps = read::rate(&at("rate"), said)?;
                 ElementConfig::TokenBucket {
                     name: builder.name(&at("name"), name, "token_bucket")?,
@@ -213,7 +222,7 @@ impl Element {
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
-                    queue: builder.queue(&at("buffer"), read::required(&at("buffer"), buffer)?, rate_bps)?,
+                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, rate_bps)?,
                 }
             }
             Element::Policer { name, rate: said, burst } => {
@@ -306,6 +315,7 @@ pub(crate) fn check<'a>(
             rates_bps.iter().try_for_each(|granted| check::rate("rates_bps", *granted))?;
             check::within("review_ns", *review_ns, bounds::MIN_REVIEW, bounds::MAX_DELAY)?;
             check::delay("demand_ns", *demand_ns)?;
+            check::drop_tail(queue)?;
             check::limit(queue, mtu)
         }
         ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {

@@ -217,7 +217,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The text, cut to a readable length.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut short: String = text.chars().take(LONGEST).collect();
     if short.len() < text.len() {

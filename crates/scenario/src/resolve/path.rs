@@ -16,6 +16,7 @@ use crate::document::{PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
+use crate::queue;
 
 /// A path in numbers.
 pub(super) struct ResolvedPath {
@@ -108,7 +109,8 @@ impl Builder<'_> {
         let name = "bottleneck".to_string();
         let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
         let buffer = default(&document.buffer, "1 bdp");
-        let queue = |builder: &Self, rate| builder.queue("path.buffer", &buffer, rate);
+        let at = |key: &str| format!("path.{key}");
+        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, rate);
         let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
         let (rate, burst) = match (&document.rate, deliveries, &document.burst) {
             (Some(_), Some((field, file)), _) => {
@@ -184,7 +186,8 @@ impl Builder<'_> {
     ) -> Result<Option<ElementConfig>, ScenarioError> {
         let name = "reverse".to_string();
         let buffer = default(&document.buffer, "1000 packets");
-        let queue = |builder: &Self, rate| builder.queue("path.reverse.buffer", &buffer, rate);
+        let at = |key: &str| format!("path.reverse.{key}");
+        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, rate);
         match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
             (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
             (Some(_), None) => {
@@ -199,9 +202,9 @@ impl Builder<'_> {
                 let (opportunities_ms, mean) = self.deliveries(&field, file)?;
                 Ok(Some(ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(self, mean)? }))
             }
-            (None, None) if document.buffer.is_some() || !changes.is_empty() => {
+            (None, None) if document.buffer.is_some() || document.queue.is_some() || !changes.is_empty() => {
                 Err(ScenarioError::missing("path.reverse.rate")
-                    .expected("a rate, because there is a buffer or a change of rate")
+                    .expected("a rate, because there is a buffer, a queue or a change of rate")
                     .write("\"10 Mbit/s\""))
             }
             (None, None) => Ok(None),
@@ -277,17 +280,20 @@ impl Builder<'_> {
         Ok(name)
     }
 
-    /// A queue that holds at least one packet.
+    /// A queue that holds at least one packet, from the keys `buffer` and `queue` of a table. `at` is the place of a key.
     pub(crate) fn queue(
         &self,
-        field: &str,
-        said: &Said<Size>,
+        at: &dyn Fn(&str) -> String,
+        buffer: &Said<Size>,
+        discipline: &Option<String>,
         rate: Rate,
     ) -> Result<QueueConfig, ScenarioError> {
-        let size = said.read(field)?;
+        let field = at("buffer");
+        let size = buffer.read(&field)?;
         let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
         // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
-        Ok(QueueConfig::drop_tail(self.at_least_a_packet(field, said, size, rate)?, packets))
+        let bytes = self.at_least_a_packet(&field, buffer, size, rate)?;
+        Ok(QueueConfig { bytes, packets, discipline: queue::read(&at("queue"), discipline)? })
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
@@ -496,6 +502,18 @@ pub(crate) fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result
         rates.push(rate);
     }
     Ok(rates)
+}
+
+/// The queue of a radio: drop-tail only.
+pub(crate) fn radio_queue(field: &str, said: &Option<String>) -> Result<(), ScenarioError> {
+    let discipline = queue::read(field, said)?;
+    if discipline.is_fifo() {
+        return Ok(());
+    }
+    let given = queue::text(&discipline);
+    Err(ScenarioError::new(field, &given, "cannot manage the queue of a cellular radio")
+        .expected("fifo: the demand that a radio sees is the queue itself")
+        .fix("remove queue, or use a link"))
 }
 
 pub(crate) fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {

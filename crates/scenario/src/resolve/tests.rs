@@ -8,6 +8,7 @@ use crate::spec::{Transfer, Workload};
 
 mod any;
 mod files;
+mod queues;
 mod refused;
 mod specs;
 
