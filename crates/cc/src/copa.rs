@@ -685,7 +685,8 @@ mod tests {
             let (mut flow, mut copa) = competing();
             copa.inverse_delta = 8 * SEGMENT;
             flow.change(&mut copa, CaState::Recovery, true);
-            copa.on_ce(&CeMarks { segments: marks });
+            let (delivered, snd_una, snd_nxt) = (0, 0, 0);
+            copa.on_ce(&CeMarks { echoed: marks > 0, segments: marks, delivered, snd_una, snd_nxt });
             copa.on_undo(&Undo { connection: flow.connection });
             assert_eq!(copa.inverse_delta, inverse_delta * SEGMENT);
         }

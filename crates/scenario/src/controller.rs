@@ -158,9 +158,13 @@ fn split_assignment<'a>(
     assignment: &'a str,
 ) -> Result<(&'a str, &'a str), ScenarioError> {
     let (parameter, value) = assignment.split_once('=').ok_or_else(|| {
-        ScenarioError::new(field, text, format!("sets a parameter without a value ({:?})", shortened(assignment)))
-            .expected("name:parameter=value,parameter=value")
-            .fix("write for example \"bbr1:probe_gain=1.5\"")
+        ScenarioError::new(
+            field,
+            text,
+            format!("sets a parameter without a value ({:?})", shortened(assignment)),
+        )
+        .expected("name:parameter=value,parameter=value")
+        .fix("write for example \"bbr1:probe_gain=1.5\"")
     })?;
     Ok((parameter.trim(), value.trim()))
 }

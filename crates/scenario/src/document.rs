@@ -25,7 +25,7 @@ use fullpipe_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::elements::Element;
+use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
@@ -93,6 +93,8 @@ pub struct PathDocument {
     /// What that queue does with packets, with settings overridden by name. Default: fifo, which drops what does not fit.
     #[schemars(extend("examples" = crate::queue::names()))]
     pub queue: Option<String>,
+    /// What that queue and `loss` take or drop as one: each segment, or the bursts that the host hands over. Default: segment.
+    pub unit: Option<Unit>,
     /// Independent random loss behind the bottleneck.
     pub loss: Option<Said<Probability>>,
     /// Random extra delay behind the bottleneck, uniform between zero and this.
@@ -134,6 +136,8 @@ pub struct ReverseDocument {
     pub buffer: Option<Said<Size>>,
     /// What that queue does with packets. Default: fifo.
     pub queue: Option<String>,
+    /// What that queue and `loss` take or drop as one. Default: segment.
+    pub unit: Option<Unit>,
     /// Independent random loss.
     pub loss: Option<Said<Probability>>,
     /// Random extra delay, uniform between zero and this.

@@ -15,6 +15,26 @@ use crate::error::ScenarioError;
 use crate::quantity::{Said, Size};
 use crate::resolve::path::{self as read, Builder};
 
+/// What an element takes or drops as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Each packet.
+    Segment,
+    /// All packets that the host hands over together (up to 64 KB: TSO and GSO), if nothing on their way has parted them. A
+    /// limit in packets counts a burst as one.
+    Burst,
+}
+
+impl Unit {
+    pub(crate) fn config(said: Option<Unit>) -> AdmissionUnit {
+        match said {
+            None | Some(Unit::Segment) => AdmissionUnit::Segment,
+            Some(Unit::Burst) => AdmissionUnit::Burst,
+        }
+    }
+}
+
 /// A further element of the path, chosen by `kind`.
 // Externally tagged for serde, because `reader` takes the variant from `kind` itself and so keeps the path of errors.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -33,6 +53,8 @@ pub enum Element {
         buffer: Option<Said<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
+        /// What it takes or drops as one. Default: segment.
+        unit: Option<Unit>,
         /// Its rate from given times on.
         #[serde(default)]
         changes: Vec<RateChange>,
@@ -51,6 +73,8 @@ pub enum Element {
         buffer: Option<Said<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
+        /// What it takes or drops as one. Default: segment.
+        unit: Option<Unit>,
     },
     /// A cellular radio whose rate follows the demand that it sees: every `review`, it goes to the next of its `rates` if a
     /// packet had to wait longer than `demand`, and back if the link was idle for more than half of the time.
@@ -71,6 +95,8 @@ pub enum Element {
         buffer: Option<Said<Size>>,
         /// Fifo: the demand that a radio sees is the queue itself.
         queue: Option<String>,
+        /// What it takes or drops as one. Default: segment.
+        unit: Option<Unit>,
     },
     /// A token bucket as tc-tbf: packets wait for tokens.
     TokenBucket {
@@ -87,6 +113,8 @@ pub enum Element {
         buffer: Option<Said<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
+        /// What it takes or drops as one. Default: segment.
+        unit: Option<Unit>,
     },
     /// A policer: packets that find no tokens are dropped.
     Policer {
@@ -98,6 +126,8 @@ pub enum Element {
         /// Depth of the bucket, at least one packet; full at the start.
         #[schemars(required)]
         burst: Option<Said<Size>>,
+        /// What it takes or drops as one. Default: segment.
+        unit: Option<Unit>,
     },
     /// A one-way delay, on top of the path's round-trip time.
     Delay {
@@ -110,9 +140,11 @@ pub enum Element {
     },
     /// Independent random loss.
     Loss {
-        /// Of each packet.
+        /// Of each packet, or of each burst.
         #[schemars(required)]
         probability: Option<Said<Probability>>,
+        /// What is lost as one. Default: segment.
+        unit: Option<Unit>,
         /// The loss from given times on.
         #[serde(default)]
         changes: Vec<LossChange>,
@@ -129,6 +161,8 @@ pub enum Element {
         loss_good: Option<Said<Probability>>,
         /// Loss in the bad state. Default: 100 %.
         loss_bad: Option<Said<Probability>>,
+        /// What is lost as one. Default: segment.
+        unit: Option<Unit>,
     },
     /// Random extra delay, uniform between zero and `amplitude`.
     Jitter {
@@ -171,7 +205,7 @@ impl Element {
     ) -> Result<ElementConfig, ScenarioError> {
         let at = |key: &str| format!("{field}.{key}");
         Ok(match self {
-            Element::Link { name, rate: said, buffer, queue, changes } => {
+            Element::Link { name, rate: said, buffer, queue, unit, changes } => {
                 let initial = read::rate(&at("rate"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time)| {
@@ -181,11 +215,17 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Link {
                     name: builder.name(&at("name"), name, "link")?,
-                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, initial)?,
+                    queue: builder.queue(
+                        &at,
+                        read::required(&at("buffer"), buffer)?,
+                        queue,
+                        *unit,
+                        initial,
+                    )?,
                     rate_bps: Schedule { initial, changes },
                 }
             }
-            Element::DeliveryTrace { name, deliveries: file, trace, buffer, queue } => {
+            Element::DeliveryTrace { name, deliveries: file, trace, buffer, queue, unit } => {
                 let Some((field, file)) = read::deliveries(field, file, trace)? else {
                     let error = ScenarioError::missing(&at("deliveries"));
                     return Err(error.expected("a file").write("\"my.deliveries\""));
@@ -194,10 +234,10 @@ impl Element {
                 ElementConfig::DeliveryTrace {
                     name: builder.name(&at("name"), name, "delivery_trace")?,
                     opportunities_ms,
-                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, rate)?,
+                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, *unit, rate)?,
                 }
             }
-            Element::Cellular { name, rates, review, demand, buffer, queue } => {
+            Element::Cellular { name, rates, review, demand, buffer, queue, unit } => {
                 let rates_bps = read::radio_rates(&at("rates"), rates)?;
                 read::radio_queue(&at("queue"), queue)?;
                 let highest = rates_bps.last().copied().unwrap_or_default();
@@ -209,10 +249,16 @@ impl Element {
                     rates_bps,
                     review_ns,
                     demand_ns: read::delay(&at("demand"), demand)?,
-                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, highest)?,
+                    queue: builder.queue(
+                        &at,
+                        read::required(&at("buffer"), buffer)?,
+                        queue,
+                        *unit,
+                        highest,
+                    )?,
                 }
             }
-            Element::TokenBucket { name, rate: said, burst, buffer, queue } => {
+            Element::TokenBucket { name, rate: said, burst, buffer, queue, unit } => {
                 let rate_bps = read::rate(&at("rate"), said)?;
                 ElementConfig::TokenBucket {
                     name: builder.name(&at("name"), name, "token_bucket")?,
@@ -222,10 +268,16 @@ impl Element {
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
-                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, rate_bps)?,
+                    queue: builder.queue(
+                        &at,
+                        read::required(&at("buffer"), buffer)?,
+                        queue,
+                        *unit,
+                        rate_bps,
+                    )?,
                 }
             }
-            Element::Policer { name, rate: said, burst } => {
+            Element::Policer { name, rate: said, burst, unit } => {
                 let rate_bps = read::rate(&at("rate"), said)?;
                 ElementConfig::Policer {
                     name: builder.name(&at("name"), name, "policer")?,
@@ -235,7 +287,7 @@ impl Element {
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
-                    unit: AdmissionUnit::Segment,
+                    unit: Unit::config(*unit),
                 }
             }
             Element::Delay { delay: said, changes } => {
@@ -247,7 +299,7 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Delay { delay_ns: Schedule { initial, changes } }
             }
-            Element::Loss { probability: said, changes } => {
+            Element::Loss { probability: said, unit, changes } => {
                 let initial = read::probability(&at("probability"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time): (usize, Time)| {
@@ -255,15 +307,15 @@ impl Element {
                     Ok((time, read::probability(&field, &changes[index].probability)?))
                 };
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-                ElementConfig::loss(Schedule { initial, changes })
+                ElementConfig::Loss { probability: Schedule { initial, changes }, unit: Unit::config(*unit) }
             }
-            Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+            Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, unit } => {
                 ElementConfig::GilbertElliott {
                     good_to_bad: read::probability(&at("good_to_bad"), good_to_bad)?,
                     bad_to_good: read::probability(&at("bad_to_good"), bad_to_good)?,
                     loss_good: read::default(loss_good, "0 %").read(&at("loss_good"))?,
                     loss_bad: read::default(loss_bad, "100 %").read(&at("loss_bad"))?,
-                    unit: AdmissionUnit::Segment,
+                    unit: Unit::config(*unit),
                 }
             }
             Element::Jitter { amplitude, reorders } => ElementConfig::Jitter {

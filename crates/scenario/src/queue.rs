@@ -52,8 +52,7 @@ fn by_name(field: &str, given: &str) -> Result<DisciplineConfig, ScenarioError> 
         .or_else(|| linux().and_then(|info| DisciplineConfig::by_name(info.name)));
     found.ok_or_else(|| {
         let names = names();
-        let error =
-            ScenarioError::new(field, given, "is not a queue discipline").expected(one_of(&names));
+        let error = ScenarioError::new(field, given, "is not a queue discipline").expected(one_of(&names));
         error.nearest(&name, &names, "choose one of these (`fullpipe queues` describes them)")
     })
 }
@@ -128,7 +127,8 @@ fn share(text: &str) -> Result<u64, Problem> {
 
 /// The values of a setting: `a duration from 1 us to 10 s`.
 fn range(setting: &SettingInfo) -> String {
-    let (low, high) = (value(setting.unit, *setting.range.start()), value(setting.unit, *setting.range.end()));
+    let (low, high) =
+        (value(setting.unit, *setting.range.start()), value(setting.unit, *setting.range.end()));
     let what = match setting.unit {
         Unit::Time => "a duration",
         Unit::Bytes => "a number of bytes",
@@ -267,7 +267,9 @@ mod tests {
                     assert_eq!(parse("path.queue", &super::text(&read)), Ok(read), "{read}");
                 }
                 let past = setting.range.end().checked_add(1).map(|past| value(setting.unit, past));
-                for wrong in past.into_iter().chain(["elephant".to_owned(), String::new(), "1 mile".to_owned()]) {
+                for wrong in
+                    past.into_iter().chain(["elephant".to_owned(), String::new(), "1 mile".to_owned()])
+                {
                     let error = message(&format!("{}:{}={wrong}", info.name, setting.name));
                     assert!(error.starts_with("path.queue: ") && error.contains(&range(setting)), "{error}");
                 }
@@ -289,7 +291,9 @@ mod tests {
             let name = info.name;
             let mut texts = vec![long.clone(), format!("{name}:{long}"), format!("{name}:{long}={long}")];
             texts.extend(info.settings.iter().map(|known| format!("{name}:{}={long}", known.name)));
-            texts.extend(info.settings.iter().map(|known| format!("{name}:{}={}", known.name, "9".repeat(1_000_000))));
+            texts.extend(
+                info.settings.iter().map(|known| format!("{name}:{}={}", known.name, "9".repeat(1_000_000))),
+            );
             for text in texts {
                 assert!(message(&text).len() < 1_000, "{}", message(&text));
             }

@@ -61,7 +61,7 @@ pub(crate) struct Forward<F> {
 impl<F: Carrier<Segment>> Wire for Forward<F> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, segment: Segment, ecn: Ecn) {
-        self.chain.push(now, Packet { bytes: segment.wire_bytes(), class: flow, ecn }, segment);
+        self.chain.push(now, Packet::new(segment.wire_bytes(), flow).with_ecn(ecn), segment);
     }
 
     #[inline]
@@ -91,7 +91,7 @@ impl<R: Carrier<Acknowledgement>> Reverse<R> {
     /// [`ReturnWire::send`] of an acknowledgement that says more.
     #[inline(never)]
     fn send_any(&mut self, now: Time, flow: u32, ack: &Acknowledgement) {
-        self.chain.push(now, Packet { bytes: ack.wire_bytes(), class: flow, ecn: ack.codepoint() }, *ack);
+        self.chain.push(now, Packet::new(ack.wire_bytes(), flow).with_ecn(ack.codepoint()), *ack);
     }
 }
 

@@ -13,7 +13,7 @@ use super::read_file;
 pub(crate) use super::{default, required};
 use crate::bounds;
 use crate::document::{PathDocument, ReverseDocument};
-use crate::elements::Element;
+use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
 use crate::queue;
@@ -63,6 +63,7 @@ pub(super) fn resolve(
         field: "path",
         before: &document.before,
         link: Some(bottleneck),
+        unit: document.unit,
         loss: (&document.loss, losses),
         jitter: (&document.jitter, document.jitter_reorders),
         after: &document.after,
@@ -80,6 +81,7 @@ struct Direction<'a> {
     field: &'static str,
     before: &'a [Element],
     link: Option<ElementConfig>,
+    unit: Option<Unit>,
     /// The loss at the start, and its changes.
     loss: (&'a Option<Said<Probability>>, Vec<(Time, Probability)>),
     /// The amplitude, and whether it reorders.
@@ -110,7 +112,7 @@ impl Builder<'_> {
         let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
         let buffer = default(&document.buffer, "1 bdp");
         let at = |key: &str| format!("path.{key}");
-        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, rate);
+        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, document.unit, rate);
         let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
         let (rate, burst) = match (&document.rate, deliveries, &document.burst) {
             (Some(_), Some((field, file)), _) => {
@@ -172,6 +174,7 @@ impl Builder<'_> {
             field: FIELD,
             before: &document.before,
             link,
+            unit: document.unit,
             loss: (&document.loss, losses),
             jitter: (&document.jitter, document.jitter_reorders),
             after: &document.after,
@@ -187,7 +190,7 @@ impl Builder<'_> {
         let name = "reverse".to_string();
         let buffer = default(&document.buffer, "1000 packets");
         let at = |key: &str| format!("path.reverse.{key}");
-        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, rate);
+        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, document.unit, rate);
         match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
             (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
             (Some(_), None) => {
@@ -213,13 +216,14 @@ impl Builder<'_> {
 
     /// The order in which a packet passes a direction.
     fn direction(&mut self, direction: Direction<'_>) -> Result<Vec<ElementConfig>, ScenarioError> {
-        let Direction { field, before, link, loss, jitter, after, delay } = direction;
+        let Direction { field, before, link, unit, loss, jitter, after, delay } = direction;
         let mut elements = self.elements(&format!("{field}.before"), before)?;
         elements.extend(link);
         let (initial, changes) = loss;
         if initial.is_some() || !changes.is_empty() {
             let initial = default(initial, "0").read(&format!("{field}.loss"))?;
-            elements.push(ElementConfig::loss(Schedule { initial, changes }));
+            let probability = Schedule { initial, changes };
+            elements.push(ElementConfig::Loss { probability, unit: Unit::config(unit) });
         }
         match jitter {
             (Some(said), reorder) => elements.push(ElementConfig::Jitter {
@@ -286,6 +290,7 @@ impl Builder<'_> {
         at: &dyn Fn(&str) -> String,
         buffer: &Said<Size>,
         discipline: &Option<String>,
+        unit: Option<Unit>,
         rate: Rate,
     ) -> Result<QueueConfig, ScenarioError> {
         let field = at("buffer");
@@ -293,7 +298,8 @@ impl Builder<'_> {
         let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
         // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
         let bytes = self.at_least_a_packet(&field, buffer, size, rate)?;
-        Ok(QueueConfig { bytes, packets, discipline: queue::read(&at("queue"), discipline)? })
+        let discipline = queue::read(&at("queue"), discipline)?;
+        Ok(QueueConfig { bytes, packets, discipline, unit: Unit::config(unit) })
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.

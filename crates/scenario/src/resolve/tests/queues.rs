@@ -104,10 +104,13 @@ fn a_radio_refuses_what_would_hide_its_demand() {
     assert_eq!(toml(&scenario(radio)), toml(&scenario(&format!("{radio}queue = \"fifo\""))));
     for info in managed() {
         let error = error(&scenario(&format!("{radio}queue = \"{}\"", info.name))).to_string();
-        let parts = ["path.before[0].queue: ", "cannot manage the queue of a cellular radio", "expected fifo"];
+        let parts =
+            ["path.before[0].queue: ", "cannot manage the queue of a cellular radio", "expected fifo"];
         assert_all(&error, &parts);
         let mut spec = toml(&scenario(radio));
-        let Some(ElementConfig::Cellular { queue, .. }) = spec.forward.first_mut() else { panic!("{spec:?}") };
+        let Some(ElementConfig::Cellular { queue, .. }) = spec.forward.first_mut() else {
+            panic!("{spec:?}")
+        };
         queue.discipline = DisciplineConfig::by_name(info.name).unwrap();
         let error = spec.validate().unwrap_err().to_string();
         assert_all(&error, &["forward[0].queue.discipline", "fifo, as of every cellular radio"]);
