@@ -16,6 +16,8 @@ pub(crate) struct Case<'a> {
     pub(crate) rate: &'a str,
     pub(crate) rtt: &'a str,
     pub(crate) buffer: &'a str,
+    /// The discipline of the bottleneck's queue.
+    pub(crate) queue: &'a str,
     /// Random loss; `None` for none.
     pub(crate) loss: Option<&'a str>,
     pub(crate) duration: String,
@@ -33,6 +35,7 @@ impl<'a> Case<'a> {
             rate,
             rtt,
             buffer: "1 bdp",
+            queue: "fifo",
             loss: None,
             duration: "1 s".into(),
             interval: None,
@@ -44,7 +47,7 @@ impl<'a> Case<'a> {
         let mut document = json!({
             "name": "bench",
             "duration": self.duration,
-            "path": { "rate": self.rate, "rtt": self.rtt, "buffer": self.buffer },
+            "path": { "rate": self.rate, "rtt": self.rtt, "buffer": self.buffer, "queue": self.queue },
             "record": { "series": false },
             "flows": [{ "controller": self.controller, "count": self.flows }],
         });

@@ -10,6 +10,7 @@ mod grid;
 mod measure;
 mod memory;
 mod packets;
+mod queues;
 mod scale;
 mod series;
 mod sweep;
@@ -17,7 +18,7 @@ mod sweep;
 use case::Case;
 
 const USAGE: &str = "\
-usage: fullpipe-bench [packets | flows | series | scale | sweep | controllers]
+usage: fullpipe-bench [packets | flows | queues | series | scale | sweep | controllers]
        fullpipe-bench grid [--paths N] [--repetitions N]
        fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION [FLOWS]";
 
@@ -27,6 +28,7 @@ fn main() {
     match words.as_slice() {
         [] | ["packets"] => packets::table(),
         ["flows"] => flows::table(),
+        ["queues"] => queues::table(),
         ["series"] => series::table(),
         ["scale"] => scale::table(),
         ["sweep"] => sweep::table(),
