@@ -23,7 +23,7 @@ PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
-	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.c' -o -name Cargo.toml \) -print) \
+	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
 
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.

@@ -33,7 +33,7 @@
 //!
 //! A program cannot prevent that it is skipped, but the next call can see it. The socket's state differs from what the
 //! last `set_state` was given, or the threshold in CWR, Recovery or Loss is not what `ssthresh` returned, or segments are
-//! in flight after none were, without `CA_EVENT_TX_START`. `catch_up` in `recorder.bpf.c` then runs the kernel's `ssthresh` and
+//! in flight after none were, without `CA_EVENT_TX_START`. `catch_up` in `missed.bpf.h` then runs the kernel's `ssthresh` and
 //! `set_state` late, before the kernel uses the threshold: it is read in an ACK, after the ACK's first call. What
 //! `min_tso_segs` returns when it is skipped cannot be repaired. It makes one burst of a flow larger, up to
 //! `sk_gso_max_size`, and leaves no trace.
@@ -67,7 +67,7 @@ mod drain;
 mod path;
 mod record;
 
-/// As `recorder.bpf.c` says.
+/// As `record.bpf.h` says.
 const RING_BYTES: usize = 16 << 20;
 /// The first kernel that passes the ACK to `cong_control`. Since 6.4 a registration can end with a descriptor.
 const FIRST_KERNEL: (u32, u32) = (6, 10);

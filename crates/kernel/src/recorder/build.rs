@@ -19,7 +19,17 @@ use fullpipe_replay::Ops;
 use super::Missing;
 use crate::sys;
 
-const SOURCE: &str = include_str!("recorder.bpf.c");
+/// The parts, one after the other: there is no file that could include another. Messages name part and line.
+const SOURCE: &str = concat!(
+    "#line 1 \"kernel.bpf.h\"\n",
+    include_str!("kernel.bpf.h"),
+    "#line 1 \"record.bpf.h\"\n",
+    include_str!("record.bpf.h"),
+    "#line 1 \"missed.bpf.h\"\n",
+    include_str!("missed.bpf.h"),
+    "#line 1 \"recorder.bpf.c\"\n",
+    include_str!("recorder.bpf.c"),
+);
 const OPTIONS: &str = "-O2 -g -target bpf -mcpu=v3 -x c -c - -o -";
 
 /// The object file for an algorithm, from the cache or compiled.
@@ -148,6 +158,18 @@ mod tests {
         });
         assert_eq!(object.unwrap(), OBJECT);
         compiled.get()
+    }
+
+    #[test]
+    fn what_the_compiler_says_names_the_part_of_the_source() {
+        for (broken, part) in [("jiffies64", "kernel.bpf.h:"), ("catch_up", "missed.bpf.h:")] {
+            let reason = compile(Ops::Bbr, &[&format!("-D{broken}=1")]).unwrap_err().reason;
+            if reason.contains("not installed") {
+                println!("skipped: {reason}");
+                return;
+            }
+            assert!(reason.contains(part), "{reason}");
+        }
     }
 
     #[test]

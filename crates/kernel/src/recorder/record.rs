@@ -1,4 +1,4 @@
-//! A record as `recorder.bpf.c` writes it.
+//! A record as `record.bpf.h` has it.
 
 use std::mem;
 
@@ -77,7 +77,7 @@ impl Record {
 
     /// Reads a record from the ring buffer; `None` if it is not one.
     pub(crate) fn read(bytes: &[u8]) -> Option<Record> {
-        const { assert!(mem::size_of::<Record>() == Record::BYTES, "recorder.bpf.c says the same") };
+        const { assert!(mem::size_of::<Record>() == Record::BYTES, "record.bpf.h says the same") };
         if bytes.len() != Record::BYTES {
             return None;
         }
@@ -179,7 +179,7 @@ mod tests {
 
     /// The members of `struct record` in the C source: type, name and length, in order.
     fn members() -> Vec<(String, String, usize)> {
-        let source = include_str!("recorder.bpf.c");
+        let source = include_str!("record.bpf.h");
         let body = source.split("struct record {\n").nth(1).unwrap().split("\n};").next().unwrap();
         let member = |line: &str| {
             let (kind, name) = line.trim().trim_end_matches(';').split_once(' ').unwrap();
