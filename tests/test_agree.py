@@ -181,6 +181,21 @@ def test_agree_runs_the_kernel_first_and_counts_from_the_scenarios_seed(
     assert found.results.worlds == ["sim", "kernel"]
 
 
+def test_the_work_of_both_worlds_is_told_before_the_first_run(
+    in_empty_folder: Path, worlds: dict[str, list[Job]]
+) -> None:
+    Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
+    told: list[tuple[int, float, list[str]]] = []
+    found = fp.agree(
+        "s.toml", seeds=4, begin=lambda runs, seconds: told.append((runs, seconds, list(worlds)))
+    )
+    ((runs, seconds, ran),) = told
+    assert (runs, ran, len(found.results.runs)) == (7, [], 7)
+    # The kernel's three run one at a time, and each takes as long as the scenario says.
+    duration_s = worlds["kernel"][0].alternative.duration_s
+    assert 3 * duration_s < seconds < 3 * duration_s + 4
+
+
 @pytest.mark.usefixtures("worlds")
 def test_the_command_prints_the_verdict_and_ends_with_it(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

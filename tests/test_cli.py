@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,12 @@ from typer.testing import CliRunner
 
 from conftest import PATH, command
 from fullpipe import cli
+from fullpipe.results.runs import Run
+from fullpipe.system import machine
+from fullpipe.system.words import minutes
+from fullpipe.worlds import registry, sim
+from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.world import Stop
 
 TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
 
@@ -275,6 +282,64 @@ def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout == "interrupted\n", done.stderr
+
+
+# The thread that asked may end although the reading goes on: here for an hour, and heeding no signal.
+_PARQUET = """
+import hashlib, os, signal, threading
+from fullpipe.system import parquet
+
+class Slow:
+    def read_parquet(self, path):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        hashlib.pbkdf2_hmac("sha512", b"never", b"ends", 2**31 - 1)
+
+parquet._native = Slow()
+try:
+    parquet.read("here.parquet")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os._exit(0)
+"""
+
+
+def test_reading_a_parquet_file_heeds_an_interrupt() -> None:
+    done = subprocess.run([sys.executable, "-c", _PARQUET], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_command_says_beforehand_how_long_it_takes(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("one.toml").write_text(
+        'duration = "1 s"\npath = { rate = "5 Mbit/s", rtt = "40 ms" }\nflows = [{ controller = "reno" }]\n',
+        encoding="utf-8",
+    )
+    commands = {
+        ("compare", "reno", "cubic", *PATH, "--duration", "1 s", "--seeds", "3", "--json"): "6 runs",
+        ("run", "one.toml", "--json"): "1 run",
+        # Each world is counted once.
+        ("agree", "one.toml", "--worlds", "sim,twin", "--seeds", "2", "--json"): "4 runs",
+    }
+    monkeypatch.setattr(registry, "_registered", {"twin": Twin()})
+    monkeypatch.setattr(machine, "cores", lambda: 1)
+    for words, runs in commands.items():
+        done = CliRunner().invoke(cli.app, words)
+        assert done.exit_code == 0 and "to do" not in done.stderr, "it is nothing to wait for"
+        with monkeypatch.context() as patch:
+            patch.setattr(sim.Simulator, "cost_s", lambda *_: 200.0)
+            done = CliRunner().invoke(cli.app, words)
+        about = minutes(200.0 * int(runs.split()[0]))
+        assert f"fullpipe: {runs} to do, about {about}\n" in done.stderr
+
+
+class Twin(sim.Simulator):
+    """The simulator under another name."""
+
+    name = "twin"
+
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
+        return replace(super().run(job, stop, progress), world=self.name)
 
 
 # How long a run takes differs from machine to machine: here every run is worth a bar.

@@ -289,6 +289,30 @@ def test_a_sweep_that_is_ended_goes_on_where_it_stopped(how: signal.Signals, tmp
     assert len(kept_in(tmp_path)) == 20
 
 
+LONG = """
+import os, signal, sys, threading
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from sweeping import job
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.sweep import carry_out
+
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    carry_out([Task("sim", job(rate="1 Gbit/s", duration="24 h"))], Store(Path({folder!r})), Local(cores=1))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_an_interrupt_ends_a_sweep_whose_only_run_takes_hours(tmp_path: Path) -> None:
+    text = LONG.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "sweep"))
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
 QUICK = """
 import os
 import sys

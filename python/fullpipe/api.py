@@ -10,6 +10,7 @@ from fullpipe.ask import scenario
 from fullpipe.ask.controllers import Chosen
 from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.engines import pool
+from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
@@ -33,6 +34,8 @@ _CONTROLLER = "flows[0].controller: "
 Runnable: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 # Called with the world's name, runs done (fractional) and runs in all.
 Watcher: TypeAlias = Callable[[str, float, int], None]
+# Called before the first run, with the runs to do and how many seconds they take, about.
+Beginner: TypeAlias = Callable[[int, float], None]
 
 
 def compare(
@@ -49,6 +52,7 @@ def compare(
     attempts: int = ATTEMPTS,
     world: str = registry.DEFAULT,
     watch: Watcher | None = None,
+    begin: Beginner | None = None,
 ) -> Results:
     """Puts each controller alone on one path and measures it.
 
@@ -60,7 +64,7 @@ def compare(
     kernel world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
     `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
     cannot run is a note in the result. So is a controller that a world does not have, as long as others can
-    run there.
+    run there. `watch` and `begin` are told of the progress and of the work before it (`Watcher`, `Beginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -69,7 +73,13 @@ def compare(
     )
     try:
         runs, notes = execute(
-            what, world=world, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch
+            what,
+            world=world,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=attempts,
+            watch=watch,
+            begin=begin,
         )
     except _native.WorldError as error:
         refused = _native.WorldError(str(error).removeprefix(_CONTROLLER))
@@ -87,6 +97,7 @@ def run(
     repetitions: int | Sequence[int] = 1,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
+    begin: Beginner | None = None,
 ) -> Results:
     """Runs a scenario, from a file or a dict of the same shape, in one world or all.
 
@@ -102,6 +113,7 @@ def run(
         repetitions=_numbers("repetitions", repetitions, first, len(loaded.alternatives)),
         attempts=attempts,
         watch=watch,
+        begin=begin,
     )
     return Results(loaded, runs, notes)
 
@@ -114,6 +126,7 @@ def agree(
     repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
+    begin: Beginner | None = None,
 ) -> Agreement[Results]:
     """Runs a scenario in two worlds, and judges how far they are apart.
 
@@ -124,12 +137,10 @@ def agree(
     loaded = load(what)
     ours, theirs = registry.pair(worlds)
     # Wall time first, and else the reference: if it cannot run, there is nothing to compare.
-    done = {
-        world.name: execute(
-            loaded, world=world.name, seeds=seeds, repetitions=repetitions, attempts=attempts, watch=watch
-        )
-        for world in ((ours, theirs) if ours.wall_time and not theirs.wall_time else (theirs, ours))
-    }
+    order = (ours, theirs) if ours.wall_time and not theirs.wall_time else (theirs, ours)
+    planned = _planned(loaded, order, seeds, repetitions, attempts)
+    _tell(begin, planned)
+    done = {world.name: _carry_out([(world, wanted)], attempts, watch) for world, wanted in planned}
     (our_runs, our_notes), (their_runs, their_notes) = done[ours.name], done[theirs.name]
     return Agreement.of(Results(loaded, our_runs + their_runs, our_notes + their_notes), worlds)
 
@@ -151,30 +162,70 @@ def execute(
     repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     watch: Watcher | None = None,
+    begin: Beginner | None = None,
 ) -> tuple[list[Run], list[str]]:
     """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run.
 
     A world whose number of runs is not given has its own default.
     """
-    worlds = registry.chosen(world)
+    planned = _planned(what, registry.chosen(world), seeds, repetitions, attempts)
+    _tell(begin, planned)
+    return _carry_out(planned, attempts, watch)
+
+
+def _planned(
+    what: Scenario,
+    worlds: Sequence[World],
+    seeds: int | Sequence[int] | None,
+    repetitions: int | Sequence[int] | None,
+    attempts: int,
+) -> list[tuple[World, list[Job]]]:
+    """The runs of each world. Raises `ScenarioError` for numbers that cannot be used."""
     if isinstance(attempts, bool) or attempts < 1:
         raise mistake("attempts", attempts, "a whole number from 1", "e.g. 3")
     numbers = {
         name: None if count is None else _numbers(name, count, what.seed, len(what.alternatives))
         for name, count in (("seeds", seeds), ("repetitions", repetitions))
     }
+    planned = []
+    for world in worlds:
+        given = numbers["seeds" if world.deterministic else "repetitions"]
+        planned.append((world, jobs(what.alternatives, given or range(what.seed, what.seed + world.runs))))
+    return planned
+
+
+def _tell(begin: Beginner | None, planned: Sequence[tuple[World, list[Job]]]) -> None:
+    """Tells how many runs there are, and how long they take if none is repeated."""
+    if begin is None:
+        return
+    tasks = [
+        Task(world.name, job, alone=not _side_by_side(world))
+        for world, wanted in planned
+        for job in wanted
+        if world.refuses(job.alternative) is None
+    ]
+    begin(len(tasks), Local().takes_s(tasks))
+
+
+def _side_by_side(world: World) -> bool:
+    """Whether its runs share the cores. In the others, one at a time can be repeated until it is trusted."""
+    return world.deterministic and not world.wall_time
+
+
+def _carry_out(
+    planned: Sequence[tuple[World, list[Job]]], attempts: int, watch: Watcher | None
+) -> tuple[list[Run], list[str]]:
+    """The runs, and notes on what could not be run. Raises the first error if nothing could."""
     runs: list[Run] = []
     notes: list[str] = []
     errors: list[_native.WorldError] = []
-    for one in worlds:
-        given = numbers["seeds" if one.deterministic else "repetitions"]
-        wanted = jobs(what.alternatives, given or range(what.seed, what.seed + one.runs))
+    for world, wanted in planned:
         try:
-            more, left_out = _in_world(one, wanted, attempts, watch)
+            more, left_out = _in_world(world, wanted, attempts, watch)
             runs, notes = runs + more, notes + left_out
         except _native.WorldError as error:
             errors.append(error)
-            notes.append(f"The {one.place} did not run. {error}")
+            notes.append(f"The {world.place} did not run. {error}")
     if not runs:
         raise errors[0]
     return runs, notes
@@ -197,7 +248,7 @@ def _in_world(
         if (reason := world.refuses(own[0].alternative)) is not None:
             refused[label] = _native.WorldError(reason)
             del by_label[label]
-    if world.deterministic and not world.wall_time:
+    if _side_by_side(world):
         runs = pool.run(world, [job for own in by_label.values() for job in own], tell)
     else:
         done = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.system.words import joined
+from fullpipe.system.words import counted, joined, minutes
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MISTAKE = 2
 DISAGREE = 1
 
+# From this estimate on, a command says beforehand how long its runs take.
+WORTH_TELLING_S = 10.0
 # Wide enough for every table where no terminal limits it.
 _PIPE_WIDTH = 160
 
@@ -93,6 +95,12 @@ def complain(sentence: str) -> int:
 def say(line: str) -> None:
     """Prints a line of progress, a note or an error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def tell_work(runs: int, seconds: float) -> None:
+    """Says before the runs how long they take, if nobody would wait for that without a word."""
+    if seconds >= WORTH_TELLING_S:
+        say(f"fullpipe: {counted(runs, 'run')} to do, about {minutes(seconds)}")
 
 
 def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:

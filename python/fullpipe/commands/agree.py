@@ -20,6 +20,7 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     say,
+    tell_work,
     watching,
     write,
 )
@@ -160,6 +161,7 @@ def agree(
             repetitions=repetitions,
             attempts=api.ATTEMPTS if attempts is None else attempts,
             watch=watch,
+            begin=tell_work,
         )
     if as_json:
         print_json(found.results, folder)

@@ -24,6 +24,7 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_work,
     watching,
     write,
 )
@@ -76,6 +77,7 @@ def compare(
             attempts=attempts,
             world=world,
             watch=watch,
+            begin=tell_work,
         )
     note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:

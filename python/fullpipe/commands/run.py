@@ -20,6 +20,7 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_work,
     watching,
     write,
 )
@@ -62,6 +63,7 @@ def run(
             repetitions=repetitions,
             attempts=attempts,
             watch=watch,
+            begin=tell_work,
         )
     note_unused(world, seeds=seeds != 1, repetitions=repetitions != 1)
     if as_json:

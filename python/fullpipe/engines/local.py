@@ -138,7 +138,11 @@ class Local:
 
 def _all_of(ended: "SimpleQueue[Ended | BaseException]") -> list[Ended | BaseException]:
     """What ended so far; waits until something has."""
-    together = [ended.get()]
+    together: list[Ended | BaseException] = []
+    while not together:
+        # With a limit, because polars' own handler of an interrupt does not wake who waits.
+        with contextlib.suppress(Empty):
+            together.append(ended.get(timeout=_TICK_S))
     with contextlib.suppress(Empty):
         while True:
             together.append(ended.get_nowait())

@@ -4,7 +4,9 @@ One flipped bit in a Parquet file can end the process in polars' own reader. The
 there, damage is an error.
 """
 
+from concurrent.futures import Future, wait
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from fullpipe import _native
@@ -12,9 +14,26 @@ from fullpipe import _native
 if TYPE_CHECKING:
     import polars as pl
 
+_TICK_S = 0.1
+
 
 def read(path: str | Path) -> "pl.DataFrame":
-    """The file as a table. Raises `RecordingError` if it is no Parquet file, or damaged."""
+    """The file as a table. Raises `RecordingError` if it is no Parquet file, or damaged.
+
+    Ctrl-C ends the call soon: the native half reads on a thread of its own, and nobody waits for it then.
+    """
     import polars as pl
 
-    return pl.read_ipc_stream(_native.read_parquet(str(path)))
+    found: Future[bytes] = Future()
+
+    def work() -> None:
+        try:
+            found.set_result(_native.read_parquet(str(path)))
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=work, name="fullpipe-parquet", daemon=True).start()
+    # polars' own handler of the signal does not wake who waits, so this looks itself.
+    while not wait([found], timeout=_TICK_S).done:
+        pass
+    return pl.read_ipc_stream(found.result())
