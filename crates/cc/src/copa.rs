@@ -327,7 +327,7 @@ impl Controller for Copa {
 
     /// Marks prove that a reduction was due.
     fn on_ce(&mut self, marks: &CeMarks) {
-        if marks.segments > 0 {
+        if marks.echoed {
             self.prior = None;
         }
     }
@@ -669,11 +669,11 @@ mod tests {
 
     #[test]
     fn an_undo_restores_delta_unless_marks_prove_congestion() {
-        for (marks, inverse_delta) in [(0, 8), (2, 4)] {
+        for (echoed, inverse_delta) in [(false, 8), (true, 4)] {
             let (mut flow, mut copa) = competing();
             copa.inverse_delta = 8 * SEGMENT;
             flow.change(&mut copa, CaState::Recovery, true);
-            copa.on_ce(&CeMarks { segments: marks });
+            copa.on_ce(&CeMarks { echoed, ..CeMarks::default() });
             copa.on_undo(&Undo { connection: flow.connection });
             assert_eq!(copa.inverse_delta, inverse_delta * SEGMENT);
         }

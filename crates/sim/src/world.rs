@@ -17,7 +17,7 @@ use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::packet::{Acknowledgement, Segment};
-use crate::sender::{SenderConfig, Wire};
+use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::simulation::SimError;
 use crate::verify;
@@ -61,13 +61,20 @@ pub(crate) struct Forward<F> {
 impl<F: Carrier<Segment>> Wire for Forward<F> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, segment: Segment, ecn: Ecn) {
-        self.chain.push(now, Packet { bytes: segment.wire_bytes(), class: flow, ecn }, segment);
+        self.chain.push(now, Packet::new(segment.wire_bytes(), flow).with_ecn(ecn), segment);
     }
 
     #[inline]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
         let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
+    }
+
+    fn send_markable_run(&mut self, now: Time, flow: u32, run: MarkableRun) {
+        let MarkableRun { first, count, cwr, codepoint } = run;
+        let packet = Packet::new(first.payload as u32 + self.header, flow).with_ecn(codepoint);
+        let segment = |index| Segment { seq: first.seq + index as u64, ..first }.with_ecn(cwr && index == 0);
+        self.chain.push_run(now, packet, count, segment);
     }
 }
 
@@ -91,7 +98,7 @@ impl<R: Carrier<Acknowledgement>> Reverse<R> {
     /// [`ReturnWire::send`] of an acknowledgement that says more.
     #[inline(never)]
     fn send_any(&mut self, now: Time, flow: u32, ack: &Acknowledgement) {
-        self.chain.push(now, Packet { bytes: ack.wire_bytes(), class: flow, ecn: ack.codepoint() }, *ack);
+        self.chain.push(now, Packet::new(ack.wire_bytes(), flow).with_ecn(ack.codepoint()), *ack);
     }
 }
 
