@@ -63,6 +63,7 @@ const DECISIONS: &[&str] = &[
     "crates/cc/src/bbr1",
     "crates/cc/src/copa.rs",
     "crates/cc/src/cubic.rs",
+    "crates/cc/src/dctcp.rs",
     "crates/cc/src/delivery.rs",
     "crates/cc/src/fixed.rs",
     "crates/cc/src/hystart.rs",

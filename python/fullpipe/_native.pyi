@@ -314,10 +314,27 @@ class Lost:
 
 @final
 class CeMarks:
-    """Congestion marks were echoed."""
+    """What an ACK says of congestion marks."""
 
     @property
-    def segments(self) -> int: ...
+    def echoed(self) -> bool:
+        """It echoes marks; the first echo in a window changes the state to "cwr"."""
+
+    @property
+    def segments(self) -> int:
+        """Segments that it newly acknowledged or SACKed, if it echoes marks; else 0."""
+
+    @property
+    def delivered(self) -> int:
+        """`Connection.delivered` with them."""
+
+    @property
+    def snd_una(self) -> int:
+        """`SND.UNA` after the ACK, in segments."""
+
+    @property
+    def snd_nxt(self) -> int:
+        """`SND.NXT`, in segments."""
 
 @final
 class StateChange:

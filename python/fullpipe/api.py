@@ -47,6 +47,7 @@ def compare(
     loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
+    ecn: bool = False,
     seeds: int | Sequence[int] | None = None,
     repetitions: int | None = None,
     attempts: int = ATTEMPTS,
@@ -59,7 +60,8 @@ def compare(
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
     `loss="0.1 %"`, `duration="20 s"`. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may be
     one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of
-    the same controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for worlds
+    the same controller share the path. With `ecn`, connections negotiate ECN, as those of controllers that
+    need it always do. `seeds` is the number of seeds (from 1) or a list of them, for worlds
     where a seed repeats a run: by default 5 in the simulator. Others run `repetitions`: by default 3 in the
     kernel world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
     `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
@@ -69,7 +71,14 @@ def compare(
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
     what = scenario.comparison(
-        controllers, rate=rate, rtt=rtt, buffer=buffer, loss=loss, duration=duration, flows=flows
+        controllers,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        loss=loss,
+        duration=duration,
+        flows=flows,
+        ecn=ecn,
     )
     try:
         runs, notes = execute(

@@ -469,9 +469,13 @@ event! {
 }
 
 event! {
-    /// Congestion marks were echoed.
+    /// What an ACK says of congestion marks.
     PyCeMarks("CeMarks", CeMarks) {
+        echoed: bool = |it| it.echoed;
         segments: u32 = |it| it.segments;
+        delivered: u64 = |it| it.delivered;
+        snd_una: u64 = |it| it.snd_una;
+        snd_nxt: u64 = |it| it.snd_nxt;
     }
 }
 

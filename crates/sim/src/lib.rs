@@ -17,6 +17,8 @@ mod ahead;
 mod application;
 mod clock;
 mod flow;
+#[cfg(test)]
+mod marked;
 mod packet;
 mod plug;
 mod receiver;

@@ -37,6 +37,15 @@ impl Books {
             let kept =
                 receiver.delivered_segments() + receiver.waiting_segments() + receiver.duplicate_segments;
             assert_eq!(receiver.arrived_segments, kept, "segments vanished in the receiver: {receiver:?}");
+            // Nothing is marked without ECN, and nothing reduced without a mark; by more than the marks it may be, because a
+            // CWR that is lost lets the receiver echo on.
+            let marked = receiver.marked_segments;
+            assert!(
+                marked <= if receiver.uses_ecn() { receiver.arrived_segments } else { 0 },
+                "marks from nowhere"
+            );
+            let reductions = flow.sender.as_ref().map_or(0, |sender| sender.mark_reductions);
+            assert!(reductions == 0 || marked > 0, "{reductions} reductions without a mark");
             let written = flow.sender.as_ref().map_or(0, |sender| sender.stream().bytes());
             assert!(receiver.delivered_bytes() <= written, "more delivered than was written");
         }

@@ -17,7 +17,7 @@ use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::packet::{Acknowledgement, Segment};
-use crate::sender::{SenderConfig, Wire};
+use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::simulation::SimError;
 use crate::verify;
@@ -68,6 +68,13 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
         let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
+    }
+
+    fn send_markable_run(&mut self, now: Time, flow: u32, run: MarkableRun) {
+        let MarkableRun { first, count, cwr, codepoint } = run;
+        let packet = Packet::new(first.payload as u32 + self.header, flow).with_ecn(codepoint);
+        let segment = |index| Segment { seq: first.seq + index as u64, ..first }.with_ecn(cwr && index == 0);
+        self.chain.push_run(now, packet, count, segment);
     }
 }
 

@@ -6,6 +6,8 @@ mod random;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
+use fullpipe_path::DisciplineConfig;
+use fullpipe_path::config::ElementConfig;
 use fullpipe_record::Run;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::{Format, resolve};
@@ -136,6 +138,48 @@ fn a_radio_and_gathered_acks_are_those_of_the_plain_simulator() {
         );
         assert!(fast.flows.iter().all(|flow| flow.totals.delivered_bytes > 100_000), "{controller}");
     }
+}
+
+/// The same scenarios with ECN, DCTCP among the flows, and queues that mark. Every run checks the laws of `verify`: nothing is marked
+/// without ECN, or reduced without marks.
+fn spec_with_marks(number: u64) -> Spec {
+    let mut document = random::scenario(number);
+    document["hosts"]["ecn"] = json!(!number.is_multiple_of(4));
+    if number.is_multiple_of(3) {
+        let exact = if number.is_multiple_of(2) { "dctcp" } else { "dctcp:ect1=1" };
+        document["flows"][0]["controller"] = json!(exact);
+    }
+    let mut spec = spec(&document);
+    let disciplines = ["step", "codel", "step", "fq_codel", "step", "red", "step", "pie"];
+    let names: Vec<&str> =
+        disciplines.into_iter().filter(|name| DisciplineConfig::by_name(name).is_some()).collect();
+    for (index, element) in spec.forward.iter_mut().chain(&mut spec.reverse).enumerate() {
+        if let ElementConfig::Link { queue, .. } = element {
+            let mut managed =
+                DisciplineConfig::by_name(names[(number as usize + index) % names.len()]).unwrap();
+            if managed.info().name == "step" {
+                managed.set("threshold", 1 + number % 7).unwrap();
+            }
+            queue.discipline = managed;
+        }
+    }
+    spec
+}
+
+#[test]
+fn flows_that_are_marked_are_those_of_the_plain_simulator() {
+    let mut marked = 0;
+    for number in 0..BOTH_WAYS / 2 {
+        let spec = spec_with_marks(number);
+        let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+        let same = fast.flows == plain.flows && fast.links == plain.links;
+        assert!(same, "number {number}: {}", difference(&fast, &plain));
+        // Marks change what a flow does.
+        let mut unmarked = spec.clone();
+        unmarked.hosts.ecn = false;
+        marked += (spec.hosts.ecn && run(&unmarked, number).flows != fast.flows) as u32;
+    }
+    assert!(marked > BOTH_WAYS as u32 / 5, "{marked} scenarios");
 }
 
 /// The first flow or link in which two records differ; the series alone do where totals are equal.

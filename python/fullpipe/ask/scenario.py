@@ -136,6 +136,7 @@ def comparison(
     loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
+    ecn: bool = False,
 ) -> Scenario:
     """The scenario that puts each controller alone on one path, with `flows` flows of it at a time."""
     chosen = (
@@ -150,10 +151,16 @@ def comparison(
             "name": "compare",
             "duration": duration if duration is not None else "20 s",
             **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
+            **({"hosts": {"ecn": ecn}} if ecn is not False else {}),
             "flows": [{"count": flows}] if flows > 1 else [{}],
             "compare": chosen,
         },
-        parameters={**PATH_PARAMETERS, "flows[0].count": "flows", "compare": "controllers"},
+        parameters={
+            **PATH_PARAMETERS,
+            "hosts.ecn": "ecn",
+            "flows[0].count": "flows",
+            "compare": "controllers",
+        },
     )
 
 

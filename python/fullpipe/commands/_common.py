@@ -47,6 +47,9 @@ Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/
 Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
 Buffer = Annotated[str, typer.Option(help="Queue of the bottleneck, e.g. '1 bdp' or '100 KB'.")]
 Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+Ecn = Annotated[
+    bool, typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do.")
+]
 # In the help of an option: the names of the worlds, when the help is printed.
 WORLDS = "{worlds}"
 World = Annotated[

@@ -11,6 +11,7 @@ from fullpipe.commands._common import (
     AsJson,
     Attempts,
     Buffer,
+    Ecn,
     Loss,
     Rate,
     Rtt,
@@ -48,6 +49,7 @@ def compare(
     rtt: Rtt,
     buffer: Buffer = "1 bdp",
     loss: Loss = None,
+    ecn: Ecn = False,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
     seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim")] = None,
@@ -65,7 +67,7 @@ def compare(
 
     folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss}
-    path |= {"duration": duration, "flows": flows}
+    path |= {"duration": duration, "flows": flows, "ecn": ecn}
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(controllers, **path).named)
     with watching() as watch:

@@ -1,10 +1,11 @@
 //! What resolves, and what does not and why.
 
+use fullpipe_path::Ecn;
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_units::Time;
 
 use super::*;
-use crate::spec::{Transfer, Workload};
+use crate::spec::{EcnUse, Transfer, Workload};
 
 mod any;
 mod files;
@@ -52,6 +53,30 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
+fn ecn_is_what_the_controller_needs_or_else_what_the_hosts_are_set_to() {
+    let uses = |ecn: &str| {
+        let text = format!(
+            r#"
+            path = {{ rate = "10 Mbit/s", rtt = "20 ms" }}
+            {ecn}
+            flows = [{{ controller = "cubic" }}, {{ controller = "dctcp" }}, {{ controller = "dctcp:ect1=1" }}, {{ controller = "bbr1" }}]
+            "#
+        );
+        let spec = crate::resolve(&text, crate::Format::Toml, None).unwrap();
+        let uses: Vec<EcnUse> = spec.flows.iter().map(|flow| flow.ecn(&spec.hosts)).collect();
+        (uses, spec.to_json().contains("ecn"))
+    };
+    let exact = [EcnUse::Exact(Ecn::Ect0), EcnUse::Exact(Ecn::Ect1)];
+    let classic = [EcnUse::Classic, exact[0], exact[1], EcnUse::Classic].to_vec();
+    let none = [EcnUse::None, exact[0], exact[1], EcnUse::None].to_vec();
+    assert_eq!(uses("hosts = { ecn = true }"), (classic, true));
+    // Specs without it are those of before.
+    for default in ["", "hosts = { ecn = false }"] {
+        assert_eq!(uses(default), (none.clone(), false));
+    }
+}
+
+#[test]
 fn a_short_scenario_resolves_with_every_default() {
     let spec = toml(&format!("{PATH}{FLOW}"));
     assert_eq!(spec.name, "scenario");
@@ -69,7 +94,7 @@ fn a_short_scenario_resolves_with_every_default() {
     let most = Bytes::new(2_147_483_647);
     assert_eq!(spec.hosts.tcp_rmem_bytes, [Bytes::new(4096), Bytes::new(131_072), most]);
     assert_eq!(spec.hosts.tcp_wmem_bytes, [Bytes::new(4096), Bytes::new(16_384), most]);
-    assert_eq!((spec.hosts.pacing, spec.hosts.gro_ns), (false, Duration::ZERO));
+    assert_eq!((spec.hosts.pacing, spec.hosts.gro_ns, spec.hosts.ecn), (false, Duration::ZERO, false));
     let [flow] = &spec.flows[..] else { panic!("{:?}", spec.flows) };
     assert_eq!((flow.label.as_str(), flow.controller.text()), ("bbr1", "bbr1"));
     assert_eq!((flow.start_ns, flow.start_jitter_ns, flow.stop_ns), (Time::ZERO, millis(40), None));

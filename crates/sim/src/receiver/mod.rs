@@ -774,4 +774,128 @@ mod tests {
         assert_eq!(ack.kind, AckKind::Duplicate);
         assert_eq!((ack.sack()[0], ack.ack), ((1, 2), 4));
     }
+
+    fn arrive_marked(
+        receiver: &mut Receiver,
+        at_us: u64,
+        seq: u64,
+        codepoint: Ecn,
+        cwr: bool,
+    ) -> Vec<Acknowledgement> {
+        let mark = Some(Mark { codepoint, cwr });
+        let arrival = Arrival { seq, stamp_ms: at_us as u32, mark, ..MERE };
+        let now = receiver.on_arrival(Time::from_micros(at_us), &arrival);
+        let early = receiver.take_early();
+        early.into_iter().chain(now.then(|| receiver.acknowledge())).collect()
+    }
+
+    /// One that acknowledges every other segment, with this use of ECN.
+    fn steady(ecn: EcnUse) -> (Receiver, u64) {
+        let mut receiver = with_ecn(ecn);
+        receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
+        let codepoint = if ecn == EcnUse::None { Ecn::NotEct } else { Ecn::Ect0 };
+        let mut seq = 0;
+        // Until one has to wait; then its successor answers both.
+        while !arrive_marked(&mut receiver, 1_000, seq, codepoint, false).is_empty() {
+            seq += 1;
+        }
+        arrive_marked(&mut receiver, 1_000, seq + 1, codepoint, false);
+        (receiver, seq + 2)
+    }
+
+    fn numbers_and_echoes(acks: &[Acknowledgement]) -> Vec<(u64, bool)> {
+        acks.iter().map(|ack| (ack.ack, ack.echoes())).collect()
+    }
+
+    #[test]
+    fn a_mark_is_acknowledged_at_once_and_echoed_until_the_sender_has_reduced_its_window() {
+        let (mut receiver, first) = steady(EcnUse::Classic);
+        let mut seen = Vec::new();
+        let mut next = first;
+        let mut arrive = |codepoint, cwr| {
+            seen.push(numbers_and_echoes(&arrive_marked(&mut receiver, 1_000, next, codepoint, cwr)));
+            next += 1;
+        };
+        for (codepoint, cwr) in [
+            (Ecn::Ce, false),
+            (Ecn::Ect0, false),
+            (Ecn::Ce, false),
+            (Ecn::Ect0, false),
+            (Ecn::Ect0, true),
+            (Ecn::Ect0, false),
+            (Ecn::Ce, true),
+        ] {
+            arrive(codepoint, cwr);
+        }
+        let acks: Vec<Vec<(u64, bool)>> = seen
+            .iter()
+            .map(|acks| acks.iter().map(|&(ack, echoes)| (ack - first, echoes)).collect())
+            .collect();
+        let expected = [
+            // Two at once, then one of two; all echo.
+            vec![(1, true)],
+            vec![(2, true)],
+            vec![],
+            vec![(4, true)],
+            // CWR is acknowledged at once, too, ...
+            vec![(5, false)],
+            vec![],
+            // ... and a mark on a packet with CWR is a new one.
+            vec![(7, true)],
+        ];
+        assert_eq!(acks, expected);
+        assert_eq!(receiver.marked_segments, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_marked_after_what_could_is_taken_for_a_retransmission() {
+        let (mut receiver, first) = steady(EcnUse::Classic);
+        assert_eq!(arrive_marked(&mut receiver, 1_000, first, Ecn::NotEct, false).len(), 1);
+        assert_eq!(arrive_marked(&mut receiver, 1_000, first + 1, Ecn::Ect0, false).len(), 1);
+        assert_eq!(arrive_marked(&mut receiver, 1_000, first + 2, Ecn::Ect0, false).len(), 0);
+    }
+
+    /// RFC 8257 section 3.2, with delayed ACKs: each ACK is of segments that were marked alike.
+    #[test]
+    fn an_exact_receiver_tells_marked_segments_from_others() {
+        let (mut receiver, first) = steady(EcnUse::Exact(Ecn::Ect0));
+        let (mut counted, mut acked) = (0, first);
+        let marks = [0, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0];
+        let mut acks = 0;
+        for (seq, marked) in (first..).zip(marks) {
+            let codepoint = if marked == 1 { Ecn::Ce } else { Ecn::Ect0 };
+            for ack in arrive_marked(&mut receiver, 1_000, seq, codepoint, false) {
+                counted += if ack.echoes() { ack.ack - acked } else { 0 };
+                (acked, acks) = (ack.ack, acks + 1);
+                assert_eq!(ack.codepoint(), Ecn::Ect0);
+            }
+        }
+        // The last one waits.
+        assert_eq!((counted, acked), (marks.iter().sum(), first + 19));
+        assert!(acks < 20, "{acks} ACKs");
+    }
+
+    #[test]
+    fn what_waits_for_its_ack_is_acknowledged_first_when_marks_begin() {
+        let (mut receiver, first) = steady(EcnUse::Exact(Ecn::Ect0));
+        assert_eq!(arrive_marked(&mut receiver, 1_000, first, Ecn::Ect0, false), []);
+        let acks = arrive_marked(&mut receiver, 1_000, first + 1, Ecn::Ce, false);
+        assert_eq!(numbers_and_echoes(&acks), [(first + 1, false), (first + 2, true)]);
+        // Out of order, and nothing waits: one ACK.
+        let acks = arrive_marked(&mut receiver, 1_000, first + 3, Ecn::Ect0, false);
+        assert_eq!(numbers_and_echoes(&acks), [(first + 2, false)]);
+        // The sender's CWR does not stop an exact echo.
+        let acks = arrive_marked(&mut receiver, 1_000, first + 2, Ecn::Ce, true);
+        assert_eq!(numbers_and_echoes(&acks), [(first + 4, true)]);
+    }
+
+    #[test]
+    fn gro_keeps_packets_apart_that_differ_in_their_marks() {
+        let mark = |codepoint, cwr| Some(Mark { codepoint, cwr });
+        assert!(Mark::can_be_merged(None, None));
+        assert!(Mark::can_be_merged(mark(Ecn::Ect0, true), mark(Ecn::Ect0, false)));
+        assert!(!Mark::can_be_merged(mark(Ecn::Ect0, false), mark(Ecn::Ect0, true)));
+        assert!(!Mark::can_be_merged(mark(Ecn::Ect0, false), mark(Ecn::Ce, false)));
+        assert!(!Mark::can_be_merged(mark(Ecn::Ect0, false), None));
+    }
 }

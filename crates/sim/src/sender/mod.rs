@@ -39,9 +39,22 @@ pub(crate) trait Wire {
     /// Hands a segment to the path at `now`, in a packet with this codepoint.
     fn send(&mut self, now: Time, flow: u32, segment: Segment, codepoint: Ecn);
 
-    /// Hands over `count` segments with as much payload each and no flags, `first` and those after it, in packets that must
-    /// not be marked.
+    /// Hands over `count` segments with as much payload each, `first` and those after it.
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32);
+
+    /// The same over a connection that has negotiated ECN.
+    fn send_markable_run(&mut self, now: Time, flow: u32, run: MarkableRun);
+}
+
+/// Segments with as much payload each over a connection that has negotiated ECN.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkableRun {
+    pub(crate) first: Segment,
+    pub(crate) count: u32,
+    /// The first tells the receiver that the window was reduced.
+    pub(crate) cwr: bool,
+    /// The codepoint of all of them.
+    pub(crate) codepoint: Ecn,
 }
 
 /// The settings of a sender.
@@ -204,6 +217,15 @@ impl Sender {
     /// The controller's beliefs.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.controller.snapshot()
+    }
+
+    /// The controller itself.
+    #[cfg(test)]
+    pub(crate) fn controller(&self) -> &Plugged {
+        #[cfg(debug_assertions)]
+        return self.controller.controller();
+        #[cfg(not(debug_assertions))]
+        &self.controller
     }
 
     /// Recovery state.

@@ -1,13 +1,11 @@
 //! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
 
 use fullpipe_cc::{CaState, Config, Controller, Sent, TransmitStart, WindowUnused};
-use std::ops::RangeInclusive;
-
 use fullpipe_path::Ecn;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::Scoreboard;
-use super::{Sender, Wire};
+use super::{MarkableRun, Sender, Wire};
 use crate::packet::{Segment, stamp_ms};
 use fullpipe_cc::delivery::TxState;
 
@@ -306,10 +304,14 @@ impl Sender {
     ) -> u64 {
         let last = first + segments as u64 - 1;
         let tail = self.segment(now, last);
+        // Only the last of a stream may be short.
+        let parts = segments > 1 && tail.payload as u32 != self.mss;
         if self.marking.is_on() {
-            self.put_on_wire_with_ecn(now, first..=last, repeated, wire);
-        } else if segments > 1 && tail.payload as u32 != self.mss {
-            // Only the last of a stream may be short.
+            self.put_on_wire_with_ecn(now, first, segments - parts as u32, repeated, wire);
+            if parts {
+                self.put_on_wire_with_ecn(now, last, 1, repeated, wire);
+            }
+        } else if parts {
             wire.send_run(now, self.flow, self.segment(now, first), segments - 1);
             wire.send(now, self.flow, tail, Ecn::NotEct);
         } else {
@@ -318,21 +320,24 @@ impl Sender {
         (segments - 1) as u64 * self.mss as u64 + tail.payload as u64
     }
 
-    /// The same over a connection that has negotiated ECN. The first of new data tells the receiver of a reduction (Linux:
-    /// `tcp_ecn_send`; of a burst, `SKB_GSO_TCP_ECN`).
+    /// Hands equal segments to the path, over a connection that has negotiated ECN. The first new data after a reduction has CWR
+    /// (Linux: `tcp_ecn_send`; of a burst its first segment, `SKB_GSO_TCP_ECN`).
     #[inline(never)]
     fn put_on_wire_with_ecn(
         &mut self,
         now: Time,
-        segments: RangeInclusive<u64>,
+        first: u64,
+        count: u32,
         repeated: bool,
         wire: &mut impl Wire,
     ) {
-        let codepoint = if repeated { self.marking.of_repeated() } else { self.marking.of_new() };
-        for seq in segments {
-            let cwr = !repeated && self.marking.take_cwr();
-            wire.send(now, self.flow, self.segment(now, seq).with_ecn(cwr), codepoint);
-        }
+        let (codepoint, cwr) = if repeated {
+            (self.marking.of_repeated(), false)
+        } else {
+            (self.marking.of_new(), self.marking.take_cwr())
+        };
+        let first = self.segment(now, first);
+        wire.send_markable_run(now, self.flow, MarkableRun { first, count, cwr, codepoint });
     }
 
     /// Retransmits lost segments, as far as window and pacing allow (Linux: `tcp_xmit_retransmit_queue`).

@@ -130,6 +130,7 @@ fn bad_hosts_name_the_field() {
     assert_all(&hosts("tcp_wmem = [0, 1, 2]"), &["hosts.tcp_wmem[0]", "is zero"]);
     assert_all(&hosts("tcp_wmem = [1, 1, \"3 GB\"]"), &["hosts.tcp_wmem[2]", "2^31 - 1"]);
     assert_all(&hosts("pacing = 1"), &["hosts.pacing", "a boolean"]);
+    assert_all(&hosts("ecn = 1"), &["hosts.ecn", "a boolean"]);
 }
 
 #[test]
