@@ -12,6 +12,7 @@ from fullpipe.commands._common import (
     Attempts,
     Buffer,
     Loss,
+    Queue,
     Rate,
     Rtt,
     World,
@@ -46,6 +47,7 @@ def compare(
     rate: Rate,
     rtt: Rtt,
     buffer: Buffer = "1 bdp",
+    queue: Queue = None,
     loss: Loss = None,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
@@ -63,7 +65,7 @@ def compare(
     from fullpipe.ask import scenario
 
     folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
-    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss}
+    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     path |= {"duration": duration, "flows": flows}
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(controllers, **path).named)
