@@ -35,6 +35,7 @@ __all__ = [
     "kernel_run",
     "line_of",
     "path_facts",
+    "queues",
     "read_capture",
     "read_document",
     "read_parquet",
@@ -429,6 +430,10 @@ class QueueNow:
     def arrived_packets(self) -> int: ...
     @property
     def dropped_packets(self) -> int: ...
+    @property
+    def early_packets(self) -> int: ...
+    @property
+    def marked_packets(self) -> int: ...
 
 @final
 class Simulation:
@@ -461,6 +466,9 @@ def schema() -> str:
 
 def controllers() -> str:
     """JSON list of controllers: name, summary, source, kernel (name in Linux or null), parameters."""
+
+def queues() -> str:
+    """JSON list of queue disciplines: name, summary, source, kernel (name in Linux or null), settings."""
 
 def resolve(document: str, format: str, base_dir: str | None) -> tuple[str, list[tuple[str, str]]]:
     """Resolves a document ("toml" or "json"): itself in JSON; label and spec in JSON of each alternative.

@@ -566,6 +566,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_largest_rtt_is_forgotten_after_four_round_trips() {
+        let (mut flow, mut copa) = copa(&Params::default());
+        steady(&mut flow, &mut copa, 50);
+        acked(&mut flow, &mut copa, 1, 300_000);
+        for (after_ms, expected_us) in [(199, 200_000), (199, 200_000), (1, 15_000)] {
+            flow.pass(Duration::from_millis(after_ms));
+            acked(&mut flow, &mut copa, 1, 115_000);
+            assert_eq!(copa.delays.largest_us(), expected_us);
+        }
+    }
+
     /// A round of ten ACKs over 100 ms, with RTTs that swing by 20 ms above this.
     fn round(flow: &mut Flow, copa: &mut Copa, least_us: u64) {
         for step in 0..10 {

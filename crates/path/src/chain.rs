@@ -840,12 +840,16 @@ impl<P: Clone> Stage<P> {
     /// Runs a packet through the stage. Returns its fate, and when it is due; [`Time::NEVER`] if dropped.
     #[inline]
     fn pass(&mut self, counts: &mut Counts, entry: Entry, payload: P) -> (Admission, Time) {
-        let Entry { from, mut moment, packet } = entry;
+        let Entry { from, mut moment, mut packet } = entry;
         for (index, element) in self.elements.iter_mut().enumerate().skip(from) {
             match element.admit(moment, &packet) {
                 Fate::Leaves(departure) => {
                     debug_assert!(departure >= moment.arrival, "a packet leaves before it comes");
                     moment.arrival = departure;
+                }
+                Fate::Remarked(departure, ecn) => {
+                    moment.arrival = departure;
+                    packet.ecn = ecn;
                 }
                 Fate::Twice(departure) => {
                     moment.arrival = departure;

@@ -4,10 +4,12 @@
 //! variant of [`ElementConfig`] and of [`Element`] needs; `README.md` of this crate shows the whole way.
 
 mod aggregate;
+mod bleach;
 mod cellular;
 mod delay;
 pub(crate) mod delivery_trace;
 mod duplicate;
+mod ecn_blackhole;
 mod jitter;
 pub(crate) mod link;
 mod loss;
@@ -20,6 +22,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use self::aggregate::Aggregate;
+use self::bleach::Bleach;
 use self::cellular::Grants;
 use self::delay::Delay;
 use self::delivery_trace::Opportunities;
@@ -154,6 +157,13 @@ pub enum ElementConfig {
         /// How long it is held back.
         delay_ns: Duration,
     },
+    /// Clears the ECN field of a packet with this probability.
+    Bleach {
+        /// Probability a packet.
+        probability: Probability,
+    },
+    /// Drops ECN-capable packets.
+    EcnBlackhole {},
 }
 
 impl ElementConfig {
@@ -184,6 +194,8 @@ impl ElementConfig {
             ElementConfig::Aggregate { .. } => "aggregate",
             ElementConfig::Duplicate { .. } => "duplicate",
             ElementConfig::Reorder { .. } => "reorder",
+            ElementConfig::Bleach { .. } => "bleach",
+            ElementConfig::EcnBlackhole {} => "ecn_blackhole",
         }
     }
 
@@ -281,6 +293,8 @@ impl fmt::Display for ElementConfig {
             ElementConfig::Reorder { probability, delay_ns } => {
                 write!(f, "{probability} held back by {delay_ns}")
             }
+            ElementConfig::Bleach { probability } => write!(f, "ECN cleared of {probability}"),
+            ElementConfig::EcnBlackhole {} => write!(f, "ECN black hole"),
         }
     }
 }
@@ -308,6 +322,8 @@ pub(crate) enum Element {
     Aggregate(Aggregate),
     Duplicate(Duplicate),
     Reorder(Reorder),
+    Bleach(Bleach),
+    EcnBlackhole,
 }
 
 impl Element {
@@ -395,6 +411,11 @@ impl Element {
                 check.probability("probability", probability)?;
                 Element::Reorder(Reorder::new(probability, delay_ns, random))
             }
+            &ElementConfig::Bleach { probability } => {
+                check.probability("probability", probability)?;
+                Element::Bleach(Bleach::new(probability, random))
+            }
+            ElementConfig::EcnBlackhole {} => Element::EcnBlackhole,
         })
     }
 
@@ -438,6 +459,8 @@ impl Element {
             Element::Aggregate(aggregate) => Fate::Leaves(aggregate.admit(now)),
             Element::Duplicate(duplicate) => duplicate.admit(now),
             Element::Reorder(reorder) => Fate::Leaves(reorder.admit(now)),
+            Element::Bleach(bleach) => bleach.admit(now),
+            Element::EcnBlackhole => ecn_blackhole::admit(now, packet.ecn),
         }
     }
 
@@ -457,7 +480,7 @@ impl Element {
         match fate {
             Fate::Leaves(departure) => BurstFate::Leaves(departure),
             Fate::Dropped(cause) => BurstFate::Dropped(cause),
-            Fate::Twice(_) => unreachable!("losses make no copies"),
+            Fate::Twice(_) | Fate::Remarked(..) => unreachable!("losses make no copies and no marks"),
         }
     }
 
@@ -479,7 +502,12 @@ impl Element {
     pub(crate) fn takes_time(&self) -> bool {
         !matches!(
             self,
-            Element::Policer(_) | Element::Loss(_) | Element::GilbertElliott(_) | Element::Duplicate(_)
+            Element::Policer(_)
+                | Element::Loss(_)
+                | Element::GilbertElliott(_)
+                | Element::Duplicate(_)
+                | Element::Bleach(_)
+                | Element::EcnBlackhole
         )
     }
 

@@ -59,6 +59,7 @@ pub(crate) struct Gate<P> {
     sending: Bytes,
     arrived: Tally,
     dropped: Tally,
+    early: Tally,
     marked: Tally,
     /// What the discipline drops in one call.
     drops: Dropped,
@@ -100,6 +101,7 @@ impl<P> Gate<P> {
             sending: Bytes::ZERO,
             arrived: Tally::default(),
             dropped: Tally::default(),
+            early: Tally::default(),
             marked: Tally::default(),
             drops: Dropped::default(),
         }))
@@ -203,6 +205,9 @@ impl<P> Gate<P> {
                 let part = self.waiting.take(place);
                 next = part.next;
                 self.dropped.add(part.packet.bytes);
+                if cause == Cause::Early {
+                    self.early.add(part.packet.bytes);
+                }
                 dropped(cause, &part.packet);
             }
         }
@@ -268,7 +273,8 @@ impl<P> Observable for Gate<P> {
 
     fn totals(&self, _: Time) -> Totals {
         let accepted = self.arrived - self.dropped;
-        Totals { arrived: self.arrived, accepted, dropped: self.dropped, marked: self.marked }
+        let Gate { arrived, dropped, early, marked, .. } = *self;
+        Totals { arrived, accepted, dropped, early, marked }
     }
 
     fn backlog(&self, now: Time) -> Bytes {

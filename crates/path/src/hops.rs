@@ -203,6 +203,10 @@ impl<P: Clone> Hops<P> {
                 let number = if *is_constant { hop.number } else { self.new_number() };
                 self.travelling.push(Hop { at: departure, number, place, packet, payload });
             }
+            Fate::Remarked(departure, ecn) => {
+                let (number, packet) = (self.new_number(), Packet { ecn, ..packet });
+                self.travelling.push(Hop { at: departure, number, place, packet, payload });
+            }
             Fate::Twice(departure) => {
                 self.counts.duplicated.add(packet.bytes);
                 for payload in [payload.clone(), payload] {

@@ -170,6 +170,8 @@ pub(crate) enum Fate {
     Leaves(Time),
     /// It leaves the element twice, both times now.
     Twice(Time),
+    /// It leaves the element at this time, with this codepoint.
+    Remarked(Time, Ecn),
     /// It is dropped.
     Dropped(Cause),
 }

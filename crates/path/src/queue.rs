@@ -24,6 +24,8 @@ pub struct Totals {
     pub accepted: Tally,
     /// Packets rejected, or dropped later.
     pub dropped: Tally,
+    /// Of these, packets that a discipline dropped although there was room, to signal congestion.
+    pub early: Tally,
     /// Packets marked.
     pub marked: Tally,
 }
@@ -194,7 +196,7 @@ impl<S: Server> Queue<S> {
             match self.admit(moment, &Packet::new(total, 0)) {
                 Fate::Leaves(departure) => BurstFate::Leaves(departure),
                 Fate::Dropped(cause) => BurstFate::Dropped(cause),
-                Fate::Twice(_) => unreachable!("queues make no copies"),
+                Fate::Twice(_) | Fate::Remarked(..) => unreachable!("queues make no copies, and gates mark"),
             }
         } else if let Some(cause) = self
             .refuses(moment, total)
@@ -338,7 +340,7 @@ impl<S: Server> Observable for Queue<S> {
         let Snapshot { mut accepted, mut dropped, .. } = self.as_of(now);
         accepted.packets += self.more[0];
         dropped.packets += self.more[1];
-        Totals { arrived: accepted + dropped, accepted, dropped, marked: Tally::default() }
+        Totals { arrived: accepted + dropped, accepted, dropped, ..Totals::default() }
     }
 
     fn backlog(&self, now: Time) -> Bytes {

@@ -1,7 +1,9 @@
 //! Laws that every chain obeys, over random paths and arrivals.
 
-use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, QueueConfig, Schedule};
-use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Hops, Packet, Tally};
+use fullpipe_path::config::{
+    AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
+};
+use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, DISCIPLINES, Ecn, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -25,6 +27,62 @@ fn nanos(nanos: u64) -> Time {
 fn limit() -> impl Strategy<Value = QueueConfig> {
     (1500u64..20_000, prop::option::of(1u32..20))
         .prop_map(|(bytes, packets)| QueueConfig::drop_tail(Bytes::new(bytes), packets))
+}
+
+/// Any discipline of the registry, with some of its settings anywhere within their ranges, or near their lower ends where more
+/// happens in paths as small as these.
+fn discipline() -> impl Strategy<Value = DisciplineConfig> {
+    let value = (any::<u64>(), 0u8..3);
+    (0..DISCIPLINES.len(), prop::collection::vec(value, 16)).prop_map(|(index, values)| {
+        let info = &DISCIPLINES[index];
+        let mut config = DisciplineConfig::by_name(info.name).expect("it is in the registry");
+        for (setting, (value, kind)) in info.settings.iter().zip(values) {
+            let (low, high) = (*setting.range.start(), *setting.range.end());
+            let highest = if kind == 1 { high.min(low.saturating_add(1_000)) } else { high };
+            if kind > 0 {
+                let within = low + value % (highest - low).saturating_add(1);
+                config.set(setting.name, within).expect("it is within its range");
+            }
+        }
+        config
+    })
+}
+
+/// A queue that any discipline manages; half of them are plain.
+fn managed() -> impl Strategy<Value = QueueConfig> {
+    (limit(), prop::option::of(discipline()))
+        .prop_map(|(queue, discipline)| QueueConfig { discipline: discipline.unwrap_or_default(), ..queue })
+}
+
+/// The same elements with disciplines before their queues.
+fn with_disciplines(
+    elements: impl Strategy<Value = Vec<ElementConfig>>,
+) -> impl Strategy<Value = Vec<ElementConfig>> {
+    (elements, prop::collection::vec(managed(), 6)).prop_map(|(mut elements, queues)| {
+        for (element, managed) in elements.iter_mut().zip(queues) {
+            if let ElementConfig::Link { queue, .. }
+            | ElementConfig::DeliveryTrace { queue, .. }
+            | ElementConfig::TokenBucket { queue, .. } = element
+            {
+                queue.discipline = managed.discipline;
+            }
+        }
+        elements
+    })
+}
+
+/// Elements that keep order and codepoints, and one queue among them with any discipline.
+fn with_one_discipline() -> impl Strategy<Value = Vec<ElementConfig>> {
+    let plain = prop::collection::vec(keeps_order(), 0..4);
+    (plain, link(), discipline(), any::<prop::sample::Index>()).prop_map(
+        |(mut elements, mut link, managed, place)| {
+            let ElementConfig::Link { queue, .. } = &mut link else { unreachable!("it is a link") };
+            queue.discipline = managed;
+            elements.retain(|element| !matches!(element, ElementConfig::Bleach { .. }));
+            elements.insert(place.index(elements.len() + 1), link);
+            elements
+        },
+    )
 }
 
 /// A schedule with up to three changes in the first three milliseconds.
@@ -88,6 +146,8 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
         }),
+        1 => probability().prop_map(|probability| ElementConfig::Bleach { probability }),
+        1 => Just(ElementConfig::EcnBlackhole {}),
         1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer {
             name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit: AdmissionUnit::Segment
         }),
@@ -109,8 +169,20 @@ fn anything() -> impl Strategy<Value = ElementConfig> {
     ]
 }
 
-/// What came out: (due, bytes, class, number of the packet).
-type Output = Vec<(Time, u32, u32, usize)>;
+/// Up to five elements of any kind, whose queues have any discipline.
+fn path(least: usize) -> impl Strategy<Value = Vec<ElementConfig>> {
+    with_disciplines(prop::collection::vec(anything(), least..6))
+}
+
+/// A packet of any codepoint, drawn from its number and not from the strategy, so that arrivals stay short.
+fn packet(bytes: u32, class: u32, number: usize) -> Packet {
+    let mut packet = Packet::new(bytes, class);
+    packet.ecn = Ecn::from_bits((number * 7 / 3) as u8);
+    packet
+}
+
+/// What came out: (due, bytes, class, number of the packet, codepoint).
+type Output = Vec<(Time, u32, u32, usize, Ecn)>;
 
 /// Offers all arrivals, calling `pop` as `poll` says between them, and collects everything.
 fn run(
@@ -135,7 +207,7 @@ fn run(
             }
         }
         let class = (number % classes.max(1)) as u32;
-        admissions.push(chain.push(now, Packet::new(bytes, class), number));
+        admissions.push(chain.push(now, packet(bytes, class, number), number));
     }
     while chain.next() != Time::NEVER {
         collect(chain, chain.next().max(now), &mut output);
@@ -153,13 +225,14 @@ enum Poll {
 fn collect(carrier: &mut impl Carrier<usize>, now: Time, output: &mut Output) {
     while let Some((due, packet, number)) = carrier.pop(now) {
         assert!(due <= now);
-        output.push((due, packet.bytes, packet.class, number));
+        output.push((due, packet.bytes, packet.class, number, packet.ecn));
         if !carrier.is_due(now) {
             break;
         }
         let due = carrier.next();
         assert!(due <= now);
-        let taken = carrier.pop_with(now, |packet, &number| (due, packet.bytes, packet.class, number));
+        let taken =
+            carrier.pop_with(now, |packet, &number| (due, packet.bytes, packet.class, number, packet.ecn));
         output.push(taken.expect("one is due"));
     }
     assert_eq!(carrier.pop(now), None);
@@ -216,7 +289,7 @@ proptest! {
 
     #[test]
     fn packets_and_bytes_are_conserved_and_leave_in_order_of_time(
-        elements in prop::collection::vec(anything(), 0..6),
+        elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in arrivals(300_000),
         seed: u64,
@@ -233,7 +306,7 @@ proptest! {
 
     #[test]
     fn how_often_and_how_late_the_caller_asks_changes_nothing(
-        elements in prop::collection::vec(anything(), 0..6),
+        elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in arrivals(300_000),
         polls in prop::collection::vec(0u8..3, 120),
@@ -250,6 +323,59 @@ proptest! {
         prop_assert_eq!(&outcome(&|_| Poll::Late), &never);
         let mixed = |number: usize| [Poll::Never, Poll::Late, Poll::OnTime][polls[number] as usize];
         prop_assert_eq!(&outcome(&mixed), &never);
+    }
+
+    /// Within a flow and a codepoint, no discipline reorders; between them some do. A packet that was admitted may still be dropped.
+    #[test]
+    fn flows_keep_their_own_order_behind_any_discipline(
+        elements in with_one_discipline(),
+        arrivals in arrivals(300_000),
+        seed: u64,
+    ) {
+        let mut chain = Chain::new(&elements, &[Duration::ZERO; 3], seed).unwrap();
+        let (output, admissions) = run(&mut chain, &arrivals, 3, |_| Poll::Late);
+        for kind in 0..12 {
+            let (class, bits) = (kind % 3, (kind / 3) as u8);
+            let sent = |number: usize| packet(1, 0, number).ecn == Ecn::from_bits(bits);
+            let own = output.iter().filter(|out| out.2 == class && sent(out.3)).map(|out| out.3);
+            prop_assert!(own.collect::<Vec<_>>().is_sorted());
+        }
+        let mut seen: Vec<usize> = output.iter().map(|out| out.3).collect();
+        seen.sort_unstable();
+        prop_assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "no packet comes twice");
+        prop_assert!(seen.iter().all(|&number| admissions[number] == Admission::Queued));
+    }
+
+    /// Packets keep their codepoint, or lose it to a bleach, or get a mark from a queue if they can carry one; whatever an element
+    /// does to the others.
+    #[test]
+    fn codepoints_change_only_where_something_changes_them(
+        elements in path(0),
+        arrivals in arrivals(300_000),
+        seed: u64,
+    ) {
+        let mut chain = Chain::new(&elements, &[], seed).unwrap();
+        let (output, _) = run(&mut chain, &arrivals, 1, |_| Poll::OnTime);
+        let has = |wanted: fn(&ElementConfig) -> bool| elements.iter().any(wanted);
+        let bleached = has(|element| matches!(element, ElementConfig::Bleach { .. }));
+        let marked: u64 = (0..chain.queues())
+            .map(|index| chain.queue(index).totals(nanos(u64::MAX - 1)).marked.packets)
+            .sum();
+        let mut newly = 0;
+        for &(_, _, _, number, ecn) in &output {
+            let before = packet(1, 0, number).ecn;
+            newly += (ecn == Ecn::Ce && before != Ecn::Ce) as u64;
+            let cleared = bleached && ecn == Ecn::NotEct;
+            prop_assert!(ecn == before || cleared || (before.is_capable() && ecn == Ecn::Ce));
+        }
+        let copies = chain.counts().duplicated.packets;
+        prop_assert!(newly <= marked + copies);
+        if let Some(blackhole) =
+            elements.iter().position(|element| matches!(element, ElementConfig::EcnBlackhole {}))
+        {
+            let later = &elements[blackhole..];
+            prop_assert!(later.is_empty() || output.iter().all(|out| !out.4.is_capable()));
+        }
     }
 
     #[test]
@@ -348,7 +474,7 @@ proptest! {
                 let sent = work.min(*left);
                 (*left, work) = (*left - sent, work - sent);
                 if *left > 0 { break; }
-                expected.push((nanos(*time), arrivals[*number].1, 0, *number));
+                expected.push((nanos(*time), arrivals[*number].1, 0, *number, packet(1, 0, *number).ecn));
                 waiting.pop_front();
             }
         };
@@ -425,7 +551,7 @@ proptest! {
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
             let class = number % delays.len();
-            expected.push((now + delays[class], bytes, class as u32, number));
+            expected.push((now + delays[class], bytes, class as u32, number, packet(bytes, 0, number).ecn));
         }
         expected.sort_by_key(|packet| (packet.0, packet.3));
         prop_assert_eq!(output, expected);
@@ -438,7 +564,7 @@ proptest! {
     /// Elements composed when a packet is offered, and elements asked when it gets there.
     #[test]
     fn a_chain_agrees_with_hops(
-        elements in prop::collection::vec(anything(), 0..6),
+        elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
         run_length in 1u32..5,
@@ -453,7 +579,7 @@ proptest! {
     /// The same of a chain that can be changed, if nobody does.
     #[test]
     fn a_chain_that_can_change_agrees_with_hops(
-        elements in prop::collection::vec(anything(), 0..6),
+        elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
         run_length in 1u32..5,
@@ -468,7 +594,7 @@ proptest! {
     /// Changes made while packets are on their way, and the same changes known from the start.
     #[test]
     fn a_change_is_as_if_the_schedule_had_had_it(
-        elements in prop::collection::vec(anything(), 1..6),
+        elements in path(1),
         delay in duration(),
         arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
         changes in prop::collection::vec((0usize..120, 0usize..6, change()), 1..8),
@@ -479,10 +605,14 @@ proptest! {
         let (mut now, mut output) = (Time::ZERO, Vec::new());
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
-            chain.push(now, Packet::new(bytes, 0), number);
+            chain.push(now, packet(bytes, 0, number), number);
             for &(_, index, change) in changes.iter().filter(|change| change.0 == number) {
                 let (index, from) = (index % elements.len(), change.from(now, true));
-                if changed[index].change(index, from, change).is_ok() {
+                let mut next = changed[index].clone();
+                // Rates of links behind a discipline change in `gate.rs`.
+                let known = !(is_managed(&next) && matches!(change, Change::Rate(_)));
+                if known && next.change(index, from, change).is_ok() {
+                    changed[index] = next;
                     chain.change(now, index, from, change);
                     let counts = chain.counts();
                     prop_assert_eq!(
@@ -503,7 +633,7 @@ proptest! {
         let (mut at, mut expected) = (Time::ZERO, Vec::new());
         for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             at += Duration::from_nanos(gap);
-            scheduled.push(at, Packet::new(bytes, 0), number);
+            scheduled.push(at, packet(bytes, 0, number), number);
         }
         while scheduled.next() != Time::NEVER {
             at = at.max(scheduled.next());
@@ -514,6 +644,10 @@ proptest! {
         prop_assert_eq!(chain.counts(), scheduled.counts());
         queues_look_alike(&mut chain, &mut scheduled, now)?;
     }
+}
+
+fn is_managed(element: &ElementConfig) -> bool {
+    matches!(element, ElementConfig::Link { queue, .. } if !queue.discipline.is_fifo())
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -540,7 +674,7 @@ fn agree(
         now += Duration::from_nanos(gap);
         ask_chain.of(&mut chain, between, &mut composed);
         ask_hops.of(&mut hops, between, &mut plainly);
-        let packet = Packet::new(bytes, (number % classes.max(1)) as u32);
+        let packet = packet(bytes, (number % classes.max(1)) as u32, number);
         let payload = |index: u32| number * 10 + index as usize;
         chain.push_run(now, packet, run_length, payload);
         Carrier::push_run(&mut hops, now, packet, run_length, payload);

@@ -5,11 +5,18 @@ use fullpipe_cc::params::Kind;
 use fullpipe_cc::{CATALOGUE, ControllerInfo, ParameterInfo};
 use fullpipe_emu::Check;
 use fullpipe_emu::probe::{Measured, Trip};
+use fullpipe_path::{DISCIPLINES, DisciplineInfo, SettingInfo, Unit};
+use fullpipe_scenario::queue;
 use serde_json::{Value, json};
 
 /// The controllers: name, summary, source, kernel (name in Linux or null) and parameters of each.
 pub(crate) fn controllers_json() -> String {
     Value::from_iter(CATALOGUE.iter().map(controller)).to_string()
+}
+
+/// The queue disciplines: name, summary, source, kernel (name in Linux or null) and settings of each.
+pub(crate) fn queues_json() -> String {
+    Value::from_iter(DISCIPLINES.iter().map(discipline)).to_string()
 }
 
 /// What the kernel world needs: name, ok, found and fix of each check.
@@ -68,6 +75,35 @@ fn parameter(info: &ParameterInfo) -> Value {
         "max": info.max.as_f64(),
         "unit": info.unit,
         "source": info.source,
+    })
+}
+
+fn discipline(info: &DisciplineInfo) -> Value {
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "source": info.source,
+        "kernel": info.linux_name,
+        "settings": Value::from_iter(info.settings.iter().map(setting)),
+    })
+}
+
+/// Values are texts, as scenarios have them.
+fn setting(info: &SettingInfo) -> Value {
+    let kind = match info.unit {
+        Unit::Time => "time",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+        Unit::Share => "share",
+        Unit::Switch => "switch",
+    };
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "kind": kind,
+        "default": queue::value(info.unit, info.default),
+        "min": queue::value(info.unit, *info.range.start()),
+        "max": queue::value(info.unit, *info.range.end()),
     })
 }
 

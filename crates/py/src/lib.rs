@@ -101,6 +101,12 @@ fn controllers() -> String {
     catalogue::controllers_json()
 }
 
+/// JSON list of queue disciplines: name, summary, source, kernel (name in Linux or null), settings.
+#[pyfunction]
+fn queues() -> String {
+    catalogue::queues_json()
+}
+
 /// The document in JSON, and label and resolved spec in JSON of each of its alternatives, in order.
 type PyResolved = (String, Vec<(String, String)>);
 
@@ -322,8 +328,8 @@ mod _native {
     #[pymodule_export]
     use super::{
         Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
-        line_of, path_facts, read_capture, read_document, read_parquet, replay, resolve, resolve_file,
-        schema, shell, simulate, version,
+        line_of, path_facts, queues, read_capture, read_document, read_parquet, replay, resolve,
+        resolve_file, schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::controller::{

@@ -322,6 +322,8 @@ pub(crate) struct QueueNow {
     delay_ms: Option<f64>,
     arrived_packets: u64,
     dropped_packets: u64,
+    early_packets: u64,
+    marked_packets: u64,
 }
 
 impl QueueNow {
@@ -333,6 +335,8 @@ impl QueueNow {
             delay_ms: (sample.delay_ns != u64::MAX).then(|| millis(sample.delay_ns)),
             arrived_packets: sample.arrived_packets,
             dropped_packets: sample.dropped_packets,
+            early_packets: sample.early_packets,
+            marked_packets: sample.marked_packets,
         }
     }
 }

@@ -348,6 +348,7 @@ mod tests {
                 queue_bytes: vec![0, 1],
                 queue_delay_ns: vec![0, 2_000_000],
                 dropped_packets: vec![0, 1],
+                ..LinkSeries::default()
             },
         };
         let measures = LinkMeasures::of(&link);

@@ -96,6 +96,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_table_with_marks_reads_back() {
+        let mut run = example();
+        run.links[0].totals.early_packets = 2;
+        run.links[0].series.early_packets = vec![0, 2];
+        let (_, _, batches) = read(to_bytes(&run, Table::Links));
+        assert_eq!(batches, [Table::Links.of(&run)]);
+        assert_eq!(batches[0].num_columns(), 7);
+    }
+
     /// The example with so many flows that compression is worth it.
     fn long() -> Run {
         let run = example();

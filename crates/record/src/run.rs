@@ -198,6 +198,12 @@ pub struct LinkTotals {
     /// IP bytes that could have left in the run at the link's rate; `None` if that has no meaning (a policer) or is
     /// unknown.
     pub capacity_bytes: Option<u64>,
+    /// Of the dropped packets, those that a queue discipline dropped although there was room, to signal congestion.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub early_packets: u64,
+    /// Packets that a queue discipline marked instead of dropping them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub marked_packets: u64,
 }
 
 /// Samples of a link over time.
@@ -211,6 +217,10 @@ pub struct LinkSeries {
     pub queue_delay_ns: Vec<u64>,
     /// Drops so far.
     pub dropped_packets: Vec<u64>,
+    /// Of these, early ones.
+    pub early_packets: Vec<u64>,
+    /// Marks so far.
+    pub marked_packets: Vec<u64>,
 }
 
 /// A queue at one time, in numbers.
@@ -226,6 +236,10 @@ pub struct QueueSample {
     pub arrived_packets: u64,
     /// Of these, packets that were dropped.
     pub dropped_packets: u64,
+    /// Of these, packets that a discipline dropped although there was room.
+    pub early_packets: u64,
+    /// Packets that a discipline marked so far.
+    pub marked_packets: u64,
     /// IP bytes admitted so far, those that wait included.
     pub accepted_bytes: u64,
 }
@@ -296,8 +310,18 @@ impl QueueSample {
             delay_ns: queue.delay(now).as_nanos(),
             arrived_packets: totals.arrived.packets,
             dropped_packets: totals.dropped.packets,
+            early_packets: totals.early.packets,
+            marked_packets: totals.marked.packets,
             accepted_bytes: totals.accepted.bytes.as_u64(),
         }
+    }
+}
+
+impl LinkTotals {
+    /// Whether a discipline has signalled congestion: by a mark, or by a drop where there was room.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn has_signals(&self) -> bool {
+        self.early_packets + self.marked_packets > 0
     }
 }
 
@@ -324,6 +348,8 @@ impl LinkRecord {
             accepted_bytes: end.accepted_bytes,
             departed_bytes: end.accepted_bytes.saturating_sub(end.backlog_bytes),
             capacity_bytes,
+            early_packets: end.early_packets,
+            marked_packets: end.marked_packets,
         };
         LinkRecord { name: name.to_owned(), totals, series }
     }
@@ -336,6 +362,8 @@ impl LinkSeries {
         self.queue_bytes.push(queue.backlog_bytes);
         self.queue_delay_ns.push(queue.delay_ns);
         self.dropped_packets.push(queue.dropped_packets);
+        self.early_packets.push(queue.early_packets);
+        self.marked_packets.push(queue.marked_packets);
     }
 
     /// Number of samples.
@@ -344,7 +372,13 @@ impl LinkSeries {
     /// If the columns differ in length.
     pub fn len(&self) -> usize {
         let len = self.time_ns.len();
-        let columns = [self.queue_bytes.len(), self.queue_delay_ns.len(), self.dropped_packets.len()];
+        let columns = [
+            self.queue_bytes.len(),
+            self.queue_delay_ns.len(),
+            self.dropped_packets.len(),
+            self.early_packets.len(),
+            self.marked_packets.len(),
+        ];
         assert!(columns.iter().all(|&other| other == len), "columns of a link's series differ in length");
         len
     }
@@ -353,6 +387,11 @@ impl LinkSeries {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Whether a total is left out of summaries, as it is where no discipline could have made it another.
+fn is_zero(total: &u64) -> bool {
+    *total == 0
 }
 
 /// An absent sample is `u64::MAX`.
@@ -429,12 +468,15 @@ pub(crate) fn example() -> Run {
             accepted_bytes: 10_500,
             departed_bytes: 9_000,
             capacity_bytes: Some(12_000),
+            ..LinkTotals::default()
         },
         series: LinkSeries {
             time_ns: vec![0, 500 * ms],
             queue_bytes: vec![0, 1_500],
             queue_delay_ns: vec![0, 1_200_000],
             dropped_packets: vec![0, 3],
+            early_packets: vec![0, 0],
+            marked_packets: vec![0, 0],
         },
     };
     Run {
@@ -561,6 +603,8 @@ mod tests {
             delay_ns: 3,
             arrived_packets: 4,
             dropped_packets: 5,
+            early_packets: 8,
+            marked_packets: 9,
             accepted_bytes: 6,
         };
         let mut series = LinkSeries::default();
@@ -572,12 +616,16 @@ mod tests {
             accepted_bytes: 6,
             departed_bytes: 4,
             capacity_bytes: Some(7),
+            early_packets: 8,
+            marked_packets: 9,
         };
         let series = LinkSeries {
             time_ns: vec![1],
             queue_bytes: vec![2],
             queue_delay_ns: vec![3],
             dropped_packets: vec![5],
+            early_packets: vec![8],
+            marked_packets: vec![9],
         };
         assert_eq!(link, LinkRecord { name: "bottleneck".into(), totals, series });
     }

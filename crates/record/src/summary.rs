@@ -13,7 +13,7 @@
 //!              "fct_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "rebuffer_ms": null}],
 //!   "links": [{"name": "bottleneck",
 //!              "arrived_packets": 0, "dropped_packets": 0, "accepted_bytes": 0, "departed_bytes": 0,
-//!              "capacity_bytes": null,
+//!              "capacity_bytes": null, "early_packets": 1, "marked_packets": 1,
 //!              "queue_delay_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0},
 //!              "utilisation": null, "drop_ratio": 0.0}],
 //!   "total_goodput_bps": 0.0,
@@ -23,6 +23,7 @@
 //! ```
 //!
 //! Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
+//! `early_packets` and `marked_packets` are left out where they are 0.
 
 use serde::Serialize;
 
@@ -131,5 +132,17 @@ mod tests {
             r#""fairness":{"jain_index":0.8,"shares":[{"label":"a","share":0.75},{"label":"b","share":0.25}]}}"#,
         );
         assert_eq!(example().summary_json(), expected);
+    }
+
+    #[test]
+    fn marks_and_early_drops_are_in_it_where_there_are_any() {
+        let mut run = example();
+        assert!(!run.summary_json().contains("marked") && !run.summary_json().contains("early"));
+        run.links[0].totals.marked_packets = 7;
+        let json = run.summary_json();
+        assert!(json.contains(r#""capacity_bytes":12000,"marked_packets":7,"queue_delay_ms""#), "{json}");
+        run.links[0].totals.early_packets = 2;
+        let json = run.summary_json();
+        assert!(json.contains(r#""capacity_bytes":12000,"early_packets":2,"marked_packets":7,"#), "{json}");
     }
 }

@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// Names and types of the columns.
+    /// Names and types of the columns. That of links may have two more.
     pub fn schema(self) -> Arc<Schema> {
         let required = |name: &str, kind: &DataType| Field::new(name, kind.clone(), false);
         let nullable = |name: &str, kind: &DataType| Field::new(name, kind.clone(), true);
@@ -66,6 +66,18 @@ impl Table {
         Arc::new(Schema::new(fields))
     }
 
+    /// The columns of the table of `run`. Where a queue discipline marked packets or dropped some early, that of links has two more
+    /// behind the others; other files are as they were before there were disciplines.
+    fn schema_of(self, run: &Run) -> Arc<Schema> {
+        if self == Table::Flows || !run.links.iter().any(|link| link.totals.has_signals()) {
+            return self.schema();
+        }
+        let signals = ["early_packets", "marked_packets"];
+        let mut fields = self.schema().fields().to_vec();
+        fields.extend(signals.map(|name| Arc::new(Field::new(name, DataType::Int64, false))));
+        Arc::new(Schema::new(fields))
+    }
+
     /// The table of `run`.
     ///
     /// # Panics
@@ -75,7 +87,9 @@ impl Table {
             Table::Flows => flow_columns(run),
             Table::Links => link_columns(run),
         };
-        RecordBatch::try_new(self.schema(), columns).expect("the columns are those of the schema")
+        let schema = self.schema_of(run);
+        let columns = columns.into_iter().take(schema.fields().len()).collect();
+        RecordBatch::try_new(schema, columns).expect("the columns are those of the schema")
     }
 }
 
@@ -112,6 +126,8 @@ fn link_columns(run: &Run) -> Vec<ArrayRef> {
         counts(series().flat_map(|s| s.queue_bytes.iter().map(|&v| Some(v)))),
         reals(series().flat_map(|s| s.queue_delay_ns.iter().map(|&v| millis(v)))),
         counts(series().flat_map(|s| s.dropped_packets.iter().map(|&v| Some(v)))),
+        counts(series().flat_map(|s| s.early_packets.iter().map(|&v| Some(v)))),
+        counts(series().flat_map(|s| s.marked_packets.iter().map(|&v| Some(v)))),
     ]
 }
 
@@ -213,6 +229,20 @@ mod tests {
         assert_eq!(table.num_rows(), 2);
         assert_eq!(real_column(&table, "queue_delay_ms"), [Some(0.0), Some(1.2)]);
         assert_eq!(count_column(&table, "dropped_packets"), [Some(0), Some(3)]);
+    }
+
+    #[test]
+    fn marks_and_early_drops_have_columns_where_there_are_any() {
+        let mut run = example();
+        assert_eq!(Table::Links.of(&run).num_columns(), 5);
+        run.links[0].totals.marked_packets = 7;
+        run.links[0].series.marked_packets = vec![0, 7];
+        run.links[0].series.early_packets = vec![1, 2];
+        let table = Table::Links.of(&run);
+        assert_eq!(count_column(&table, "marked_packets"), [Some(0), Some(7)]);
+        assert_eq!(count_column(&table, "early_packets"), [Some(1), Some(2)]);
+        assert_eq!(count_column(&table, "dropped_packets"), [Some(0), Some(3)]);
+        assert_eq!(Table::Flows.of(&run), Table::Flows.of(&example()));
     }
 
     #[test]

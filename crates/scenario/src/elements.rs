@@ -194,6 +194,13 @@ pub enum Element {
         #[schemars(required)]
         delay: Option<Said<Duration>>,
     },
+    /// Clears the ECN field of packets, and with it the marks of queues before it, as some routers and carriers do.
+    Bleach {
+        /// Of each packet. Default: 100 %.
+        probability: Option<Said<Probability>>,
+    },
+    /// Drops ECN-capable packets, as some middleboxes do. A SYN that asks for ECN is not itself capable and passes.
+    EcnBlackhole {},
 }
 
 impl Element {
@@ -335,6 +342,10 @@ impl Element {
                 probability: read::probability(&at("probability"), said)?,
                 delay_ns: read::delay(&at("delay"), held)?,
             },
+            Element::Bleach { probability: said } => {
+                ElementConfig::Bleach { probability: read::default(said, "100 %").read(&at("probability"))? }
+            }
+            Element::EcnBlackhole {} => ElementConfig::EcnBlackhole {},
         })
     }
 }
@@ -395,7 +406,10 @@ pub(crate) fn check<'a>(
         ElementConfig::Aggregate { every_ns } => {
             check::within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
         }
-        ElementConfig::Duplicate { probability: share } => check::probability("probability", *share),
+        ElementConfig::Duplicate { probability: share } | ElementConfig::Bleach { probability: share } => {
+            check::probability("probability", *share)
+        }
+        ElementConfig::EcnBlackhole {} => Ok(()),
         ElementConfig::Reorder { probability: share, delay_ns } => {
             check::probability("probability", *share)?;
             check::delay("delay_ns", *delay_ns)

@@ -266,7 +266,10 @@ mod tests {
                     assert_eq!(found, given, "{text}");
                     assert_eq!(parse("path.queue", &super::text(&read)), Ok(read), "{read}");
                 }
-                let past = setting.range.end().checked_add(1).map(|past| value(setting.unit, past));
+                let past = match setting.unit {
+                    Unit::Switch => Some("2".to_owned()),
+                    unit => setting.range.end().checked_add(1).map(|past| value(unit, past)),
+                };
                 for wrong in
                     past.into_iter().chain(["elephant".to_owned(), String::new(), "1 mile".to_owned()])
                 {

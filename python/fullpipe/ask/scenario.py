@@ -84,20 +84,33 @@ class Scenario:
         return loaded
 
 
-def from_file(path: str | Path, *, code: bool = False) -> Scenario:
+def from_file(path: str | Path, *, code: bool = False, queue: str | None = None) -> Scenario:
     """Reads a scenario in TOML (or JSON, by its suffix). Files that it names are relative to its folder.
 
     A controller in a Python file is a program, chosen by the scenario's author. It runs only with the consent
-    of the caller: `code`.
+    of the caller: `code`. `queue` replaces the discipline of the bottleneck's queue.
 
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
     kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
+    if queue is not None:
+        text, pairs = _with_queue(text, queue, Path(path).parent)
     if not code:
         _refuse_code(pairs, path)
     return _scenario(text, pairs, Given(), Path(path).parent)
+
+
+def _with_queue(text: str, queue: str, folder: Path) -> tuple[str, list[tuple[str, str]]]:
+    """A valid document with another discipline of the bottleneck's queue, resolved again."""
+    document = json.loads(text)
+    document["path"]["queue"] = queue
+    try:
+        return _native.resolve(_to_json(document), "json", str(folder))
+    except ScenarioError as error:
+        error.line = None
+        raise renamed(error, PATH_PARAMETERS) from None
 
 
 def from_document(
@@ -133,6 +146,7 @@ def comparison(
     rate: Amount,
     rtt: Amount,
     buffer: Amount = "1 bdp",
+    queue: str | None = None,
     loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
@@ -150,7 +164,7 @@ def comparison(
         {
             "name": "compare",
             "duration": duration if duration is not None else "20 s",
-            **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
+            **path_document(rate=rate, rtt=rtt, buffer=buffer, queue=queue, loss=loss),
             **({"hosts": {"ecn": ecn}} if ecn is not False else {}),
             "flows": [{"count": flows}] if flows > 1 else [{}],
             "compare": chosen,
@@ -169,6 +183,7 @@ PATH_PARAMETERS = {
     "path.rate": "rate",
     "path.rtt": "rtt",
     "path.buffer": "buffer",
+    "path.queue": "queue",
     "path.loss": "loss",
     "path.reverse.rate": "rate",
     "path.reverse.buffer": "buffer",
@@ -181,11 +196,12 @@ def path_document(
     rate: Amount | None,
     rtt: Amount,
     buffer: Amount | None = None,
+    queue: str | None = None,
     loss: Amount | None = None,
     trace: str | None = None,
 ) -> dict[str, Any]:
     """The `path` table of a document; None leaves a key at its default."""
-    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "trace": trace}
+    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss, "trace": trace}
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 

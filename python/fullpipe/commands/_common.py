@@ -45,7 +45,27 @@ def path_text(given: str) -> str:
 
 Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
 Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
-Buffer = Annotated[str, typer.Option(help="Queue of the bottleneck, e.g. '1 bdp' or '100 KB'.")]
+Buffer = Annotated[str, typer.Option(help="What fits into the bottleneck's queue, e.g. '1 bdp' or '100 KB'.")]
+
+
+def complete_queues(incomplete: str) -> list[str]:
+    """Names of queue disciplines for a shell's completion."""
+    import json
+
+    from fullpipe import _native
+
+    names = [str(one["name"]) for one in json.loads(_native.queues())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        help="Discipline of that queue; see `fullpipe queues`.",
+        show_default="fifo",
+        autocompletion=complete_queues,
+    ),
+]
 Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
 Ecn = Annotated[
     bool, typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do.")

@@ -1,4 +1,4 @@
-"""`fullpipe controllers`, `schema` and `doctor`: what is available."""
+"""`fullpipe controllers`, `queues`, `schema` and `doctor`: what is available."""
 
 import json
 
@@ -17,6 +17,17 @@ def controllers(as_json: AsJson = False) -> None:
         print(json.dumps(api.controllers(), indent=2))
         return
     console().print(tables.controllers(api.controllers()))
+
+
+def queues(as_json: AsJson = False) -> None:
+    """List the queue disciplines and their settings."""
+    from fullpipe import api
+    from fullpipe.show import tables
+
+    if as_json:
+        print(json.dumps(api.queues(), indent=2))
+        return
+    console().print(tables.queues(api.queues()))
 
 
 def schema() -> None:

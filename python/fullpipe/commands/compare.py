@@ -13,6 +13,7 @@ from fullpipe.commands._common import (
     Buffer,
     Ecn,
     Loss,
+    Queue,
     Rate,
     Rtt,
     World,
@@ -48,6 +49,7 @@ def compare(
     rate: Rate,
     rtt: Rtt,
     buffer: Buffer = "1 bdp",
+    queue: Queue = None,
     loss: Loss = None,
     ecn: Ecn = False,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
@@ -66,7 +68,7 @@ def compare(
     from fullpipe.ask import scenario
 
     folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
-    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss}
+    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     path |= {"duration": duration, "flows": flows, "ecn": ecn}
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(controllers, **path).named)

@@ -11,6 +11,7 @@ from fullpipe.commands._common import (
     DISAGREE,
     AsJson,
     Loss,
+    Queue,
     check_file,
     console,
     folder_for,
@@ -39,7 +40,10 @@ def record(
     ] = None,
     rate: Annotated[str | None, typer.Option(help="Rate of the bottleneck.", show_default="none")] = None,
     rtt: Annotated[str | None, typer.Option(help="Round-trip time.", show_default="none")] = None,
-    buffer: Annotated[str | None, typer.Option(help="Queue of the bottleneck.", show_default="1 bdp")] = None,
+    buffer: Annotated[
+        str | None, typer.Option(help="What fits into the bottleneck's queue.", show_default="1 bdp")
+    ] = None,
+    queue: Queue = None,
     loss: Loss = None,
     duration: Annotated[str | None, typer.Option(help="How long to record.", show_default="10 s")] = None,
     flows: Annotated[
@@ -62,11 +66,18 @@ def record(
     algorithm = recordings.known_algorithm(algorithm)
     if scenario is None:
         loaded = recordings.plain_scenario(
-            algorithm, rate=rate, rtt=rtt, buffer=buffer, loss=loss, duration=duration, flows=flows
+            algorithm,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            queue=queue,
+            loss=loss,
+            duration=duration,
+            flows=flows,
         )
     else:
-        plain = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "duration": duration}
-        for name, given in {**plain, "flows": flows}.items():
+        plain = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
+        for name, given in {**plain, "duration": duration, "flows": flows}.items():
             if given is not None:
                 raise mistake(name, given, "no path beside a scenario", f"leave out --{name} or the scenario")
         loaded = api.load(scenario)

@@ -12,6 +12,7 @@ from fullpipe.commands._common import (
     Scenario,
     Seeds,
     World,
+    complete_queues,
     console,
     folder_for,
     note_unused,
@@ -30,6 +31,14 @@ from fullpipe.worlds import registry
 
 def run(
     scenario: Scenario,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            help="Discipline of the bottleneck's queue; see `fullpipe queues`.",
+            show_default="the scenario's",
+            autocompletion=complete_queues,
+        ),
+    ] = None,
     world: World = registry.DEFAULT,
     seed: Annotated[
         int | None,
@@ -48,9 +57,10 @@ def run(
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
     from fullpipe import api
+    from fullpipe.ask.scenario import from_file
     from fullpipe.show import tables
 
-    loaded = api.load(scenario, code=code)
+    loaded = from_file(scenario, code=code, queue=queue)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: loaded.named)

@@ -54,6 +54,7 @@ def plain_scenario(
     rate: Amount | None,
     rtt: Amount | None,
     buffer: Amount | None,
+    queue: str | None,
     loss: Amount | None,
     duration: Amount | None,
     flows: int | None,
@@ -66,7 +67,7 @@ def plain_scenario(
     document: dict[str, Any] = {
         "name": f"record-{algorithm}",
         "duration": duration if duration is not None else "10 s",
-        **path_document(rate=rate, rtt=rtt, buffer=buffer, loss=loss),
+        **path_document(rate=rate, rtt=rtt, buffer=buffer, queue=queue, loss=loss),
         "flows": [{"controller": algorithm, "count": 1 if flows is None else flows}],
     }
     parameters = {**PATH_PARAMETERS, "flows[0].count": "flows", "flows[0].controller": "algorithm"}

@@ -118,6 +118,17 @@ def rebuffer_ms(summary: Summary) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
+def _signals(which: str) -> Callable[[Summary], float | None]:
+    """Packets of all queues together; None on a path without a queue discipline."""
+
+    def take(summary: Summary) -> float | None:
+        if '"discipline"' not in (summary.get("provenance") or {}).get("spec_json", ""):
+            return None
+        return float(sum(link.get(which, 0) for link in summary["links"]))
+
+    return take
+
+
 MEASURES = (
     Measure("Goodput", "Mbit/s", 1e6, 2, "goodput_bps", goodput_bps),
     Measure("RTT mean", "ms", 1, 1, "rtt_mean_ms", _rtt("mean")),
@@ -133,7 +144,12 @@ MEASURES = (
     Measure("FCT p95", "ms", 1, 1, "fct_p95_ms", _fct("p95")),
     Measure("Rebuffering", "ms", 1, 0, "rebuffer_ms", rebuffer_ms),
 )
-BY_NAME = {measure.name: measure for measure in MEASURES}
+# How queue disciplines signal congestion. Paths without one have no such values.
+SIGNALS = (
+    Measure("Marks", "packets", 1, 0, "marked_packets", _signals("marked_packets")),
+    Measure("Early drops", "packets", 1, 0, "early_packets", _signals("early_packets")),
+)
+BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS)}
 SHARE = Quantity("Share", "%", 0.01, 1)
 
 
@@ -170,11 +186,16 @@ _APPLICATION_COLUMNS = (
 )
 
 
+# For paths whose queues mark.
+_MARKS = Column("Marks", BY_NAME["marked_packets"], interval=True)
+
+
 def columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:
-    """The columns of a table of these runs. Those of the application need a run with a value."""
+    """The columns of a table of these runs. Marks need a run with some, and those of applications a value."""
     runs = list(summaries)
+    marks = [_MARKS] if any(_MARKS.measure.take(run) for run in runs) else []
     more = [one for one in _APPLICATION_COLUMNS if any(one.measure.take(run) is not None for run in runs)]
-    return (*COLUMNS, *more)
+    return (*COLUMNS, *marks, *more)
 
 
 def explained(summaries: Iterable[Summary]) -> list[str]:
@@ -186,12 +207,15 @@ def explained(summaries: Iterable[Summary]) -> list[str]:
 
 def flow_columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:
     """The same for a table of flows. A queue belongs to the path, not to one of its flows."""
-    return tuple(one for one in columns(summaries) if not one.measure.name.startswith("queue"))
+    of_queues = {"marked_packets", *(name for name in BY_NAME if name.startswith("queue"))}
+    return tuple(one for one in columns(summaries) if one.measure.name not in of_queues)
 
 
 def estimates(summaries: Sequence[Summary]) -> dict[str, Estimate | None]:
     """Every measure over the given runs; None if a run has no value for it."""
-    return {measure.name: known([measure.take(summary) for summary in summaries]) for measure in MEASURES}
+    return {
+        name: known([measure.take(summary) for summary in summaries]) for name, measure in BY_NAME.items()
+    }
 
 
 def known(values: Sequence[float | None]) -> Estimate | None:

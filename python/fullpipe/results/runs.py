@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe.ask.scenario import Alternative, Scenario
-from fullpipe.results.measures import MEASURES, estimates
+from fullpipe.results.measures import MEASURES, SIGNALS, Measure, estimates
 from fullpipe.results.statistics import Estimate
 from fullpipe.system import files
 from fullpipe.system.words import counted, joined
@@ -183,9 +183,10 @@ class Runs:
     @property
     def summary(self) -> pl.DataFrame:
         """One row for each world and alternative: mean and 95 % confidence interval of each measure."""
-        return pl.DataFrame(
-            [_summary_row(group) for group in self.groups], schema=_SUMMARY_SCHEMA, orient="row"
-        )
+        signals = [one for one in SIGNALS if any(group.measures[one.name] for group in self.groups)]
+        shown = (*MEASURES, *signals)
+        rows = [_summary_row(group, shown) for group in self.groups]
+        return pl.DataFrame(rows, schema=_summary_schema(shown), orient="row")
 
     @property
     def flows(self) -> pl.DataFrame:
@@ -205,7 +206,7 @@ class Runs:
             for run in self.runs
             for link in run.summary["links"]
         ]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return _without_gaps(pl.DataFrame(rows, infer_schema_length=None))
 
     def series(self) -> pl.DataFrame:
         """The flow series of every run, with columns world, alternative and seed in front."""
@@ -213,7 +214,7 @@ class Runs:
 
     def link_series(self) -> pl.DataFrame:
         """The link series of every run, with columns world, alternative and seed in front."""
-        return self._stacked([run.link_series() for run in self.runs])
+        return _without_gaps(self._stacked([run.link_series() for run in self.runs]))
 
     def _stacked(self, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         named = [
@@ -225,31 +226,35 @@ class Runs:
             )
             for run, frame in zip(self.runs, frames, strict=True)
         ]
-        return pl.concat(named, how="vertical_relaxed")
+        return pl.concat(named, how="diagonal_relaxed")
 
 
-_SUMMARY_SCHEMA: dict[str, Any] = {
-    "world": pl.String,
-    "controller": pl.String,
-    "seeds": pl.Int64,
-    "trusted": pl.Int64,
-    **{
-        name: pl.Float64
-        for measure in MEASURES
-        for name in (measure.name, f"{measure.name}_ci95_low", f"{measure.name}_ci95_high")
-    },
-    "untrustworthy": pl.List(pl.String),
-}
+def _without_gaps(links: pl.DataFrame) -> pl.DataFrame:
+    """Zero where a run has no column of a signal because no queue gave it."""
+    signals = [signal.name for signal in SIGNALS if signal.name in links.columns]
+    return links.with_columns(pl.col(signals).fill_null(0)) if signals else links
 
 
-def _summary_row(group: Group) -> dict[str, Any]:
+def _summary_schema(shown: Sequence[Measure]) -> dict[str, Any]:
+    names = [measure.name for measure in shown]
+    return {
+        "world": pl.String,
+        "controller": pl.String,
+        "seeds": pl.Int64,
+        "trusted": pl.Int64,
+        **{name: pl.Float64 for one in names for name in (one, f"{one}_ci95_low", f"{one}_ci95_high")},
+        "untrustworthy": pl.List(pl.String),
+    }
+
+
+def _summary_row(group: Group, shown: Sequence[Measure]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "world": group.world,
         "controller": group.label,
         "seeds": len(group.runs),
         "trusted": len(group.trusted),
     }
-    for name, value in group.measures.items():
+    for name, value in ((one.name, group.measures[one.name]) for one in shown):
         row[name] = value.mean if value else None
         row[f"{name}_ci95_low"] = value.low if value else None
         row[f"{name}_ci95_high"] = value.high if value else None

@@ -170,6 +170,7 @@ def _path(path: dict[str, Any]) -> str:
         "deliveries": "the deliveries {}",
         "rtt": "RTT {}",
         "buffer": "buffer {}",
+        "queue": "queue {}",
         "loss": "loss {}",
     }
     plain = {key: value for key, value in path.items() if not isinstance(value, (dict, list))}

@@ -138,6 +138,13 @@ def links(results: Runs) -> Fitting:
     table = Fitting("Queue", "World")
     for quantity, alone in zip(_OF_A_QUEUE, _QUEUE_ALONE, strict=True):
         table.add_numbers(quantity.title, quantity.unit, alone=alone)
+    signals = [
+        name
+        for name in _SIGNALS
+        if any(link.get(name) for run in results.runs for link in run.summary["links"])
+    ]
+    for name in signals:
+        table.add_numbers(_SIGNALS[name].title, _SIGNALS[name].unit)
     for group in results.groups:
         for number, link in enumerate(group.runs[0].summary["links"]):
             rows = [_of_a_queue(run.summary["links"][number]) for run in group.shown]
@@ -145,8 +152,11 @@ def links(results: Runs) -> Fitting:
                 _mean(group, quantity, [row[place] for row in rows])
                 for place, quantity in enumerate(_OF_A_QUEUE)
             ]
-            name = Text(results.name_of(group.label, link["name"]), style="bold")
-            table.add_row(name, _world(group), *cells)
+            for name in signals:
+                values = [float(run.summary["links"][number].get(name, 0)) for run in group.shown]
+                cells.append(_mean(group, _SIGNALS[name], values))
+            shown = Text(results.name_of(group.label, link["name"]), style="bold")
+            table.add_row(shown, _world(group), *cells)
     return table
 
 
@@ -174,6 +184,11 @@ _OF_A_QUEUE = (
     Quantity("Dropped", "packets", 1, 0),
     Quantity("Used", "%", 0.01, 1),
 )
+# Only where a queue discipline did so.
+_SIGNALS = {
+    "early_packets": Quantity("Early", "packets", 1, 0),
+    "marked_packets": Quantity("Marked", "packets", 1, 0),
+}
 _QUEUE_ALONE = ("", "Queue p95", "Queue max", "", "")
 
 
@@ -458,6 +473,24 @@ def controllers(found: Sequence[dict[str, Any]]) -> Fitting:
             default = f" (default {_default(parameter)})"
             table.add_row(f"  :{parameter['name']}=", "", Text(parameter["summary"] + default, style="dim"))
     return table
+
+
+def queues(found: Sequence[dict[str, Any]]) -> Fitting:
+    """One row for each queue discipline, with its source and its settings below it."""
+    table = Fitting("Queue", "In Linux", "Description")
+    for one in found:
+        table.add_row(Text(one["name"], style="bold"), one["kernel"] or "–", one["summary"])
+        table.add_row("", "", Text(f"Source: {one['source']}", style="dim"))
+        for setting in one["settings"]:
+            numbers = f" (default {setting['default']}, {_range(setting)})"
+            table.add_row(f"  :{setting['name']}=", "", Text(setting["summary"] + numbers, style="dim"))
+    return table
+
+
+def _range(setting: dict[str, Any]) -> str:
+    if setting["kind"] == "switch":
+        return "on or off"
+    return f"{setting['min']} to {setting['max']}"
 
 
 def _default(parameter: dict[str, Any]) -> str:

@@ -26,6 +26,7 @@ _NUMBERS = {
     ),
     *("rtt_ms", "fct_ms", "queue_delay_ms", "transfers_ms", "mean", "p50", "p95", "min", "max"),
     *("total_goodput_bps", "jain_index", "share", "utilisation", "drop_ratio"),
+    *("early_packets", "marked_packets"),
 }
 
 

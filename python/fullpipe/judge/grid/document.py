@@ -48,6 +48,7 @@ SHORT = {
     "rate": "path",
     "rtt": "path",
     "buffer": "path",
+    "queue": "path",
     "loss": "path",
     "jitter": "path",
     "tcp_memory": "hosts",

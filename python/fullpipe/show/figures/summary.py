@@ -15,10 +15,11 @@ LOOK_AT = (
     "difference may be chance."
 )
 
+_QUEUE = "queue_delay_mean_ms"
 _SHOWN = {
     "goodput_bps": "goodput, Mbit/s",
     "rtt_mean_ms": "mean round-trip time, ms",
-    "queue_delay_mean_ms": "mean queueing delay, ms",
+    _QUEUE: "mean queueing delay, ms",
     "retransmits": "retransmitted segments",
 }
 
@@ -38,6 +39,12 @@ def figure(results: Runs) -> alt.ConcatChart:
         .configure(**theme.config())
     )
     return chart
+
+
+def _title(results: Runs, measure: str) -> str:
+    """What a panel shows; that of the queue names its discipline."""
+    discipline = (results.scenario.document.get("path") or {}).get("queue")
+    return _SHOWN[measure] + (f" ({discipline})" if measure == _QUEUE and discipline else "")
 
 
 def _subtitle(results: Runs) -> str:
@@ -60,7 +67,7 @@ def _bars(
     most = max((max(row["value"], row["high"]) for row in rows), default=0.0) or 1.0
     x = alt.X(
         "value:Q",
-        title=_SHOWN[measure.name],
+        title=_title(results, measure.name),
         scale=alt.Scale(domain=[0, most * 1.22], nice=False),
         axis=alt.Axis(tickCount=5, tickMinStep=10.0**-measure.digits),
     )

@@ -1,7 +1,7 @@
 //! Queue disciplines in scenarios. What each text means is tested in `queue.rs`.
 
 use fullpipe_path::config::DisciplineConfig;
-use fullpipe_path::{DISCIPLINES, DisciplineInfo};
+use fullpipe_path::{DISCIPLINES, DisciplineInfo, SettingInfo};
 
 use super::*;
 
@@ -124,10 +124,23 @@ fn a_spec_with_a_setting_out_of_range_is_refused() {
         for setting in info.settings.iter().filter(|setting| *setting.range.end() < u64::MAX) {
             let mut json: serde_json::Value = serde_json::from_str(&spec.to_json()).unwrap();
             let discipline = json["forward"][0]["queue"]["discipline"].as_object_mut().unwrap();
-            let key = discipline.keys().find(|key| key.starts_with(setting.name)).unwrap().clone();
+            let key = key_of(info, setting);
+            assert_eq!(discipline[&key], setting.default);
             discipline[&key] = (setting.range.end() + 1).into();
             let error = Spec::from_json(&json.to_string()).unwrap_err().to_string();
             assert!(error.starts_with(&format!("forward[0].queue.discipline.{}: ", setting.name)), "{error}");
         }
     }
+}
+
+/// The key of a setting in the JSON of its discipline: the one that changes with it.
+fn key_of(info: &DisciplineInfo, setting: &SettingInfo) -> String {
+    let json = |config| serde_json::to_value(config).unwrap();
+    let mut config = DisciplineConfig::by_name(info.name).unwrap();
+    let before = json(config);
+    let (low, high) = (*setting.range.start(), *setting.range.end());
+    config.set(setting.name, if setting.default == low { high } else { low }).unwrap();
+    let after = json(config);
+    let changed = before.as_object().unwrap().iter().find(|(key, value)| after[key.as_str()] != **value);
+    changed.unwrap_or_else(|| panic!("{} of {}", setting.name, info.name)).0.clone()
 }

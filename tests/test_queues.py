@@ -1,0 +1,199 @@
+"""Queue disciplines from the command line and from Python, whatever the registry has."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from conftest import PATH
+from fullpipe import cli
+from fullpipe.commands import _common
+from fullpipe.results.measures import columns
+from fullpipe.results.runs import Run
+from fullpipe.show import tables
+from fullpipe.show.figures.summary import figure
+
+ALL = {one["name"]: one for one in fp.queues()}
+NAMES = sorted(ALL)
+SHORT = ("--duration", "1 s", "--seeds", "1", "--json")
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, arguments)
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    done = invoke(*arguments)
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def settings() -> Iterator[tuple[str, dict[str, Any]]]:
+    for one in ALL.values():
+        for setting in one["settings"]:
+            yield one["name"], setting
+
+
+def test_every_discipline_is_listed_with_its_settings_and_its_source() -> None:
+    listed = invoke("queues").stdout
+    for one in ALL.values():
+        assert {"name", "summary", "source", "kernel", "settings"} == set(one)
+        assert one["name"] in listed and one["source"]
+    for _, setting in settings():
+        assert {"name", "summary", "kind", "default", "min", "max"} == set(setting)
+        assert f":{setting['name']}=" in listed
+    assert json.loads(invoke("queues", "--json").stdout) == fp.queues()
+    assert ALL["fifo"]["kernel"] == "bfifo"
+
+
+def test_names_are_completed() -> None:
+    assert _common.complete_queues("") == [one["name"] for one in fp.queues()]
+    assert _common.complete_queues("fif") == ["fifo"]
+    assert _common.complete_queues("elephant") == []
+
+
+def test_the_schema_has_the_key() -> None:
+    path = json.loads(invoke("schema").stdout)["properties"]["path"]["properties"]
+    assert set(path["queue"]["examples"]) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compare_and_run_take_every_discipline(name: str, in_empty_folder: Path) -> None:
+    compared = answer("compare", "cubic", *PATH, "--queue", name, *SHORT)
+    assert compared["scenario"]["path"]["queue"] == name
+    (result,) = compared["results"]
+    assert result["goodput_bps"]["mean"] > 0
+    document = {**compared["scenario"], "duration": "1 s"}
+    del document["path"]["queue"]
+    Path("it.json").write_text(json.dumps(document), encoding="utf-8")
+    ran = answer("run", "it.json", "--queue", name, "--json")
+    assert ran["scenario"]["path"]["queue"] == name
+    assert ran["results"][0]["goodput_bps"] == result["goodput_bps"]
+
+
+def test_fifo_is_what_there_is_without_a_queue() -> None:
+    plain, fifo = (
+        fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=queue, duration="1 s", seeds=1)
+        for queue in (None, "fifo")
+    )
+    assert plain.runs[0].alternative.spec_json == fifo.runs[0].alternative.spec_json
+    assert plain.runs[0].summary == fifo.runs[0].summary
+    assert plain.runs[0].link_parquet == fifo.runs[0].link_parquet
+    assert not {"marked_packets", "early_packets"} & set(plain.runs[0].summary["links"][0])
+    assert not {"marked_packets", "early_packets"} & set(plain.to_dict()["results"][0])
+
+
+def test_an_unknown_discipline_names_the_option_that_was_typed(in_empty_folder: Path) -> None:
+    done = invoke("compare", "cubic", *PATH, "--queue", "fifoo", *SHORT)
+    assert done.exit_code == 2 and done.stderr.startswith(
+        'fullpipe: --queue "fifoo" is not a queue discipline'
+    )
+    assert done.stderr.rstrip().endswith("did you mean fifo?")
+    Path("it.toml").write_text(
+        'compare = ["reno"]\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n', encoding="utf-8"
+    )
+    done = invoke("run", "it.toml", "--queue", "fifoo", "--json")
+    assert done.exit_code == 2 and done.stderr.startswith(
+        'fullpipe: --queue "fifoo" is not a queue discipline'
+    )
+    Path("it.toml").write_text(
+        'compare = ["reno"]\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\nqueue = "fifoo"\n', encoding="utf-8"
+    )
+    done = invoke("run", "it.toml", "--json")
+    assert done.exit_code == 2 and "it.toml:5: path.queue: " in done.stderr
+
+
+HOSTILE = [
+    "",
+    ":",
+    "=",
+    "fifo:",
+    "fifo:=",
+    "fifo:flows=1000000000000",
+    "fifo,fifo",
+    "fifo\0",
+    "x" * 1_000_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:30])
+def test_hostile_texts_are_one_short_sentence(text: str) -> None:
+    with pytest.raises(fp.ScenarioError) as caught:
+        fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=text)
+    said = str(caught.value)
+    assert said.startswith("queue: ") and "\n" not in said and len(said) < 1_000
+
+
+def test_hostile_settings_are_one_short_sentence() -> None:
+    for name, setting in settings():
+        wrong = ["", "-1", "nan", "1e400", "1000000000000000000000", "5 parsecs", "9" * 1_000_000]
+        wrong += ["1000000000000"] if setting["kind"] in ("time", "share", "switch") else []
+        if setting["kind"] == "count" and float(setting["max"]) < 1e12:
+            wrong.append("1000000000000")
+        for value in wrong:
+            with pytest.raises(fp.ScenarioError) as caught:
+                fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=f"{name}:{setting['name']}={value}")
+            said = str(caught.value)
+            assert said.startswith("queue: ") and len(said) < 1_000, said
+            assert setting["name"] in said and "write for example" in said, said
+
+
+def test_a_grid_varies_the_queue(tmp_path: Path) -> None:
+    from fullpipe.judge.grid import document
+
+    file = tmp_path / "queues.toml"
+    cell = 'controller = "reno"\nrate = "10 Mbit/s"\nrtt = "20 ms"\nduration = "1 s"\n'
+    queues = json.dumps(NAMES)
+    file.write_text(f'[[cells]]\nname = "{{queue}}"\n{cell}queue = {queues}\n', encoding="utf-8")
+    cells = document.load(str(file)).cells
+    assert [cell.document["path"]["queue"] for cell in cells] == NAMES
+    assert len({cell.alternative.digest for cell in cells}) == len(NAMES)
+    file.write_text(f'[[cells]]\nname = "a"\n{cell}queue = "fifoo"\n', encoding="utf-8")
+    with pytest.raises(fp.ScenarioError, match=r"queues\.toml:7: cells\[0\]\.queue: .*did you mean fifo"):
+        document.load(str(file))
+
+
+def with_signals(run: Run, **signals: int) -> dict[str, Any]:
+    """The summary of a run on a path whose queue did these."""
+    link = {**run.summary["links"][0], **signals}
+    spec = run.summary["provenance"]["spec_json"].replace(
+        '"queue":{', '"queue":{"discipline":{"kind":"x"},', 1
+    )
+    return {
+        **run.summary,
+        "provenance": {**run.summary["provenance"], "spec_json": spec},
+        "links": [link, *run.summary["links"][1:]],
+    }
+
+
+def marked() -> fp.Results:
+    """Two runs, of which one has marks and early drops."""
+    results = fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", duration="1 s", seeds=2)
+    first, second = results.runs
+    object.__setattr__(first, "summary", with_signals(first, marked_packets=40, early_packets=3))
+    object.__setattr__(second, "summary", with_signals(second))
+    results.scenario.document["path"]["queue"] = "x:y=1"
+    return fp.Results(results.scenario, results.runs, [])
+
+
+def test_marks_have_a_column_where_some_run_has_some() -> None:
+    results = marked()
+    assert "Marks" in [column.heading for column in columns(run.summary for run in results.runs)]
+    assert "Marks" not in [column.heading for column in columns([results.runs[1].summary])]
+    (result,) = results.to_dict()["results"]
+    assert result["marked_packets"]["mean"] == 20 and result["early_packets"]["mean"] == 1.5
+    assert results.summary["marked_packets"].to_list() == [20.0]
+    assert results.links["marked_packets"].to_list() == [40, 0]
+    assert "Marks" in results._repr_html_()
+    screen = tables.links(results)
+    headings = [column.heading for column in screen.columns]
+    assert any("Marked" in heading for heading in headings) and any("Early" in one for one in headings)
+
+
+def test_the_panel_of_the_queue_names_its_discipline() -> None:
+    assert "mean queueing delay, ms (x:y=1)" in figure(marked()).to_json()
