@@ -59,16 +59,17 @@ def compare(
     """Puts each controller alone on one path and measures it.
 
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
-    `loss="0.1 %"`, `duration="20 s"`. `queue` is the discipline of the queue, which `buffer` limits: `"fifo"`
-    by default; `queues()` lists them. With `ecn`, connections negotiate ECN, as those of controllers that need
-    it always do. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may be one of your own: a class
-    that extends `Controller`, or `"mine.py:MyController"`. `flows` of the same controller share the path.
-    `seeds` is the number of seeds (from 1) or a list of them, for worlds where a seed repeats a run: by default
-    5 in the simulator. Others run `repetitions`: by default 3 in the kernel world, where they take real time.
-    Untrustworthy runs are tried up to `attempts` times. `world` is `"sim"`, `"kernel"`, the name of another
-    world that is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So is a
-    controller that a world does not have, as long as others can run there. `watch` and `begin` are told of the
-    progress and of the work before it (`Watcher`, `Beginner`).
+    `loss="0.1 %"`, `duration="20 s"`. `queue` is the discipline of the queue, which `buffer` limits:
+    `"fifo"` by default; `queues()` lists them. With `ecn`, connections negotiate ECN, as those of
+    controllers that need it always do. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may
+    be one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of the same
+    controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for worlds where a
+    seed repeats a run: by default 5 in the simulator. Others run `repetitions`: by default 3 in the kernel
+    world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
+    `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
+    cannot run is a note in the result. So is a controller that a world does not have, as long as others can
+    run there. `watch` and `begin` are told of the progress and of the work before it (`Watcher`,
+    `Beginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """

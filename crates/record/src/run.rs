@@ -585,6 +585,8 @@ mod tests {
             delay_ns: 1_000_000,
             arrived_packets: 4,
             dropped_packets: 1,
+            early_packets: 0,
+            marked_packets: 0,
             accepted_bytes: 3_000,
         };
         assert_eq!(QueueSample::of(chain.queue(0), at(7)), sample);

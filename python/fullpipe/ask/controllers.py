@@ -102,7 +102,7 @@ class Controller:
         """An ACK brought an RTT. First of an ACK's events."""
 
     def on_ce(self, marks: "_native.CeMarks") -> None:
-        """An ACK echoed congestion marks (with `hosts.ecn`). Before an undo and before any change of state."""
+        """An ACK echoed congestion marks (with `hosts.ecn`). Before an undo and any change of state."""
 
     def on_undo(self, undo: "_native.Undo") -> None:
         """The last reduction proved spurious. Before the change of state that leaves the recovery."""

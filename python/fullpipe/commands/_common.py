@@ -68,7 +68,8 @@ Queue = Annotated[
 ]
 Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
 Ecn = Annotated[
-    bool, typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do.")
+    bool,
+    typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do."),
 ]
 # In the help of an option: the names of the worlds, when the help is printed.
 WORLDS = "{worlds}"
