@@ -43,45 +43,67 @@ struct Entry {
     filed: Time,
 }
 
-/// A source and the time under which it is filed.
-#[derive(Clone, Copy, Debug)]
-struct Filed {
-    time: u64,
-    source: u64,
+/// The one of two keys that comes first. Without a branch: half of the guesses would be wrong, and each costs more than a match.
+#[inline]
+fn first_of(one: u64, other: u64) -> u64 {
+    select_unpredictable(other < one, other, one)
 }
 
-impl Filed {
+/// How a time and its source are one number, so that a match is one comparison.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    /// The lowest bits of a key are the source, ...
+    source_bits: u32,
+    /// ... the others are nanoseconds since this time. Those that do not fit are all the same: [`Keys::far`].
+    base: u64,
+}
+
+impl Keys {
+    /// The nanoseconds of times that are too far away to be told apart.
     #[inline]
-    fn new(time: Time, source: usize) -> Filed {
-        Filed { time: time.as_nanos(), source: source as u64 }
+    fn far(self) -> u64 {
+        u64::MAX >> self.source_bits
     }
 
-    /// The one that comes first. Without a branch: half of the guesses would be wrong, and each costs more than a match.
+    /// The time of such a key.
+    fn horizon(self) -> Time {
+        Time::from_nanos(self.base.saturating_add(self.far()))
+    }
+
     #[inline]
-    fn first_of(self, other: Filed) -> Filed {
-        let order = |one: Filed| (one.time as u128) << 64 | one.source as u128;
-        let wins = order(other) < order(self);
-        Filed {
-            time: select_unpredictable(wins, other.time, self.time),
-            source: select_unpredictable(wins, other.source, self.source),
-        }
+    fn of(self, time: Time, source: usize) -> u64 {
+        let since = time.as_nanos().saturating_sub(self.base).min(self.far());
+        since << self.source_bits | source as u64
+    }
+
+    #[inline]
+    fn source(self, key: u64) -> usize {
+        (key & !(u64::MAX << self.source_bits)) as usize
+    }
+
+    /// The key's time, or one that is not after it.
+    #[inline]
+    fn time(self, key: u64) -> Time {
+        Time::from_nanos(self.base.saturating_add(key >> self.source_bits))
     }
 }
 
-/// Four that play against each other, in one line of the caches.
+/// The keys of four that play against each other.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Four([Filed; 4]);
+#[repr(align(32))]
+struct Four([u64; 4]);
 
 /// The agenda of every run except an oracle's.
 #[derive(Debug)]
 pub(crate) struct Winners {
     entries: Vec<Entry>,
     /// Winner tree over what is filed. The nodes are numbered level by level, the root is 0, the children of node `n` are
-    /// `4 n + 1` to `4 n + 4`, the leaves are the sources. `tree[n]` has the winners of the children of `n`, unless those are
-    /// leaves; the root's own is `first`. Winners are copied with their times, so that a match reads one place. Empty if a
-    /// scan is enough.
+    /// `4 n + 1` to `4 n + 4`, the leaves are the sources. `tree[n]` has the winners of the children of `n`; the root's own is
+    /// `first`. Winners are copied with their times, so that a match reads one place. Empty if a scan is enough.
     tree: Vec<Four>,
+    keys: Keys,
+    /// Only what is filed before it is in order.
+    horizon: Time,
     /// The number of the first leaf.
     leaves: usize,
     /// The source that is filed first, and under which time.
@@ -98,7 +120,11 @@ impl Winners {
         let time = entry.due;
         entry.filed = time;
         if !self.tree.is_empty() {
-            self.climb(source, time);
+            if time.as_nanos() >= self.keys.base {
+                self.climb(source, time);
+            } else {
+                self.count_anew();
+            }
         } else if source != self.first.1 {
             self.first = self.first.min((time, source));
         } else {
@@ -118,21 +144,51 @@ impl Winners {
 
     /// Plays a source's matches from its leaf to the root. All of them: where a source stops winning cannot be predicted.
     fn climb(&mut self, source: usize, time: Time) {
-        let rival = |step: usize| Filed::new(self.entries[source ^ step].filed, source ^ step);
-        let mut winner = Filed::new(time, source).first_of(rival(1).first_of(rival(2)).first_of(rival(3)));
+        let mut winner = self.keys.of(time, source);
         let mut beaten = winner;
-        let mut node = (self.leaves + source - 1) / 4;
+        let mut node = self.leaves + source;
         while node > 0 {
             let (parent, place) = ((node - 1) / 4, node - 1);
             let four = &mut self.tree[parent].0;
             let rival = |step: usize| four[(place ^ step) % 4];
-            let rivals = rival(1).first_of(rival(2)).first_of(rival(3));
+            beaten = first_of(rival(1), first_of(rival(2), rival(3)));
             four[place % 4] = winner;
-            (winner, beaten) = (winner.first_of(rivals), rivals);
+            winner = first_of(winner, beaten);
             node = parent;
         }
-        self.second = beaten.source as usize;
-        self.first = (Time::from_nanos(winner.time), winner.source as usize);
+        self.second = self.keys.source(beaten);
+        self.first = (self.keys.time(winner), self.keys.source(winner));
+    }
+
+    /// Counts from the earliest time on, because it is far from where it was counted from, or before it. Returns whether there is
+    /// anything to do.
+    #[cold]
+    fn count_anew(&mut self) -> bool {
+        let earliest = self.entries.iter().fold(Time::NEVER, |earliest, entry| earliest.min(entry.due));
+        if earliest == Time::NEVER {
+            return false;
+        }
+        self.keys.base = earliest.as_nanos();
+        self.build();
+        true
+    }
+
+    /// Files every source anew.
+    fn build(&mut self) {
+        for entry in &mut self.entries {
+            entry.filed = entry.due;
+        }
+        let keys = self.keys;
+        self.horizon = keys.horizon();
+        for node in (0..self.leaves).rev() {
+            let winner = |child: usize| match child.checked_sub(self.leaves) {
+                None => self.tree[child].0.into_iter().fold(u64::MAX, first_of),
+                Some(source) => keys.of(self.entries[source].filed, source),
+            };
+            self.tree[node] = Four(std::array::from_fn(|child| winner(4 * node + 1 + child)));
+        }
+        let winner = self.tree[0].0.into_iter().fold(u64::MAX, first_of);
+        self.first = (keys.time(winner), keys.source(winner));
     }
 }
 
@@ -146,17 +202,16 @@ impl Agenda for Winners {
                 leaves += width;
                 width *= 4;
             }
-            // Nothing is filed, so that each node's lowest source wins.
-            let lowest = |mut node: usize| {
-                while node < leaves {
-                    node = 4 * node + 1;
-                }
-                Filed::new(Time::NEVER, node - leaves)
-            };
-            let children = |node: usize| Four(std::array::from_fn(|child| lowest(4 * node + 1 + child)));
-            tree = (0..leaves - width / 4).map(children).collect();
+            tree = vec![Four([0; 4]); leaves];
         }
-        Winners { entries: vec![nothing; width], tree, leaves, first: (Time::NEVER, 0), second: 0 }
+        let keys = Keys { source_bits: width.next_power_of_two().trailing_zeros(), base: 0 };
+        let entries = vec![nothing; width];
+        let first = (Time::NEVER, 0);
+        let mut agenda = Winners { entries, tree, keys, horizon: Time::NEVER, leaves, first, second: 0 };
+        if !agenda.tree.is_empty() {
+            agenda.build();
+        }
+        agenda
     }
 
     #[inline]
@@ -181,7 +236,11 @@ impl Agenda for Winners {
     #[inline]
     fn first(&mut self) -> (Time, usize) {
         while self.entries[self.first.1].due != self.first.0 {
-            self.file(self.first.1);
+            if self.first.0 < self.horizon {
+                self.file(self.first.1);
+            } else if !self.count_anew() {
+                return (Time::NEVER, 0);
+            }
         }
         self.first
     }
@@ -238,7 +297,11 @@ mod tests {
         fn the_earliest_and_lowest_source_is_first(
             sources in prop_oneof![1usize..40, 40usize..600],
             changes in prop::collection::vec((0usize..600, 0u64..50, any::<bool>()), 1..200),
+            // Nanoseconds, or years: more than a key can hold.
+            unit in prop_oneof![Just(1), Just(1 << 54), Just(u64::MAX / 50)],
         ) {
+            let changes: Vec<(usize, u64, bool)> =
+                changes.iter().map(|&(source, time, look)| (source, time * unit, look)).collect();
             the_first_is_right::<Winners>(sources, &changes)?;
             the_first_is_right::<Plain>(sources, &changes)?;
         }
