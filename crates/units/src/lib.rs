@@ -185,6 +185,10 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
+        // A division of 64 bits is the faster one, and enough for a burst.
+        if let Some(work) = bytes.0.checked_mul(8 * NANOS_PER_SEC) {
+            return Duration(work / self.0);
+        }
         let nanos = bytes.0 as u128 * 8 * NANOS_PER_SEC as u128 / self.0 as u128;
         Duration(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
     }
@@ -328,6 +332,12 @@ mod tests {
     fn extremes_saturate_instead_of_wrapping() {
         assert_eq!(Rate::ZERO.time_for(Bytes::new(1)), Duration::MAX);
         assert_eq!(Rate::from_bits_per_sec(1).time_for(Bytes::MAX), Duration::MAX);
+        // Up to where 64 bits are enough, and beyond.
+        let most = u64::MAX / (8 * NANOS_PER_SEC);
+        for bytes in [most, most + 1] {
+            let nanos = bytes as u128 * 8 * NANOS_PER_SEC as u128 / 999;
+            assert_eq!(Rate::from_bits_per_sec(999).time_for(Bytes::new(bytes)).as_nanos() as u128, nanos);
+        }
         assert_eq!(Time::ZERO.saturating_since(Time::from_nanos(5)), Duration::ZERO);
         assert_eq!(Time::NEVER.saturating_add(Duration::from_secs(1)), Time::NEVER);
     }

@@ -110,12 +110,13 @@ pub(crate) struct Sender {
     marking: Marking,
     sampler: Sampler,
     recovery: Recovery,
+    /// Sending needs its tag, which comes first.
+    controller: Held,
     rack: Rack,
     /// The flow's own random stream.
     random: RandomStream,
     /// The last valid delivery-rate sample: segments, and microseconds.
     last_sample: (u32, u32),
-    controller: Held,
     /// End of the highest SACKed segment (Linux: `highest_sack`).
     highest_sacked: u64,
     /// The blocks that the last SACK reported: everything in them is SACKed, and need not be examined again (Linux:
@@ -126,7 +127,7 @@ pub(crate) struct Sender {
 }
 
 /// The part of a [`Sender`] that a pacing timer needs.
-pub(crate) const SENDING: usize = std::mem::offset_of!(Sender, recovery);
+pub(crate) const SENDING: usize = std::mem::offset_of!(Sender, controller) + 1;
 
 impl Sender {
     /// A connection whose SYN was answered after `rtt`. Without ECN where the answer does not agree to it.
