@@ -36,10 +36,10 @@ const FLOWS: usize = 1;
 /// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
 ///
 /// # Errors
-/// As `run`.
+/// When the run is cancelled, or the path cannot be built.
 ///
 /// # Panics
-/// As `run`.
+/// As `run`, and when a controller is not built in: nobody can bring one here.
 // Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
 #[inline]
 pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
