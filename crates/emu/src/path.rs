@@ -36,7 +36,7 @@ use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
 use std::thread;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
+use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
@@ -157,13 +157,13 @@ impl Path {
         let forward = OneWay {
             elements: spec.forward.clone(),
             class_delays: delays(|flow| flow.extra_forward_ns),
-            seed: Stream::Forward.seed(seed),
+            seed: Randomness::Forward.seed(seed),
             gro: spec.hosts.gro_ns,
         };
         let reverse = OneWay {
             elements: spec.reverse.clone(),
             class_delays: delays(|flow| flow.extra_reverse_ns),
-            seed: Stream::Reverse.seed(seed),
+            seed: Randomness::Reverse.seed(seed),
             gro: Duration::ZERO,
         };
         Path {

@@ -13,7 +13,7 @@ mod receiver;
 mod sender;
 mod statistics;
 
-use fullpipe_scenario::spec::{Spec, Stream};
+use fullpipe_scenario::spec::{Randomness, Spec};
 use fullpipe_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
@@ -207,7 +207,7 @@ fn evaluate(
     };
     let own = ferried.lateness.lateness();
     let fates =
-        expected::fates(&spec.forward, Stream::Forward.seed(seed), probe.datagram_bytes, &sent.at_ns)?;
+        expected::fates(&spec.forward, Randomness::Forward.seed(seed), probe.datagram_bytes, &sent.at_ns)?;
     let (order, trips) = compare(probe, &sent.at_ns, &received, &fates);
     let late = trips.iter().filter_map(|trip| Some(trip.received_ns? as i64 - trip.due_ns? as i64)).collect();
     let arrived_ns: Vec<u64> = trips.iter().filter_map(|trip| trip.received_ns).collect();
@@ -351,7 +351,7 @@ mod tests {
 
     /// A run in which every packet arrived `late_ns` behind its time, as if a perfect emulator had carried it.
     fn carried(spec: &Spec, seed: u64, sent_ns: Vec<u64>, late_ns: u64) -> Carried<Sent, Received> {
-        let fates = expected::fates(&spec.forward, Stream::Forward.seed(seed), 1000, &sent_ns).unwrap();
+        let fates = expected::fates(&spec.forward, Randomness::Forward.seed(seed), 1000, &sent_ns).unwrap();
         let on_link = |number: &usize| fates[*number] != Fate::QueueFull;
         let numbers: Vec<usize> = (0..sent_ns.len()).filter(on_link).collect();
         let pipe = Pipe { rate_bps: 8_000_000, delay_ns: 20_000_000 };

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 
-use fullpipe_scenario::spec::{Spec, Stream};
+use fullpipe_scenario::spec::{Randomness, Spec};
 
 use self::contained::{Role, start};
 use self::report::Way;
@@ -199,8 +199,8 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
 fn path_of(spec: &Spec, level: u32) -> Path {
     let run = spec.seed.wrapping_add(u64::from(level) << 32);
     let mut path = Path::new(
-        OneWay::new(spec.forward.clone(), Stream::Forward.seed(run)),
-        OneWay::new(spec.reverse.clone(), Stream::Reverse.seed(run)),
+        OneWay::new(spec.forward.clone(), Randomness::Forward.seed(run)),
+        OneWay::new(spec.reverse.clone(), Randomness::Reverse.seed(run)),
     );
     path.mtu_bytes = spec.mtu_bytes;
     path

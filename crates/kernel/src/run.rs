@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use fullpipe_emu::namespace::sysctl;
 use fullpipe_emu::{Carried, EmuError, End, Path, Stall};
-use fullpipe_record::{FlowRecord, Provenance, Run, World};
+use fullpipe_record::{FlowRecord, Provenance, Run, WorldName};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::Duration;
 
@@ -138,7 +138,7 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
     let (host, kernel) = sys::host_and_kernel();
     Run {
         provenance: Provenance {
-            world: World::Kernel,
+            world: WorldName::Kernel,
             seed,
             spec_json: serde_json::to_string(spec).expect("a spec is plain data"),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Which world ran a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum World {
+pub enum WorldName {
     /// The simulator.
     Sim,
     /// Linux TCP over the emulated path.
@@ -31,7 +31,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The world.
-    pub world: World,
+    pub world: WorldName,
     /// The seed (kernel: of the path's random elements; repetition number otherwise).
     pub seed: u64,
     /// The resolved scenario as JSON.
@@ -481,7 +481,7 @@ pub(crate) fn example() -> Run {
     };
     Run {
         provenance: Provenance {
-            world: World::Sim,
+            world: WorldName::Sim,
             seed: 7,
             spec_json: r#"{"name":"example"}"#.into(),
             version: "0.1.0".into(),

@@ -173,15 +173,15 @@ impl FlowSpec {
     /// When the flow starts in the run with this seed: `start_ns` and a uniform share of the jitter. Every world uses
     /// this, so that a seed starts flows alike in all of them. `index` is the number of the flow.
     pub fn start_time(&self, index: usize, seed: u64) -> Time {
-        let draw = Stream::Start(index).seed(seed);
+        let draw = Randomness::Start(index).seed(seed);
         let jitter = (draw as u128 * self.start_jitter_ns.as_nanos() as u128) >> 64;
         self.start_ns + Duration::from_nanos(jitter as u64)
     }
 }
 
-/// A use of randomness in a run. Every world gets its streams from [`Stream::seed`], so that a seed means the same in all.
+/// A use of randomness in a run. Every world gets its streams from [`Randomness::seed`], so that a seed means the same in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum Randomness {
     /// The elements of the path to the receivers.
     Forward,
     /// The elements of the path back.
@@ -192,14 +192,14 @@ pub enum Stream {
     Controller(usize),
 }
 
-impl Stream {
+impl Randomness {
     /// The seed of this stream in the run with seed `run`. Mixed twice, so that no two runs share a stream.
     pub fn seed(self, run: u64) -> u64 {
         let (kind, index) = match self {
-            Stream::Forward => (0, 0),
-            Stream::Reverse => (1, 0),
-            Stream::Start(flow) => (2, flow as u64),
-            Stream::Controller(flow) => (3, flow as u64),
+            Randomness::Forward => (0, 0),
+            Randomness::Reverse => (1, 0),
+            Randomness::Start(flow) => (2, flow as u64),
+            Randomness::Controller(flow) => (3, flow as u64),
         };
         mix(mix(mix(run).wrapping_add(kind)).wrapping_add(index))
     }

@@ -10,7 +10,7 @@ use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
 use crate::sender::{Counters, Sender, SenderConfig, Wire};
-use crate::workload::Stream;
+use crate::workload::ByteStream;
 
 /// A SYN is repeated after 1 s (Linux: `TCP_TIMEOUT_INIT`) ...
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct FlowConfig {
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
     /// The whole stream that it will ever send.
-    pub(crate) stream: Stream,
+    pub(crate) stream: ByteStream,
     pub(crate) start: Time,
     pub(crate) stop: Time,
 }
@@ -59,7 +59,7 @@ impl FlowConfig {
             sender,
             rmem,
             gro,
-            stream: Stream::new(&spec.workload, sender.controller.mss),
+            stream: ByteStream::new(&spec.workload, sender.controller.mss),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
         }
@@ -530,7 +530,7 @@ impl Flow {
         self.syn_due = Time::NEVER;
         let mut stream = self.config.stream;
         if let Some(application) = &mut self.application {
-            stream = Stream::empty(config.controller.mss);
+            stream = ByteStream::empty(config.controller.mss);
             stream.extend(application.server.take(now));
             self.write_due = application.server.due();
         }

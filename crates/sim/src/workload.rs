@@ -6,7 +6,7 @@ use fullpipe_units::Bytes;
 /// A stream of full-sized segments; the last may be short. One that grows by transfers may have a short one at the end of
 /// each: the next is written only after all before has been acknowledged, so that only the last is ever sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
+pub(crate) struct ByteStream {
     mss: u32,
     segments: u64,
     tail_bytes: u32,
@@ -14,10 +14,10 @@ pub(crate) struct Stream {
     missing: u64,
 }
 
-impl Stream {
+impl ByteStream {
     /// The whole stream that an application ever writes.
-    pub(crate) fn new(workload: &Workload, mss: u32) -> Stream {
-        let mut stream = Stream::empty(mss);
+    pub(crate) fn new(workload: &Workload, mss: u32) -> ByteStream {
+        let mut stream = ByteStream::empty(mss);
         match workload {
             Workload::Bulk | Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => {
                 stream.segments = u64::MAX;
@@ -31,8 +31,8 @@ impl Stream {
     }
 
     /// An empty stream.
-    pub(crate) fn empty(mss: u32) -> Stream {
-        Stream { mss, segments: 0, tail_bytes: mss, missing: 0 }
+    pub(crate) fn empty(mss: u32) -> ByteStream {
+        ByteStream { mss, segments: 0, tail_bytes: mss, missing: 0 }
     }
 
     /// The application writes more: until now the stream ended before it.
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn the_last_segment_is_short() {
-        let stream = Stream::new(&Workload::Finite { size_bytes: Bytes::new(2501) }, 1000);
+        let stream = ByteStream::new(&Workload::Finite { size_bytes: Bytes::new(2501) }, 1000);
         assert_eq!((stream.segments(), stream.bytes_of(1), stream.bytes_of(2)), (3, 1000, 501));
         assert_eq!(stream.bytes(), 2501);
     }
 
     #[test]
     fn a_bulk_stream_never_ends_but_can_be_stopped() {
-        let mut stream = Stream::new(&Workload::Bulk, 1000);
+        let mut stream = ByteStream::new(&Workload::Bulk, 1000);
         assert_eq!((stream.segments(), stream.bytes()), (u64::MAX, u64::MAX));
         stream.end_at(7);
         assert_eq!((stream.segments(), stream.bytes()), (7, 7000));
@@ -113,7 +113,7 @@ mod tests {
     fn each_transfer_begins_a_segment_and_no_byte_is_lost_between_them() {
         let transfer = |size| Transfer { size_bytes: Bytes::new(size), pause_ns: Duration::ZERO };
         let transfers = [2501, 1, 3000, 0].map(transfer).into();
-        let stream = Stream::new(&Workload::Script { transfers }, 1000);
+        let stream = ByteStream::new(&Workload::Script { transfers }, 1000);
         assert_eq!((stream.segments(), stream.bytes()), (3 + 1 + 3, 5502));
         // The last begins behind 2501 + 1 bytes, which are 1498 short of four segments.
         assert_eq!((stream.start_of(4), stream.start_of(6), stream.bytes_of(6)), (2502, 4502, 1000));

@@ -6,9 +6,9 @@ use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Carrier, ConfigError, Ecn, Hops, Packet, capacities};
 use fullpipe_record::{
-    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, World as RunWorld,
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, WorldName,
 };
-use fullpipe_scenario::spec::{FlowSpec, Spec, Stream};
+use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::agenda::{Agenda, Plain};
@@ -36,10 +36,10 @@ const FLOWS: usize = 1;
 /// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
 ///
 /// # Errors
-/// As `run`.
+/// When the run is cancelled, or the path cannot be built.
 ///
 /// # Panics
-/// As `run`.
+/// As `run`, and when a controller is not built in: nobody can bring one here.
 // Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
 #[inline]
 pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
@@ -136,9 +136,9 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
         let delays =
             |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
         let forward =
-            forward(&spec.forward, &delays(|flow| flow.extra_forward_ns), Stream::Forward.seed(seed))?;
+            forward(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward.seed(seed))?;
         let reverse =
-            reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Stream::Reverse.seed(seed))?;
+            reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse.seed(seed))?;
         let flows: Vec<Flow> = spec
             .flows
             .iter()
@@ -161,7 +161,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                     params,
                     ecn: flow.ecn(&spec.hosts),
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
-                    random_seed: Stream::Controller(index).seed(seed),
+                    random_seed: Randomness::Controller(index).seed(seed),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
                 let start = flow.start_time(index, seed);
@@ -343,7 +343,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             .collect();
         Run {
             provenance: Provenance {
-                world: RunWorld::Sim,
+                world: WorldName::Sim,
                 seed,
                 spec_json: spec.to_json(),
                 version: env!("CARGO_PKG_VERSION").to_string(),

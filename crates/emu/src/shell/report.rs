@@ -42,7 +42,9 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
         ElementConfig::DeliveryTrace { queue, .. } => {
             queued(format!("delivery trace of {rate} on average"), queue.bytes)
         }
-        ElementConfig::Cellular { queue, .. } => queued(format!("radio of up to {rate}"), queue.bytes),
+        ElementConfig::Cellular { queue, .. } => {
+            queued(format!("cellular radio of up to {rate}"), queue.bytes)
+        }
         ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue.bytes),
         ElementConfig::Policer { .. } => vec![format!("policer of {rate}")],
         ElementConfig::Delay { delay_ns } => vec![format!("delay of {}", delay_ns.initial)],
@@ -113,7 +115,7 @@ fn brief_word(element: &ElementConfig) -> Option<String> {
     match element {
         ElementConfig::Link { rate_bps, .. } => Some(rate_bps.initial.to_string()),
         ElementConfig::DeliveryTrace { .. } => Some(format!("trace {rate}")),
-        ElementConfig::Cellular { .. } => Some(format!("radio {rate}")),
+        ElementConfig::Cellular { .. } => Some(format!("cellular {rate}")),
         ElementConfig::TokenBucket { .. } | ElementConfig::Policer { .. } => Some(rate.to_string()),
         ElementConfig::Loss { probability, .. } => {
             Some(format!("{} loss", percent(probability.initial.as_f64())))

@@ -25,7 +25,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 use crate::clock::Jiffies;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::plug::{Held, Maker, Plugged, hold};
-use crate::workload::Stream;
+use crate::workload::ByteStream;
 use marking::Marking;
 use rack::Rack;
 use recovery::Recovery;
@@ -93,7 +93,7 @@ pub(crate) struct Sender {
     timers: Timers,
     rtt: RttEstimator,
     min_rtt: MinRtt,
-    stream: Stream,
+    stream: ByteStream,
     /// First byte past the receiver's window, and the first segment that is not completely within it.
     window_edge: u64,
     window_end: u64,
@@ -134,7 +134,7 @@ impl Sender {
     pub(crate) fn establish(
         config: &SenderConfig,
         own: Option<Maker>,
-        stream: Stream,
+        stream: ByteStream,
         now: Time,
         rtt: Duration,
         answer: &Acknowledgement,
@@ -316,7 +316,7 @@ impl Sender {
     }
 
     /// The stream that the application has written, as far as known.
-    pub(crate) fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &ByteStream {
         &self.stream
     }
 
