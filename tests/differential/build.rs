@@ -10,7 +10,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// What is read of the source.
-const FILES: [&str; 16] = [
+const FILES: [&str; 18] = [
     "Makefile",
     "include/linux/tcp.h",
     "include/linux/win_minmax.h",
@@ -21,6 +21,8 @@ const FILES: [&str; 16] = [
     "net/ipv4/tcp_bbr.c",
     "net/ipv4/tcp_cong.c",
     "net/ipv4/tcp_cubic.c",
+    "net/ipv4/tcp_dctcp.c",
+    "net/ipv4/tcp_dctcp.h",
     "net/ipv4/tcp_input.c",
     "net/ipv4/tcp_output.c",
     "net/ipv4/tcp_rate.c",
@@ -44,7 +46,7 @@ const HEADERS: [&str; 11] = [
     "net/tcp.h",
 ];
 
-const UNITS: [&str; 7] = ["bbr", "core", "cubic", "minmax", "rate", "reno", "vegas"];
+const UNITS: [&str; 8] = ["bbr", "core", "cubic", "dctcp", "minmax", "rate", "reno", "vegas"];
 
 fn main() {
     for changed in ["build.rs", "c", "/usr/src"] {
@@ -189,7 +191,7 @@ fn linux_tcp<'a>(text: &dyn Fn(&str) -> &'a String) -> Result<String, String> {
     let tcp = text("include/net/tcp.h");
     let mut header = String::new();
     header += &block(text("include/uapi/linux/tcp.h"), "enum tcp_ca_state")?;
-    for name in ["struct tcpvegas_info", "struct tcp_bbr_info"] {
+    for name in ["struct tcpvegas_info", "struct tcp_dctcp_info", "struct tcp_bbr_info"] {
         header += &block(text("include/uapi/linux/inet_diag.h"), name)?;
     }
     for name in ["MAX_TCP_HEADER", "TCP_INIT_CWND", "TCP_INFINITE_SSTHRESH"] {

@@ -53,12 +53,18 @@ pub struct DctcpDecrease {
     /// The smoothed share of marked segments, in 1/1,024 (Linux: `dctcp_alpha`).
     alpha: u32,
     shift_g: u32,
-    /// The round ends when this is acknowledged (Linux: `next_seq`).
-    round_end: u64,
+    round: Round,
+}
+
+/// A round, over which marks are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// It ends when this is acknowledged (Linux: `next_seq`).
+    pub end: u64,
     /// [`Connection::delivered`] when it began, low bits (Linux: `old_delivered`).
-    round_delivered: u32,
+    pub delivered: u32,
     /// Marked segments since (Linux: `delivered_ce - old_delivered_ce`).
-    marked: u32,
+    pub marked: u32,
 }
 
 impl DctcpDecrease {
@@ -67,14 +73,19 @@ impl DctcpDecrease {
         self.alpha
     }
 
+    /// The round.
+    pub const fn round(&self) -> &Round {
+        &self.round
+    }
+
     /// Moves `alpha` by the round that ends (Linux: `dctcp_update_alpha`).
     fn end_round(&mut self, delivered: u32) {
         let decay = self.alpha >> self.shift_g;
         // What is too little to decay by a share is forgotten at once.
         self.alpha -= if decay == 0 { self.alpha } else { decay };
-        if self.marked > 0 {
-            let delivered = delivered.wrapping_sub(self.round_delivered);
-            let share = (self.marked << (SHIFT - self.shift_g)) / delivered.max(1);
+        if self.round.marked > 0 {
+            let delivered = delivered.wrapping_sub(self.round.delivered);
+            let share = (self.round.marked << (SHIFT - self.shift_g)) / delivered.max(1);
             self.alpha = self.alpha.wrapping_add(share).min(ALL);
         }
     }
@@ -100,12 +111,10 @@ impl Algorithm for DctcpDecrease {
 
     /// Linux: `dctcp_update_alpha`.
     fn on_marks(&mut self, marks: &CeMarks) {
-        self.marked = self.marked.wrapping_add(marks.segments);
-        if marks.snd_una >= self.round_end {
+        self.round.marked = self.round.marked.wrapping_add(marks.segments);
+        if marks.snd_una >= self.round.end {
             self.end_round(marks.delivered as u32);
-            self.round_end = marks.snd_nxt;
-            self.round_delivered = marks.delivered as u32;
-            self.marked = 0;
+            self.round = Round { end: marks.snd_nxt, delivered: marks.delivered as u32, marked: 0 };
         }
     }
 
@@ -128,9 +137,11 @@ impl Dctcp {
         let algorithm = DctcpDecrease {
             alpha: params.alpha_on_init.min(ALL),
             shift_g: params.shift_g,
-            round_end: connection.packets_out as u64,
-            round_delivered: connection.delivered as u32,
-            marked: 0,
+            round: Round {
+                end: connection.packets_out as u64,
+                delivered: connection.delivered as u32,
+                marked: 0,
+            },
         };
         LossBased::with_algorithm(algorithm, Limits::INFINITE, &params.core, config, connection)
     }

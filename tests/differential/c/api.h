@@ -17,7 +17,9 @@ enum { LOG_RTT, LOG_CE, LOG_UNDO, LOG_STATE, LOG_ACK, LOG_UNUSED, LOG_TX_START }
 /* Something that Linux's core did in an event, in its order. */
 struct entry {
 	uint32_t kind;
-	/* LOG_STATE: the new state; whether ssthresh was called for it, the ACK carries a mark, a timer caused it. */
+	/* LOG_STATE: the new state; whether ssthresh was called for it, the ACK carries a mark, a timer caused it. LOG_CE: whether the
+	 * core has taken note of a mark; acked_sacked is by how much delivered_ce grew.
+	 */
 	uint32_t to, reduce, proven, timer;
 	/* LOG_RTT, LOG_ACK; -1 for none. */
 	int64_t rtt_us;
@@ -62,6 +64,8 @@ struct setup {
 	int32_t beta, bic_scale;
 	/* Of Vegas. */
 	int32_t vegas_alpha, vegas_beta, vegas_gamma;
+	/* Of DCTCP. */
+	uint32_t dctcp_shift_g, dctcp_alpha_on_init;
 };
 
 /* What is compared, and what the generator looks at. */

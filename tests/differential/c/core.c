@@ -16,6 +16,8 @@ static struct plan plan;
 static struct entry entries[16];
 static u32 entries_len;
 static bool reducing, in_timer, ece_ack_now;
+static struct entry *marks;
+static u32 prior_delivered_ce;
 
 #define MOST_ENTRIES (sizeof(entries) / sizeof(entries[0]))
 
@@ -95,7 +97,6 @@ static struct skb_shared_info shared_info = { .gso_segs = 1 };
 #define tcp_ecn_queue_cwr(tp) ((void)(tp))
 #define tcp_ecn_withdraw_cwr(tp) ((void)(tp))
 #define tcp_rack_update_reo_wnd(sk, rs) ((void)(sk))
-#define tcp_in_ack_event(sk, flag) ((void)(sk))
 #define tcp_set_xmit_timer(sk) ((void)(sk))
 #define tcp_rearm_rto(sk) ((void)(sk))
 #define sk_dst_confirm(sk) ((void)(sk))
@@ -135,7 +136,12 @@ static void tcp_snd_una_update(struct tcp_sock *tp, u32 ack)
 
 static int tcp_ack_update_window(struct sock *sk, const struct sk_buff *skb, u32 ack, u32 ack_seq);
 static int tcp_sacktag_write_queue(struct sock *sk, const struct sk_buff *skb, u32 prior_una, struct tcp_sacktag_state *state);
-static void tcp_count_delivered(struct tcp_sock *tp, u32 n, bool ece) { (void)ece; tp->delivered += n; }
+static void tcp_count_delivered(struct tcp_sock *tp, u32 n, bool ece)
+{
+	tp->delivered += n;
+	tp->delivered_ce += ece ? n : 0;
+}
+static void tcp_in_ack_event(struct sock *sk, int flag);
 static int tcp_clean_rtx_queue(struct sock *sk, const struct sk_buff *skb, u32 prior_fack, u32 prior_una,
 			       struct tcp_sacktag_state *sack, bool ece);
 static void planned_rate(struct sock *sk, u32 delivered, u32 lost, bool reneged, struct rate_sample *rs);
@@ -157,7 +163,16 @@ static void note_marks(struct sock *sk, int flag)
 {
 	ece_ack_now = flag & FLAG_ECE;
 	if (ece_ack_now)
-		log_entry(sk, LOG_CE);
+		marks->proven = true;
+}
+
+/* In every ACK that is not old; only those carry marks. */
+static void tcp_in_ack_event(struct sock *sk, int flag)
+{
+	marks = log_entry(sk, LOG_CE);
+	marks->acked_sacked = tcp_sk(sk)->delivered_ce - prior_delivered_ce;
+	if (linux_ops->in_ack_event)
+		linux_ops->in_ack_event(sk, flag);
 }
 
 static void note_unused(struct sock *sk) { log_entry(sk, LOG_UNUSED)->used = tcp_sk(sk)->snd_cwnd_used; }
@@ -314,9 +329,11 @@ static void tcp_rack_detect_loss(struct sock *sk, u32 *timeout)
 extern struct tcp_congestion_ops differential_reno_ops;
 const struct tcp_congestion_ops *differential_bbr_ops(void);
 const struct tcp_congestion_ops *differential_cubic_ops(const struct setup *setup);
+const struct tcp_congestion_ops *differential_dctcp_ops(const struct setup *setup);
 const struct tcp_congestion_ops *differential_vegas_ops(const struct setup *setup);
 void differential_bbr_state(const struct sock *sk, u64 *fields);
 void differential_cubic_state(const struct sock *sk, u64 *fields);
+void differential_dctcp_state(const struct sock *sk, u64 *fields);
 void differential_vegas_state(const struct sock *sk, u64 *fields);
 
 static u32 control;
@@ -338,7 +355,8 @@ void differential_open(const struct setup *setup)
 	net.ipv4.sysctl_tcp_frto = 2;
 	control = setup->control;
 	linux_ops = control == 0 ? &differential_reno_ops : control == 1 ? differential_cubic_ops(setup) :
-		    control == 2 ? differential_bbr_ops() : differential_vegas_ops(setup);
+		    control == 2 ? differential_bbr_ops() : control == 3 ? differential_vegas_ops(setup) :
+		    differential_dctcp_ops(setup);
 	shim = *linux_ops;
 	shim.ssthresh = shim_ssthresh;
 	shim.set_state = shim_set_state;
@@ -359,6 +377,7 @@ void differential_open(const struct setup *setup)
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	tp->mss_cache = setup->mss;
 	tp->reordering = setup->reordering;
+	tp->ecn_flags = 1; /* TCP_ECN_OK */
 	tp->delivered = setup->delivered;
 	tp->lost = setup->lost;
 	tp->snd_una = tp->snd_nxt = tp->high_seq = setup->seq;
@@ -395,6 +414,7 @@ void differential_ack(const struct plan *given)
 	bool slow;
 
 	plan = *given;
+	prior_delivered_ce = tp->delivered_ce;
 	TCP_SKB_CB(&skb)->ack_seq = plan.old ? tp->snd_una - 1 : tp->snd_una + plan.acked;
 	TCP_SKB_CB(&skb)->sacked = plan.sacked || plan.duplicates;
 	slow = TCP_SKB_CB(&skb)->sacked || plan.ece || plan.window_update;
@@ -532,4 +552,6 @@ void differential_view(struct view *view)
 		differential_bbr_state(sk, view->private_);
 	else if (control == 3)
 		differential_vegas_state(sk, view->private_);
+	else if (control == 4)
+		differential_dctcp_state(sk, view->private_);
 }

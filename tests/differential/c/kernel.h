@@ -148,7 +148,7 @@ struct inet_connection_sock {
 	u8 icsk_retransmits, icsk_pending, icsk_probes_out;
 	u32 icsk_rto;
 	struct { int probe_size; } icsk_mtup;
-	struct { u32 lrcvtime, ato; } icsk_ack;
+	struct { u32 lrcvtime, ato; u8 pending; } icsk_ack;
 	u64 icsk_ca_priv[13];
 };
 #define ICSK_CA_PRIV_SIZE sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv)
@@ -160,13 +160,14 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u64 tcp_mstamp, tcp_clock_cache, tcp_wstamp_ns, delivered_mstamp, first_tx_mstamp;
 	u32 delivered, delivered_ce, lost, app_limited, bytes_acked, max_window, rcv_tstamp;
-	u32 rate_delivered, rate_interval_us, write_seq;
+	u32 rate_delivered, rate_interval_us, write_seq, rcv_nxt;
 	bool rate_app_limited, is_sack_reneg, frto, tlp_retrans, is_cwnd_limited;
 	u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out, cwnd_usage_seq;
 	u32 srtt_us, mss_cache, snd_una, snd_nxt, high_seq, tlp_high_seq, snd_wnd;
 	u32 snd_cwnd, snd_ssthresh, snd_cwnd_clamp, snd_cwnd_cnt, snd_cwnd_used, snd_cwnd_stamp;
 	u32 prior_cwnd, prior_ssthresh, prr_delivered, prr_out, reordering, lsndtime;
 	u32 undo_marker, retrans_stamp;
+	u8 ecn_flags;
 	int undo_retrans;
 	struct minmax rtt_min;
 	struct { u8 advanced, reo_wnd_persist; } rack;
@@ -196,6 +197,7 @@ static inline int sk_wmem_alloc_get(const struct sock *sk) { return sk->sk_wmem_
 union tcp_cc_info {
 	struct tcpvegas_info vegas;
 	struct tcp_bbr_info bbr;
+	struct tcp_dctcp_info dctcp;
 };
 
 /* tcp_cong.c */

@@ -5,6 +5,7 @@ use crate::random::Random;
 use fullpipe_cc::bbr1::{self, Bbr1};
 use fullpipe_cc::controller::{Config, Connection, Controller};
 use fullpipe_cc::cubic::{self, Cubic};
+use fullpipe_cc::dctcp::{self, Dctcp};
 use fullpipe_cc::loss_based::{Algorithm, CoreParams, LossBased};
 use fullpipe_cc::reno::{self, Reno};
 use fullpipe_cc::vegas::{self, Vegas};
@@ -170,6 +171,38 @@ impl Compared for Vegas {
     fn differs(&self, view: &View, _: &Setup) -> Differs {
         let base_rtt = self.snapshot().min_rtt.map_or(0x7fff_ffff, |rtt| rtt.as_micros() + 1);
         core_differs(self, view).or_else(|| first(&[("baseRTT", base_rtt, view.private[0])]))
+    }
+}
+
+impl Compared for Dctcp {
+    const CONTROL: u32 = 4;
+
+    fn draw(random: &mut Random, setup: &mut Setup) {
+        setup.dctcp_shift_g = random.one_of(&[4, 4, 4, 0, 1, 10]);
+        setup.dctcp_alpha_on_init = random.one_of(&[1024, 1024, 0, 15, 700]);
+    }
+
+    fn new(setup: &Setup, config: &Config, connection: &Connection) -> Dctcp {
+        let params = dctcp::Params {
+            shift_g: setup.dctcp_shift_g,
+            alpha_on_init: setup.dctcp_alpha_on_init,
+            ect1: false,
+            core: core(setup),
+        };
+        Dctcp::new(&params, config, connection)
+    }
+
+    fn differs(&self, view: &View, setup: &Setup) -> Differs {
+        let (alpha, round) = (self.algorithm().alpha(), self.algorithm().round());
+        let next_seq = (round.end as u32).wrapping_add(setup.seq);
+        core_differs(self, view).or_else(|| {
+            first(&[
+                ("dctcp_alpha", alpha as u64, view.private[0]),
+                ("next_seq", next_seq as u64, view.private[1]),
+                ("old_delivered", round.delivered as u64, view.private[2]),
+                ("delivered_ce - old_delivered_ce", round.marked as u64, view.private[3]),
+            ])
+        })
     }
 }
 

@@ -262,7 +262,7 @@ impl<C: Compared> Flow<C> {
 
     fn replay(&mut self, core: &Core, report: &mut Report, sent: Option<(u32, bool, View)>) {
         let mut sent = sent;
-        // Linux answers a tail probe before it looks at marks, which decide nothing of that answer; ours gets them first.
+        // Linux looks at marks after it has answered a tail probe, but knows their number before; ours gets both first.
         let marks = |entry: &&Entry| entry.kind == linux::LOG_CE;
         let rtt = |entry: &&Entry| entry.kind == linux::LOG_RTT;
         let log = core.log();
@@ -314,7 +314,7 @@ impl<C: Compared> Flow<C> {
                     report.count("slow starts that HyStart ended");
                 }
             }
-            linux::LOG_CE => self.ours.on_ce(&CeMarks { segments: 1 }),
+            linux::LOG_CE => self.replay_marks(entry),
             linux::LOG_UNDO => {
                 report.count("undos");
                 self.ours.on_undo(&Undo { connection });
@@ -323,6 +323,17 @@ impl<C: Compared> Flow<C> {
             linux::LOG_ACK => self.replay_ack(entry, connection),
             kind => unreachable!("c/api.h knows no entry {kind}"),
         }
+    }
+
+    fn replay_marks(&mut self, entry: &Entry) {
+        let (snd_una, snd_nxt) = (self.count(entry.at.snd_una), self.count(entry.at.snd_nxt));
+        self.ours.on_ce(&CeMarks {
+            echoed: entry.proven != 0,
+            segments: entry.acked_sacked,
+            delivered: entry.at.delivered as u64,
+            snd_una,
+            snd_nxt,
+        });
     }
 
     fn replay_state(&mut self, entry: &Entry, connection: Connection, report: &mut Report) {

@@ -122,6 +122,8 @@ pub struct Setup {
     pub vegas_alpha: i32,
     pub vegas_beta: i32,
     pub vegas_gamma: i32,
+    pub dctcp_shift_g: u32,
+    pub dctcp_alpha_on_init: u32,
 }
 
 #[repr(C)]

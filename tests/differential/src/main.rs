@@ -3,7 +3,7 @@
 //!
 //!     differential [NAME...] [--events N] [--quick] [--seed S] [--flow F]
 //!
-//! NAME is `bbr`, `cubic`, `reno`, `vegas`, `sampler` (tcp_rate.c) or `filter` (win_minmax.c); all without one. `--events` is
+//! NAME is `bbr`, `cubic`, `reno`, `vegas`, `dctcp`, `sampler` (tcp_rate.c) or `filter` (win_minmax.c); all without one. `--events` is
 //! how many of each, 10^8 unless it is given; `--quick` makes 10^6. `--flow` runs one flow of that seed. Exit code 1: a
 //! difference; 2: Linux's source or a C compiler is missing, or the command is wrong. `docs/differential.md` has more.
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(linux_source)]
-const NAMES: [&str; 6] = ["bbr", "cubic", "reno", "vegas", "sampler", "filter"];
+const NAMES: [&str; 7] = ["bbr", "cubic", "reno", "vegas", "dctcp", "sampler", "filter"];
 
 #[cfg(linux_source)]
 struct Options {
@@ -114,6 +114,7 @@ fn run(options: &Options) -> ExitCode {
                 "cubic" => compare::<fullpipe_cc::cubic::Cubic>(&mut core, seed, number, &mut report),
                 "reno" => compare::<fullpipe_cc::reno::Reno>(&mut core, seed, number, &mut report),
                 "vegas" => compare::<fullpipe_cc::vegas::Vegas>(&mut core, seed, number, &mut report),
+                "dctcp" => compare::<fullpipe_cc::dctcp::Dctcp>(&mut core, seed, number, &mut report),
                 "sampler" => sampler::flow(&mut rate, seed, number, &mut report),
                 _ => filter::flow(seed, number, &mut report),
             }
