@@ -197,3 +197,22 @@ def test_marks_have_a_column_where_some_run_has_some() -> None:
 
 def test_the_panel_of_the_queue_names_its_discipline() -> None:
     assert "mean queueing delay, ms (x:y=1)" in figure(marked()).to_json()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "fifo"])
+def test_marks_and_early_drops_of_a_run_are_in_its_series_and_its_summary(name: str) -> None:
+    document = {
+        "duration": "3 s",
+        "hosts": {"ecn": True},
+        "path": {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "10 bdp", "queue": name},
+        "flows": [{"controller": "cubic", "count": 4}],
+    }
+    results = fp.run(document)
+    (link,) = results.runs[0].summary["links"]
+    signals = {key: link.get(key, 0) for key in ("early_packets", "marked_packets")}
+    assert sum(signals.values()) > 0, "four flows make congestion"
+    last = results.link_series().sort("time_s").tail(1).to_dicts()[0]
+    assert all(0 <= last[key] <= total for key, total in signals.items())
+    assert last["early_packets"] <= last["dropped_packets"]
+    (result,) = results.to_dict()["results"]
+    assert {key: result[key]["mean"] for key in signals} == signals
