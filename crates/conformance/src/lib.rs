@@ -101,6 +101,11 @@ laws! {
     /// An undone reduction leaves neither the slow-start threshold below what it was before, nor the window of a controller
     /// without a bandwidth estimate (RFC 4015 section 3.2; Linux `tcp_undo_cwnd_reduction`).
     UndoRestores,
+    /// Marks reduce the window through [`CaState::Cwr`], once a window: what an ACK says of marks changes no limit by itself,
+    /// whether it echoes any or none.
+    MarksReduceOnceAWindow,
+    /// What marks prove is not undone: an undo after them raises neither window nor threshold (Linux `tcp_enter_cwr`).
+    MarksAreFinal,
     /// The transport reports an ACK's events in the documented order. It judges the transport, not the controller:
     /// [`Broken::seen`] and [`Broken::bound`] are the numbers of an [`AckEvent`](fullpipe_cc::AckEvent).
     EventsComeInOrder,
@@ -213,6 +218,7 @@ pub fn check_all<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection) 
     check_reordering(path, &new)?;
     check_full_pipe(path, &new)?;
     check_timeout(path, &new)?;
+    check_marks(path, &new)?;
     check_jitter(path, &new)?;
     check_idle(path, &new)
 }
@@ -310,6 +316,51 @@ pub fn check_timeout<C: Controller>(
         broken_unless(right, law, connection.now, cwnd as u64, flight as u64 + 1)?;
     }
     Ok(())
+}
+
+/// ACKs without marks change nothing, the first mark in a window reduces, the others change nothing more, and an undo nothing back.
+///
+/// # Errors
+/// The first law that was broken.
+pub fn check_marks<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let mut connection = Connection { in_flight: 10, packets_out: 10, ..at_start(path) };
+    let mut controller = new(&path.config, &at_start(path));
+    let mut acked = 0;
+    let mut tell = |controller: &mut C, echoed: bool| {
+        let before = controller.limits();
+        acked += 1;
+        controller.on_ce(&CeMarks {
+            echoed,
+            segments: echoed as u32,
+            delivered: at_start(path).delivered + acked,
+            snd_una: acked,
+            snd_nxt: acked + 10,
+        });
+        let (after, law) = (controller.limits(), Law::MarksReduceOnceAWindow);
+        broken_unless(before == after, law, path.start, after.cwnd as u64, before.cwnd as u64)
+    };
+    for echoed in [false, false, true] {
+        tell(&mut controller, echoed)?;
+    }
+    let before = controller.limits();
+    let (to, trigger) = (CaState::Cwr, Trigger::Ack);
+    controller.on_state(&StateChange { connection, to, reduce: true, proven: true, trigger });
+    connection.state = to;
+    let reduced = controller.limits();
+    let law = Law::MarksReduceOnceAWindow;
+    broken_unless(reduced.cwnd <= before.cwnd, law, path.start, reduced.cwnd as u64, before.cwnd as u64)?;
+    for echoed in [true, false, true] {
+        tell(&mut controller, echoed)?;
+    }
+    controller.on_undo(&Undo { connection });
+    let undone = controller.limits();
+    let law = Law::MarksAreFinal;
+    broken_unless(undone.cwnd <= reduced.cwnd, law, path.start, undone.cwnd as u64, reduced.cwnd as u64)?;
+    let (seen, bound) = (undone.ssthresh as u64, reduced.ssthresh as u64);
+    broken_unless(seen <= bound, law, path.start, seen, bound)
 }
 
 /// A flow that keeps four segments in flight and reports it must not end with a large window, nor mistake its own rate for

@@ -73,6 +73,10 @@ struct Defect {
     rtt: fn(RttSample) -> RttSample,
     ack: fn(Ack) -> Ack,
     heeds_undo: bool,
+    /// It takes each echo of a mark for a timeout.
+    answers_echoes: bool,
+    /// It takes what marks prove for a mere loss.
+    doubts_marks: bool,
     limits: fn(Limits, Asked) -> Limits,
     snapshot: fn(Snapshot) -> Snapshot,
 }
@@ -89,6 +93,8 @@ const NO_DEFECT: Defect = Defect {
     rtt: |sample| sample,
     ack: |ack| ack,
     heeds_undo: true,
+    answers_echoes: false,
+    doubts_marks: false,
     limits: |limits, _| limits,
     snapshot: |snapshot| snapshot,
 };
@@ -117,9 +123,19 @@ impl Controller for Wrong {
         self.controller.on_lost(lost)
     }
     fn on_ce(&mut self, marks: &CeMarks) {
-        self.controller.on_ce(marks)
+        if self.defect.answers_echoes && marks.echoed {
+            let (connection, to, trigger) = (Connection::default(), CaState::Loss, Trigger::Timer);
+            self.on_state(&StateChange { connection, to, reduce: true, proven: false, trigger });
+        }
+        if !self.defect.doubts_marks {
+            self.controller.on_ce(marks)
+        }
     }
     fn on_state(&mut self, change: &StateChange) {
+        if self.defect.doubts_marks && change.proven {
+            let doubted = StateChange { to: CaState::Recovery, proven: false, ..*change };
+            return self.controller.on_state(&doubted);
+        }
         self.controller.on_state(change)
     }
     fn on_undo(&mut self, undo: &Undo) {
@@ -228,6 +244,8 @@ fn broken_instead_of(law: Law) -> Law {
             broken_by("cubic", path, Defect { rtt, ..NO_DEFECT })
         }
         Law::UndoRestores => broken_by("cubic", path, Defect { heeds_undo: false, ..NO_DEFECT }),
+        Law::MarksReduceOnceAWindow => broken_by("cubic", path, Defect { answers_echoes: true, ..NO_DEFECT }),
+        Law::MarksAreFinal => broken_by("dctcp", path, Defect { doubts_marks: true, ..NO_DEFECT }),
         Law::EventsComeInOrder => broken_by_transport(|bench| bench.connection.state = CaState::Recovery),
         Law::SampleFollowsItsDefinition => broken_by_transport(|bench| bench.sampler.mark_app_limited(10)),
     }
