@@ -609,7 +609,8 @@ proptest! {
             for &(_, index, change) in changes.iter().filter(|change| change.0 == number) {
                 let (index, from) = (index % elements.len(), change.from(now, true));
                 let mut next = changed[index].clone();
-                // Rates of links behind a discipline change in `gate.rs`.
+                // A discipline is told the highest rate that its link will have, which only a schedule knows from the start. Even
+                // below it the two are not equal: whether a packet finds room in a full queue behind the link can differ.
                 let known = !(is_managed(&next) && matches!(change, Change::Rate(_)));
                 if known && next.change(index, from, change).is_ok() {
                     changed[index] = next;
