@@ -108,7 +108,7 @@ pub trait Discipline: fmt::Debug + Send {
 pub struct Setup {
     /// The most that may wait.
     pub limit: Room,
-    /// The rate of the link behind it at the start.
+    /// The highest rate that the link behind it is known to have.
     pub rate: Rate,
     /// Randomness of its own.
     pub random: Random,

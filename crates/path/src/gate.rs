@@ -232,7 +232,8 @@ impl<P> Gate<P> {
         let times = link.change(now, rate, leaving);
         if let Some(&last) = times.last() {
             self.free = last;
-            if self.due != Time::NEVER {
+            // Also if it was due never, behind a link that was down for good.
+            if self.waits() {
                 self.due = last;
             }
         }
