@@ -90,6 +90,9 @@ impl Counts {
 impl<P: Clone> Chain<P> {
     /// Builds a chain. A packet of class `c` is delayed by a further `class_delays[c]` at the end; without
     /// classes, no packet is. Randomness depends on `seed` and each element's position, and on nothing else.
+    ///
+    /// # Errors
+    /// When the numbers of an element are invalid.
     pub fn new(
         elements: &[ElementConfig],
         class_delays: &[Duration],
@@ -141,6 +144,9 @@ impl<P: Clone> Chain<P> {
 
     /// Builds the same chain so that [`Chain::change`] can change it. It is slower: what lies behind an element that takes time
     /// must not see a packet before it gets there, so that a new stage begins there.
+    ///
+    /// # Errors
+    /// As [`Chain::new`].
     pub fn changing(
         elements: &[ElementConfig],
         class_delays: &[Duration],

@@ -63,7 +63,6 @@
 //! inside.
 
 mod carrier;
-#[allow(clippy::missing_errors_doc, reason = "what makes a chain fails as Carrier::new says")]
 mod chain;
 mod change;
 mod check;

@@ -1,7 +1,6 @@
 //! What a run's sampler sees.
 
-use fullpipe_path::QueueView;
-use fullpipe_record::{QueueSample, Sample};
+use fullpipe_record::Sample;
 use fullpipe_units::{Duration, Time};
 
 use crate::flow::Flow;
@@ -27,9 +26,4 @@ pub(crate) fn sample(now: Time, flow: &Flow) -> Option<Sample> {
         phase: snapshot.phase,
         ca_state: sender.state(),
     })
-}
-
-/// The present state of a queue, whose chain has settled at `now`.
-pub(crate) fn sample_queue(now: Time, queue: QueueView<'_>) -> QueueSample {
-    QueueSample::of(queue, now)
 }

@@ -421,7 +421,7 @@ impl Simulation {
         let back = (0..reverse.queues()).map(|index| reverse.queue(index));
         there
             .chain(back)
-            .map(|queue| QueueNow { name: queue.name(), sample: series::sample_queue(now, queue) })
+            .map(|queue| QueueNow { name: queue.name(), sample: QueueSample::of(queue, now) })
             .collect()
     }
 

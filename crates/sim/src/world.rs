@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Carrier, ConfigError, Ecn, Hops, Packet, capacities};
+use fullpipe_path::{Carrier, ConfigError, Ecn, Hops, Packet};
 use fullpipe_record::{
-    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, Run, WorldName,
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
 };
 use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
@@ -377,7 +377,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
 /// Appends the present state of a direction's queues.
 fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
     for (index, series) in series.iter_mut().enumerate() {
-        series.sample(series::sample_queue(now, chain.queue(index)));
+        series.sample(QueueSample::of(chain.queue(index), now));
     }
 }
 
@@ -387,10 +387,5 @@ fn link_records<P>(
     series: Vec<LinkSeries>,
     end: Time,
 ) -> Vec<LinkRecord> {
-    let queues = (0..chain.queues()).map(|index| chain.queue(index));
-    let each = queues.zip(series).zip(capacities(elements, end));
-    each.map(|((queue, series), capacity_bytes)| {
-        LinkRecord::new(queue.name(), series::sample_queue(end, queue), capacity_bytes, series)
-    })
-    .collect()
+    LinkRecord::of_path(elements, (0..chain.queues()).map(|index| chain.queue(index)), series, end)
 }
