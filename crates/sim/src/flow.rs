@@ -292,7 +292,7 @@ impl Flow {
     pub(crate) fn on_segment(
         &mut self,
         now: Time,
-        segment: &Segment,
+        segment: Segment,
         codepoint: Ecn,
         more: bool,
         back: &mut impl ReturnWire,
@@ -300,7 +300,7 @@ impl Flow {
         if segment.has_flags() {
             return self.on_flags(now, segment, codepoint, more, back);
         }
-        self.on_data(now, Arrival::of(segment, None), more, back)
+        self.on_data(now, Arrival::of(&segment, None), more, back)
     }
 
     /// A SYN, or data of a connection that has negotiated ECN.
@@ -308,14 +308,14 @@ impl Flow {
     fn on_flags(
         &mut self,
         now: Time,
-        segment: &Segment,
+        segment: Segment,
         codepoint: Ecn,
         more: bool,
         back: &mut impl ReturnWire,
     ) -> bool {
         match segment.flags() {
             Flags::Syn { ecn } => {
-                self.on_syn(now, segment, ecn, back);
+                self.on_syn(now, &segment, ecn, back);
                 self.update_receiver_due();
                 false
             }

@@ -262,12 +262,15 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             if self.ahead.is_on() {
                 Lookahead::at_segment(&self.forward.chain, &self.flows);
             }
-            let taken = self.forward.chain.pop_with(now, |packet, segment| (packet, *segment));
-            let Some((packet, segment)) = taken else { return };
+            // Returned in one piece, they would go through memory, and be read before they are there.
+            let (mut index, mut codepoint, mut segment) = (0, Ecn::NotEct, Segment::syn(0, false));
+            let taken = self.forward.chain.pop_with(now, |packet, payload| {
+                (index, codepoint, segment) = (packet.class as usize, packet.ecn, *payload);
+            });
+            let Some(()) = taken else { return };
             let more = self.forward.chain.is_due(now);
-            let index = packet.class as usize;
             let flow = &mut self.flows[index];
-            let ended = flow.on_segment(now, &segment, packet.ecn, more, &mut self.reverse);
+            let ended = flow.on_segment(now, segment, codepoint, more, &mut self.reverse);
             self.agenda.set(FLOWS + index, flow.next());
             self.open -= ended as usize;
             if !more {
