@@ -371,6 +371,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         retransmits: ended.counters.retransmits,
         timeouts: ended.counters.timeouts,
         undos: ended.counters.undos,
+        echoed_segments: None,
     }
 }
 
