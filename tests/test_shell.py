@@ -82,6 +82,16 @@ def test_the_options_of_one_direction_override_those_of_both(resolved: Callable[
     assert path["down"]["loss"]["probability"]["initial"] == 0
 
 
+def test_a_queue_discipline_applies_to_both_directions_or_to_one(resolved: Callable[..., Directions]) -> None:
+    path = resolved("--rate", "10mbit", "--queue", "codel:target=1ms")
+    for way in ("up", "down"):
+        assert path[way]["link"]["queue"]["discipline"]["kind"] == "codel"
+        assert path[way]["link"]["queue"]["discipline"]["target_ns"] == 1_000_000
+    path = resolved("--rate", "10mbit", "--queue", "codel", "--up-queue", "fq_codel", "--down-queue", "fifo")
+    assert path["up"]["link"]["queue"]["discipline"]["kind"] == "fq_codel"
+    assert "discipline" not in path["down"]["link"]["queue"]
+
+
 def test_a_direction_with_a_trace_has_no_rate_and_the_other_way_round(
     resolved: Callable[..., Directions],
 ) -> None:
@@ -103,6 +113,9 @@ MISTAKES = {
     "a bad rate of one direction": ((*PATH, "--down-rate", "5 parsecs"), "--down-rate", "parsecs"),
     "a bad loss of one direction": ((*PATH, "--up-loss", "150 %"), "--up-loss", "150"),
     "a bad buffer": ((*PATH, "--buffer", ""), "--buffer", '""'),
+    "a bad queue": ((*PATH, "--queue", "codle"), "--queue", "codel"),
+    "a bad queue of one direction": ((*PATH, "--down-queue", "red:max=1 mile"), "--down-queue", "1 mile"),
+    "a queue without a name": ((*PATH, "--up-queue", ""), "--up-queue", '""'),
     "a bad rtt": (("--rate", "1mbit", "--rtt", "soon"), "--rtt", "soon"),
     "no such trace": ((*RTT, "--deliveries", "none.trace"), "--deliveries", "none.trace"),
     "no such server": ((*PATH, "--server", "nosuchserver -x"), "--server", '"nosuchserver"'),

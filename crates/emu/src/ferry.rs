@@ -1,7 +1,8 @@
 //! Carries packets between two TUN devices through the elements of the path.
 //!
 //! Frames are split into the packets that would be on a wire, each packet goes through the path on its own, and packets
-//! that leave together are merged again. Time comes from the monotonic clock; every rate, delay, drop and loss is
+//! that leave together are merged again. Elements that take or drop bursts as one see each frame as one burst: the kernel
+//! hands over whole what its TCP handed over whole (GSO), up to 64 KB. Time comes from the monotonic clock; every rate, delay, drop and loss is
 //! the path's decision and depends on arrival times only, so a late wake-up delays packets but never changes a rate.
 //! How late each packet left is recorded. `path_clock.rs` describes the path's time while the ferry is stalled.
 
@@ -41,6 +42,8 @@ pub struct FerryReport {
     pub links: Vec<LinkRecord>,
     /// What happened to the packets of the forward and of the reverse direction.
     pub counts: [Counts; 2],
+    /// How many packets the queues of the forward and of the reverse direction marked.
+    pub marked: [u64; 2],
     /// How late packets left, by the path's time.
     pub lateness: Histogram,
     /// Frames that the kernel refused.
@@ -127,6 +130,7 @@ impl Ferry {
         let now = self.clock.now();
         Ok(FerryReport {
             counts: [self.forward.chain.counts(), self.reverse.chain.counts()],
+            marked: [self.forward.marked(now), self.reverse.marked(now)],
             lateness,
             failed_writes: self.forward.failed_writes + self.reverse.failed_writes,
             passes,
@@ -216,11 +220,13 @@ struct Direction {
     elements: Vec<ElementConfig>,
     chain: Chain<Unit>,
     classes: Classes,
+    /// Whether an element takes or drops bursts as one.
+    bursts: bool,
     gro: Duration,
-    /// Frames that are being merged, one per class.
+    /// Frames that are being merged. Those of one class are in the same.
     batches: Vec<Batch>,
-    /// Classes whose batch is not empty.
-    open: Vec<u32>,
+    /// Which of them are not empty.
+    open: Vec<usize>,
     /// One for each queue.
     series: Vec<LinkSeries>,
     lateness: Histogram,
@@ -243,8 +249,9 @@ impl Direction {
             elements: way.elements.clone(),
             chain,
             classes,
+            bursts: way.elements.iter().any(|element| !element.unit().is_segment()),
             gro: way.gro,
-            batches: (0..classes.flows.max(1)).map(|_| Batch::default()).collect(),
+            batches: (0..batches(classes)).map(|_| Batch::default()).collect(),
             open: Vec::new(),
             series,
             lateness: Histogram::default(),
@@ -257,7 +264,7 @@ impl Direction {
 
     /// When there is something to do next.
     fn next(&self) -> Time {
-        let held = self.open.iter().filter_map(|class| self.batches[*class as usize].first_due());
+        let held = self.open.iter().filter_map(|slot| self.batches[*slot].first_due());
         let held = held.min().map_or(Time::NEVER, |due| due + self.gro);
         held.min(self.chain.next())
     }
@@ -272,35 +279,34 @@ impl Direction {
         let now = clock.now();
         let before = self.written;
         while let Some((due, packet, unit)) = self.chain.pop(now) {
-            let class = packet.class as usize;
-            if let Err(unit) = self.batches[class].add(unit, due) {
-                self.flush(class, clock);
-                let added = self.batches[class].add(unit, due);
+            let slot = packet.class as usize % self.batches.len();
+            if let Err(unit) = self.batches[slot].add(unit.with_ecn(packet.ecn), due) {
+                self.flush(slot, clock);
+                let added = self.batches[slot].add(unit, due);
                 assert!(added.is_ok(), "an empty batch takes anything");
             }
-            if self.batches[class].is_closed() {
-                self.flush(class, clock);
-            } else if !self.open.contains(&packet.class) {
-                self.open.push(packet.class);
+            if self.batches[slot].is_closed() {
+                self.flush(slot, clock);
+            } else if !self.open.contains(&slot) {
+                self.open.push(slot);
             }
         }
         let mut open = std::mem::take(&mut self.open);
-        open.retain(|class| {
-            let class = *class as usize;
-            let due = self.batches[class].first_due();
+        open.retain(|slot| {
+            let due = self.batches[*slot].first_due();
             if due.is_some_and(|due| due + self.gro <= now) {
-                self.flush(class, clock);
+                self.flush(*slot, clock);
             }
-            !self.batches[class].is_empty()
+            !self.batches[*slot].is_empty()
         });
         self.open = open;
         self.written > before
     }
 
-    /// Writes the frame of a class. Packets held back to be merged are due when the holding ends: with the packet that
+    /// Writes the frame in a slot. Packets held back to be merged are due when the holding ends: with the packet that
     /// completes the frame, or after the whole time.
-    fn flush(&mut self, class: usize, clock: &PathClock) {
-        let batch = &mut self.batches[class];
+    fn flush(&mut self, slot: usize, clock: &PathClock) {
+        let batch = &mut self.batches[slot];
         let now = clock.now();
         let held_until = match (batch.first_due(), batch.due().last()) {
             _ if self.gro == Duration::ZERO => Time::ZERO,
@@ -325,13 +331,27 @@ impl Direction {
             let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
             let class = class_of(&frame, self.classes);
             let now = clock.now();
-            for unit in frame::units(Rc::new(frame)) {
-                self.fetched += Bytes::new(u64::from(unit.ip_bytes()));
-                // The path counts what it drops.
-                let _ = self.chain.push(now, Packet::new(unit.ip_bytes(), class), unit);
+            let fetched = &mut self.fetched;
+            let packets = frame::units(Rc::new(frame)).map(|unit| {
+                *fetched += Bytes::new(u64::from(unit.ip_bytes()));
+                (Packet::new(unit.ip_bytes(), class).with_ecn(unit.ecn()), unit)
+            });
+            // The path counts what it drops.
+            if self.bursts {
+                // The kernel handed them over as one frame.
+                self.chain.push_burst(now, packets);
+            } else {
+                for (packet, unit) in packets {
+                    let _ = self.chain.push(now, packet, unit);
+                }
             }
         }
         Ok(true)
+    }
+
+    /// How many packets its queues have marked by `now`.
+    fn marked(&self, now: Time) -> u64 {
+        (0..self.chain.queues()).map(|index| self.chain.queue(index).totals(now).marked.packets).sum()
     }
 
     /// How long the packets read since the last call keep the slowest link busy.
@@ -348,8 +368,25 @@ impl Direction {
 
 /// The class of a frame's packets.
 fn class_of(frame: &Frame, classes: Classes) -> u32 {
-    let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(classes.first_port)));
-    flow.filter(|flow| *flow < classes.flows).unwrap_or(0)
+    match classes {
+        Classes::One => 0,
+        Classes::Ports { first, flows } => {
+            let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(first)));
+            flow.filter(|flow| *flow < flows).unwrap_or(0)
+        }
+        Classes::Flows => frame.flow(),
+    }
+}
+
+/// How many frames are merged at a time: one for each class, as far as their number is known and small.
+fn batches(classes: Classes) -> u32 {
+    /// Flows that share one only keep each other from being merged.
+    const HASHED: u32 = 256;
+    match classes {
+        Classes::One => 1,
+        Classes::Ports { flows, .. } => flows.max(1),
+        Classes::Flows => HASHED,
+    }
 }
 
 #[cfg(test)]

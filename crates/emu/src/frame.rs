@@ -4,9 +4,16 @@
 //! frame and copies nothing. [`crate::merge`] puts units that leave together back into one frame.
 //!
 //! Anything that is not plain TCP over IPv4 (other protocols, IPv6, fragments, malformed or hostile frames) is one
-//! unit that passes unchanged. Header layout: virtio 1.2 section 5.1.6, RFC 791, RFC 9293.
+//! unit that passes unchanged but for its ECN codepoint. Header layout: virtio 1.2 section 5.1.6, RFC 791, RFC 8200,
+//! RFC 9293.
+//!
+//! The path may change the ECN codepoint of any IP packet (RFC 3168 section 5): [`Unit::ecn`] is what it says, and what is
+//! written says the same. IPv4's header checksum follows incrementally (RFC 1624) where the rest of the header stays.
 
+use std::io::IoSlice;
 use std::rc::Rc;
+
+use fullpipe_path::Ecn;
 
 /// Size of the virtio header in front of every frame (the legacy form, without `num_buffers`).
 pub(crate) const VNET_BYTES: usize = 10;
@@ -19,6 +26,8 @@ const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 /// VIRTIO_NET_HDR_GSO_TCPV4.
 const GSO_TCPV4: u8 = 1;
+/// VIRTIO_NET_HDR_GSO_ECN: CWR is set, on the first segment only.
+const GSO_ECN: u8 = 0x80;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -46,6 +55,75 @@ pub(crate) struct Frame {
     tcp: Option<TcpFrame>,
     /// Source and destination port of TCP and UDP.
     pub(crate) ports: Option<(u16, u16)>,
+    /// Where its ECN codepoint is.
+    codepoint: Codepoint,
+}
+
+/// Where the ECN codepoint of an IP packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codepoint {
+    /// It is no IP packet, or its header is cut short.
+    Nowhere,
+    /// In the second byte, behind a checksum's back.
+    V4,
+    /// In the second byte, four bits up.
+    V6,
+}
+
+impl Codepoint {
+    /// Size of an IPv6 header.
+    const V6_BYTES: usize = 40;
+    /// Offset and size of the part of a header in which it and the checksum over it are.
+    const CHECKSUM: usize = 10;
+    const V4_PART: usize = 12;
+    const V6_PART: usize = 2;
+
+    fn of(ip: &[u8], ipv4: Option<&Ipv4>) -> Codepoint {
+        match (ipv4, ip[0] >> 4) {
+            (Some(_), _) => Codepoint::V4,
+            (None, 6) if ip.len() >= Codepoint::V6_BYTES => Codepoint::V6,
+            _ => Codepoint::Nowhere,
+        }
+    }
+
+    fn read(self, ip: &[u8]) -> Ecn {
+        match self {
+            Codepoint::Nowhere => Ecn::NotEct,
+            Codepoint::V4 => Ecn::from_bits(ip[1]),
+            Codepoint::V6 => Ecn::from_bits(ip[1] >> 4),
+        }
+    }
+
+    /// The start of the header with another codepoint, and how long that start is.
+    fn changed(self, ip: &[u8], ecn: Ecn) -> ([u8; Codepoint::V4_PART], usize) {
+        let mut part = [0; Codepoint::V4_PART];
+        match self {
+            Codepoint::Nowhere => (part, 0),
+            Codepoint::V4 => {
+                part.copy_from_slice(&ip[..Codepoint::V4_PART]);
+                let before = be16(&part, 0);
+                part[1] = with_bits(part[1], ecn, 0);
+                let checksum = updated(be16(&part, Codepoint::CHECKSUM), before, be16(&part, 0));
+                put16(&mut part, Codepoint::CHECKSUM, checksum);
+                (part, Codepoint::V4_PART)
+            }
+            Codepoint::V6 => {
+                part[..Codepoint::V6_PART].copy_from_slice(&ip[..Codepoint::V6_PART]);
+                part[1] = with_bits(part[1], ecn, 4);
+                (part, Codepoint::V6_PART)
+            }
+        }
+    }
+}
+
+/// A byte with the codepoint in the two bits from `shift` up.
+fn with_bits(byte: u8, ecn: Ecn, shift: u8) -> u8 {
+    byte & !(0b11 << shift) | (ecn as u8) << shift
+}
+
+/// A checksum after one of the words that it covers has changed (RFC 1624, equation 3). A wrong one stays wrong.
+fn updated(checksum: u16, before: u16, after: u16) -> u16 {
+    !fold(u32::from(!checksum) + u32::from(!before) + u32::from(after))
 }
 
 /// Where things are in a splittable frame.
@@ -64,11 +142,18 @@ impl Frame {
     /// Reads a frame. `None` if it is too short.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Frame> {
         let ip = bytes.get(VNET_BYTES..).filter(|ip| !ip.is_empty())?;
-        let (tcp, ports) = match Ipv4::parse(ip) {
+        let ipv4 = Ipv4::parse(ip);
+        let codepoint = Codepoint::of(ip, ipv4.as_ref());
+        let (tcp, ports) = match ipv4 {
             Some(ipv4) => (TcpFrame::parse(bytes, ip, &ipv4), ipv4.ports(ip)),
             None => (None, None),
         };
-        Some(Frame { bytes: bytes.into(), tcp, ports })
+        Some(Frame { bytes: bytes.into(), tcp, ports, codepoint })
+    }
+
+    /// What identifies its flow where ports do not: see [`crate::flow`].
+    pub(crate) fn flow(&self) -> u32 {
+        crate::flow::hash(self.ip())
     }
 
     /// The IP packet.
@@ -109,7 +194,9 @@ impl Ipv4 {
 
 impl TcpFrame {
     fn parse(bytes: &[u8], ip: &[u8], ipv4: &Ipv4) -> Option<TcpFrame> {
-        let (vnet_flags, gso_type) = (bytes[0], bytes[1]);
+        let vnet_flags = bytes[0];
+        // What the flag says of CWR is what a split does anyway.
+        let gso_type = if bytes[1] == GSO_TCPV4 | GSO_ECN { GSO_TCPV4 } else { bytes[1] };
         let gso_size = usize::from(u16::from_ne_bytes([bytes[4], bytes[5]]));
         // Without NEEDS_CSUM the checksum is the sender's own, and must arrive as it is, right or wrong.
         let plain = vnet_flags & NEEDS_CHECKSUM != 0 && matches!(gso_type, GSO_NONE | GSO_TCPV4);
@@ -144,6 +231,7 @@ pub(crate) struct Unit {
     /// Range of the payload; of the packet if it is not splittable.
     start: u32,
     end: u32,
+    ecn: Ecn,
 }
 
 /// The packets of a frame in order.
@@ -153,14 +241,27 @@ pub(crate) fn units(frame: Rc<Frame>) -> impl Iterator<Item = Unit> {
         None => (frame.ip().len(), frame.ip().len()),
     };
     let count = length.div_ceil(step).max(1);
+    let ecn = frame.codepoint.read(frame.ip());
     (0..count).map(move |index| Unit {
         frame: Rc::clone(&frame),
         start: (index * step) as u32,
         end: ((index + 1) * step).min(length) as u32,
+        ecn,
     })
 }
 
 impl Unit {
+    /// What its IP header says of congestion; of what is no IP, that its transport does not understand marks.
+    pub(crate) fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    /// The same unit with another codepoint. What is no IP packet has none.
+    pub(crate) fn with_ecn(self, ecn: Ecn) -> Unit {
+        let has_one = self.frame.codepoint != Codepoint::Nowhere;
+        Unit { ecn: if has_one { ecn } else { self.ecn }, ..self }
+    }
+
     /// Bytes of the IP packet.
     pub(crate) fn ip_bytes(&self) -> u32 {
         self.end - self.start + self.frame.tcp.map_or(0, |tcp| tcp.header as u32)
@@ -202,8 +303,11 @@ impl Unit {
     }
 
     /// Whether the headers of both are equal, except for sequence number, flags, lengths, checksums and the
-    /// identification (which means nothing on a packet that must not be fragmented).
+    /// identification (which means nothing on a packet that must not be fragmented). The codepoint counts as it leaves.
     pub(crate) fn same_headers(&self, other: &Unit) -> bool {
+        if self.ecn != other.ecn {
+            return false;
+        }
         if Rc::ptr_eq(&self.frame, &other.frame) {
             return true;
         }
@@ -213,7 +317,8 @@ impl Unit {
         }
         let (ip_a, ip_b) = (self.frame.ip(), other.frame.ip());
         let (tcp_a, tcp_b) = (&ip_a[a.ip_header..a.header], &ip_b[a.ip_header..a.header]);
-        ip_a[..2] == ip_b[..2]
+        ip_a[0] == ip_b[0]
+            && with_bits(ip_a[1], self.ecn, 0) == with_bits(ip_b[1], other.ecn, 0)
             && ip_a[6..10] == ip_b[6..10]
             && ip_a[12..a.ip_header] == ip_b[12..a.ip_header]
             && tcp_a[..4] == tcp_b[..4]
@@ -235,9 +340,20 @@ impl Unit {
             .then(|| &self.frame.ip()[header + self.start as usize..header + next_end.end as usize])
     }
 
-    /// The frame as it was read, if it is not splittable.
-    pub(crate) fn opaque(&self) -> Option<&[u8]> {
-        self.frame.tcp.is_none().then_some(&*self.frame.bytes)
+    /// Whether it is not splittable.
+    pub(crate) fn is_opaque(&self) -> bool {
+        self.frame.tcp.is_none()
+    }
+
+    /// Hands the pieces of its frame to `write`: as it was read, but for the codepoint.
+    pub(crate) fn write_whole<R>(&self, write: impl FnOnce(&[IoSlice<'_>]) -> R) -> R {
+        let Frame { bytes, codepoint, .. } = &*self.frame;
+        if self.ecn == codepoint.read(self.frame.ip()) {
+            return write(&[IoSlice::new(bytes)]);
+        }
+        let (start, length) = codepoint.changed(self.frame.ip(), self.ecn);
+        let (vnet, ip) = bytes.split_at(VNET_BYTES);
+        write(&[IoSlice::new(vnet), IoSlice::new(&start[..length]), IoSlice::new(&ip[length..])])
     }
 }
 
@@ -256,6 +372,7 @@ impl Header {
         let (vnet, packet) = bytes.split_at_mut(VNET_BYTES);
         let packet = &mut packet[..tcp.header];
         packet.copy_from_slice(&first.frame.ip()[..tcp.header]);
+        packet[1] = with_bits(packet[1], first.ecn, 0);
 
         let gso = payload > tcp.segment;
         vnet[0] = NEEDS_CHECKSUM;
@@ -388,8 +505,152 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::Sample;
+    use super::testing::{Sample, plain_checksum};
     use super::*;
+
+    fn written(unit: &Unit) -> Vec<u8> {
+        unit.write_whole(|slices| slices.iter().flat_map(|slice| slice.to_vec()).collect())
+    }
+
+    fn one_unit(bytes: &[u8]) -> Unit {
+        let mut units = units(Rc::new(Frame::parse(bytes).unwrap()));
+        let unit = units.next().unwrap();
+        assert!(units.next().is_none());
+        unit
+    }
+
+    /// A UDP datagram in IPv4 with this byte for DSCP and ECN, and with options.
+    fn datagram(tos: u8, options: usize) -> Vec<u8> {
+        let mut bytes = vec![0; VNET_BYTES];
+        let mut ip = vec![
+            0x45 + options as u8,
+            tos,
+            0,
+            0,
+            0x12,
+            0x34,
+            0x40,
+            0,
+            64,
+            UDP,
+            0,
+            0,
+            10,
+            0,
+            0,
+            1,
+            10,
+            0,
+            0,
+            2,
+        ];
+        ip.extend(vec![1; options * 4]);
+        let total = (ip.len() + 12) as u16;
+        ip[2..4].copy_from_slice(&total.to_be_bytes());
+        let checksum = plain_checksum(&ip);
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        bytes.extend(ip);
+        bytes.extend([0x27, 0x10, 0x27, 0x11, 0, 12, 0, 0, 1, 2, 3, 4]);
+        bytes
+    }
+
+    const ALL: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+    #[test]
+    fn any_codepoint_becomes_any_other_and_nothing_else_changes() {
+        for (tos, options) in (0..=u8::MAX).zip([0, 1, 10].into_iter().cycle()) {
+            let bytes = datagram(tos, options);
+            assert_eq!(one_unit(&bytes).ecn(), Ecn::from_bits(tos));
+            for ecn in ALL {
+                let changed = written(&one_unit(&bytes).with_ecn(ecn));
+                assert_eq!(changed[VNET_BYTES + 1], tos & 0xfc | ecn as u8);
+                let header = VNET_BYTES..VNET_BYTES + 20 + 4 * options;
+                assert_eq!(plain_checksum(&changed[header]), 0, "{tos:#x} {ecn:?}");
+                let rest = |bytes: &[u8]| {
+                    let mut bytes = bytes.to_vec();
+                    bytes[VNET_BYTES + 1] = 0;
+                    bytes[VNET_BYTES + 10..VNET_BYTES + 12].fill(0);
+                    bytes
+                };
+                assert_eq!(rest(&changed), rest(&bytes));
+            }
+        }
+    }
+
+    /// Every checksum that a header can have; 0 and all ones are the same number.
+    #[test]
+    fn the_incremental_checksum_is_the_computed_one() {
+        for identification in 0..=u16::MAX {
+            let mut header = [0x45, 0x01, 0, 40, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            put16(&mut header, 4, identification);
+            let checksum = plain_checksum(&header);
+            put16(&mut header, 10, checksum);
+            let (part, length) = Codepoint::V4.changed(&header, Ecn::Ce);
+            header[..length].copy_from_slice(&part);
+            assert_eq!((header[1], plain_checksum(&header)), (0x03, 0));
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_stays_wrong() {
+        let mut bytes = datagram(0x02, 0);
+        bytes[VNET_BYTES + 11] ^= 1;
+        let changed = written(&one_unit(&bytes).with_ecn(Ecn::Ce));
+        assert_ne!(plain_checksum(&changed[VNET_BYTES..VNET_BYTES + 20]), 0);
+    }
+
+    #[test]
+    fn ipv6_has_its_codepoint_between_the_class_and_the_flow_label() {
+        for class in 0..=u8::MAX {
+            let mut bytes = vec![0; VNET_BYTES];
+            bytes.extend([0x60 | class >> 4, class << 4 | 0x0f, 0xab, 0xcd, 0, 0, 59, 64]);
+            bytes.extend([7; 32]);
+            assert_eq!(one_unit(&bytes).ecn(), Ecn::from_bits(class));
+            for ecn in ALL {
+                let changed = written(&one_unit(&bytes).with_ecn(ecn));
+                let read = changed[VNET_BYTES] << 4 | changed[VNET_BYTES + 1] >> 4;
+                assert_eq!(read, class & 0xfc | ecn as u8);
+                assert_eq!(changed[VNET_BYTES + 1] & 0x0f, 0x0f);
+                assert_eq!(changed[VNET_BYTES + 2..], bytes[VNET_BYTES + 2..]);
+            }
+        }
+    }
+
+    #[test]
+    fn fragments_are_marked_and_what_is_no_whole_header_is_not() {
+        let datagram = datagram(0x02, 0);
+        for (at, value) in [(6, 0x20), (7, 0x01)] {
+            let mut fragment = datagram.clone();
+            fragment[VNET_BYTES + at] = value;
+            let changed = written(&one_unit(&fragment).with_ecn(Ecn::Ce));
+            assert_eq!(changed[VNET_BYTES + 1], 0x03);
+        }
+        let mut none = vec![
+            datagram[..VNET_BYTES + 19].to_vec(), // cut short
+            datagram[..VNET_BYTES + 1].to_vec(),
+        ];
+        for first in [0x44, 0x46 + 2, 0x4f, 0x05, 0x65, 0xff] {
+            // Header shorter than 20 bytes, longer than the packet, IPv6 cut short, or no IP.
+            let mut bytes = datagram.clone();
+            bytes[VNET_BYTES] = first;
+            bytes.truncate(VNET_BYTES + 31);
+            none.push(bytes);
+        }
+        for bytes in none {
+            let unit = one_unit(&bytes);
+            assert_eq!(unit.ecn(), Ecn::NotEct, "{bytes:?}");
+            assert_eq!(written(&unit.with_ecn(Ecn::Ce)), bytes);
+        }
+    }
+
+    #[test]
+    fn a_gso_frame_with_cwr_splits_too() {
+        let mut bytes = Sample { flags: 0x10 | flag::CWR, ..Sample::data(1000, 3000) }.bytes();
+        bytes[1] |= GSO_ECN;
+        let units: Vec<Unit> = units(Rc::new(Frame::parse(&bytes).unwrap())).collect();
+        let flags: Vec<u8> = units.iter().map(Unit::flags).collect();
+        assert_eq!(flags, [0x10 | flag::CWR, 0x10, 0x10]);
+    }
 
     #[test]
     fn a_gso_frame_splits_into_segments_as_the_kernel_would_split_it() {
@@ -448,7 +709,8 @@ mod tests {
         for (number, bytes) in odd.iter().enumerate() {
             let units: Vec<Unit> = units(Rc::new(Frame::parse(bytes).unwrap())).collect();
             assert_eq!(units.len(), 1, "case {number}");
-            assert_eq!(units[0].opaque(), Some(&bytes[..]), "case {number}");
+            assert!(units[0].is_opaque(), "case {number}");
+            assert_eq!(written(&units[0]), *bytes, "case {number}");
             assert_eq!(units[0].ip_bytes() as usize, bytes.len() - VNET_BYTES, "case {number}");
         }
     }
@@ -470,8 +732,13 @@ mod tests {
                 })
                 .collect();
             if let Some(frame) = Frame::parse(&bytes) {
-                let total: u32 = units(Rc::new(frame)).map(|unit| unit.ip_bytes()).sum();
+                let _ = frame.flow();
+                let units: Vec<Unit> = units(Rc::new(frame)).collect();
+                let total: u32 = units.iter().map(|unit| unit.ip_bytes()).sum();
                 assert!(total as usize >= length - VNET_BYTES);
+                for unit in units.into_iter().filter(Unit::is_opaque) {
+                    assert_eq!(written(&unit.with_ecn(Ecn::Ce)).len(), length);
+                }
             }
         }
     }

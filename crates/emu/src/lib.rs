@@ -10,7 +10,7 @@
 //!
 //! * [`path`]: the path, its two hosts and its ferry, started and stopped together. [`namespace`]: rights, network namespaces
 //!   that belong to threads, settings, dying with the parent.
-//! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again.
+//! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
@@ -26,6 +26,7 @@ pub mod clock;
 pub mod doctor;
 mod error;
 pub mod ferry;
+mod flow;
 mod frame;
 pub mod histogram;
 mod merge;

@@ -1,7 +1,8 @@
 //! Puts packets that leave together back into one frame, as a network card with receive offload (GRO) would.
 //!
 //! The rules are those of `tcp_gro_receive()` in Linux: same headers, sequence without a gap, full segments except for the
-//! last, nothing after FIN or PSH; a bare ACK, SYN, RST or URG is never merged.
+//! last, nothing after FIN or PSH; a bare ACK, SYN, RST or URG is never merged. Nor are packets that a queue has marked merged
+//! with others (`inet_gro_receive()`).
 
 use std::io::IoSlice;
 
@@ -78,8 +79,8 @@ impl Batch {
             (Some(first), Some(last)) => (first, last),
             _ => panic!("an empty batch is never flushed"),
         };
-        let result = if let Some(frame) = first.opaque() {
-            write(&[IoSlice::new(frame)])
+        let result = if first.is_opaque() {
+            first.write_whole(write)
         } else {
             let header = Header::merged(first, last, self.payload);
             let mut slices = Vec::with_capacity(8);
@@ -104,6 +105,7 @@ mod tests {
     use super::*;
     use crate::frame::VNET_BYTES;
     use crate::frame::testing::{Sample, assert_checksums};
+    use fullpipe_path::Ecn;
 
     const ACK: u8 = 0x10;
 
@@ -210,6 +212,32 @@ mod tests {
             assert_eq!(frames.len(), 2, "case {number}");
             frames.iter().for_each(|frame| assert_checksums(frame));
         }
+    }
+
+    #[test]
+    fn marks_split_a_frame_and_every_piece_says_what_its_packets_say() {
+        let units = Sample::data(0, 6 * 1448).units().into_iter().enumerate();
+        let marked = units.map(|(n, unit)| if (2..4).contains(&n) { unit.with_ecn(Ecn::Ce) } else { unit });
+        let frames = merged(marked.collect());
+        let codepoints: Vec<u8> = frames.iter().map(|frame| frame[VNET_BYTES + 1]).collect();
+        assert_eq!(codepoints, [0, 3, 0]);
+        for frame in &frames {
+            assert_checksums(frame);
+            assert_payload(frame);
+            assert_eq!(frame.len(), 62 + 2 * 1448);
+        }
+    }
+
+    #[test]
+    fn what_leaves_with_the_same_codepoint_merges_however_it_came() {
+        let mut second = Sample::data(1448, 1448).bytes();
+        second[VNET_BYTES + 1] = 2;
+        let second = crate::frame::units(std::rc::Rc::new(crate::frame::Frame::parse(&second).unwrap()));
+        let units = Sample::data(0, 1448).units().into_iter().chain(second);
+        let frames = merged(units.map(|unit| unit.with_ecn(Ecn::Ce)).collect());
+        assert_eq!(frames.len(), 1);
+        assert_eq!(frames[0][VNET_BYTES + 1], 3);
+        assert_checksums(&frames[0]);
     }
 
     #[test]

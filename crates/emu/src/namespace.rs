@@ -113,18 +113,22 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
         .map_err(|error| EmuError::system(format!("set {name} to {value:?}"), error))
 }
 
-/// Settings of a host's TCP that a scenario asks for, name and value: limits of its windows, and no memory of earlier
-/// connections.
+/// Settings of a host's TCP that a scenario asks for, name and value: limits of its windows, no memory of earlier
+/// connections, and ECN. A host that does not ask for ECN keeps Linux's default, 2: it agrees if the other asks.
 pub fn tcp_settings(hosts: &HostSpec) -> Vec<(&'static str, String)> {
     let triple = |sizes: &[Bytes; 3]| {
         // The kernel's limit is a signed 32-bit integer.
         sizes.map(|size| size.as_u64().min(i32::MAX as u64).to_string()).join(" ")
     };
-    vec![
+    let mut settings = vec![
         ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
         ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
-    ]
+    ];
+    if hosts.ecn {
+        settings.push(("net.ipv4.tcp_ecn", "1".to_owned()));
+    }
+    settings
 }
 
 /// Applies settings to the calling thread's namespace. Returns a sentence for each that is not in force then.

@@ -98,11 +98,19 @@ pub struct OneWay {
 
 /// Which packets belong to which class of the path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Classes {
-    /// Port of flow 0 on both ends; flow `i` uses `first_port + i`.
-    pub first_port: u16,
-    /// Number of flows. Packets of other ports are in class 0.
-    pub flows: u32,
+pub enum Classes {
+    /// All are in class 0.
+    #[default]
+    One,
+    /// Those of a scenario's flows, by their port.
+    Ports {
+        /// Port of flow 0 on both ends; flow `i` uses `first + i`.
+        first: u16,
+        /// Number of flows. Packets of other ports are in class 0.
+        flows: u32,
+    },
+    /// Those of one flow share a class, which is a hash of their addresses, protocol and ports.
+    Flows,
 }
 
 /// The results of a run.
@@ -167,7 +175,7 @@ impl Path {
             gro: Duration::ZERO,
         };
         Path {
-            classes: Classes { first_port: FIRST_PORT, flows: spec.flows.len() as u32 },
+            classes: Classes::Ports { first: FIRST_PORT, flows: spec.flows.len() as u32 },
             mtu_bytes: spec.mtu_bytes,
             duration: spec.duration_ns,
             sample_interval: spec.sample_interval_ns,

@@ -25,7 +25,7 @@ use crate::ferry::{Ferry, FerryReport};
 use crate::namespace::{
     self, Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl,
 };
-use crate::path::{OneWay, Path};
+use crate::path::{Classes, OneWay, Path};
 use crate::sys;
 use crate::sys::process::{self, Child};
 use crate::tun::{Address, Tun};
@@ -203,13 +203,15 @@ fn path_of(spec: &Spec, level: u32) -> Path {
         OneWay::new(spec.reverse.clone(), Randomness::Reverse.seed(run)),
     );
     path.mtu_bytes = spec.mtu_bytes;
+    path.classes = Classes::Flows;
     path
 }
 
 /// Prints what happened to the packets, and why their times may be wrong.
 fn summarize(path: &Path, ferried: &FerryReport) {
-    for (way, counts) in [Way::Up, Way::Down].into_iter().zip(&ferried.counts) {
-        eprintln!("fullpipe: {}", report::outcome(way, counts));
+    let ways = [Way::Up, Way::Down].into_iter().zip(&ferried.counts).zip(ferried.marked);
+    for ((way, counts), marked) in ways {
+        eprintln!("fullpipe: {}", report::outcome(way, counts, marked));
     }
     for reason in path.doubts(ferried) {
         eprintln!("fullpipe: {reason}");

@@ -127,6 +127,7 @@ mod tests {
         FerryReport {
             links: vec![],
             counts: Default::default(),
+            marked: [0; 2],
             lateness,
             failed_writes: 0,
             passes: 1000,

@@ -49,6 +49,32 @@ fn any_sender_gets_the_path_it_asked_for() {
     assert!(number(&text, "first_rtt_ns") >= 41_000_000, "{text}");
 }
 
+/// What the path says that it has marked is what the far host's kernel counts, which checks the header's checksum first.
+#[test]
+fn marks_are_conserved_and_checksums_hold() {
+    let Some(binary) = example("marks") else { return };
+    let output = Command::new(binary).stdin(Stdio::null()).output().unwrap();
+    let (text, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.code() == Some(NOT_PERMITTED) {
+        assert!(std::env::var_os("FULLPIPE_REQUIRE_KERNEL").is_none(), "no path can be made: {err}");
+        println!("skipped: {err}");
+        return;
+    }
+    assert!(output.status.success(), "{text}{err}");
+    println!("{text}");
+    let marked = number(&text, "marked");
+    assert!(marked > 0, "{text}");
+    assert_eq!(number(&text, "InCEPkts"), marked, "{text}");
+    assert_eq!(
+        number(&text, "InECT0Pkts"),
+        number(&text, "left") - marked - number(&text, "plain"),
+        "{text}"
+    );
+    // What is not ECN-capable is never marked.
+    assert_eq!(number(&text, "InNoECTPkts"), number(&text, "plain"), "{text}");
+    assert_eq!((number(&text, "InHdrErrors"), number(&text, "InCsumErrors")), (0, 0), "{text}");
+}
+
 fn network_devices() -> BTreeSet<String> {
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

@@ -1,7 +1,8 @@
 //! Runs flows over the kernel's TCP and prints what came of them:
 //!
 //! ```text
-//! kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series]
+//! kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series] [--ecn]
+//!            [--queue=DISCIPLINE] [--burst]
 //! kernel_run bbr+cubic 100 20 250000 0 40
 //! ```
 //!
@@ -19,14 +20,20 @@ const NOT_PERMITTED: u8 = 3;
 
 fn main() -> ExitCode {
     fullpipe_emu::die_with_parent();
-    let (series, arguments): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|argument| argument == "--series");
-    let Some((spec, seed)) = common::spec_of(&arguments) else {
+    let (options, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let Some((mut spec, seed)) = common::spec_of(&arguments) else {
         eprintln!(
-            "usage: kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series]"
+            "usage: kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series] \
+             [--ecn] [--queue=DISCIPLINE] [--burst]"
         );
         return ExitCode::from(2);
     };
+    if !common::apply(&options, &mut spec) {
+        eprintln!("unknown option among {options:?}");
+        return ExitCode::from(2);
+    }
+    let series = options.iter().any(|option| option == "--series");
     let run = match fullpipe_kernel::run(&spec, seed) {
         Ok(run) => run,
         Err(error) => {
@@ -43,7 +50,8 @@ fn main() -> ExitCode {
         let seconds = (totals.end_ns - totals.start_ns) as f64 / 1e9;
         let rtts: Vec<f64> = flow.series.srtt_ns.iter().map(|ns| *ns as f64 / 1e6).collect();
         println!(
-            "flow {} goodput_mbps {:.3} retransmits {} mean_srtt_ms {:.2} timeouts {} undos {} segments {} seconds {:.2}",
+            "flow {} goodput_mbps {:.3} retransmits {} mean_srtt_ms {:.2} timeouts {} undos {} segments {} seconds {:.2} \
+             echoed {}",
             flow.label,
             totals.delivered_bytes as f64 * 8.0 / seconds / 1e6,
             totals.retransmits,
@@ -52,9 +60,10 @@ fn main() -> ExitCode {
             totals.undos,
             totals.segments_sent,
             seconds,
+            totals.echoed_segments.map_or("none".to_owned(), |count| count.to_string()),
         );
     }
-    for flow in run.flows.iter().filter(|_| !series.is_empty()) {
+    for flow in run.flows.iter().filter(|_| series) {
         let s = &flow.series;
         for i in 0..s.len() {
             println!(
@@ -72,8 +81,12 @@ fn main() -> ExitCode {
     }
     for link in &run.links {
         println!(
-            "link {} arrived {} dropped {}",
-            link.name, link.totals.arrived_packets, link.totals.dropped_packets
+            "link {} arrived {} dropped {} early {} marked {}",
+            link.name,
+            link.totals.arrived_packets,
+            link.totals.dropped_packets,
+            link.totals.early_packets,
+            link.totals.marked_packets
         );
     }
     if let Some(late) = run.provenance.lateness {

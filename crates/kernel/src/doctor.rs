@@ -15,6 +15,7 @@ pub fn doctor() -> Vec<Check> {
     let recorder = recorder();
     let mut checks = fullpipe_emu::doctor();
     checks.extend(["bbr", "cubic", "reno"].map(algorithm));
+    checks.push(optional_algorithm("dctcp"));
     checks.extend([default_algorithm(), timer_frequency(), recorder]);
     checks
 }
@@ -26,6 +27,13 @@ fn algorithm(name: &str) -> Check {
         return Check::well(&label, "available");
     }
     Check::ill(&label, format!("not among: {available}"), format!("as root: `modprobe tcp_{name}`"))
+}
+
+/// One that only the runs that name it need.
+fn optional_algorithm(name: &str) -> Check {
+    let found = algorithm(name);
+    let said = if found.ok { found.found } else { format!("{}; {}", found.found, found.fix) };
+    Check::well(&format!("congestion control {name} (optional)"), said)
 }
 
 /// Only `fullpipe kernel record` needs it.

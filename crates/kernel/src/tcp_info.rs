@@ -46,6 +46,8 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// Last delivery-rate sample.
     pub delivery_rate: u64,
+    /// Segments that were delivered by ACKs with ECE; 0 before Linux 4.18.
+    pub delivered_ce: u32,
     /// Retransmission timeouts; 0 before Linux 6.7.
     pub total_rto: u16,
 }
@@ -87,6 +89,7 @@ impl TcpInfo {
             min_rtt_us: u32_at(148),
             data_segs_out: u32_at(156),
             delivery_rate: u64_at(160),
+            delivered_ce: u32_at(196),
             total_rto: u16_at(240),
         }
     }
@@ -170,7 +173,7 @@ mod tests {
         {
             put(at, &value.to_ne_bytes());
         }
-        for (at, value) in [(100, 9u32), (148, 40_001), (156, 5_000)] {
+        for (at, value) in [(100, 9u32), (148, 40_001), (156, 5_000), (196, 321)] {
             put(at, &value.to_ne_bytes());
         }
         for (at, value) in [(104, 12_500_000u64), (120, 1_000_000), (160, 12_000_000)] {
@@ -187,6 +190,7 @@ mod tests {
         assert_eq!(info.in_flight(), 100 + 5 - 30 - 10);
         assert_eq!((info.rtt_us, info.min_rtt_us, info.snd_cwnd), (40_123, 40_001, 77));
         assert_eq!((info.total_retrans, info.data_segs_out, info.total_rto), (9, 5_000, 2));
+        assert_eq!(info.delivered_ce, 321);
         assert_eq!(
             (info.pacing_rate, info.bytes_acked, info.delivery_rate),
             (12_500_000, 1_000_000, 12_000_000)

@@ -87,6 +87,46 @@ fn flows_share_a_link() {
     assert!(goodputs.iter().sum::<f64>() < 1.02 * CEILING * 20.0, "{goodputs:?}");
 }
 
+/// Threshold marking holds the queue at 20 packets of a buffer of 166: nothing is dropped, and nothing is sent again.
+#[test]
+fn marks_reach_the_receiver_and_their_echo_holds_the_queue() {
+    let arguments = ["reno", "20", "20", "250000", "0", "3", "--queue=step"];
+    let Some(text) = kernel_run(&[&arguments[..], &["--ecn"]].concat()) else { return };
+    let (marked, echoed) = (number(&text, "link", "marked"), number(&text, "flow 0", "echoed"));
+    assert!(marked > 0.0 && echoed > 0.0, "{text}");
+    assert_eq!((number(&text, "link", "dropped"), number(&text, "flow 0", "retransmits")), (0.0, 0.0), "{text}");
+    assert!(number(&text, "flow 0", "goodput_mbps") > 0.5 * 20.0, "{text}");
+    // Without ECN the same queue can mark nothing.
+    let Some(text) = kernel_run(&arguments) else { return };
+    assert_eq!(number(&text, "link", "marked"), 0.0, "{text}");
+    assert!(text.contains("echoed none"), "{text}");
+}
+
+/// What a discipline drops at dequeue was admitted before: packets and their memory are accounted for all the same.
+#[test]
+fn disciplines_that_drop_late_carry_flows() {
+    for queue in ["codel", "fq_codel", "pie", "red", "dualpi2"] {
+        let option = format!("--queue={queue}");
+        let Some(text) = kernel_run(&["cubic+reno", "20", "20", "250000", "0", "3", &option]) else { return };
+        assert!(number(&text, "link", "early") > 0.0, "{queue}: {text}");
+        let goodputs = ["flow 0", "flow 1"].map(|flow| number(&text, flow, "goodput_mbps"));
+        let sum: f64 = goodputs.iter().sum();
+        assert!(sum > 0.5 * 20.0 && sum < 1.02 * CEILING * 20.0, "{queue}: {goodputs:?}");
+    }
+}
+
+/// A queue of 40 KB that takes or drops whole what TCP hands over whole loses more at a time than one that takes what fits.
+#[test]
+fn bursts_stay_whole_on_their_way_to_a_queue_that_takes_them_as_one() {
+    let arguments = ["bbr", "50", "20", "30000", "0", "3"];
+    let Some(segments) = kernel_run(&arguments) else { return };
+    let Some(bursts) = kernel_run(&[&arguments[..], &["--burst"]].concat()) else { return };
+    let share = |text: &str| number(text, "link", "dropped") / number(text, "link", "arrived");
+    println!("segments {} bursts {}", share(&segments), share(&bursts));
+    assert!(number(&bursts, "link", "dropped") > 0.0 && number(&segments, "link", "dropped") > 0.0);
+    assert!(number(&bursts, "flow 0", "goodput_mbps") > 0.2 * 50.0, "{bursts}");
+}
+
 #[test]
 fn a_run_that_stood_still_says_so_and_goes_on() {
     let Some(binary) = example("kernel_run") else { return };

@@ -205,7 +205,7 @@ impl ElementConfig {
     }
 
     /// What it takes or drops as one.
-    pub(crate) fn unit(&self) -> AdmissionUnit {
+    pub fn unit(&self) -> AdmissionUnit {
         match self {
             ElementConfig::Policer { unit, .. }
             | ElementConfig::Loss { unit, .. }

@@ -102,6 +102,10 @@ pub struct FlowTotals {
     pub timeouts: u64,
     /// Reductions that were undone as spurious.
     pub undos: u64,
+    /// Data segments that were delivered by ACKs that echo marks (Linux `tcpi_delivered_ce`); `None` where the flow uses no ECN or
+    /// the world does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echoed_segments: Option<u64>,
 }
 
 impl FlowTotals {

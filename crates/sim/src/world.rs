@@ -374,6 +374,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         retransmits: ended.counters.retransmits,
         timeouts: ended.counters.timeouts,
         undos: ended.counters.undos,
+        echoed_segments: None,
     }
 }
 

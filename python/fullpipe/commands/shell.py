@@ -6,14 +6,14 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import Rtt, path_text
+from fullpipe.commands._common import Rtt, complete_queues, path_text
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
 _DEFAULT_BUFFER = "1 bdp"
@@ -29,6 +29,7 @@ def _option(
     file: bool = False,
     default: str | bool = False,
     hidden: bool = False,
+    complete: Callable[[str], list[str]] | None = None,
 ) -> typer.models.OptionInfo:
     option: typer.models.OptionInfo = typer.Option(
         f"--{name}",
@@ -38,6 +39,7 @@ def _option(
         parser=path_text if file else None,
         hidden=hidden,
         show_default=default,
+        autocompletion=complete,
     )
     return option
 
@@ -50,6 +52,7 @@ class _Direction:
     rate: str | None
     deliveries: str | None
     buffer: str | None
+    queue: str | None
     loss: str | None
     jitter: str | None
 
@@ -61,6 +64,7 @@ class _Direction:
             "rate": linked.rate,
             "deliveries": linked.deliveries,
             "buffer": self._or(both, "buffer"),
+            "queue": self._or(both, "queue"),
             "loss": self._or(both, "loss"),
             "jitter": self._or(both, "jitter"),
         }
@@ -96,7 +100,19 @@ def shell(
     ] = None,
     buffer: Annotated[
         str | None,
-        _option("buffer", "Queue of the bottleneck, e.g. '100 KB'.", _BOTH, default=_DEFAULT_BUFFER),
+        _option(
+            "buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=_DEFAULT_BUFFER
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        _option(
+            "queue",
+            "Discipline of that queue; see `fullpipe queues`.",
+            _BOTH,
+            default="fifo",
+            complete=complete_queues,
+        ),
     ] = None,
     loss: Annotated[str | None, _option("loss", "Random loss, e.g. '0.1 %'.", _BOTH)] = None,
     jitter: Annotated[
@@ -104,14 +120,20 @@ def shell(
     ] = None,
     up_rate: Annotated[str | None, _option("up-rate", "Rate.", _UP)] = None,
     up_deliveries: Annotated[str | None, _option("up-deliveries", "Delivery trace.", _UP, file=True)] = None,
-    up_buffer: Annotated[str | None, _option("up-buffer", "Queue.", _UP)] = None,
+    up_buffer: Annotated[str | None, _option("up-buffer", "Size of the queue.", _UP)] = None,
+    up_queue: Annotated[
+        str | None, _option("up-queue", "Discipline of the queue.", _UP, complete=complete_queues)
+    ] = None,
     up_loss: Annotated[str | None, _option("up-loss", "Random loss.", _UP)] = None,
     up_jitter: Annotated[str | None, _option("up-jitter", "Random extra delay.", _UP)] = None,
     down_rate: Annotated[str | None, _option("down-rate", "Rate.", _DOWN)] = None,
     down_deliveries: Annotated[
         str | None, _option("down-deliveries", "Delivery trace.", _DOWN, file=True)
     ] = None,
-    down_buffer: Annotated[str | None, _option("down-buffer", "Queue.", _DOWN)] = None,
+    down_buffer: Annotated[str | None, _option("down-buffer", "Size of the queue.", _DOWN)] = None,
+    down_queue: Annotated[
+        str | None, _option("down-queue", "Discipline of the queue.", _DOWN, complete=complete_queues)
+    ] = None,
     down_loss: Annotated[str | None, _option("down-loss", "Random loss.", _DOWN)] = None,
     down_jitter: Annotated[str | None, _option("down-jitter", "Random extra delay.", _DOWN)] = None,
     server: Annotated[
@@ -141,11 +163,14 @@ def shell(
         rate,
         deliveries if deliveries is not None else trace,
         buffer if buffer is not None else _DEFAULT_BUFFER,
+        queue,
         loss,
         jitter,
     )
-    up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_loss, up_jitter)
-    down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_loss, down_jitter)
+    up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_queue, up_loss, up_jitter)
+    down = _Direction(
+        "down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter
+    )
     request = {
         "spec": _spec(rtt, seed, both, up, down),
         "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),
@@ -204,7 +229,7 @@ def _parameters(both: _Direction, up: _Direction, down: _Direction) -> dict[str,
         **{
             f"{path}.{key}": direction.parameter(key, both)
             for path, direction in (("path", up), ("path.reverse", down))
-            for key in ("rate", "deliveries", "buffer", "loss", "jitter")
+            for key in ("rate", "deliveries", "buffer", "queue", "loss", "jitter")
         },
     }
 

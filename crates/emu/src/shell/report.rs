@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use fullpipe_path::config::{ElementConfig, Probability, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Cause, Counts, highest_rate};
 use fullpipe_scenario::spec::Spec;
-use fullpipe_units::{Bytes, Duration};
+use fullpipe_units::Duration;
 
 /// One direction of the path, for its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +36,14 @@ pub(super) fn plan(way: Way, elements: &[ElementConfig]) -> String {
 
 fn parts_of(element: &ElementConfig) -> Vec<String> {
     let rate = highest_rate(std::slice::from_ref(element));
-    let queued = |rate: String, bytes: Bytes| vec![rate, format!("queue of {bytes}")];
+    let queued = |rate: String, queue: &QueueConfig| vec![rate, queue_of(queue)];
     match element {
-        ElementConfig::Link { rate_bps, queue, .. } => queued(rate_bps.initial.to_string(), queue.bytes),
+        ElementConfig::Link { rate_bps, queue, .. } => queued(rate_bps.initial.to_string(), queue),
         ElementConfig::DeliveryTrace { queue, .. } => {
-            queued(format!("delivery trace of {rate} on average"), queue.bytes)
+            queued(format!("delivery trace of {rate} on average"), queue)
         }
-        ElementConfig::Cellular { queue, .. } => {
-            queued(format!("cellular radio of up to {rate}"), queue.bytes)
-        }
-        ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue.bytes),
+        ElementConfig::Cellular { queue, .. } => queued(format!("cellular radio of up to {rate}"), queue),
+        ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue),
         ElementConfig::Policer { .. } => vec![format!("policer of {rate}")],
         ElementConfig::Delay { delay_ns } => vec![format!("delay of {}", delay_ns.initial)],
         ElementConfig::Loss { probability, .. } => vec![loss(probability)],
@@ -56,12 +54,18 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
     }
 }
 
+fn queue_of(queue: &QueueConfig) -> String {
+    let discipline = queue.discipline;
+    let managed = if discipline.is_fifo() { String::new() } else { format!(" with {discipline}") };
+    format!("queue of {}{managed}", queue.bytes)
+}
+
 fn loss(probability: &Schedule<Probability>) -> String {
     format!("random loss of {}", percent(probability.initial.as_f64()))
 }
 
-/// A line about what happened to the packets of this direction.
-pub(super) fn outcome(way: Way, counts: &Counts) -> String {
+/// A line about what happened to the packets of this direction, of which queues marked some.
+pub(super) fn outcome(way: Way, counts: &Counts, marked: u64) -> String {
     let Counts { entered, left, inside, .. } = counts;
     if entered.packets == 0 {
         return format!("{way}: no packets");
@@ -72,11 +76,14 @@ pub(super) fn outcome(way: Way, counts: &Counts) -> String {
     let _ = write!(line, ", {full} dropped by the queue");
     let lost = counts.dropped(Cause::Lost).packets;
     let _ = write!(line, ", {lost} lost at random");
-    for (cause, words) in [(Cause::Policed, "policed"), (Cause::Oversize, "larger than the bucket")] {
-        let dropped = counts.dropped(cause).packets;
-        if dropped > 0 {
-            let _ = write!(line, ", {dropped} {words}");
-        }
+    let rare = [
+        (counts.dropped(Cause::Early).packets, "dropped early"),
+        (marked, "marked"),
+        (counts.dropped(Cause::Policed).packets, "policed"),
+        (counts.dropped(Cause::Oversize).packets, "larger than the bucket"),
+    ];
+    for (count, words) in rare.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(line, ", {count} {words}");
     }
     if inside.packets > 0 {
         let _ = write!(line, ", {} still on the path", inside.packets);
@@ -137,10 +144,9 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_path::config::QueueConfig;
     use fullpipe_path::{Chain, Packet};
     use fullpipe_scenario::{Format, resolve};
-    use fullpipe_units::{Rate, Time};
+    use fullpipe_units::{Bytes, Rate, Time};
 
     fn spec(path: &str) -> Spec {
         let text = format!("[path]\nrtt = \"80 ms\"\n{path}\n[[flows]]\ncontroller = \"reno\"\n");
@@ -187,19 +193,38 @@ mod tests {
             ElementConfig::loss(Schedule::constant(Probability::from_f64(0.25))),
         ];
         let mut chain: Chain<()> = Chain::new(&elements, &[], 1).unwrap();
-        assert_eq!(outcome(Way::Down, &chain.counts()), "down (to the command): no packets");
+        assert_eq!(outcome(Way::Down, &chain.counts(), 0), "down (to the command): no packets");
         for _ in 0..100 {
             let _ = chain.push(Time::ZERO, Packet::new(1000, 0), ());
         }
         let counts = chain.counts();
         let (lost, inside) = (counts.dropped(Cause::Lost).packets, counts.inside.packets);
         assert_eq!((counts.dropped(Cause::QueueFull).packets, lost + inside), (20, 80));
-        let line = outcome(Way::Up, &counts);
+        let line = outcome(Way::Up, &counts, 0);
         let start = format!(
             "up (from the command): 100 packets, 0 delivered, 20 dropped by the queue, {lost} lost at random, \
              {inside} still on the path; measured loss "
         );
         assert_eq!(line, format!("{start}{}", percent(lost as f64 / 80.0)));
+    }
+
+    #[test]
+    fn a_discipline_is_named_and_what_it_marks_and_drops_is_counted() {
+        let spec = spec("rate = \"10 Mbit/s\"\nbuffer = \"100 KB\"\nqueue = \"step:threshold=2,drop=1\"");
+        let plan = plan(Way::Up, &spec.forward);
+        assert!(plan.contains("10 Mbit/s, queue of 100 KB with step:threshold=2,drop=1, delay"), "{plan}");
+        let mut chain: Chain<()> = Chain::new(&spec.forward, &[], 1).unwrap();
+        for _ in 0..10 {
+            let _ = chain.push(Time::ZERO, Packet::new(1000, 0), ());
+        }
+        while chain.next() != Time::NEVER {
+            let _ = chain.pop(chain.next());
+        }
+        let counts = chain.counts();
+        let early = counts.dropped(Cause::Early).packets;
+        assert!(early > 0);
+        let line = outcome(Way::Up, &counts, 3);
+        assert!(line.contains(&format!(", 0 lost at random, {early} dropped early, 3 marked")), "{line}");
     }
 
     #[test]

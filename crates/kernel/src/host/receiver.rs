@@ -7,9 +7,10 @@ use std::os::fd::OwnedFd;
 
 use fullpipe_emu::clock::Clock;
 use fullpipe_emu::{FAR, Started};
-use fullpipe_scenario::spec::{Spec, Workload};
+use fullpipe_scenario::spec::{EcnUse, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Time};
 
+use super::sender::set_algorithm;
 use super::{Progress, failed, port};
 use crate::KernelError;
 use crate::sys::{self, Epoll};
@@ -45,9 +46,14 @@ impl Receiver {
     pub(crate) fn listen(spec: &Spec) -> Result<Receiver, KernelError> {
         let epoll = Epoll::new().map_err(failed("create an epoll set"))?;
         let mut flows = Vec::with_capacity(spec.flows.len());
-        for number in 0..spec.flows.len() {
+        for (number, flow) in spec.flows.iter().enumerate() {
             let address = SocketAddrV4::new(FAR, port(number));
             let socket = sys::socket(libc::SOCK_STREAM).map_err(failed("open a socket"))?;
+            if matches!(flow.ecn(&spec.hosts), EcnUse::Exact(_)) {
+                // The receiver's controller decides how marks are echoed (Linux `tcp_ca_needs_ecn`, `dctcp_ece_ack_update`).
+                let name = flow.controller.linux_name().unwrap_or_default();
+                set_algorithm(&socket, name).map_err(|error| crate::run::no_algorithm(name, error))?;
+            }
             sys::bind(&socket, address).map_err(failed(format!("bind to {address}")))?;
             sys::listen(&socket).map_err(failed(format!("listen on {address}")))?;
             epoll.add(&socket, libc::EPOLLIN, number as u64).map_err(failed("watch a socket"))?;

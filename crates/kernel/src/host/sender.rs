@@ -8,7 +8,7 @@ use fullpipe_cc::Params;
 use fullpipe_emu::clock::Clock;
 use fullpipe_emu::{FAR, NEAR};
 use fullpipe_record::{FlowRecord, FlowSeries, FlowTotals, Sample};
-use fullpipe_scenario::spec::{FlowSpec, Spec, Workload};
+use fullpipe_scenario::spec::{EcnUse, FlowSpec, Spec, Workload};
 use fullpipe_scenario::transfers::Server;
 use fullpipe_units::{Bytes, Duration, Time};
 
@@ -49,6 +49,7 @@ struct Flow<'a> {
     progress: &'a Progress,
     start: Time,
     paced: bool,
+    uses_ecn: bool,
     is_bbr: bool,
     state: State,
     socket: Option<OwnedFd>,
@@ -95,6 +96,7 @@ impl<'a> Sender<'a> {
                 progress: &progress[number],
                 start,
                 paced: flow.is_paced(&spec.hosts),
+                uses_ecn: flow.ecn(&spec.hosts) != EcnUse::None,
                 is_bbr,
                 name,
                 state: State::Waiting,
@@ -337,6 +339,7 @@ impl Flow<'_> {
             self.totals.segments_sent = u64::from(info.data_segs_out);
             self.totals.retransmits = u64::from(info.total_retrans);
             self.totals.timeouts = u64::from(info.total_rto);
+            self.totals.echoed_segments = self.uses_ecn.then(|| u64::from(info.delivered_ce));
         }
         self.end_writing(epoll)?;
         self.state = State::Over;
