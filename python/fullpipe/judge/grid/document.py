@@ -52,6 +52,7 @@ SHORT = {
     "loss": "path",
     "jitter": "path",
     "tcp_memory": "hosts",
+    "ecn": "hosts",
     "controller": "flows",
     "count": "flows",
     "size": "flows",
