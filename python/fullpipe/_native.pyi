@@ -35,6 +35,9 @@ __all__ = [
     "kernel_run",
     "line_of",
     "path_facts",
+    "qdisc_doctor",
+    "qdisc_refuses",
+    "qdisc_run",
     "queues",
     "read_capture",
     "read_document",
@@ -502,6 +505,12 @@ def simulate_with(
 def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
     """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""
 
+def qdisc_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
+    """The same with Linux's own queue in place of the path's first link."""
+
+def qdisc_refuses(spec_json: str) -> str | None:
+    """Why Linux's own queue cannot take the place of a spec's first link, whatever this machine has."""
+
 def kernel_record(spec_json: str, seed: int, algorithm: str) -> tuple[str, bytes]:
     """Runs a spec over Linux TCP and records the calls of "bbr" or "cubic": summary JSON and the recording.
 
@@ -535,6 +544,9 @@ def path_facts(spec_json: str) -> str:
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, fix."""
+
+def qdisc_doctor() -> str:
+    """JSON list of what the world behind Linux's own queues needs besides: name, ok, found, fix."""
 
 def shell(spec_json: str, command: list[str], server: list[str] | None) -> int:
     """Runs a command behind the spec's path; returns its exit code. Only in a process of its own."""

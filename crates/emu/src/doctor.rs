@@ -9,7 +9,7 @@ use crate::histogram::Histogram;
 use crate::namespace::{Privilege, become_capable, effective_capabilities, enter_new_network};
 use crate::sys;
 use crate::tun::{Address, Tun};
-use crate::{EmuError, path};
+use crate::{EmuError, path, qdisc};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,32 @@ fn network() -> Check {
     };
     let result = thread::spawn(attempt).join().unwrap_or(Err(EmuError::Stopped("trial")));
     Check::of(NETWORK, result)
+}
+
+/// Which queue disciplines Linux has here, for runs whose bottleneck is Linux's. Call it in a process of its own that has only
+/// one thread.
+pub fn linux_queues() -> Check {
+    const NAME: &str = "queue disciplines of Linux";
+    let attempt = || {
+        become_capable()?;
+        enter_new_network()?;
+        let device = Tun::create(Address { own: path::NEAR, prefix: 30, mtu: 1500 })?;
+        qdisc::available(device.name())
+    };
+    let found = match attempt() {
+        Ok(found) => found,
+        Err(error) => return Check::of(NAME, Err(error)),
+    };
+    let missing: Vec<&str> = qdisc::KINDS.into_iter().filter(|kind| !found.contains(kind)).collect();
+    let said = if missing.is_empty() {
+        found.join(", ")
+    } else {
+        format!("{}; not {}", found.join(", "), missing.join(", "))
+    };
+    if ["tbf", "bfifo"].iter().all(|kind| found.contains(kind)) {
+        return Check::well(NAME, said);
+    }
+    Check::ill(NAME, said, "as root: `modprobe sch_tbf`; only the world qdisc needs it")
 }
 
 /// Tries for real-time priority, and measures how late a thread wakes with what it got.

@@ -93,11 +93,15 @@ struct Sampling {
 impl Ferry {
     /// A ferry between the devices of the near and of the far host.
     pub(crate) fn new((near, far): (Arc<Tun>, Arc<Tun>), path: &Path) -> Result<Ferry, EmuError> {
+        let mut forward = Direction::new(&near, &far, &path.forward, path.classes)?;
+        if let Some(queue) = &path.queue {
+            forward.slowest = forward.slowest.min(queue.rate());
+        }
         Ok(Ferry {
             clock: PathClock::new(Clock::start(), Standstill::GoesOn),
             standstill: path.standstill,
             end: Time::ZERO.saturating_add(path.duration),
-            forward: Direction::new(&near, &far, &path.forward, path.classes)?,
+            forward,
             reverse: Direction::new(&far, &near, &path.reverse, path.classes)?,
             sampling: path.sample_interval.map(|interval| Sampling { interval, next: Time::ZERO }),
             waiting: [true; 2],
@@ -331,20 +335,7 @@ impl Direction {
             let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
             let class = class_of(&frame, self.classes);
             let now = clock.now();
-            let fetched = &mut self.fetched;
-            let packets = frame::units(Rc::new(frame)).map(|unit| {
-                *fetched += Bytes::new(u64::from(unit.ip_bytes()));
-                (Packet::new(unit.ip_bytes(), class).with_ecn(unit.ecn()), unit)
-            });
-            // The path counts what it drops.
-            if self.bursts {
-                // The kernel handed them over as one frame.
-                self.chain.push_burst(now, packets);
-            } else {
-                for (packet, unit) in packets {
-                    let _ = self.chain.push(now, packet, unit);
-                }
-            }
+            self.fetched += offer(&mut self.chain, now, (frame, class), self.bursts);
         }
         Ok(true)
     }
@@ -364,6 +355,24 @@ impl Direction {
             series.sample(QueueSample::of(self.chain.queue(index), now));
         }
     }
+}
+
+/// Offers the packets of a frame to the path, which counts what it drops: as one burst, as the kernel handed them over, or one by
+/// one. Returns their length.
+fn offer(chain: &mut Chain<Unit>, now: Time, (frame, class): (Frame, u32), as_burst: bool) -> Bytes {
+    let mut offered = Bytes::ZERO;
+    let packets = frame::units(Rc::new(frame)).map(|unit| {
+        offered += Bytes::new(u64::from(unit.ip_bytes()));
+        (Packet::new(unit.ip_bytes(), class).with_ecn(unit.ecn()), unit)
+    });
+    if as_burst {
+        chain.push_burst(now, packets);
+    } else {
+        for (packet, unit) in packets {
+            let _ = chain.push(now, packet, unit);
+        }
+    }
+    offered
 }
 
 /// The class of a frame's packets.
@@ -392,6 +401,37 @@ fn batches(classes: Classes) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::testing::Sample;
+    use fullpipe_path::config::{AdmissionUnit, QueueConfig, Schedule};
+
+    #[test]
+    fn a_frame_is_one_burst_to_a_queue_that_takes_bursts_as_one() {
+        // Ten packets of 1500 bytes; the queue has room for five.
+        for (unit, inside) in [(AdmissionUnit::Segment, 5), (AdmissionUnit::Burst, 0)] {
+            let link = ElementConfig::Link {
+                name: "bottleneck".to_owned(),
+                rate_bps: Schedule::constant(Rate::from_bits_per_sec(10_000_000)),
+                queue: QueueConfig { unit, ..QueueConfig::drop_tail(Bytes::new(7_500), None) },
+            };
+            let bursts = !link.unit().is_segment();
+            let mut chain: Chain<Unit> = Chain::new(&[link], &[], 1).unwrap();
+            let frame = |payload| Frame::parse(&Sample::data(1, payload).bytes()).unwrap();
+            let offered = offer(&mut chain, Time::ZERO, (frame(10 * 1448), 0), bursts);
+            let counts = chain.counts();
+            assert_eq!((offered, counts.entered.packets), (Bytes::new(15_000), 10));
+            assert_eq!(counts.inside.packets, inside, "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn a_codepoint_goes_through_the_path_with_its_packet() {
+        let mut bytes = Sample::data(1, 1448).bytes();
+        bytes[VNET_BYTES + 1] = 2;
+        let mut chain: Chain<Unit> = Chain::new(&[], &[], 1).unwrap();
+        offer(&mut chain, Time::ZERO, (Frame::parse(&bytes).unwrap(), 0), false);
+        let (_, packet, _) = chain.pop(Time::ZERO).unwrap();
+        assert_eq!(packet.ecn, fullpipe_path::Ecn::Ect0);
+    }
 
     #[test]
     fn the_longest_standstill_is_in_the_record() {

@@ -13,6 +13,7 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
+//! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * [`histogram`]: arithmetic. [`clock`]: the only clock of the workspace. [`sys`]: thin wrappers around system calls.
@@ -34,16 +35,19 @@ pub mod namespace;
 pub mod path;
 mod path_clock;
 pub mod probe;
+pub mod qdisc;
+mod router;
 pub mod shell;
 pub mod sys;
 mod trust;
 pub mod tun;
 
-pub use doctor::{Check, doctor};
+pub use doctor::{Check, doctor, linux_queues};
 pub use error::EmuError;
 pub use ferry::FerryReport;
 pub use namespace::die_with_parent;
 pub use path::{Carried, Classes, End, FAR, FIRST_PORT, NEAR, OneWay, Path, Started};
 pub use path_clock::{Stall, Standstill, Stood};
 pub use probe::probe;
+pub use qdisc::LinuxQueue;
 pub use shell::shell;

@@ -36,6 +36,7 @@ use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
 use std::thread;
 
 use fullpipe_path::config::ElementConfig;
+use fullpipe_record::QueueSample;
 use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
@@ -44,6 +45,8 @@ use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, wait_for};
 use crate::path_clock::Standstill;
+use crate::qdisc::LinuxQueue;
+use crate::router::Router;
 use crate::sys;
 use crate::trust;
 use crate::tun::{Address, Tun, transmit_drops};
@@ -80,6 +83,8 @@ pub struct Path {
     pub sample_interval: Option<Duration>,
     /// What the path's time does while the ferry is stalled.
     pub standstill: Standstill,
+    /// A queue of Linux before the forward direction, which the packets pass first.
+    pub queue: Option<LinuxQueue>,
 }
 
 /// One direction of a path.
@@ -155,7 +160,24 @@ impl Path {
             duration: Duration::MAX,
             sample_interval: None,
             standstill: Standstill::Stops,
+            queue: None,
         }
+    }
+
+    /// The same path, with Linux's own queue instead of the first link of the forward direction.
+    ///
+    /// # Errors
+    /// When Linux has no such queue.
+    pub fn with_linux_queue(mut self) -> Result<Path, EmuError> {
+        self.queue = Some(LinuxQueue::of(&self.forward.elements, self.mtu_bytes)?);
+        self.forward.elements.remove(0);
+        Ok(self)
+    }
+
+    /// The highest rate at which packets can leave the near host's side.
+    fn forward_rate(&self) -> Rate {
+        let emulated = fullpipe_path::highest_rate(&self.forward.elements);
+        self.queue.as_ref().map_or(emulated, |queue| queue.rate().min(emulated))
     }
 
     /// The path of a scenario. `seed` drives its random elements.
@@ -232,7 +254,7 @@ impl Path {
             let stage = &stage;
             let near = scope.spawn(move || {
                 let _signal = SignalOnDrop(&stage.done);
-                stage.host(NEAR, (near_up, near_start), &stage.near_over, near)
+                stage.near_host((near_up, near_start), near)
             });
             let far = scope.spawn(move || stage.host(FAR, (far_up, far_start), &stage.far_over, far));
             // A thread that fails to prepare drops its end of the channel; joining it returns the error.
@@ -254,9 +276,13 @@ impl Path {
             (near, far.join(), ferry.join())
         });
         let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
-        let (near, near_dropped) = near.map_err(|_| EmuError::Stopped("sending host"))??;
+        let (near, near_dropped, first) = near.map_err(|_| EmuError::Stopped("sending host"))??;
         let (far, far_dropped) = far.map_err(|_| EmuError::Stopped("receiving host"))??;
-        Ok(Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried: ferried? })
+        let mut ferried = ferried?;
+        if let (Some(queue), Some(end)) = (&self.queue, first) {
+            ferried.links.insert(0, queue.record(end, ferried.carried));
+        }
+        Ok(Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried })
     }
 
     /// The RTT of the empty path for the class with the lowest.
@@ -339,6 +365,24 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// The life of the near host, behind a router if the path has one; returns what the router's queue counted as well.
+    fn near_host<'a, T, E: From<EmuError>>(
+        &'a self,
+        (up, go): (Outbox<Arc<Tun>>, Inbox<Clock>),
+        work: impl FnOnce(End<'a>) -> Result<T, E>,
+    ) -> Result<(T, u64, Option<QueueSample>), E> {
+        let over = &self.near_over;
+        let Some(queue) = &self.path.queue else {
+            let (done, dropped) = self.host(NEAR, (up, go), over, work)?;
+            return Ok((done, dropped, None));
+        };
+        let router = Router::create(queue, self.path.mtu_bytes)?;
+        self.take_priority();
+        let done = work(End { tun: router.tun(), up, go, over })?;
+        let (end, dropped) = router.finish()?;
+        Ok((done, dropped, Some(end)))
+    }
+
     /// The life of a host: its own namespace, its end of the path, its work. Returns the frames that its kernel dropped
     /// as well.
     fn host<'a, T, E: From<EmuError>>(
@@ -356,13 +400,17 @@ impl Stage<'_> {
     /// Makes a namespace of the calling thread's own and connects it to the path.
     fn connect(&self, address: Ipv4Addr) -> Result<Tun, EmuError> {
         enter_new_network()?;
+        self.take_priority();
+        Tun::create(Address { own: address, prefix: 30, mtu: self.path.mtu_bytes })
+    }
+
+    fn take_priority(&self) {
         // If a priority is refused, it is refused to the ferry as well, which reports it.
-        let _ = if fullpipe_path::highest_rate(&self.path.forward.elements) <= REALTIME_HOSTS_UP_TO {
+        let _ = if self.path.forward_rate() <= REALTIME_HOSTS_UP_TO {
             sys::become_realtime(sys::Realtime::Host)
         } else {
             sys::become_less_nice()
         };
-        Tun::create(Address { own: address, prefix: 30, mtu: self.path.mtu_bytes })
     }
 
     fn ferry(

@@ -147,6 +147,21 @@ pub(crate) fn bring_up(name: &str) -> Result<(), EmuError> {
         .map_err(|error| EmuError::system(format!("bring {name} up"), error))
 }
 
+/// Has the kernel split TCP's frames before they leave through a device of the calling thread's namespace (ethtool(8): `tso off`).
+pub(crate) fn disable_tso(name: &str) -> Result<(), EmuError> {
+    /// ETHTOOL_STSO of linux/ethtool.h; SIOCETHTOOL of linux/sockios.h.
+    const SET_TSO: u32 = 0x1f;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    let control = control_socket()?;
+    // struct ethtool_value: the command, and off.
+    let mut value = [SET_TSO, 0];
+    let mut request = Request::new(name);
+    request.0.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: SIOCETHTOOL takes an ifreq whose data is, for this command, an ethtool_value, which outlives the call.
+    unsafe { sys::ioctl(&control, SIOCETHTOOL, &mut request.0) }
+        .map_err(|error| EmuError::system(format!("have frames split before {name}"), error))
+}
+
 /// Frames that the kernel dropped on their way out of `device`, because the ferry did not read them in time.
 /// Looks in the calling thread's namespace.
 pub(crate) fn transmit_drops(device: &str) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series] [--ecn]
-//!            [--queue=DISCIPLINE] [--burst]
+//!            [--queue=DISCIPLINE] [--burst] [--linux-queue]
 //! kernel_run bbr+cubic 100 20 250000 0 40
 //! ```
 //!
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let Some((mut spec, seed)) = common::spec_of(&arguments) else {
         eprintln!(
             "usage: kernel_run CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]] [--series] \
-             [--ecn] [--queue=DISCIPLINE] [--burst]"
+             [--ecn] [--queue=DISCIPLINE] [--burst] [--linux-queue]"
         );
         return ExitCode::from(2);
     };
@@ -34,7 +34,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let series = options.iter().any(|option| option == "--series");
-    let run = match fullpipe_kernel::run(&spec, seed) {
+    let behind = options.iter().any(|option| option == "--linux-queue");
+    let run = if behind { fullpipe_kernel::run_behind_qdisc } else { fullpipe_kernel::run };
+    let run = match run(&spec, seed) {
         Ok(run) => run,
         Err(error) => {
             eprintln!("error: {error}\n  {}", error.fix());

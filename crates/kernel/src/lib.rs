@@ -26,4 +26,4 @@ pub mod tcp_info;
 pub use doctor::doctor;
 pub use error::KernelError;
 pub use recorder::record;
-pub use run::run;
+pub use run::{check_behind_qdisc, run, run_behind_qdisc};

@@ -28,11 +28,31 @@ use crate::sys;
 /// When the kernel cannot do what `spec` asks for or has no such congestion control, when the path cannot be carried
 /// ([`fullpipe_emu::Path::carry`]), and when a socket cannot be set up.
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
-    run_recorded(spec, seed, None)
+    run_over(spec, seed, Path::of(spec, seed), None)
+}
+
+/// The same behind a router with Linux's own queue in place of the path's first link ([`fullpipe_emu::LinuxQueue`]). The
+/// emulator carries the rest of the path.
+pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
+    let path = Path::of(spec, seed).with_linux_queue()?;
+    let mut run = run_over(spec, seed, path, None)?;
+    run.provenance.world = WorldName::Qdisc;
+    Ok(run)
+}
+
+/// Why [`run_behind_qdisc`] cannot run a scenario, whatever qdiscs there are.
+pub fn check_behind_qdisc(spec: &Spec) -> Result<(), KernelError> {
+    check(spec)?;
+    Path::of(spec, spec.seed).with_linux_queue()?;
+    Ok(())
 }
 
 /// The same, with flows that are recorded.
 pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
+    run_over(spec, seed, Path::of(spec, seed), recorder)
+}
+
+fn run_over(spec: &Spec, seed: u64, path: Path, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
     check(spec)?;
     let progress = Progress::of(spec, seed);
     let sending = |end: End<'_>| {
@@ -54,7 +74,6 @@ pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) 
         receiver.run(spec, end.start()?, &progress)?;
         Ok(host)
     };
-    let path = Path::of(spec, seed);
     let carried = path.carry(sending, receiving)?;
     Ok(record(spec, seed, &path, carried))
 }

@@ -94,7 +94,11 @@ fn marks_reach_the_receiver_and_their_echo_holds_the_queue() {
     let Some(text) = kernel_run(&[&arguments[..], &["--ecn"]].concat()) else { return };
     let (marked, echoed) = (number(&text, "link", "marked"), number(&text, "flow 0", "echoed"));
     assert!(marked > 0.0 && echoed > 0.0, "{text}");
-    assert_eq!((number(&text, "link", "dropped"), number(&text, "flow 0", "retransmits")), (0.0, 0.0), "{text}");
+    assert_eq!(
+        (number(&text, "link", "dropped"), number(&text, "flow 0", "retransmits")),
+        (0.0, 0.0),
+        "{text}"
+    );
     assert!(number(&text, "flow 0", "goodput_mbps") > 0.5 * 20.0, "{text}");
     // Without ECN the same queue can mark nothing.
     let Some(text) = kernel_run(&arguments) else { return };
@@ -115,16 +119,45 @@ fn disciplines_that_drop_late_carry_flows() {
     }
 }
 
-/// A queue of 40 KB that takes or drops whole what TCP hands over whole loses more at a time than one that takes what fits.
+/// The kernel hands over whole what TCP sends as one: a queue that takes bursts as one drops more than single packets at a time.
 #[test]
 fn bursts_stay_whole_on_their_way_to_a_queue_that_takes_them_as_one() {
-    let arguments = ["bbr", "50", "20", "30000", "0", "3"];
-    let Some(segments) = kernel_run(&arguments) else { return };
-    let Some(bursts) = kernel_run(&[&arguments[..], &["--burst"]].concat()) else { return };
-    let share = |text: &str| number(text, "link", "dropped") / number(text, "link", "arrived");
-    println!("segments {} bursts {}", share(&segments), share(&bursts));
-    assert!(number(&bursts, "link", "dropped") > 0.0 && number(&segments, "link", "dropped") > 0.0);
-    assert!(number(&bursts, "flow 0", "goodput_mbps") > 0.2 * 50.0, "{bursts}");
+    let arguments = ["cubic", "200", "10", "60000", "0", "2", "--burst"];
+    let Some(text) = kernel_run(&arguments) else { return };
+    let (dropped, arrived) = (number(&text, "link", "dropped"), number(&text, "link", "arrived"));
+    assert!(dropped > 1.0 && dropped < 0.5 * arrived, "{text}");
+    assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 200.0, "{text}");
+}
+
+/// Linux's own queue at the same rate, and of nearly the same length: a packet in transmission counts in full there.
+#[test]
+fn linux_queues_what_the_emulator_would() {
+    for controller in ["cubic", "bbr"] {
+        let arguments = [controller, "20", "20", "100000", "0", "3"];
+        let Some(ours) = kernel_run(&arguments) else { return };
+        let Some(theirs) = kernel_run(&[&arguments[..], &["--linux-queue"]].concat()) else { return };
+        for text in [&ours, &theirs] {
+            let goodput = number(text, "flow 0", "goodput_mbps");
+            assert!(goodput > 0.5 * 20.0 && goodput < 1.02 * CEILING * 20.0, "{text}");
+            let rtt = number(text, "flow 0", "mean_srtt_ms");
+            assert!(rtt > 19.9 && rtt < 100.0, "{text}");
+        }
+        // As TCP sees it: every drop is a loss in the network. The handshake and ACKs are packets, too.
+        let (arrived, segments) = (number(&theirs, "link", "arrived"), number(&theirs, "flow 0", "segments"));
+        assert!(arrived >= segments && arrived < segments + 20.0, "{theirs}");
+    }
+}
+
+#[test]
+fn a_discipline_that_linux_does_not_have_is_refused() {
+    let Some(binary) = example("kernel_run") else { return };
+    let arguments = ["cubic", "20", "20", "100000", "0", "1", "--linux-queue", "--queue=step"];
+    let output = Command::new(binary).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && err.contains("path.queue: is step, which Linux does not have"),
+        "{err}"
+    );
 }
 
 #[test]

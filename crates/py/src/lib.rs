@@ -191,6 +191,24 @@ fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAn
     Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
 }
 
+/// The same with Linux's own queue in place of the path's first link.
+#[pyfunction]
+fn qdisc_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
+    fullpipe_emu::die_with_parent();
+    let spec = read_spec(py, spec_json)?;
+    let answer =
+        py.detach(move || fullpipe_kernel::run_behind_qdisc(&spec, seed).map(|run| Answer::of(run, &spec)));
+    Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
+}
+
+/// Why Linux's own queue cannot take the place of a spec's first link, whatever this machine has.
+#[pyfunction]
+fn qdisc_refuses(py: Python<'_>, spec_json: &str) -> PyResult<Option<String>> {
+    let spec = read_spec(py, spec_json)?;
+    let refused = fullpipe_kernel::check_behind_qdisc(&spec).err();
+    Ok(refused.map(|error| format!("{error}; {}", error.fix())))
+}
+
 /// Runs a spec over Linux TCP and records the calls of an algorithm: summary JSON and the recording. Only in a fresh
 /// single-threaded process of its own, as root.
 #[pyfunction]
@@ -273,6 +291,12 @@ fn kernel_doctor(py: Python<'_>) -> String {
     catalogue::checks_json(&py.detach(fullpipe_kernel::doctor))
 }
 
+/// JSON list of what the world behind Linux's own queues needs besides.
+#[pyfunction]
+fn qdisc_doctor(py: Python<'_>) -> String {
+    catalogue::checks_json(&py.detach(|| vec![fullpipe_emu::linux_queues()]))
+}
+
 /// Runs a command behind the spec's path; returns its exit code. Only in a process of its own.
 #[pyfunction]
 fn shell(
@@ -328,8 +352,8 @@ mod _native {
     #[pymodule_export]
     use super::{
         Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
-        line_of, path_facts, queues, read_capture, read_document, read_parquet, replay, resolve,
-        resolve_file, schema, shell, simulate, version,
+        line_of, path_facts, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture, read_document,
+        read_parquet, replay, resolve, resolve_file, schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::controller::{

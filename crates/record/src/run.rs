@@ -14,6 +14,8 @@ pub enum WorldName {
     Sim,
     /// Linux TCP over the emulated path.
     Kernel,
+    /// The same behind a queue of Linux itself.
+    Qdisc,
 }
 
 /// One run: a scenario, a seed, a world.

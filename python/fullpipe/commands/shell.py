@@ -168,9 +168,7 @@ def shell(
         jitter,
     )
     up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_queue, up_loss, up_jitter)
-    down = _Direction(
-        "down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter
-    )
+    down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter)
     request = {
         "spec": _spec(rtt, seed, both, up, down),
         "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),

@@ -28,7 +28,8 @@ class Requirement:
 
 def requirements() -> list[Requirement]:
     """All of them, the Python side first."""
-    worlds = [one for name in registry.names() for one in _of_world(registry.named(name))]
+    names = [*registry.names(), *registry.special()]
+    worlds = [one for name in names for one in _of_world(registry.named(name))]
     broken = [
         Requirement("Worlds", name, False, why, "update or remove it")
         for name, why in registry.load_installed().items()

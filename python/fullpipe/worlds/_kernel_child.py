@@ -4,7 +4,8 @@ Input: one blob on stdin, the request as JSON. The pipe stays open while the par
 this process ends. Output: blobs on stdout. The first is a header as JSON; if it says ok, three more follow:
 summary as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two
 follow: summary as JSON and the recording as Parquet. If it has a probe, two follow: measures as JSON and the
-datagrams as integers. If it asks for the doctor, one follows: its checks as JSON. A blob is its length in 8
+datagrams as integers. If it asks for the doctor of the kernel world or of qdiscs, one follows: its checks as
+JSON. With "qdisc", the bottleneck's queue is Linux's. A blob is its length in 8
 bytes, big endian, and its bytes.
 """
 
@@ -26,11 +27,13 @@ def main() -> None:
     parts: list[bytes] = []
     try:
         if "doctor" in request:
-            summary = _native.kernel_doctor()
+            summary = _native.qdisc_doctor() if "qdisc" in request else _native.kernel_doctor()
         elif "record" in request:
             summary, *parts = _native.kernel_record(request["spec"], request["seed"], request["record"])
         elif "probe" in request:
             summary, *parts = _native.kernel_probe(request["spec"], request["seed"], request["probe"])
+        elif "qdisc" in request:
+            summary, *parts = _native.qdisc_run(request["spec"], request["seed"])
         else:
             summary, *parts = _native.kernel_run(request["spec"], request["seed"])
     except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:

@@ -80,13 +80,17 @@ class Kernel(World):
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job in a child process. Linux may lack its controllers: then `WorldError`."""
+        return self._carry(job, stop, progress, {})
+
+    def _carry(self, job: Job, stop: Stop, progress: Progress, more: Mapping[str, object]) -> Run:
+        """The run of a child that is told `more`."""
 
         def tick(done: float) -> None:
             stop.check()
             progress(done)
 
-        request = {"spec": job.alternative.spec_json, "seed": job.seed}
-        return _result(job, *_ask(request, job.alternative.duration_s, tick))
+        request = {"spec": job.alternative.spec_json, "seed": job.seed, **more}
+        return _result(job, *_ask(request, job.alternative.duration_s, tick), self.name)
 
 
 WORLD = Kernel()
@@ -119,7 +123,16 @@ def doctor() -> list[dict[str, Any]]:
     They run in a child: an ordinary user needs a user namespace, which only a single-threaded process can
     enter.
     """
-    (found,) = _blobs(*_ask({"doctor": True}, duration_s=1.0, tick=ignore_progress), expected=1)
+    return _checks({"doctor": True})
+
+
+def qdisc_doctor() -> list[dict[str, Any]]:
+    """Which queue disciplines Linux has here; in a child, too."""
+    return _checks({"doctor": True, "qdisc": True})
+
+
+def _checks(request: dict[str, object]) -> list[dict[str, Any]]:
+    (found,) = _blobs(*_ask(request, duration_s=1.0, tick=ignore_progress), expected=1)
     checks: list[dict[str, Any]] = json.loads(found)
     return checks
 
@@ -177,9 +190,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _result(job: Job, answers: bytes, code: int, complaints: str) -> Run:
+def _result(job: Job, answers: bytes, code: int, complaints: str, world: str = NAME) -> Run:
     summary, flows, links = _blobs(answers, code, complaints, expected=3)
-    return Run.of(job.alternative, NAME, job.seed, summary.decode(), flows, links)
+    return Run.of(job.alternative, world, job.seed, summary.decode(), flows, links)
 
 
 def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list[bytes]:

@@ -20,6 +20,8 @@ ALL = "all"
 GROUP = "fullpipe.worlds"
 # The built-in worlds, each `WORLD` in its module. The first is the default, the first two are compared.
 _HOME = {"sim": "fullpipe.worlds.sim", "kernel": "fullpipe.worlds.kernel"}
+# Those that run only where they are named: lists and `all` leave them out.
+_SPECIAL = {"qdisc": "fullpipe.worlds.qdisc"}
 DEFAULT, *_ = _HOME
 PAIR: tuple[str, str] = (DEFAULT, "kernel")
 
@@ -42,7 +44,8 @@ def register(world: "World") -> None:
         expected = 'a name of at most 32 letters, digits, "-" and "_"'
         raise mistake("world", name, expected, "rename the world")
     # Names become those of files, which some systems do not tell apart by their case.
-    taken = {one.casefold() for one in (*_HOME, ALL, *_registered) if one != name or one not in _registered}
+    all_names = (*_HOME, *_SPECIAL, ALL, *_registered)
+    taken = {one.casefold() for one in all_names if one != name or one not in _registered}
     before = _registered.get(name)
     # A notebook's cell may run again, and a module may be loaded after it registered its world.
     again = before is None or _class_of(before) == _class_of(world)
@@ -57,15 +60,20 @@ def known() -> list[str]:
 
 
 def names() -> list[str]:
-    """The names of all worlds."""
+    """The names of all worlds, apart from those that run only where they are named."""
     load_installed()
     return known()
 
 
+def special() -> list[str]:
+    """The names of the worlds that run only where they are named."""
+    return list(_SPECIAL)
+
+
 def find(name: str) -> "World | None":
     """The world of that name, or None, e.g. for data that were made where other packages are installed."""
-    if name in _HOME:
-        world: World = import_module(_HOME[name]).WORLD
+    if home := _HOME.get(name) or _SPECIAL.get(name):
+        world: World = import_module(home).WORLD
         return world
     if name not in _registered:
         load_installed()

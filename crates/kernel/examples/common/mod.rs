@@ -1,6 +1,8 @@
 //! A scenario from a few plain arguments.
 
-use fullpipe_path::config::{AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{
+    AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
+};
 use fullpipe_scenario::controller::ControllerChoice;
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -70,7 +72,7 @@ pub(crate) fn apply(options: &[String], spec: &mut Spec) -> bool {
         Some(("--queue", name)) => {
             DisciplineConfig::by_name(name).map(|discipline| queue.discipline = discipline).is_some()
         }
-        _ => option == "--series",
+        _ => option == "--series" || option == "--linux-queue",
     })
 }
 

@@ -1,0 +1,90 @@
+"""The world `qdisc`: Linux's own queue in place of the emulator's."""
+
+from typing import Any
+
+import pytest
+
+import fullpipe as fp
+from fullpipe.ask import scenario
+from fullpipe.judge import doctor
+from fullpipe.worlds import registry
+from fullpipe.worlds.qdisc import WORLD
+
+
+def document(**path: Any) -> dict[str, Any]:
+    return {
+        "name": "qdisc",
+        "duration": "2 s",
+        "path": {"rate": "20 Mbit/s", "rtt": "20 ms", "buffer": "100 KB", **path},
+        "flows": [{"controller": "cubic"}],
+    }
+
+
+def test_it_is_found_by_name_and_left_out_of_all() -> None:
+    assert registry.named("qdisc") is WORLD
+    assert "qdisc" not in registry.names() and "qdisc" in registry.special()
+    assert [world.name for world in registry.pair(["kernel", "qdisc"])] == ["kernel", "qdisc"]
+
+
+def test_its_name_is_taken() -> None:
+    class Other(fp.worlds.World):
+        name = "qdisc"
+
+        def build(self) -> str:
+            return "1"
+
+        def run(self, *_: Any) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(fp.ScenarioError, match="a name that no other world has"):
+        registry.register(Other())
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ({"queue": "step"}, "path.queue: is step, which Linux does not have"),
+        ({"queue": "red:gentle=1"}, "path.queue: sets gentle"),
+        ({"unit": "burst"}, "path.unit: is burst"),
+    ],
+)
+def test_what_no_linux_can_do_is_refused_by_field(path: dict[str, Any], words: str) -> None:
+    reason = WORLD.refuses(scenario.from_document(document(**path)).alternatives[0])
+    assert reason is not None and reason.startswith(words)
+
+
+def test_what_linux_has_somewhere_is_not_refused() -> None:
+    for queue in ("fifo", "codel", "fq_codel", "pie", "red", "dualpi2"):
+        assert WORLD.refuses(scenario.from_document(document(queue=queue)).alternatives[0]) is None
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_the_doctor_lists_the_qdiscs_that_there_are() -> None:
+    (found,) = [one for one in doctor.requirements() if one.name == "queue disciplines of Linux"]
+    assert found.group == "Qdisc world"
+    if found.ok:
+        assert found.found.startswith("tbf, bfifo")
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_linux_queues_and_drops_as_the_emulator_does() -> None:
+    results = fp.run(document(), world="qdisc")
+    (run,) = results.runs
+    assert run.world == "qdisc" and run.summary["provenance"]["world"] == "qdisc"
+    (flow,), (link,) = run.summary["flows"], run.summary["links"]
+    assert 10e6 < flow["goodput_bps"] < 1.02 * 20e6 * 1448 / 1500
+    # The router sees every segment, and few other packets.
+    assert flow["segments_sent"] <= link["arrived_packets"] < flow["segments_sent"] + 20
+    assert 0.5 < link["utilisation"] <= 1.01
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_qdisc_that_is_missing_is_named() -> None:
+    available = next(one for one in WORLD.checks() if one["name"] == "queue disciplines of Linux")["found"]
+    missing = [
+        name for name in ("codel", "pie", "red") if name not in available.partition(";")[0].split(", ")
+    ]
+    if not missing:
+        pytest.skip("this kernel has them all")
+    with pytest.raises(fp.WorldError, match=f"Linux has no qdisc {missing[0]} here"):
+        fp.run(document(queue=missing[0]), world="qdisc")
