@@ -51,7 +51,6 @@ def _measure(trial: Trial) -> Row:
     whole = all(one is not None for one in done)
     return {
         "page_s": max(done) / 1e3 if whole else None,
-        "cbr_ms": _bench.point(trial, "cbr", after_s=_BEGIN_S)["delay_ms"],
         "delay_ms": _bench.point(trial, "web", after_s=_BEGIN_S)["delay_ms"],
         "dropped": take.grown(take.link(trial.run), "dropped_packets"),
     }
