@@ -4,7 +4,7 @@
 //! Specification: RFC 9332, appendix A. Where Linux 6.17 (`net/sched/sch_dualpi2.c`, the authors' own) differs from the
 //! appendix, this follows Linux, so that the two can be compared:
 //!
-//! * ECT(1) and CE go to L, all else to C (section 2.4).
+//! * ECT(1) and CE go to L, all else to C (section 2.3).
 //! * Each `tupdate` (Linux: 16 ms; the appendix: 15 ms), a PI controller moves the base probability p' by alpha times the
 //!   delay above the target and by beta times its growth. The delay is that of the packet at the front of either queue, the
 //!   longer one. Packets of C are dropped or, if ECN-capable, marked with p'^2; those of L are marked with k p'. Both are
@@ -12,8 +12,8 @@
 //! * L's own marking is a step: a packet that waited longer than `step_thresh` is marked. The appendix has a ramp from 0.8
 //!   to 1.2 ms in its place, and takes the larger of the two probabilities; in Linux, the step is applied after the coupled
 //!   marking.
-//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2 allows it; the appendix
-//!   leaves the scheduler open and prefers a time-shifted FIFO).
+//! * The scheduler is weighted round robin by bytes, 10 % for C when both wait (section 4.2.2; appendix A.2 leaves the
+//!   scheduler open, but recommends a weighted one with a small share for C, such as 1/16, over a time-shifted FIFO).
 //! * Decisions are drawn independently of each other, where the appendix counts up (`recur`).
 //! * Overload is k p' above 1: at p' = 0.5, that is 25 % in C and 100 % in L. Then C drops what is ECN-capable, too, and L
 //!   drops with p'^2 and marks the rest (section 4.2.3). With `drop_on_overload=0`, p' ends at 1 / k, and nothing but the

@@ -4,13 +4,14 @@
 //! Specification: RFC 8033. Where that leaves a choice or Linux does otherwise, this follows Linux 6.12
 //! (`net/sched/sch_pie.c`, `include/net/pie.h`), so that the two can be compared:
 //!
-//! * The delay is what the last departure waited, or 0 if it left nothing behind (section 5.2 allows both this and an
-//!   estimate from the departure rate, which is Linux's `dq_rate_estimator` and the setting of that name).
+//! * The delay is what the last departure waited, or 0 if it left nothing behind (section 4.3 allows both this and an
+//!   estimate from the departure rate, section 5.2, which is Linux's `dq_rate_estimator` and the setting of that name).
 //! * The burst allowance of 150 ms (section 4.4) shrinks with the time between departures, not with each update, and is
 //!   granted again after two updates with a delay below half the target and a probability of 0.
 //! * Nothing is dropped early with less than two packets of 1500 bytes in the queue, or with a delay below half the target
 //!   and a probability below 20 % (section 4.1); the delay is the current one, not the one before.
-//! * The derandomization (section 5.4), the steps of at most 2 % and the 2 % more above 250 ms (section 5.5) are Linux's.
+//! * The derandomization (section 5.4), the steps of at most 2 % (section 5.5) and the 2 % more above 250 ms, which the
+//!   RFC does not have, are Linux's.
 //!
 //! Deviations from Linux:
 //! * The probability ends at 1, as section 4.2 asks. Linux's overflows only at 256, from which it takes long to come down.
@@ -54,9 +55,9 @@ const ONE: u64 = 1 << 56;
 const MTU: u64 = 1_500;
 /// How long a burst may last after a quiet time (section 4.4: `MAX_BURST`).
 const BURST: Duration = Duration::from_millis(150);
-/// Above this delay, the probability grows by 2 % more (section 5.5).
+/// Above this delay, the probability grows by 2 % more (Linux; not in the RFC).
 const LONG_DELAY: Duration = Duration::from_millis(250);
-/// The departure rate is measured over this many bytes (section 5.3: `DQ_THRESHOLD`).
+/// The departure rate is measured over this many bytes (section 5.2: `DQ_THRESHOLD`).
 const RATE_BYTES: u64 = 1 << 14;
 
 /// PIE.
@@ -169,7 +170,7 @@ impl State {
     }
 
     /// Counts `bytes` that depart, if a measurement of the departure rate runs; returns its duration if it ends with them
-    /// (section 5.3).
+    /// (section 5.2).
     fn measure(&mut self, now: Time, bytes: u32, backlog: Bytes) -> Duration {
         let (Some(departed), Some(since)) = (self.departed, self.since) else { return Duration::ZERO };
         let departed = departed + bytes as u64;
@@ -221,7 +222,7 @@ impl Control {
     }
 
     /// Whether a packet that arrives is to be dropped or marked, with this much waiting before it
-    /// (section 5.1; Linux: `pie_drop_early`).
+    /// (section 4.1; Linux: `pie_drop_early`).
     #[inline]
     fn signals(&mut self, backlog: Bytes, bytes: u32, random: &mut Random) -> bool {
         let state = &self.state;
@@ -264,7 +265,7 @@ impl Control {
         state.allowance = state.allowance.saturating_sub(elapsed);
     }
 
-    /// The update that is due each `tupdate` (section 5.2; Linux: `pie_calculate_probability`).
+    /// The update that is due each `tupdate` (section 4.2; Linux: `pie_calculate_probability`).
     fn update(&mut self, backlog: Bytes) {
         let backlog = backlog.as_u64();
         let mut state = self.state;
@@ -297,7 +298,7 @@ impl Control {
     }
 
     /// `sixteenths` of [`ONE`] per second as a step for each nanosecond, less the lower the probability is: the stability
-    /// of the loop demands it (section 5.2; 1/2 below 10 %, 1/8 below 1 %, to 1/2048 below 0.0001 %).
+    /// of the loop demands it (section 4.2; 1/2 below 10 %, 1/8 below 1 %, to 1/2048 below 0.0001 %).
     fn gain(&self, sixteenths: u64) -> i128 {
         let mut gain = (sixteenths * (ONE / 1_000_000_000)) >> 4;
         if self.state.probability < ONE / 10 {

@@ -2,15 +2,14 @@
 //! all of them above; also Adaptive RED, which keeps the average near the middle.
 //!
 //! Specification: Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN 1(4), 1993
-//! (the average: section 4, figure 2; evenly spaced signals: section 7, method 2). `gentle`: Floyd, "Recommendation on
-//! using the gentle variant of RED", 2000. `adaptive`: Floyd, Gummadi and Shenker, "Adaptive RED", 2001, section 3. The
-//! arithmetic, the order of steps and the steps of `adaptive` are those of Linux 6.12 (`net/sched/sch_red.c`,
-//! `include/net/red.h`).
+//! (the average, and the method that spaces signals evenly). `gentle`: Floyd, "Recommendation on using the gentle variant of
+//! RED", 2000. `adaptive`: Floyd, Gummadi and Shenker, "Adaptive RED", 2001. The arithmetic, the order of steps and the steps
+//! of `adaptive` are those of Linux 6.12 (`net/sched/sch_red.c`, `include/net/red.h`).
 //!
 //! What a bare `red` means, by the rules of iproute2 (`tc/q_red.c`, after Floyd's "REDparameters"): `max` is a quarter of
 //! the queue's limit, `min` a third of `max`, `burst` is (2 min + max) / (3 avpkt), and the weight of a packet in the
-//! average is the largest 1/2^n with which a burst of so many packets leaves the average below `min` (section 6 of the
-//! paper: equation 3). The probability at `max` is 2 %. `tc` demands `avpkt`; 1000 bytes is what its manual calls a good
+//! average is the largest 1/2^n with which a burst of so many packets leaves the average below `min` (as the
+//! paper derives). The probability at `max` is 2 %. `tc` demands `avpkt`; 1000 bytes is what its manual calls a good
 //! value. A limit in packets counts as that many packets of `avpkt` bytes. A change of the limit changes the thresholds
 //! that follow from it.
 //!
@@ -24,8 +23,7 @@
 //! * `gentle` does not exist in Linux; `nodrop` does not exist here.
 //! * What `tc` refuses gets the nearest sense: a `max` that is not above `min` becomes `min` + 1; a burst shorter than
 //!   `min` becomes 1 + `min` / `avpkt`, as `tc` suggests; with `min` up to `avpkt`, the weight is 1/2.
-//! * `adaptive` does not choose `gentle`, the weight or the thresholds, which the paper's section 4 does; neither does
-//!   Linux.
+//! * `adaptive` does not choose `gentle`, the weight or the thresholds, which the paper does; neither does Linux.
 //! * The 500 ms of `adaptive` begin with the first packet ([`Updates`]).
 //! * Marking is on by default (`ecn`), as only those who ask for marks get any. In Linux it is off.
 

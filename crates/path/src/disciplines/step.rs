@@ -1,9 +1,9 @@
 //! A step: marks every packet that finds more than a threshold waiting, and no other. DCTCP is made for it.
 //!
-//! Specification: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1, and RFC 8257, section 3.1: the queue as
-//! it is, not an average of it, and the packet that arrives, not the one that leaves. `time` is a step as of L4S instead (RFC
-//! 9332, appendix A, with a ramp of no width): the time that a packet has waited when it leaves. Of the thresholds that are
-//! set, any marks.
+//! Specification: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, and RFC 8257, section 3.1: the queue as it is, not
+//! an average of it, and the packet that arrives, not the one that leaves. `time` is a step as of L4S instead (RFC 9332,
+//! appendix A.1, with a ramp of no width): the time that a packet has waited when it leaves. Of the thresholds that are set,
+//! any marks.
 //!
 //! What is in transmission does not count as waiting, nor does the packet that arrives.
 //!
