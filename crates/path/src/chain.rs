@@ -289,6 +289,9 @@ impl<P: Clone> Chain<P> {
         if self.bursts {
             return self.push_burst(now, (0..count).map(|index| (packet, payload(index))));
         }
+        if self.moves {
+            return self.push_run_moving(now, packet, count, payload);
+        }
         if self.shape != Shape::Link {
             for index in 0..count {
                 self.push(now, packet, payload(index));
@@ -302,6 +305,21 @@ impl<P: Clone> Chain<P> {
         self.counts.dropped[Cause::QueueFull as usize].add_many(dropped, packet.bytes);
         self.counts.dropped[Cause::Lost as usize].add_many(lost, packet.bytes);
         self.next = self.next.min(due);
+    }
+
+    /// [`Chain::push_run`] where packets move inside.
+    #[inline(never)]
+    fn push_run_moving(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
+        check(&packet);
+        self.advance(now);
+        self.counts.entered.add_many(count, packet.bytes);
+        let first = self.inner.first_mut().unwrap_or(&mut self.last);
+        for index in 0..count {
+            // What is due leaves before the packet comes.
+            first.serve(now, &mut self.counts);
+            first.enter(now, packet, payload(index), &mut self.counts);
+        }
+        self.look_inside();
     }
 
     /// Offers packets of one flow at `now`, which the host hands over together: as so many calls of [`Chain::push`], but as one
@@ -424,7 +442,10 @@ impl<P: Clone> Chain<P> {
     /// Finds out what happens next in any stage.
     #[inline(never)]
     fn look_inside(&mut self) {
-        self.next = self.stages().fold(Time::NEVER, |next, stage| next.min(stage.next()));
+        self.next = self.last.next();
+        for stage in &self.inner {
+            self.next = self.next.min(stage.next());
+        }
     }
 
     fn stages(&self) -> impl Iterator<Item = &Stage<P>> {
@@ -783,7 +804,7 @@ impl<P: Clone> Stage<P> {
             let entry = Entry { from: 0, moment: Moment { arrival: now, clock: now }, packet };
             return self.pass(counts, entry, payload).0;
         };
-        let dropped = gate.arrive(now, [(packet, payload)], |cause, packet| counts.drop(cause, packet));
+        let dropped = gate.arrive(now, [(packet, payload)], counts);
         self.serve(now, counts);
         dropped.map_or(Admission::Queued, Admission::Dropped)
     }
@@ -794,7 +815,7 @@ impl<P: Clone> Stage<P> {
             && let Some(gate) = &mut self.gate
             && gate.takes(total(burst))
         {
-            gate.arrive(now, burst.drain(..), |cause, packet| counts.drop(cause, packet));
+            gate.arrive(now, burst.drain(..), counts);
             self.serve(now, counts);
             return;
         }
@@ -828,19 +849,16 @@ impl<P: Clone> Stage<P> {
 
     /// Lets through what is due at the gate by `now`.
     fn serve(&mut self, now: Time, counts: &mut Counts) {
-        while let Some(gate) = &mut self.gate
-            && gate.next() <= now
-            && gate.next() != Time::NEVER
-        {
+        // Taken, so that what leaves it can pass the rest of the stage.
+        let Some(mut gate) = self.gate.take() else { return };
+        while gate.next() <= now && gate.next() != Time::NEVER {
             let clock = gate.next();
-            gate.serve(|cause, packet| counts.drop(cause, packet));
-            while let Some(Departure { at, packet, payload }) =
-                self.gate.as_mut().and_then(|gate| gate.take_served())
-            {
+            gate.serve(counts, |counts, Departure { at, packet, payload }| {
                 let entry = Entry { from: 0, moment: Moment { arrival: at, clock }, packet };
                 self.pass(counts, entry, payload);
-            }
+            });
         }
+        self.gate = Some(gate);
     }
 
     /// Runs a packet through the stage. Returns its fate, and when it is due; [`Time::NEVER`] if dropped.

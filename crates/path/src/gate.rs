@@ -8,9 +8,9 @@
 //! trace and a token bucket hold that one packet until its time comes, as Linux's `tbf` holds the packet that it has taken
 //! from an inner discipline (`qdisc_peek_dequeued`).
 
-use std::collections::VecDeque;
 use std::fmt;
 
+use crate::chain::Counts;
 use crate::config::ElementConfig;
 use crate::discipline::{Discipline, Dropped, Random, Room, Setup, Waiting};
 use crate::elements::Element;
@@ -49,8 +49,6 @@ pub(crate) struct Gate<P> {
     discipline: Box<dyn Discipline>,
     transmitter: Transmitter,
     waiting: Places<Part<P>>,
-    /// What has been served and not been taken.
-    served: VecDeque<Departure<P>>,
     /// When the discipline is asked next; [`Time::NEVER`] if nothing waits.
     due: Time,
     /// When the transmitter is free.
@@ -95,7 +93,6 @@ impl<P> Gate<P> {
             discipline,
             transmitter,
             waiting: Places::default(),
-            served: VecDeque::new(),
             due: Time::NEVER,
             free: Time::ZERO,
             sending: Bytes::ZERO,
@@ -114,13 +111,12 @@ impl<P> Gate<P> {
     }
 
     /// A packet arrives at `now`, or several as one burst; everything due by then has been served. If the transmitter is free, it
-    /// is due at once. Returns why it was dropped, if it was; `dropped` is called for each packet that was, this one or
-    /// another.
+    /// is due at once. Returns why it was dropped, if it was.
     pub(crate) fn arrive(
         &mut self,
         now: Time,
         burst: impl IntoIterator<Item = (Packet, P)>,
-        dropped: impl FnMut(Cause, &Packet),
+        counts: &mut Counts,
     ) -> Option<Cause> {
         let mut burst = burst.into_iter();
         let (mut whole, payload) = burst.next().expect("a burst has packets");
@@ -141,7 +137,7 @@ impl<P> Gate<P> {
             self.drops.0.push((waiting, Cause::Oversize));
         }
         let own = self.drops.0.iter().find(|(waiting, _)| waiting.place == place).map(|(_, cause)| *cause);
-        self.drop_all(dropped);
+        self.drop_all(counts);
         if self.due == Time::NEVER && self.waits() {
             self.due = self.free.max(now);
         }
@@ -153,8 +149,9 @@ impl<P> Gate<P> {
         bytes <= self.transmitter.longest()
     }
 
-    /// Asks the discipline for what is [due](Gate::next), and hands it to the transmitter; [`Gate::take_served`] has it then.
-    pub(crate) fn serve(&mut self, dropped: impl FnMut(Cause, &Packet)) {
+    /// Asks the discipline for what is [due](Gate::next), and hands it to the transmitter: `leaves` is called for each packet.
+    #[inline]
+    pub(crate) fn serve(&mut self, counts: &mut Counts, mut leaves: impl FnMut(&mut Counts, Departure<P>)) {
         let now = self.due;
         let served = self.discipline.dequeue(now, &mut self.drops);
         let any = served.is_some();
@@ -179,18 +176,13 @@ impl<P> Gate<P> {
                     self.free = self.transmitter.offer(since, packet.bytes);
                     packet = packet.alone();
                 }
-                self.served.push_back(Departure { at: self.free, packet, payload });
+                leaves(counts, Departure { at: self.free, packet, payload });
             }
             debug_assert!(self.free >= now, "a packet leaves before it comes");
         }
-        self.drop_all(dropped);
+        self.drop_all(counts);
         self.due = if self.waits() { self.free.max(now) } else { Time::NEVER };
         assert!(any || self.due == Time::NEVER, "{} keeps packets back", self.name);
-    }
-
-    /// What was served, packet by packet.
-    pub(crate) fn take_served(&mut self) -> Option<Departure<P>> {
-        self.served.pop_front()
     }
 
     fn waits(&self) -> bool {
@@ -198,7 +190,15 @@ impl<P> Gate<P> {
     }
 
     /// Forgets what the discipline has dropped.
-    fn drop_all(&mut self, mut dropped: impl FnMut(Cause, &Packet)) {
+    #[inline]
+    fn drop_all(&mut self, counts: &mut Counts) {
+        if !self.drops.0.is_empty() {
+            self.drop_some(counts);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_some(&mut self, counts: &mut Counts) {
         for (waiting, cause) in self.drops.0.drain(..) {
             let mut next = Some(waiting.place);
             while let Some(place) = next {
@@ -208,7 +208,7 @@ impl<P> Gate<P> {
                 if cause == Cause::Early {
                     self.early.add(part.packet.bytes);
                 }
-                dropped(cause, &part.packet);
+                counts.drop(cause, &part.packet);
             }
         }
     }

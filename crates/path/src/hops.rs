@@ -125,8 +125,8 @@ impl<P: Clone> Hops<P> {
     fn serve(&mut self, station: usize) {
         let place = self.place_behind(station + 1);
         let Kind::Gate(gate) = &mut self.stations[station].kind else { unreachable!("only gates serve") };
-        gate.serve(|cause, packet| self.counts.drop(cause, packet));
-        let served: Vec<Departure<P>> = std::iter::from_fn(|| gate.take_served()).collect();
+        let mut served = Vec::new();
+        gate.serve(&mut self.counts, |_, departure| served.push(departure));
         for Departure { at, packet, payload } in served {
             let number = self.new_number();
             self.travelling.push(Hop { at, number, place, packet, payload });
@@ -150,7 +150,7 @@ impl<P: Clone> Hops<P> {
             _ if burst.len() == 1 => None,
             Kind::Gate(gate) if gate.takes(packets.iter().map(|packet| packet.bytes).sum()) => {
                 let parts = burst.into_iter().map(|hop| (hop.packet, hop.payload));
-                gate.arrive(at, parts, |cause, packet| counts.drop(cause, packet));
+                gate.arrive(at, parts, counts);
                 return;
             }
             Kind::Gate(_) => None,
@@ -191,7 +191,7 @@ impl<P: Clone> Hops<P> {
         let (element, is_constant) = match kind {
             Kind::Element { element, is_constant } => (element, is_constant),
             Kind::Gate(gate) => {
-                gate.arrive(at, [(packet, payload)], |cause, packet| self.counts.drop(cause, packet));
+                gate.arrive(at, [(packet, payload)], &mut self.counts);
                 return;
             }
         };
