@@ -23,7 +23,7 @@ pub(crate) fn hash(ip: &[u8]) -> u32 {
         _ => None,
     };
     let Some((addresses, protocol, ports)) = found else { return 0 };
-    let words = addresses.chunks_exact(4).chain(ports.map(|ports| &ports[..]));
+    let words = addresses.chunks_exact(4).chain(ports);
     let hash = words.fold(mix(u64::from(protocol)), |hash, word| {
         mix(hash ^ u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]])))
     });

@@ -13,6 +13,8 @@ use std::process::ExitCode;
 
 use fullpipe_emu::EmuError;
 use fullpipe_kernel::KernelError;
+use fullpipe_path::config::{AdmissionUnit, DisciplineConfig, ElementConfig};
+use fullpipe_scenario::spec::Spec;
 
 mod common;
 
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
-    if !common::apply(&options, &mut spec) {
+    if !apply(&options, &mut spec) {
         eprintln!("unknown option among {options:?}");
         return ExitCode::from(2);
     }
@@ -105,4 +107,23 @@ fn main() -> ExitCode {
         println!("untrustworthy {reason}");
     }
     ExitCode::SUCCESS
+}
+
+/// Applies `--ecn`, `--queue=DISCIPLINE` (with its defaults) and `--burst`; returns whether it knows all options.
+fn apply(options: &[String], spec: &mut Spec) -> bool {
+    let Some(ElementConfig::Link { queue, .. }) = spec.forward.first_mut() else { return false };
+    options.iter().all(|option| match option.split_once('=') {
+        None if option == "--ecn" => {
+            spec.hosts.ecn = true;
+            true
+        }
+        None if option == "--burst" => {
+            queue.unit = AdmissionUnit::Burst;
+            true
+        }
+        Some(("--queue", name)) => {
+            DisciplineConfig::by_name(name).map(|discipline| queue.discipline = discipline).is_some()
+        }
+        _ => option == "--series" || option == "--linux-queue",
+    })
 }

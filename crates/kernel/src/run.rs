@@ -33,6 +33,9 @@ pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
 
 /// The same behind a router with Linux's own queue in place of the path's first link ([`fullpipe_emu::LinuxQueue`]). The
 /// emulator carries the rest of the path.
+///
+/// # Errors
+/// As [`run`], and when Linux has no such queue.
 pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
     let path = Path::of(spec, seed).with_linux_queue()?;
     let mut run = run_over(spec, seed, path, None)?;
@@ -41,6 +44,9 @@ pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
 }
 
 /// Why [`run_behind_qdisc`] cannot run a scenario, whatever qdiscs there are.
+///
+/// # Errors
+/// The reason, by field.
 pub fn check_behind_qdisc(spec: &Spec) -> Result<(), KernelError> {
     check(spec)?;
     Path::of(spec, spec.seed).with_linux_queue()?;

@@ -1,8 +1,6 @@
 //! A scenario from a few plain arguments.
 
-use fullpipe_path::config::{
-    AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
-};
+use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_scenario::controller::ControllerChoice;
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -55,25 +53,6 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
         seed,
     };
     Some((spec, seed))
-}
-
-/// Applies `--ecn`, `--queue=DISCIPLINE` (with its defaults) and `--burst`; returns whether it knows all options.
-pub(crate) fn apply(options: &[String], spec: &mut Spec) -> bool {
-    let Some(ElementConfig::Link { queue, .. }) = spec.forward.first_mut() else { return false };
-    options.iter().all(|option| match option.split_once('=') {
-        None if option == "--ecn" => {
-            spec.hosts.ecn = true;
-            true
-        }
-        None if option == "--burst" => {
-            queue.unit = AdmissionUnit::Burst;
-            true
-        }
-        Some(("--queue", name)) => {
-            DisciplineConfig::by_name(name).map(|discipline| queue.discipline = discipline).is_some()
-        }
-        _ => option == "--series" || option == "--linux-queue",
-    })
 }
 
 /// A bottleneck.
