@@ -163,7 +163,7 @@ impl LinuxQueue {
             arrived_packets: counted.sent_packets + counted.waiting_packets + counted.dropped,
             dropped_packets: counted.dropped,
             accepted_bytes: counted.sent_bytes + counted.waiting_bytes,
-            // Linux does not tell them from others.
+            // Only some qdiscs count them apart.
             early_packets: 0,
             marked_packets: counted.marked,
         })
@@ -177,17 +177,25 @@ impl Counted {
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let behind = |key: &'static str| words.iter().skip_while(move |word| **word != key).skip(1);
         let number = |word: Option<&&str>| {
-            let digits = word.map_or("", |word| word.trim_end_matches(|c: char| !c.is_ascii_digit()));
-            digits.parse().unwrap_or(0)
+            // `tc` writes sizes near a multiple of 1024 bytes, or of 1024 of those, as 63Kb or 2Mb.
+            let word = word.map_or("", |word| word.trim_end_matches('b'));
+            let (digits, factor) = match word.strip_suffix('K') {
+                Some(digits) => (digits, 1 << 10),
+                None => word.strip_suffix('M').map_or((word, 1), |digits| (digits, 1 << 20)),
+            };
+            digits
+                .trim_end_matches(|c: char| !c.is_ascii_digit())
+                .parse()
+                .map_or(0, |count: u64| count * factor)
         };
-        let marks = ["ecn_mark", "marked"].map(|key| number(behind(key).next()));
+        let marks = ["ecn_mark", "marked", "ce_mark"].map(|key| number(behind(key).next()));
         Counted {
             sent_bytes: number(behind("Sent").next()),
             sent_packets: number(behind("Sent").nth(2)),
             dropped: number(behind("dropped").next()),
             waiting_bytes: number(behind("backlog").next()),
             waiting_packets: number(behind("backlog").nth(1)),
-            marked: marks[0].max(marks[1]),
+            marked: marks[0].max(marks[1]) + marks[2],
         }
     }
 }
@@ -224,7 +232,7 @@ fn child(queue: &QueueConfig, mtu_bytes: u32) -> Result<Vec<String>, String> {
             continue;
         }
         if !SAME.contains(&setting.name) {
-            return Err(format!("sets {}, which `tc` cannot set for {name}", setting.name));
+            return Err(format!("sets {}, which the world qdisc does not pass on to {name}", setting.name));
         }
         words.push(setting.name.to_owned());
         match setting.unit {
@@ -366,5 +374,8 @@ mod tests {
         };
         assert_eq!(Counted::read(shown), counted);
         assert_eq!(Counted::read(""), Counted::default());
+        // What is within 16 bytes of a multiple of 1024 is written as that, and marks above a threshold apart.
+        let near = Counted::read("Sent 1 bytes 2 pkt \n backlog 63Kb 43p requeues 0 \n ce_mark 5 ecn_mark 2");
+        assert_eq!((near.waiting_bytes, near.waiting_packets, near.marked), (63 * 1024, 43, 7));
     }
 }

@@ -338,8 +338,17 @@ impl<P: Clone> Chain<P> {
         }
         let first = self.inner.first_mut().unwrap_or(&mut self.last);
         first.serve(now, &mut self.counts);
-        if first.whole {
+        let alike = self.burst.windows(2).all(|pair| pair[0].0.is_with(&pair[1].0));
+        if first.whole && alike {
             first.enter_burst(now, &mut self.burst, &mut self.counts);
+        } else if first.whole {
+            let mut parts = std::mem::take(&mut self.burst).into_iter().peekable();
+            while let Some(part) = parts.next() {
+                let with = part.0;
+                self.burst.push(part);
+                self.burst.extend(std::iter::from_fn(|| parts.next_if(|next| with.is_with(&next.0))));
+                first.enter_burst(now, &mut self.burst, &mut self.counts);
+            }
         } else {
             for (packet, payload) in self.burst.drain(..) {
                 first.enter(now, packet, payload, &mut self.counts);
@@ -436,7 +445,7 @@ impl<P: Clone> Chain<P> {
         }
         self.last.serve(now, &mut self.counts);
         self.look_inside();
-        self.last.hold.next() <= now
+        self.last.hold.next() <= now && self.last.hold.next() != Time::NEVER
     }
 
     /// Finds out what happens next in any stage.
@@ -598,8 +607,8 @@ fn take_burst<P>(from: &mut Hold<P>, burst: &mut Vec<(Packet, P)>) {
 }
 
 /// The length of a burst.
-fn total<P>(burst: &[(Packet, P)]) -> u32 {
-    burst.iter().map(|(packet, _)| packet.bytes).sum()
+fn total<P>(burst: &[(Packet, P)]) -> u64 {
+    burst.iter().map(|(packet, _)| packet.bytes as u64).sum()
 }
 
 /// Disciplines that are not built in, by the index of their element.

@@ -5,7 +5,7 @@
 //! link and counts. Drop-tail, which needs no such care, stays a transit function (`queue.rs`).
 //!
 //! Each discipline is a file in `disciplines/` with its source, and a line in `disciplines.rs`. A discipline of your own is
-//! the trait, too: see [`Chain::with_discipline`](crate::Chain::with_discipline).
+//! the trait, too: see [`Chain::with_disciplines`](crate::Chain::with_disciplines).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -141,11 +141,6 @@ impl Random {
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
-
-    /// A number at or above 0 and below 1.
-    pub fn fraction(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// Packets in order of arrival, counted. Most disciplines are made of one or several.
@@ -168,7 +163,7 @@ impl Line {
     pub fn pop(&mut self) -> Option<Waiting> {
         let waiting = self.waiting.pop_front()?;
         self.tally.packets -= 1;
-        self.tally.bytes = self.tally.bytes.saturating_sub(Bytes::new(waiting.bytes() as u64));
+        self.tally.bytes -= Bytes::new(waiting.bytes() as u64);
         Some(waiting)
     }
 

@@ -131,7 +131,7 @@ impl<P> Gate<P> {
             last = next;
         }
         let waiting = Waiting::new(now, whole, place);
-        if self.takes(whole.bytes) {
+        if self.takes(whole.bytes as u64) {
             self.discipline.enqueue(now, waiting, &mut self.drops);
         } else {
             self.drops.0.push((waiting, Cause::Oversize));
@@ -145,8 +145,8 @@ impl<P> Gate<P> {
     }
 
     /// Whether a packet or a burst of this length can pass as one.
-    pub(crate) fn takes(&self, bytes: u32) -> bool {
-        bytes <= self.transmitter.longest()
+    pub(crate) fn takes(&self, bytes: u64) -> bool {
+        bytes <= self.transmitter.longest() as u64
     }
 
     /// Asks the discipline for what is [due](Gate::next), and hands it to the transmitter: `leaves` is called for each packet.
@@ -164,6 +164,7 @@ impl<P> Gate<P> {
                 self.free = self.transmitter.offer(since, waiting.bytes());
             }
             self.sending = Bytes::new(waiting.bytes() as u64);
+            let is_single = self.waiting.get(waiting.place).next.is_none();
             let mut next = Some(waiting.place);
             while let Some(place) = next {
                 let Part { mut packet, payload, next: behind } = self.waiting.take(place);
@@ -174,6 +175,8 @@ impl<P> Gate<P> {
                 }
                 if !together {
                     self.free = self.transmitter.offer(since, packet.bytes);
+                }
+                if !together || is_single {
                     packet = packet.alone();
                 }
                 leaves(counts, Departure { at: self.free, packet, payload });
@@ -286,10 +289,11 @@ impl<P> Observable for Gate<P> {
     fn delay(&self, now: Time) -> Duration {
         let mut bytes = self.discipline.backlog().bytes.as_u64();
         let mut transmitter = self.transmitter.clone();
+        // As the transmitter gets what has waited for it.
         let (mut free, most) = (self.free, transmitter.longest());
         while bytes > 0 && free != Time::NEVER {
             let next = bytes.min(most as u64);
-            free = transmitter.offer(free, next as u32);
+            free = transmitter.offer(before(free), next as u32);
             bytes -= next;
         }
         if free == Time::NEVER { Duration::MAX } else { free.saturating_since(now) }

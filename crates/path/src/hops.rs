@@ -148,7 +148,7 @@ impl<P: Clone> Hops<P> {
         let counts = &mut self.counts;
         let times = match &mut self.stations[station].kind {
             _ if burst.len() == 1 => None,
-            Kind::Gate(gate) if gate.takes(packets.iter().map(|packet| packet.bytes).sum()) => {
+            Kind::Gate(gate) if gate.takes(packets.iter().map(|packet| packet.bytes as u64).sum()) => {
                 let parts = burst.into_iter().map(|hop| (hop.packet, hop.payload));
                 gate.arrive(at, parts, counts);
                 return;

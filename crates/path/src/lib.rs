@@ -52,9 +52,10 @@
 //! * Packets and bytes: `entered + duplicated == left + dropped + inside`, always ([`Counts`]).
 //! * The same configuration, seed and arrivals give the same departures and drops, on every machine and in every version.
 //!   How often and how late the caller calls changes neither.
-//! * Only jitter with `reorder` and [`config::ElementConfig::Reorder`] reorder, and unequal class delays between classes.
+//! * Only disciplines that keep flows or services apart, jitter with `reorder` and [`config::ElementConfig::Reorder`] reorder, and
+//!   unequal class delays between classes.
 //! * All times and rates are integers; fractions of a nanosecond are carried, not dropped.
-//! * Nothing here allocates for a packet once its queues have grown to their size.
+//! * Nothing here allocates for a packet once its queues have grown to their size, but for bursts that stay whole.
 //!
 //! # Two kinds of queue
 //! Drop-tail is a transit function: when a packet arrives, it is known when it leaves, so it costs no event. A queue whose

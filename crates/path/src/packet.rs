@@ -27,7 +27,11 @@ impl Packet {
 
     /// Whether both belong to one burst, if they are neighbours and at the same place at the same time.
     pub(crate) const fn is_with(&self, other: &Packet) -> bool {
-        self.burst != 0 && other.burst == self.burst && other.class == self.class
+        self.burst != 0
+            && other.burst == self.burst
+            && other.class == self.class
+            // A queue marks a burst as one: packets whose codepoint was cleared on the way are parted from the others.
+            && other.ecn as u8 == self.ecn as u8
     }
 
     /// The longest packet a path takes: far above any IP packet, and small enough that its length in billionths of a

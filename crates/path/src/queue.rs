@@ -188,7 +188,11 @@ impl<S: Server> Queue<S> {
     pub(crate) fn admit_burst(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
         debug_assert!(self.history.is_none(), "bursts are not announced");
         let now = moment.arrival;
-        let total: u32 = burst.iter().map(|packet| packet.bytes).sum();
+        let total: u64 = burst.iter().map(|packet| packet.bytes as u64).sum();
+        let Some(total) = u32::try_from(total).ok().filter(|total| *total <= Packet::MAX_BYTES) else {
+            // Longer than anything that a host hands over.
+            return BurstFate::Split;
+        };
         if S::WHOLE_BURSTS == Bursts::Split && !self.server.can_pass(total) {
             return BurstFate::Split;
         }

@@ -156,6 +156,7 @@ proptest! {
                 let (one, other) = (gated.queue(0), direct.queue(0));
                 prop_assert_eq!(one.totals(now), other.totals(now));
                 prop_assert_eq!(one.backlog(now), other.backlog(now));
+                prop_assert_eq!(one.delay(now), other.delay(now));
             }
         }
         from_gated.extend(drain(&mut gated, now));
@@ -313,6 +314,7 @@ fn element() -> impl Strategy<Value = ElementConfig> {
         1 => (0u64..100_000).prop_map(|nanos| ElementConfig::Delay {
             delay_ns: Schedule::constant(Duration::from_nanos(nanos))
         }),
+        1 => probability().prop_map(|probability| ElementConfig::Bleach { probability }),
         1 => probability().prop_map(|probability| ElementConfig::Duplicate { probability }),
     ]
 }
@@ -410,6 +412,20 @@ fn a_burst_is_taken_or_dropped_whole() {
     let two = QueueConfig { bytes: Bytes::new(60_000), packets: Some(2), ..bursts };
     assert_eq!(dropped_of(two).1, 0);
     assert_eq!(dropped_of(QueueConfig { unit: AdmissionUnit::Segment, ..two }).1, 8);
+}
+
+#[test]
+fn a_burst_whose_codepoints_differ_is_parted() {
+    let queue =
+        QueueConfig { unit: AdmissionUnit::Burst, ..QueueConfig::drop_tail(Bytes::new(90_000), None) };
+    let link = ElementConfig::Link { name: "link".into(), rate_bps: Schedule::constant(mbit(8)), queue };
+    let mut chain = Chain::with_disciplines(&[link], &[], 1, own(0, plain(1, 0))).unwrap();
+    let seen = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::NotEct];
+    chain.push_burst(Time::ZERO, seen.map(|ecn| (Packet::new(1000, 0).with_ecn(ecn), 0)));
+    let left: Vec<Ecn> = drain(&mut chain, Time::ZERO).iter().map(|out| out.1.ecn).collect();
+    // Every packet was to be marked; only those that are capable were.
+    assert_eq!(left, [Ecn::NotEct, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::NotEct]);
+    assert_eq!(chain.queue(0).totals(micros(9000)).marked.packets, 2);
 }
 
 #[test]
