@@ -23,7 +23,7 @@ def compare(*arguments: str) -> list[str]:
 BAD_ARGUMENTS = {
     "unknown controller": (compare("brr9", *PATH), "controller", "brr9"),
     "unknown parameter": (compare("bbr1:probe_gian=1.5", *PATH), "probe_gian", "did you mean probe_gain"),
-    "unknown version": (compare("bbr3", *PATH), 'bbr3" is not available', "use bbr1"),
+    "unknown version": (compare("bbr2", *PATH), 'bbr2" is not available', "use bbr1, bbr3"),
     "parameter without a value": (compare("bbr1:probe_gain", *PATH), "write for example", "probe_gain"),
     "parameter that is no number": (compare("bbr1:probe_gain=much", *PATH), "probe_gain", "much"),
     "empty controller": (compare("", *PATH), "controller", '""'),

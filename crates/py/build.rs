@@ -61,6 +61,8 @@ const DECISIONS: &[&str] = &[
     "crates/cc/src/bbr",
     "crates/cc/src/bbr.rs",
     "crates/cc/src/bbr1",
+    "crates/cc/src/bbr3",
+    "crates/cc/src/bbr3.rs",
     "crates/cc/src/copa.rs",
     "crates/cc/src/cubic.rs",
     "crates/cc/src/dctcp.rs",

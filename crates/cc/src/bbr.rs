@@ -1,4 +1,5 @@
-//! What the versions of BBR share, each defined as Linux's BBRv1 and Google's BBRv3 for Linux both have it.
+//! What the versions of BBR share, each defined as Linux's BBRv1 and Google's BBRv3 for Linux both have it. The draft's BBRv3
+//! ([`crate::bbr3`]) counts bytes and shares only `rounds`.
 //!
 //! Bandwidth is in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies, all in integers
 //! that wrap as the kernel's do. Constants are parameters of each version; these files have none that a version changes.

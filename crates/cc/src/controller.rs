@@ -272,6 +272,10 @@ impl Ack {
 /// A run of segments that left together was marked lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
+    /// The time of the event.
+    pub now: Time,
+    /// [`Connection::delivered`]; what the ACK that shows the loss delivered is counted.
+    pub delivered: u64,
     /// Segments in the run.
     pub segments: u32,
     /// The run does not touch the one marked before it: a new hole in the sequence space.
@@ -378,11 +382,11 @@ pub enum Phase {
     Startup = 4,
     /// BBR: emptying the queue that Startup built.
     Drain = 5,
-    /// BBRv1 ProbeBW, gain above one.
+    /// BBR: ProbeBW, gain above one.
     ProbeBwUp = 6,
-    /// BBRv1 ProbeBW, gain below one.
+    /// BBR: ProbeBW, gain below one.
     ProbeBwDown = 7,
-    /// BBRv1 ProbeBW, gain one.
+    /// BBR: ProbeBW, gain one.
     ProbeBwCruise = 8,
     /// BBR: measuring the minimum RTT.
     ProbeRtt = 9,

@@ -1,4 +1,4 @@
-//! The delivery-rate sampler of Linux (`net/ipv4/tcp_rate.c`) and draft-ietf-ccwg-bbr section 4.5.2.
+//! The delivery-rate sampler of Linux (`net/ipv4/tcp_rate.c`) and draft-ietf-ccwg-bbr section 4.1.2.
 //!
 //! The transport keeps one [`TxState`] for each transmitted segment and passes it again when that segment is delivered.
 

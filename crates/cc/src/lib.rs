@@ -7,7 +7,7 @@
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
 //! 5. [`dctcp`]: answers the share of marked segments.
-//! 6. [`bbr1`]: BBR version 1, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
+//! 6. [`bbr1`] and [`bbr3`]: BBR, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
 //!    [`fixed`]: no control at all.
 //! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
 //!
@@ -40,6 +40,7 @@
 
 pub mod bbr;
 pub mod bbr1;
+pub mod bbr3;
 pub mod controller;
 pub mod copa;
 pub mod cubic;

@@ -164,6 +164,8 @@ controllers! {
     Cubic in cubic, paced: never;
     /// BBR version 1.
     Bbr1 in bbr1, paced: always;
+    /// BBR version 3.
+    Bbr3 in bbr3, paced: always;
     /// Vegas: answers delay.
     Vegas in vegas, paced: never;
     /// Copa: answers delay by a target rate.

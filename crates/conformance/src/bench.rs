@@ -422,6 +422,8 @@ impl<'a, C: Controller> Bench<'a, C> {
             self.segment(sequence).unreported = false;
             lost += 1;
             self.controller.on_lost(&Lost {
+                now: self.connection.now,
+                delivered: self.sampler.delivered(),
                 segments: 1,
                 new_range: previous.is_none_or(|previous| previous + 1 != sequence),
                 tx_in_flight: segment.tx.in_flight(),

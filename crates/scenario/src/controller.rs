@@ -276,10 +276,10 @@ mod tests {
 
     #[test]
     fn an_unknown_version_lists_its_family() {
-        for name in ["bbr2", "bbr3", "BBRv3", "bbr-v2", "bbr10"] {
+        for name in ["bbr2", "bbr4", "BBRv3", "bbr-v2", "bbr10"] {
             let error = message(name);
             assert!(error.contains("is not available; expected one of reno"), "{error}");
-            assert!(error.ends_with("; use bbr1"), "{error}");
+            assert!(error.ends_with("; use bbr1, bbr3"), "{error}");
         }
         assert!(message("cubic2").ends_with("; use cubic"));
         assert!(message("1").contains("is not a controller"));

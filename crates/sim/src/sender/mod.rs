@@ -371,7 +371,7 @@ impl Sender {
             min_rtt_us: self.min_rtt.micros(),
             srtt_us: self.rtt.srtt_x8() >> 3,
         };
-        let mut runs = LossRuns::new(&mut self.controller, self.lost);
+        let mut runs = LossRuns::new(&mut self.controller, self.lost, (now, self.sampler.delivered()));
         let detection = self.rack.detect(&mut self.board, at, |board, seq| runs.add(board, seq));
         let (lost, lowest) = runs.finish();
         self.lost = lost;
@@ -397,14 +397,16 @@ impl Sender {
 struct LossRuns<'a> {
     controller: &'a mut Held,
     lost: u64,
+    /// The time, and what was delivered by then.
+    at: (Time, u64),
     run: Option<(Lost, u32)>,
     previous: u64,
     lowest: u64,
 }
 
 impl LossRuns<'_> {
-    fn new(controller: &mut Held, lost: u64) -> LossRuns<'_> {
-        LossRuns { controller, lost, run: None, previous: u64::MAX, lowest: u64::MAX }
+    fn new(controller: &mut Held, lost: u64, at: (Time, u64)) -> LossRuns<'_> {
+        LossRuns { controller, lost, at, run: None, previous: u64::MAX, lowest: u64::MAX }
     }
 
     fn add(&mut self, board: &Scoreboard, seq: u64) {
@@ -422,7 +424,10 @@ impl LossRuns<'_> {
             return;
         }
         self.flush();
+        let (now, delivered) = self.at;
         let run = Lost {
+            now,
+            delivered,
             segments: 1,
             new_range: !adjacent,
             tx_in_flight: tx.in_flight(),

@@ -1,0 +1,63 @@
+//! Ratios in hundredths, as the draft states its constants: 2.77 is 277, exactly.
+
+use crate::params::{Slot, Stored};
+
+/// A factor in 1/100.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ratio(u32);
+
+impl Ratio {
+    /// The factor that changes nothing.
+    pub const ONE: Ratio = Ratio(100);
+
+    /// A factor of `hundredths / 100`.
+    pub const fn from_hundredths(hundredths: u32) -> Ratio {
+        Ratio(hundredths)
+    }
+
+    /// The factor times 100.
+    pub const fn hundredths(self) -> u32 {
+        self.0
+    }
+
+    /// `value` times the factor, rounded down.
+    #[inline]
+    pub(crate) const fn of(self, value: u64) -> u64 {
+        value.saturating_mul(self.0 as u64) / 100
+    }
+
+    /// Whether `part` is more than this share of `whole`, without rounding.
+    #[inline]
+    pub(crate) const fn is_exceeded_by(self, part: u64, whole: u64) -> bool {
+        part.saturating_mul(100) > whole.saturating_mul(self.0 as u64)
+    }
+}
+
+impl Stored for Ratio {
+    fn from_stored(stored: u32) -> Ratio {
+        Ratio(stored)
+    }
+
+    fn slot(&mut self) -> Slot<'_> {
+        Slot::Number(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_rounds_down_and_does_not_overflow() {
+        assert_eq!(Ratio::from_hundredths(277).of(101), 279, "279.77");
+        assert_eq!(Ratio::ONE.of(u64::MAX), u64::MAX / 100);
+    }
+
+    #[test]
+    fn a_share_is_exceeded_by_more_than_it_and_not_by_it() {
+        let two = Ratio::from_hundredths(2);
+        assert!(!two.is_exceeded_by(2, 100));
+        assert!(two.is_exceeded_by(3, 149), "149 * 0.02 = 2.98");
+        assert!(!two.is_exceeded_by(0, 0));
+    }
+}
