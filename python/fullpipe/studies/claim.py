@@ -185,7 +185,7 @@ class Finding:
     world: str
     checks: Sequence[Check]
     missing: str | None = None  # Cells that were not run, or have no trustworthy run.
-    awaits: str | None = None  # The controller that the paper is about, if it is not implemented.
+    awaits: str | None = None  # The controller that the paper is about, if it was not run.
     others: Sequence[str] = ()  # The controllers that were checked instead.
     # If scenarios have fewer trusted runs than were asked for: how many, e.g. "1 to 3 of 3 repetitions".
     fewer: str | None = None
@@ -222,7 +222,7 @@ class Finding:
         if not self.checks:
             return "There is nothing to check."
         if self.awaits is not None:
-            return f"{self.awaits} is not implemented yet. {self._found(self.others)}."
+            return f"{self.awaits} was not run yet. {self._found(self.others)}."
         return f"{self._found()}."
 
     def _found(self, controllers: Sequence[str] = ()) -> str:

@@ -25,7 +25,7 @@ _MARKDOWN = """# What the papers claim, and whether it is reproduced
 Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
 edited by hand. Each verdict is computed from the data of the runs; its criteria are in the claim's file in
 `python/fullpipe/studies`. Reproduced: all checks pass. In shape: all checks of direction, ordering and
-crossover pass, a check of a number does not. Waiting: the paper is about a controller that is not implemented
+crossover pass, a check of a number does not. Waiting: the paper is about a controller that was not run
 yet; the others are checked, and a check that fails refutes the claim.
 
 | claim | title | world | verdict | reason |
