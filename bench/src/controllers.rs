@@ -328,6 +328,8 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
         self.controller.on_state(&open);
         let flight = connection.in_flight;
         self.controller.on_lost(&Lost {
+            now: connection.now,
+            delivered: connection.delivered,
             segments: 1,
             new_range: true,
             tx_in_flight: flight,
