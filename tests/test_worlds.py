@@ -156,7 +156,7 @@ def test_alternatives_that_a_world_refuses_do_not_cost_the_others_their_runs(
     monkeypatch.setattr(type(ideal), "refuses", no_cubic)
     found = fp.compare(["cubic", "bbr1"], world="ideal", **PATH)
     assert [run.label for run in found.runs] == ["bbr1"]
-    assert found.notes == ["cubic did not run in the ideal world. there is no cubic here"]
+    assert found.notes == ["cubic did not run in the ideal world: there is no cubic here"]
 
 
 @pytest.mark.usefixtures("ideal")

@@ -283,6 +283,7 @@ def picture(chart: alt.TopLevelMixin) -> bytes:
 def main() -> None:
     """Draws all pictures into a folder, by default the one that this file is in."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    folder.mkdir(parents=True, exist_ok=True)
     for name, (draw, seconds) in DRAWINGS.items():
         (folder / f"{name}.png").write_bytes(picture(draw(seconds)))
 

@@ -273,7 +273,7 @@ def _in_world(
             done += len(own)
     if refused and not runs:
         raise next(iter(refused.values()))
-    return runs, [f"{label} did not run in the {world.place}. {error}" for label, error in refused.items()]
+    return runs, [f"{label} did not run in the {world.place}: {error}" for label, error in refused.items()]
 
 
 def _trusted(world: World, wanted: list[Job], attempts: int, progress: Progress) -> list[Run]:

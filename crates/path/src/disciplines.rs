@@ -112,6 +112,14 @@ impl DisciplineConfig {
         self.info().settings.iter().zip(self.values())
     }
 
+    /// Settings that do not fit together: the name of one, and what is expected of it.
+    pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            DisciplineConfig::Red(settings) => settings.conflict(),
+            _ => None,
+        }
+    }
+
     /// Sets the setting called `name`, in its unit.
     ///
     /// # Errors

@@ -198,7 +198,7 @@ pub(crate) fn key(key: &str) -> String {
 
 /// `one of a, b, c`.
 pub(crate) fn one_of(names: &[&str]) -> String {
-    format!("one of {}", names.join(", "))
+    if names.is_empty() { "no more keys".to_owned() } else { format!("one of {}", names.join(", ")) }
 }
 
 /// The name of which `given` seems to be a misspelling, if one is close.

@@ -36,7 +36,14 @@ pub fn parse(field: &str, text: &str) -> Result<DisciplineConfig, ScenarioError>
         }
         seen.push(name);
     }
-    Ok(discipline)
+    match discipline.conflict() {
+        None => Ok(discipline),
+        Some((setting, expected)) => {
+            Err(ScenarioError::new(field, text, format!("sets a {setting} that does not fit the others"))
+                .expected(expected)
+                .fix(format!("change {setting}, or leave it out")))
+        }
+    }
 }
 
 /// The discipline in a document; drop-tail where none is given.
@@ -109,8 +116,8 @@ fn number(unit: Unit, text: &str) -> Result<u64, Problem> {
         Unit::Count => Count::parse(text).map(|Count(count)| count),
         Unit::Share => share(text),
         Unit::Switch => match text.to_ascii_lowercase().as_str() {
-            "1" | "on" => Ok(1),
-            "0" | "off" => Ok(0),
+            "1" | "on" | "true" | "yes" => Ok(1),
+            "0" | "off" | "false" | "no" => Ok(0),
             _ => Err("is neither on nor off".to_owned()),
         },
     }
@@ -171,6 +178,16 @@ mod tests {
 
     fn message(text: &str) -> String {
         parse("path.queue", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn thresholds_that_do_not_fit_together_are_refused() {
+        for text in ["red:min=50KB,max=10KB", "red:max=1KB,min=1KB"] {
+            let error = parse("path.queue", text).unwrap_err();
+            assert!(error.to_string().contains("min below max"), "{error}");
+        }
+        assert!(parse("path.queue", "red:min=10KB,max=50KB").is_ok());
+        assert!(parse("path.queue", "red:max=10KB").is_ok());
     }
 
     #[test]
@@ -245,7 +262,7 @@ mod tests {
             (Unit::Share, "1", "could be 1 % or 100 %"),
             (Unit::Share, "0.00001 %", "is no whole number of millionths"),
             (Unit::Share, "5 ms", "unknown unit"),
-            (Unit::Switch, "yes", "is neither on nor off"),
+            (Unit::Switch, "perhaps", "is neither on nor off"),
             (Unit::Switch, "2", "is neither on nor off"),
             (Unit::Switch, "", "is neither on nor off"),
         ] {
@@ -320,6 +337,7 @@ mod tests {
                 let within = low + (u128::from(value) % u128::from((high - low).max(1))) as u64;
                 prop_assert!(config.set(setting.name, within).is_ok());
             }
+            prop_assume!(config.conflict().is_none());
             prop_assert_eq!(parse("path.queue", &super::text(&config)), Ok(config), "{}", config);
         }
     }

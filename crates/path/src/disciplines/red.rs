@@ -184,6 +184,14 @@ impl Discipline for Red {
     }
 }
 
+impl Settings {
+    /// Thresholds between which there is nothing.
+    pub(crate) fn conflict(&self) -> Option<(&'static str, &'static str)> {
+        let both = self.min > 0 && self.max > 0;
+        (both && self.min >= self.max).then_some(("min", "min below max"))
+    }
+}
+
 /// Where the average counts, and how it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Thresholds {
