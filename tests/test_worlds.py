@@ -354,12 +354,12 @@ def test_the_command_line_takes_it(in_empty_folder: Path) -> None:
 def test_help_lists_it(arguments: list[str]) -> None:
     code, printed = command(*arguments, "--help")
     assert code == 0
-    assert "sim, kernel, ideal or all." in " ".join(printed.split())
+    assert "sim, kernel, ideal, qdisc or all." in " ".join(printed.split())
 
 
 @pytest.mark.usefixtures("ideal")
 def test_an_unknown_world_is_told_the_names() -> None:
-    with pytest.raises(fp.ScenarioError, match="expected sim, kernel, ideal or all"):
+    with pytest.raises(fp.ScenarioError, match="expected sim, kernel, ideal, qdisc or all"):
         fp.run(DOCUMENT, world="quic")
 
 
@@ -573,7 +573,7 @@ def test_a_world_of_an_installed_package(installed: dict[str, str], in_empty_fol
     assert done.returncode == 0, done.stderr
     assert [one["world"] for one in json.loads(done.stdout)["results"]] == ["far"]
     helped = outside(installed, "compare", "--help")
-    assert "sim, kernel, far or all" in " ".join(helped.stdout.split())
+    assert "sim, kernel, far, qdisc or all" in " ".join(helped.stdout.split())
     wrong = outside(installed, "compare", "reno", *path, "--world", "broken")
     assert wrong.returncode == 2
     assert "outsider:missing cannot be loaded" in wrong.stderr

@@ -103,7 +103,7 @@ def pair(given: Sequence[str]) -> "tuple[World, World]":
 
 def said(*, everything: bool = True, look: bool = True) -> str:
     """The names in a sentence, the last one `all`. `look`: also those of installed packages."""
-    options = [*(names() if look else known()), *([ALL] if everything else [])]
+    options = [*(names() if look else known()), *special(), *([ALL] if everything else [])]
     return joined(options, "or")
 
 
