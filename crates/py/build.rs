@@ -42,6 +42,7 @@ const WORDS: &[&str] = &[
     "crates/scenario/src/elements.rs",
     "crates/scenario/src/place.rs",
     "crates/scenario/src/quantity.rs",
+    "crates/scenario/src/queue.rs",
     "crates/scenario/src/reader.rs",
     "crates/scenario/src/resolve",
     "crates/scenario/src/resolve.rs",
