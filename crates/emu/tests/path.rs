@@ -27,20 +27,25 @@ fn number(text: &str, key: &str) -> u64 {
     words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no {key} in {text}"))
 }
 
-/// Neither TCP nor this crate sends here, so a QUIC stack or any other program can take its place.
-#[test]
-fn any_sender_gets_the_path_it_asked_for() {
-    let Some(binary) = example("datagrams") else { return };
-    let output = Command::new(binary).stdin(Stdio::null()).output().unwrap();
+/// What an example prints; `None` where it is not built or no path can be made.
+fn printed_by(name: &str) -> Option<String> {
+    let output = Command::new(example(name)?).stdin(Stdio::null()).output().unwrap();
     let (text, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(NOT_PERMITTED) {
         // Where the kernel world must run, as on a machine that tests it, its absence is a failure.
         assert!(std::env::var_os("FULLPIPE_REQUIRE_KERNEL").is_none(), "no path can be made: {err}");
         println!("skipped: {err}");
-        return;
+        return None;
     }
     assert!(output.status.success(), "{text}{err}");
     println!("{text}");
+    Some(text.into_owned())
+}
+
+/// Neither TCP nor this crate sends here, so a QUIC stack or any other program can take its place.
+#[test]
+fn any_sender_gets_the_path_it_asked_for() {
+    let Some(text) = printed_by("datagrams") else { return };
     let (sent, echoed) = (number(&text, "sent"), number(&text, "echoed"));
     assert_eq!((number(&text, "arrived"), number(&text, "dropped")), (sent, sent - echoed), "{text}");
     assert!((20..sent).contains(&echoed), "{text}");
@@ -52,16 +57,7 @@ fn any_sender_gets_the_path_it_asked_for() {
 /// What the path says that it has marked is what the far host's kernel counts, which checks the header's checksum first.
 #[test]
 fn marks_are_conserved_and_checksums_hold() {
-    let Some(binary) = example("marks") else { return };
-    let output = Command::new(binary).stdin(Stdio::null()).output().unwrap();
-    let (text, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.code() == Some(NOT_PERMITTED) {
-        assert!(std::env::var_os("FULLPIPE_REQUIRE_KERNEL").is_none(), "no path can be made: {err}");
-        println!("skipped: {err}");
-        return;
-    }
-    assert!(output.status.success(), "{text}{err}");
-    println!("{text}");
+    let Some(text) = printed_by("marks") else { return };
     let marked = number(&text, "marked");
     assert!(marked > 0, "{text}");
     assert_eq!(number(&text, "InCEPkts"), marked, "{text}");

@@ -306,8 +306,9 @@ fn one_mark_takes_one_reduction_and_later_marks_of_the_window_none() {
         assert_eq!((seen(&world), seen(&unmarked).1), ((3, 1, 0), 0), "{controller}");
         let threshold = world.flows[0].sender.as_ref().unwrap().limits().ssthresh;
         let cut = f64::from(threshold) / f64::from(at_reduction);
+        // In slow start the window has grown a little since the millisecond before.
         assert!(
-            (share - 0.02..=share * 2.0).contains(&cut),
+            (share - 0.02..=share * 1.2).contains(&cut),
             "{controller}: from {at_reduction} to {threshold}"
         );
     }
