@@ -152,6 +152,7 @@ pub(crate) const BBR_WITH_SAMPLER: &str = "bbr1, with its rate sampler";
 fn config() -> Config {
     Config {
         mss: MSS,
+        unit: MSS,
         initial_cwnd: 10,
         cwnd_clamp: u32::MAX,
         max_pacing_rate: Rate::MAX,
@@ -278,10 +279,11 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
                 cwnd_limited: true,
                 max_packets_out: 0,
                 may_raise_cwnd: true,
+                may_answer_probe: false,
             };
             let sent = Sent {
                 departure: tick.departure,
-                segments: BURST,
+                units: BURST,
                 prior_in_flight: 0,
                 prior_packets_out: 0,
                 retransmission: false,
@@ -330,7 +332,7 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
         self.controller.on_lost(&Lost {
             now: connection.now,
             delivered: connection.delivered,
-            segments: 1,
+            units: 1,
             new_range: true,
             tx_in_flight: flight,
             tx_lost: 0,

@@ -21,6 +21,7 @@ __all__ = [
     "Sent",
     "Simulation",
     "StateChange",
+    "TailRepair",
     "TraceError",
     "TransmitStart",
     "Undo",
@@ -291,6 +292,10 @@ class Ack:
     def may_raise_cwnd(self) -> bool:
         """Whether the window may grow on this ACK."""
 
+    @property
+    def may_answer_probe(self) -> bool:
+        """It may answer a segment or the tail probe that repeated it."""
+
 @final
 class Lost:
     """A run of segments that left together was marked lost."""
@@ -315,6 +320,22 @@ class Lost:
 
     @property
     def app_limited(self) -> bool: ...
+
+@final
+class TailRepair:
+    """A tail probe repaired a loss."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def delivered(self) -> int:
+        """`Connection.delivered`, with what this ACK delivered."""
+
+    @property
+    def segments(self) -> int: ...
+    @property
+    def app_limited(self) -> bool:
+        """The segment was first sent while the application limited the sender."""
 
 @final
 class CeMarks:

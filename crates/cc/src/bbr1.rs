@@ -426,6 +426,12 @@ impl Controller for Bbr1 {
     /// Losses count once an ACK, in [`Ack::newly_lost`].
     fn on_lost(&mut self, _: &Lost) {}
 
+    /// BBRv1 knows only losses that are marked.
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+
+    /// A discarded packet says nothing about congestion.
+    fn on_discarded(&mut self, _: &Discarded) {}
+
     /// BBRv1 ignores marks, but the core no longer undoes the reduction that they prove.
     fn on_ce(&mut self, marks: &CeMarks) {
         if marks.echoed {
@@ -503,6 +509,7 @@ impl Controller for Bbr1 {
             pacing_rate: Rate::from_bytes_per_sec(self.pacing_rate),
             min_burst: bandwidth::min_burst(self.params.min_tso_rate_bps, self.pacing_rate),
             mark_app_limited: self.mark_app_limited,
+            check_app_limited: false,
         }
     }
 

@@ -669,6 +669,12 @@ impl Controller for Bbr3 {
     #[inline]
     fn on_rtt(&mut self, _: &RttSample) {}
 
+    /// The draft knows only losses that are marked.
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+
+    /// A discarded packet says nothing about congestion.
+    fn on_discarded(&mut self, _: &Discarded) {}
+
     /// A mark is congestion: it counts as a loss, without a volume that was lost.
     fn on_ce(&mut self, marks: &CeMarks) {
         // draft 3.7: the response MUST treat any CE marks as congestion
@@ -698,7 +704,7 @@ impl Controller for Bbr3 {
             ..Sample::default()
         };
         if is_inflight_too_high(&self.params, &sample) {
-            sample.tx_in_flight = inflight_at_loss(&self.params, &sample, self.bytes(lost.segments));
+            sample.tx_in_flight = inflight_at_loss(&self.params, &sample, self.bytes(lost.units));
             let moment =
                 Moment { now_us: lost.now.as_micros(), delivered: lost.delivered, random: self.random };
             self.handle_inflight_too_high(&sample, &moment);
@@ -819,6 +825,7 @@ impl Controller for Bbr3 {
             // The least that a quantum holds; the host sizes larger bursts by the rate, as the draft does.
             min_burst: 2,
             mark_app_limited: self.mark_app_limited,
+            check_app_limited: false,
         }
     }
 

@@ -3,8 +3,13 @@
 //! A controller is a pure state machine: it takes events and returns [`Limits`]. It reads no clock, sets no timer,
 //! allocates nothing and draws no random numbers: the events carry time and randomness.
 //!
-//! **Counts are in segments**, as in Linux, where one unit is one packet of [`Config::mss`] payload bytes. A transport
-//! that counts bytes (QUIC) converts at its boundary.
+//! **Counts are in units** of [`Config::unit`] bytes: everything that is sent, delivered, lost or in flight, `SND.UNA` and
+//! `SND.NXT`, and the limits. A transport that counts segments (TCP, as in Linux) has units of [`Config::mss`]: one unit is one
+//! segment, and one that is not full counts as one. A transport whose packets have any size (QUIC) has units of one byte. A
+//! controller that computes in segments needs an adapter there.
+//!
+//! At most [`Config::MOST_IN_FLIGHT`] units are in flight. Counts of what is in flight, and of what one event delivers or
+//! loses, thus fit into 32 bits; totals have 64.
 //!
 //! Order of events, which is Linux's (`tcp_ack()` in `net/ipv4/tcp_input.c`):
 //!
@@ -16,12 +21,18 @@
 //!       ([`Params::ecn`](crate::Params::ecn)), without an echo, too. **Before a tail probe's answer and before any change of
 //!       state**, so that a threshold computed for this ACK knows its marks (Linux: `in_ack_event`). Not for an ACK that others
 //!       overtook;
-//!    3. as they happen, [`Controller::on_undo`] if a reduction proved spurious, [`Controller::on_lost`] for each run of
-//!       segments newly marked lost, and [`Controller::on_state`] for each change of the recovery state. **The undo comes
+//!    3. [`Controller::on_tail_repair`] if it shows that only a tail probe brought the last segment. The change to
+//!       [`CaState::Cwr`] that reduces for it follows;
+//!    4. as they happen, [`Controller::on_undo`] if a reduction proved spurious, [`Controller::on_lost`] for each run of
+//!       packets newly marked lost, and [`Controller::on_state`] for each change of the recovery state. **The undo comes
 //!       before the change that leaves the recovery, the losses before the change that they cause**;
-//!    4. last [`Controller::on_ack`], once. An ACK that arrives when nothing is out, or after ACKs that were sent later,
-//!       may cause the events of step 3 but no `on_ack`.
+//!    5. last [`Controller::on_ack`], once. An ACK that arrives when nothing is out, or after ACKs that were sent later,
+//!       may cause the events of steps 3 and 4 but no `on_ack`.
 //! 4. A timer (retransmission timeout, reordering timer): [`Controller::on_lost`], then [`Controller::on_state`].
+//! 5. [`Controller::on_discarded`] when packets leave the flight that are neither delivered nor lost.
+//!
+//! The sampler's application-limited mark is checked before data is written and, if [`Limits::check_app_limited`] asks for it,
+//! when an ACK or a timer begins, too.
 //!
 //! [`Ordered`](crate::Ordered) wraps a controller and checks that a transport keeps this order.
 //!
@@ -34,9 +45,11 @@ use fullpipe_units::{Duration, Rate, Time};
 pub struct Config {
     /// Payload bytes of a full-sized segment (Linux: `mss_cache`).
     pub mss: u32,
-    /// Initial window in segments (Linux: `TCP_INIT_CWND`, 10; RFC 6928).
+    /// Bytes in one unit, in which the transport counts: [`Config::mss`] if it counts segments, 1 if it counts bytes.
+    pub unit: u32,
+    /// Initial window in units (Linux: `TCP_INIT_CWND`, 10; RFC 6928).
     pub initial_cwnd: u32,
-    /// The window never exceeds this many segments (Linux: `snd_cwnd_clamp`).
+    /// The window never exceeds this many units (Linux: `snd_cwnd_clamp`).
     pub cwnd_clamp: u32,
     /// The pacing rate never exceeds this (Linux: `sk_max_pacing_rate`).
     pub max_pacing_rate: Rate,
@@ -52,6 +65,8 @@ pub struct Config {
 }
 
 impl Config {
+    /// The most units in flight: 2^31 - 1, because [`TxState`](crate::TxState) keeps a flag in the top bit of the count.
+    pub const MOST_IN_FLIGHT: u32 = u32::MAX >> 1;
     /// [`Config::max_tcp_header`] of a kernel on x86-64 without wireless meshes and without tunnels, such as the Linux 6.18
     /// that our recordings come from. Debian's kernels have 320.
     pub const MAX_TCP_HEADER: u32 = 192;
@@ -116,15 +131,15 @@ pub struct Connection {
     pub now: Time,
     /// The coarse clock, in ticks of 1/[`Config::hz`] s; wraps (Linux: `tcp_jiffies32`).
     pub jiffies: u32,
-    /// Segments delivered so far, each counted once (Linux: `tp->delivered`).
+    /// Units delivered so far, each counted once (Linux: `tp->delivered`).
     pub delivered: u64,
     /// When `delivered` last grew (Linux: `tp->delivered_mstamp`).
     pub delivered_time: Time,
-    /// Segments marked lost so far (Linux: `tp->lost`).
+    /// Units marked lost so far (Linux: `tp->lost`).
     pub lost: u64,
-    /// Segments sent and not cumulatively acknowledged, `SND.NXT - SND.UNA` (Linux: `tp->packets_out`).
+    /// Units sent and not cumulatively acknowledged, `SND.NXT - SND.UNA` (Linux: `tp->packets_out`).
     pub packets_out: u32,
-    /// Segments believed in the network: out, less SACKed and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
+    /// Units believed in the network: out, less SACKed and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
     pub in_flight: u32,
     /// Smoothed RTT, zero before the first sample (Linux: `tp->srtt_us >> 3`).
     pub srtt: Duration,
@@ -156,7 +171,7 @@ pub struct TransmitStart {
 pub struct WindowUnused {
     /// The connection.
     pub connection: Connection,
-    /// The most segments that were out in that time (Linux: `snd_cwnd_used`).
+    /// The most units that were out in that time (Linux: `snd_cwnd_used`).
     pub used: u32,
 }
 
@@ -165,11 +180,11 @@ pub struct WindowUnused {
 pub struct Sent {
     /// Departure time of the burst.
     pub departure: Time,
-    /// Segments in it.
-    pub segments: u32,
-    /// Segments in flight before it.
+    /// Units in it.
+    pub units: u32,
+    /// Units in flight before it.
     pub prior_in_flight: u32,
-    /// Segments not cumulatively acknowledged before it. Zero means that the sender restarts from idle.
+    /// Units not cumulatively acknowledged before it. Zero means that the sender restarts from idle.
     pub prior_packets_out: u32,
     /// Whether it is a retransmission.
     pub retransmission: bool,
@@ -184,16 +199,16 @@ pub struct RttSample {
     pub jiffies: u32,
     /// The RTT; [`Ack::rtt`] of the same ACK repeats it.
     pub rtt: Duration,
-    /// `SND.UNA` after this ACK, in segments.
+    /// `SND.UNA` after this ACK, in units.
     pub snd_una: u64,
-    /// `SND.NXT`, in segments.
+    /// `SND.NXT`, in units.
     pub snd_nxt: u64,
 }
 
 /// The delivery-rate sample at the end of an ACK (Linux: `struct rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Segments delivered over the sampling interval; `None` when no segment was newly delivered (Linux: -1).
+    /// Units delivered over the sampling interval; `None` when nothing was newly delivered (Linux: -1).
     pub delivered: Option<u32>,
     /// Length of the interval; `None` when there is no sample or it is shorter than the minimum RTT (Linux: -1).
     pub interval: Option<Duration>,
@@ -205,9 +220,9 @@ pub struct RateSample {
     pub app_limited: bool,
     /// The sampled segment was a retransmission.
     pub retransmitted: bool,
-    /// Segments in flight when the sampled segment was sent, itself included (for BBRv3).
+    /// Units in flight when the sampled segment was sent, itself included (for BBRv3).
     pub tx_in_flight: u32,
-    /// Segments marked lost since the sampled segment was sent (for BBRv3).
+    /// Units marked lost since the sampled segment was sent (for BBRv3).
     pub lost_since_sent: u32,
 }
 
@@ -230,13 +245,13 @@ impl RateSample {
 pub struct Ack {
     /// The connection after the ACK.
     pub connection: Connection,
-    /// Segments in flight before the ACK was processed (Linux: `rs->prior_in_flight`).
+    /// Units in flight before the ACK was processed (Linux: `rs->prior_in_flight`).
     pub prior_in_flight: u32,
-    /// Segments newly acknowledged or SACKed (Linux: `rs->acked_sacked`).
+    /// Units newly acknowledged or SACKed (Linux: `rs->acked_sacked`).
     pub newly_delivered: u32,
-    /// Segments newly marked lost by this ACK (Linux: `rs->losses`).
+    /// Units newly marked lost by this ACK (Linux: `rs->losses`).
     pub newly_lost: u32,
-    /// Segments newly acknowledged cumulatively (Linux: `pkts_acked` of the `pkts_acked` hook).
+    /// Units newly acknowledged cumulatively (Linux: `pkts_acked` of the `pkts_acked` hook).
     pub newly_acked: u32,
     /// RTT of the last newly (S)ACKed segment that was never retransmitted; `None` if ambiguous (Linux: `rs->rtt_us`).
     pub rtt: Option<Duration>,
@@ -244,19 +259,23 @@ pub struct Ack {
     pub maybe_delayed: bool,
     /// `SND.UNA` advanced.
     pub una_advanced: bool,
-    /// `SND.UNA` after this ACK, in segments. HyStart's rounds end when it passes the `snd_nxt` they began with.
+    /// `SND.UNA` after this ACK, in units. HyStart's rounds end when it passes the `snd_nxt` they began with.
     pub snd_una: u64,
-    /// `SND.NXT`, in segments.
+    /// `SND.NXT`, in units.
     pub snd_nxt: u64,
     /// The delivery-rate sample.
     pub sample: RateSample,
     /// The window limited the sender in the last round (Linux: `tp->is_cwnd_limited`).
     pub cwnd_limited: bool,
-    /// The most segments out since the last round began (Linux: `tp->max_packets_out`).
+    /// The most units out since the last round began (Linux: `tp->max_packets_out`).
     pub max_packets_out: u32,
     /// Whether the window may grow on this ACK: it brought new data, and if segments arrive out of order, it advanced
     /// (Linux: `tcp_may_raise_cwnd`).
     pub may_raise_cwnd: bool,
+    /// The ACK reaches the end of what was out when a tail probe repeated the last segment, and no more: whether it answers
+    /// that segment or the probe, a later ACK will show (Linux v3: `rs->is_acking_tlp_retrans_seq`). If it answers the probe,
+    /// [`Controller::on_tail_repair`] will tell. Never so where a probe has a number of its own, as in QUIC.
+    pub may_answer_probe: bool,
 }
 
 impl Ack {
@@ -269,18 +288,18 @@ impl Ack {
     }
 }
 
-/// A run of segments that left together was marked lost.
+/// A run of packets that left together was marked lost. A transport that counts bytes reports each packet by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The time of the event.
     pub now: Time,
     /// [`Connection::delivered`]; what the ACK that shows the loss delivered is counted.
     pub delivered: u64,
-    /// Segments in the run.
-    pub segments: u32,
+    /// Units in the run.
+    pub units: u32,
     /// The run does not touch the one marked before it: a new hole in the sequence space.
     pub new_range: bool,
-    /// Segments in flight when the run was sent, itself included.
+    /// Units in flight when the run was sent, itself included.
     pub tx_in_flight: u32,
     /// [`Connection::lost`] when the run was sent.
     pub tx_lost: u64,
@@ -288,6 +307,37 @@ pub struct Lost {
     pub lost: u64,
     /// The run was sent while the application limited the sender.
     pub app_limited: bool,
+}
+
+/// A tail probe repaired a loss: the ACK of data sent after the probe shows no second arrival of the segment that the probe
+/// repeated, so that the first was lost (Linux v3: `CA_EVENT_TLP_RECOVERY`; RFC 8985 section 7.4.2). That segment is never marked
+/// lost, and does not count in [`Connection::lost`]. The transport answers with [`CaState::Cwr`], which reduces.
+///
+/// QUIC's probes have packet numbers of their own: there the segment is marked lost as any other is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailRepair {
+    /// The time of the event.
+    pub now: Time,
+    /// [`Connection::delivered`]; what this ACK delivered is counted.
+    pub delivered: u64,
+    /// Units in the repaired segment.
+    pub units: u32,
+    /// The segment was first sent while the application limited the sender (Linux v3: `tp->tlp_orig_data_app_limited`).
+    pub app_limited: bool,
+}
+
+/// Packets left the flight that are neither delivered nor lost: a QUIC endpoint discarded the keys of their packet number space
+/// (RFC 9002 section 6.4). They say nothing about congestion. TCP never reports it.
+///
+/// The transport tells its [`Sampler`](crate::Sampler), too. They count as acknowledged in `SND.UNA`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    /// The time of the event.
+    pub now: Time,
+    /// Units in the packets.
+    pub units: u32,
+    /// Units in flight after it.
+    pub in_flight: u32,
 }
 
 /// What an ACK says of congestion marks (RFC 3168 section 6.1; Linux: `FLAG_ECE`, `tp->delivered_ce`).
@@ -299,14 +349,15 @@ pub struct CeMarks {
     /// The ACK echoes marks (ECE). The transport answers the first echo in a window with [`CaState::Cwr`]; no reduction before
     /// it can be undone any more.
     pub echoed: bool,
-    /// Segments that the ACK newly acknowledged or SACKed, if it echoes marks; else zero (Linux: the growth of
-    /// `delivered_ce`).
-    pub segments: u32,
-    /// [`Connection::delivered`], this ACK's segments included.
+    /// Units that the ACK newly acknowledged or SACKed, if it echoes marks; else zero (Linux: the growth of
+    /// `delivered_ce`). A QUIC endpoint reports packets that it marked as bytes: of those newly acknowledged, the share that
+    /// the growth of the ECN-CE count has in the number of packets (RFC 9000 section 13.4.2).
+    pub units: u32,
+    /// [`Connection::delivered`], what this ACK delivered included.
     pub delivered: u64,
-    /// `SND.UNA` after this ACK, in segments.
+    /// `SND.UNA` after this ACK, in units.
     pub snd_una: u64,
-    /// `SND.NXT`, in segments.
+    /// `SND.NXT`, in units.
     pub snd_nxt: u64,
 }
 
@@ -346,18 +397,21 @@ pub struct Undo {
 /// The limits that the controller sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Segments that may be in flight.
+    /// Units that may be in flight.
     pub cwnd: u32,
-    /// The slow-start threshold in segments, [`Limits::INFINITE`] before the first reduction.
+    /// The slow-start threshold in units, [`Limits::INFINITE`] before the first reduction.
     pub ssthresh: u32,
     /// Payload rate by which a host sizes its bursts and, where it paces ([`Config::paced`]), spaces them (Linux:
     /// `sk_pacing_rate`). [`Rate::MAX`] before a window-based controller has seen an RTT.
     pub pacing_rate: Rate,
-    /// The fewest segments a burst should hold (Linux: `min_tso_segs`).
+    /// The fewest units a burst should hold (Linux: `min_tso_segs`).
     pub min_burst: u32,
     /// The transport must mark its delivery-rate sampler application-limited, because the controller itself holds the
     /// sender back (BBR in ProbeRTT).
     pub mark_app_limited: bool,
+    /// The transport must check whether the application limits the sender when an ACK or a timer begins, too, and not only
+    /// before data is written, as Linux does (draft-ietf-ccwg-bbr section 4.1.2.4). It is the same for the whole connection.
+    pub check_app_limited: bool,
 }
 
 impl Limits {
@@ -456,15 +510,19 @@ pub trait Controller {
     /// An ACK echoed congestion marks, or the controller needs to know that it did not. Before an undo and before any change of
     /// state.
     fn on_ce(&mut self, marks: &CeMarks);
+    /// A tail probe repaired a loss. Before the change of state that reduces for it.
+    fn on_tail_repair(&mut self, repair: &TailRepair);
     /// The last reduction proved spurious. Before the change of state that leaves the recovery.
     fn on_undo(&mut self, undo: &Undo);
-    /// A run of segments was marked lost. Before the change of state that it causes.
+    /// A run of packets was marked lost. Before the change of state that it causes.
     fn on_lost(&mut self, lost: &Lost);
+    /// Packets left the flight that are neither delivered nor lost.
+    fn on_discarded(&mut self, discarded: &Discarded);
     /// The recovery state changes.
     fn on_state(&mut self, change: &StateChange);
     /// An ACK was processed. Last of an ACK's events.
     fn on_ack(&mut self, ack: &Ack);
-    /// The segment size changed (path MTU discovery).
+    /// The segment size changed (path MTU discovery); if the unit is a segment, that of the unit, too.
     fn on_mss(&mut self, mss: u32);
     /// What it allows now; pure.
     fn limits(&self) -> Limits;

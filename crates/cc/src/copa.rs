@@ -325,6 +325,12 @@ impl Controller for Copa {
     /// Loss counts once a recovery, in `on_state`.
     fn on_lost(&mut self, _: &Lost) {}
 
+    /// The reduction for it counts, in `on_state`.
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+
+    /// A discarded packet says nothing about congestion.
+    fn on_discarded(&mut self, _: &Discarded) {}
+
     /// Marks prove that a reduction was due.
     fn on_ce(&mut self, marks: &CeMarks) {
         if marks.echoed {
@@ -399,6 +405,7 @@ impl Controller for Copa {
             // A queue of a few segments is the signal; a burst would be as large.
             min_burst: 1,
             mark_app_limited: false,
+            check_app_limited: false,
         }
     }
 

@@ -111,7 +111,7 @@ impl Algorithm for DctcpDecrease {
 
     /// Linux: `dctcp_update_alpha`.
     fn on_marks(&mut self, marks: &CeMarks) {
-        self.round.marked = self.round.marked.wrapping_add(marks.segments);
+        self.round.marked = self.round.marked.wrapping_add(marks.units);
         if marks.snd_una >= self.round.end {
             self.end_round(marks.delivered as u32);
             self.round = Round { end: marks.snd_nxt, delivered: marks.delivered as u32, marked: 0 };
@@ -175,7 +175,7 @@ mod tests {
         let delivered = flow.connection.delivered;
         dctcp.on_ce(&CeMarks {
             echoed: marked > 0,
-            segments: marked,
+            units: marked,
             delivered,
             snd_una: flow.snd_una,
             snd_nxt,

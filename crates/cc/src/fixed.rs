@@ -94,6 +94,8 @@ impl Controller for Fixed {
     fn on_sent(&mut self, _: &Sent) {}
     fn on_rtt(&mut self, _: &RttSample) {}
     fn on_lost(&mut self, _: &Lost) {}
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+    fn on_discarded(&mut self, _: &Discarded) {}
     fn on_ce(&mut self, _: &CeMarks) {}
     fn on_state(&mut self, _: &StateChange) {}
     fn on_undo(&mut self, _: &Undo) {}
@@ -114,6 +116,7 @@ impl Controller for Fixed {
             // A paced sender is known by its spacing: as little at once as the rate allows.
             min_burst: if self.rate.is_some() { 1 } else { 2 },
             mark_app_limited: false,
+            check_app_limited: false,
         }
     }
 
@@ -137,7 +140,7 @@ mod tests {
         fixed.on_ack(&Ack { newly_lost: 10, ..flow.ack(1) });
         flow.change(&mut fixed, CaState::Loss, true);
         fixed.on_undo(&Undo { connection: flow.connection });
-        fixed.on_ce(&CeMarks { echoed: true, segments: 3, ..CeMarks::default() });
+        fixed.on_ce(&CeMarks { echoed: true, units: 3, ..CeMarks::default() });
         fixed.on_window_unused(&WindowUnused { connection: flow.connection, used: 1 });
         assert_eq!((fixed.limits(), fixed.snapshot()), before);
         // 50 segments of 1,448 bytes in 100 ms, and a fifth more: 868,800 bytes a second.

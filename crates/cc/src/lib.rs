@@ -23,6 +23,7 @@
 //!
 //! let config = Config {
 //!     mss: 1448,
+//!     unit: 1448,
 //!     initial_cwnd: 10,
 //!     cwnd_clamp: u32::MAX,
 //!     max_pacing_rate: Rate::MAX,

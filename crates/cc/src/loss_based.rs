@@ -416,10 +416,10 @@ impl<A: Algorithm> Controller for LossBased<A> {
     #[inline]
     fn on_sent(&mut self, sent: &Sent) {
         if in_reduction(self.state) {
-            self.prr_out += sent.segments;
+            self.prr_out += sent.units;
         }
         if !sent.retransmission {
-            self.snd_nxt += sent.segments as u64;
+            self.snd_nxt += sent.units as u64;
         }
     }
 
@@ -437,6 +437,12 @@ impl<A: Algorithm> Controller for LossBased<A> {
 
     /// Losses matter through the recovery state, and to PRR through [`Ack::newly_lost`].
     fn on_lost(&mut self, _: &Lost) {}
+
+    /// The reduction for it follows, in `on_state`.
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+
+    /// A discarded packet says nothing about congestion.
+    fn on_discarded(&mut self, _: &Discarded) {}
 
     /// The transport answers marks with [`CaState::Cwr`]; here the reduction only becomes final.
     fn on_ce(&mut self, marks: &CeMarks) {
@@ -507,6 +513,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
             // Linux: tcp_min_tso_segs.
             min_burst: 2,
             mark_app_limited: false,
+            check_app_limited: false,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Ordered<C> {
     changed: Option<Time>,
     /// When an ACK last left a recovery, likewise.
     left: Option<Time>,
+    /// The ACK reported that a tail probe repaired a loss, and the change of state for it has not come yet.
+    repaired: bool,
     /// The RTT of the ACK whose `on_ack` has not come yet.
     rtt: Option<RttSample>,
     broken: Option<OutOfOrder>,
@@ -54,12 +56,14 @@ pub enum AckEvent {
     State = 4,
     /// [`Controller::on_ack`].
     Ack = 5,
+    /// [`Controller::on_tail_repair`].
+    TailRepair = 6,
 }
 
 impl<C> Ordered<C> {
     /// Drives `controller`, whose connection is in `state`.
     pub const fn new(controller: C, state: CaState) -> Ordered<C> {
-        Ordered { controller, state, changed: None, left: None, rtt: None, broken: None }
+        Ordered { controller, state, changed: None, left: None, repaired: false, rtt: None, broken: None }
     }
 
     /// The controller.
@@ -120,8 +124,16 @@ impl<C: Controller> Controller for Ordered<C> {
         self.controller.on_ce(marks);
     }
 
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        self.expect(self.changed != Some(repair.now), repair.now, AckEvent::State, AckEvent::TailRepair);
+        self.repaired = true;
+        self.changed = Some(repair.now);
+        self.controller.on_tail_repair(repair);
+    }
+
     fn on_undo(&mut self, undo: &Undo) {
         let now = undo.connection.now;
+        self.expect(!self.repaired, now, AckEvent::Undo, AckEvent::State);
         self.expect(self.left != Some(now), now, AckEvent::State, AckEvent::Undo);
         self.expect_state(&undo.connection, AckEvent::Undo);
         self.changed = Some(now);
@@ -129,12 +141,20 @@ impl<C: Controller> Controller for Ordered<C> {
     }
 
     fn on_lost(&mut self, lost: &Lost) {
+        self.expect(!self.repaired, lost.now, AckEvent::TailRepair, AckEvent::State);
         self.controller.on_lost(lost);
+    }
+
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        self.controller.on_discarded(discarded);
     }
 
     fn on_state(&mut self, change: &StateChange) {
         let now = change.connection.now;
         self.expect_state(&change.connection, AckEvent::State);
+        let repairs = change.to == CaState::Cwr && change.reduce && change.trigger == Trigger::Ack;
+        self.expect(!self.repaired || repairs, now, AckEvent::TailRepair, AckEvent::State);
+        self.repaired = false;
         if change.trigger == Trigger::Ack {
             self.changed = Some(now);
             // A tail probe's answer leaves CWR before an undo of what came before it (Linux: tcp_process_tlp_ack).
@@ -150,6 +170,7 @@ impl<C: Controller> Controller for Ordered<C> {
         let now = ack.connection.now;
         self.expect(self.rtt == ack.rtt_sample(), now, AckEvent::Ack, AckEvent::Rtt);
         self.expect_state(&ack.connection, AckEvent::Ack);
+        self.expect(!self.repaired, now, AckEvent::TailRepair, AckEvent::State);
         (self.rtt, self.changed, self.left) = (None, None, None);
         self.controller.on_ack(ack);
     }
@@ -202,6 +223,37 @@ mod tests {
             deliver(ordered, &flow.ack(1));
         });
         assert_eq!(right, None);
+    }
+
+    #[test]
+    fn a_tail_repair_comes_before_its_reduction_and_never_without_one() {
+        let repair = |flow: &Flow, ordered: &mut Ordered<Reno>| {
+            let Connection { now, delivered, .. } = flow.connection;
+            ordered.on_tail_repair(&TailRepair { now, delivered, units: 1, app_limited: false });
+        };
+        let right = verdict(|flow, ordered| {
+            flow.connection.state = CaState::Recovery;
+            repair(flow, ordered);
+            flow.change(ordered, CaState::Cwr, true);
+            flow.change(ordered, CaState::Open, false);
+            ordered.on_ack(&Ack { rtt: None, ..flow.ack(1) });
+        });
+        assert_eq!(right, None);
+        let late = verdict(|flow, ordered| {
+            flow.change(ordered, CaState::Cwr, true);
+            repair(flow, ordered);
+        });
+        assert_eq!(late, Some((AckEvent::State, AckEvent::TailRepair)));
+        let without = verdict(|flow, ordered| {
+            repair(flow, ordered);
+            ordered.on_ack(&Ack { rtt: None, ..flow.ack(1) });
+        });
+        assert_eq!(without, Some((AckEvent::TailRepair, AckEvent::State)));
+        let other = verdict(|flow, ordered| {
+            repair(flow, ordered);
+            flow.change(ordered, CaState::Open, false);
+        });
+        assert_eq!(other, Some((AckEvent::TailRepair, AckEvent::State)));
     }
 
     #[test]

@@ -132,6 +132,12 @@ macro_rules! controllers {
             fn on_ce(&mut self, marks: &CeMarks) {
                 each!(self, [$($Type)+], controller => controller.on_ce(marks))
             }
+            fn on_tail_repair(&mut self, repair: &TailRepair) {
+                each!(self, [$($Type)+], controller => controller.on_tail_repair(repair))
+            }
+            fn on_discarded(&mut self, discarded: &Discarded) {
+                each!(self, [$($Type)+], controller => controller.on_discarded(discarded))
+            }
             fn on_state(&mut self, change: &StateChange) {
                 each!(self, [$($Type)+], controller => controller.on_state(change))
             }

@@ -5,6 +5,7 @@ use fullpipe_units::{Duration, Rate, Time};
 
 pub(crate) const CONFIG: Config = Config {
     mss: 1448,
+    unit: 1448,
     initial_cwnd: 10,
     cwnd_clamp: u32::MAX,
     max_pacing_rate: Rate::MAX,
@@ -79,6 +80,7 @@ impl Flow {
             cwnd_limited: true,
             max_packets_out: 0,
             may_raise_cwnd: true,
+            may_answer_probe: false,
         }
     }
 
@@ -101,7 +103,7 @@ impl Flow {
     pub(crate) fn send(&self, controller: &mut impl Controller, segments: u32, retransmission: bool) {
         controller.on_sent(&Sent {
             departure: self.connection.now,
-            segments,
+            units: segments,
             prior_in_flight: self.connection.in_flight,
             prior_packets_out: self.connection.packets_out,
             retransmission,

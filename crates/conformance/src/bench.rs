@@ -246,7 +246,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         self.controller.on_sent(&Sent {
             departure: now,
-            segments: 1,
+            units: 1,
             prior_in_flight,
             prior_packets_out,
             retransmission,
@@ -352,6 +352,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             cwnd_limited: self.cwnd_limited,
             max_packets_out: self.max_packets_out,
             may_raise_cwnd: self.una > prior_una,
+            may_answer_probe: false,
         });
         self.controller.verdict()?;
         let (limits, phase) = (self.controller.limits(), self.controller.snapshot().phase);
@@ -424,7 +425,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             self.controller.on_lost(&Lost {
                 now: self.connection.now,
                 delivered: self.sampler.delivered(),
-                segments: 1,
+                units: 1,
                 new_range: previous.is_none_or(|previous| previous + 1 != sequence),
                 tx_in_flight: segment.tx.in_flight(),
                 tx_lost: lost - (lost as u32).wrapping_sub(segment.tx.lost) as u64,

@@ -182,6 +182,7 @@ impl Default for Path {
             start: Time::from_micros(1_000_000),
             config: Config {
                 mss: 1448,
+                unit: 1448,
                 initial_cwnd: 10,
                 cwnd_clamp: 10_000,
                 max_pacing_rate: Rate::from_bits_per_sec(1_000_000_000),
@@ -334,7 +335,7 @@ pub fn check_marks<C: Controller>(
         acked += 1;
         controller.on_ce(&CeMarks {
             echoed,
-            segments: echoed as u32,
+            units: echoed as u32,
             delivered: at_start(path).delivered + acked,
             snd_una: acked,
             snd_nxt: acked + 10,
@@ -402,6 +403,7 @@ pub fn check_idle<C: Controller>(path: &Path, new: impl Fn(&Config, &Connection)
             cwnd_limited: false,
             max_packets_out: 4,
             may_raise_cwnd: true,
+            may_answer_probe: false,
         };
         report(&mut controller, &ack);
         let phase = controller.snapshot().phase;
@@ -450,6 +452,7 @@ pub fn check_jitter<C: Controller>(
             cwnd_limited: true,
             max_packets_out: 20,
             may_raise_cwnd: true,
+            may_answer_probe: false,
         };
         report(&mut controller, &ack);
         let limits = controller.limits();

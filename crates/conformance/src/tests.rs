@@ -122,6 +122,12 @@ impl Controller for Wrong {
     fn on_lost(&mut self, lost: &Lost) {
         self.controller.on_lost(lost)
     }
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        self.controller.on_tail_repair(repair)
+    }
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        self.controller.on_discarded(discarded)
+    }
     fn on_ce(&mut self, marks: &CeMarks) {
         if self.defect.answers_echoes && marks.echoed {
             let (connection, to, trigger) = (Connection::default(), CaState::Loss, Trigger::Timer);

@@ -85,6 +85,7 @@ struct Handlers {
     ce: Option<Py<PyAny>>,
     undo: Option<Py<PyAny>>,
     lost: Option<Py<PyAny>>,
+    tail_repair: Option<Py<PyAny>>,
     state: Option<Py<PyAny>>,
     ack: Option<Py<PyAny>>,
     mss: Option<Py<PyAny>>,
@@ -122,6 +123,7 @@ impl InPython {
             ce: take("on_ce"),
             undo: take("on_undo"),
             lost: take("on_lost"),
+            tail_repair: take("on_tail_repair"),
             state: take("on_state"),
             ack: take("on_ack"),
             mss: take("on_mss"),
@@ -134,6 +136,7 @@ impl InPython {
             pacing_rate: config.max_pacing_rate,
             min_burst: MIN_BURST,
             mark_app_limited: false,
+            check_app_limited: false,
         };
         let controller = InPython {
             part,
@@ -213,7 +216,7 @@ impl InPython {
         // A burst of none would be sent again and again, and time would stand still.
         let min_burst = (min_burst as u32).clamp(1, MOST_IN_BURST);
         let mark_app_limited = source.getattr(intern!(py, "mark_app_limited"))?.extract()?;
-        Ok(Limits { cwnd, ssthresh, pacing_rate, min_burst, mark_app_limited })
+        Ok(Limits { cwnd, ssthresh, pacing_rate, min_burst, mark_app_limited, check_app_limited: false })
     }
 
     /// The rate by which Linux sizes the bursts of a controller that has none (`tcp_update_pacing_rate`).
@@ -267,6 +270,12 @@ impl Controller for InPython {
     fn on_lost(&mut self, lost: &Lost) {
         self.tell("on_lost", &self.handlers.lost, PyLost(*lost));
     }
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        self.at = repair.now;
+        self.tell("on_tail_repair", &self.handlers.tail_repair, PyTailRepair(*repair));
+    }
+    /// The simulator's transport is TCP, which discards nothing.
+    fn on_discarded(&mut self, _: &Discarded) {}
     fn on_state(&mut self, change: &StateChange) {
         self.saw(&change.connection);
         self.state = change.to;
@@ -404,7 +413,7 @@ event! {
     /// A burst left.
     PySent("Sent", Sent) {
         departure_s: f64 = |it| seconds(it.departure);
-        segments: u32 = |it| it.segments;
+        segments: u32 = |it| it.units;
         prior_in_flight: u32 = |it| it.prior_in_flight;
         prior_packets_out: u32 = |it| it.prior_packets_out;
         retransmission: bool = |it| it.retransmission;
@@ -453,13 +462,14 @@ event! {
         cwnd_limited: bool = |it| it.cwnd_limited;
         max_packets_out: u32 = |it| it.max_packets_out;
         may_raise_cwnd: bool = |it| it.may_raise_cwnd;
+        may_answer_probe: bool = |it| it.may_answer_probe;
     }
 }
 
 event! {
     /// A run of segments that left together was marked lost.
     PyLost("Lost", Lost) {
-        segments: u32 = |it| it.segments;
+        segments: u32 = |it| it.units;
         new_range: bool = |it| it.new_range;
         tx_in_flight: u32 = |it| it.tx_in_flight;
         tx_lost: u64 = |it| it.tx_lost;
@@ -469,10 +479,20 @@ event! {
 }
 
 event! {
+    /// A tail probe repaired a loss.
+    PyTailRepair("TailRepair", TailRepair) {
+        now_s: f64 = |it| seconds(it.now);
+        delivered: u64 = |it| it.delivered;
+        segments: u32 = |it| it.units;
+        app_limited: bool = |it| it.app_limited;
+    }
+}
+
+event! {
     /// What an ACK says of congestion marks.
     PyCeMarks("CeMarks", CeMarks) {
         echoed: bool = |it| it.echoed;
-        segments: u32 = |it| it.segments;
+        segments: u32 = |it| it.units;
         delivered: u64 = |it| it.delivered;
         snd_una: u64 = |it| it.snd_una;
         snd_nxt: u64 = |it| it.snd_nxt;

@@ -358,7 +358,7 @@ mod _native {
     #[pymodule_export]
     use crate::controller::{
         PyAck, PyCeMarks, PyConfig, PyConnection, PyLost, PyRateSample, PyRttSample, PySent, PyStateChange,
-        PyTransmitStart, PyUndo, PyWindowUnused,
+        PyTailRepair, PyTransmitStart, PyUndo, PyWindowUnused,
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};

@@ -74,6 +74,7 @@ impl BbrMachine {
         (self.reducing, self.marked) = (false, None);
         let config = Config {
             mss: socket.mss_cache,
+            unit: socket.mss_cache,
             initial_cwnd: socket.snd_cwnd,
             cwnd_clamp: socket.snd_cwnd_clamp,
             max_pacing_rate: Rate::from_bytes_per_sec(socket.sk_max_pacing_rate),
@@ -114,6 +115,7 @@ impl BbrMachine {
             cwnd_limited: call.socket.is_cwnd_limited,
             max_packets_out: call.socket.max_packets_out,
             may_raise_cwnd: false,
+            may_answer_probe: false,
         };
         self.bbr().on_ack(&ack);
         let mark = call.socket.delivered.wrapping_add(connection.in_flight).max(1);

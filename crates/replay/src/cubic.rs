@@ -59,6 +59,7 @@ impl CubicMachine {
         let socket = &call.socket;
         let config = Config {
             mss: socket.mss_cache,
+            unit: socket.mss_cache,
             initial_cwnd: socket.snd_cwnd,
             cwnd_clamp: socket.snd_cwnd_clamp,
             max_pacing_rate: Rate::MAX,

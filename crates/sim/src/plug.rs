@@ -139,6 +139,12 @@ impl Controller for Plugged {
     fn on_lost(&mut self, lost: &Lost) {
         tell!(self, on_lost, lost)
     }
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        tell!(self, on_tail_repair, repair)
+    }
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        tell!(self, on_discarded, discarded)
+    }
     fn on_state(&mut self, change: &StateChange) {
         tell!(self, on_state, change)
     }

@@ -147,6 +147,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
                 let params = flow.controller.params().copied();
                 let controller = Config {
                     mss,
+                    unit: mss,
                     initial_cwnd: INITIAL_CWND,
                     cwnd_clamp: flow.max_cwnd.unwrap_or(u32::MAX),
                     max_pacing_rate: Rate::MAX,

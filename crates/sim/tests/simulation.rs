@@ -301,6 +301,7 @@ fn a_controller_has_its_place_and_its_time() {
     let any = || {
         let config = fullpipe_cc::Config {
             mss: 1448,
+            unit: 1448,
             initial_cwnd: 10,
             cwnd_clamp: u32::MAX,
             max_pacing_rate: Rate::MAX,

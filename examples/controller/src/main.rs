@@ -31,8 +31,14 @@ impl Controller for Aimd {
         self.rate = Rate::from_bits_per_sec((bits * 1e9 / srtt.as_nanos().max(1) as f64) as u64);
     }
     fn limits(&self) -> Limits {
-        let (cwnd, ssthresh) = (self.cwnd as u32, self.threshold.min(f64::from(Limits::INFINITE)) as u32);
-        Limits { cwnd, ssthresh, pacing_rate: self.rate, min_burst: 2, mark_app_limited: false }
+        Limits {
+            cwnd: self.cwnd as u32,
+            ssthresh: self.threshold.min(f64::from(Limits::INFINITE)) as u32,
+            pacing_rate: self.rate,
+            min_burst: 2,
+            mark_app_limited: false,
+            check_app_limited: false,
+        }
     }
     fn snapshot(&self) -> Snapshot {
         let slow_start = self.cwnd < self.threshold;
@@ -49,6 +55,8 @@ impl Controller for Aimd {
     fn on_ce(&mut self, _: &CeMarks) {}
     fn on_undo(&mut self, _: &Undo) {}
     fn on_lost(&mut self, _: &Lost) {}
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+    fn on_discarded(&mut self, _: &Discarded) {}
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -45,6 +45,7 @@ _METHODS = (
     "on_ce",
     "on_undo",
     "on_lost",
+    "on_tail_repair",
     "on_state",
     "on_ack",
     "on_mss",
@@ -109,6 +110,9 @@ class Controller:
 
     def on_lost(self, lost: "_native.Lost") -> None:
         """A run of segments was marked lost. Before the change of state that it causes."""
+
+    def on_tail_repair(self, repair: "_native.TailRepair") -> None:
+        """A tail probe repaired a loss. Before the change of state that reduces for it."""
 
     def on_state(self, change: "_native.StateChange") -> None:
         """The recovery state changes."""

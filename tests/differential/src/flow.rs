@@ -65,6 +65,7 @@ impl<C: Compared> Flow<C> {
         let rtts = Rtts { srtt_us8: setup.srtt_us, min_us: setup.min_rtt_us };
         let config = Config {
             mss: setup.mss,
+            unit: setup.mss,
             initial_cwnd: 10,
             cwnd_clamp: setup.cwnd_clamp,
             max_pacing_rate: Bits::from_bytes_per_sec(setup.max_pacing_rate),
@@ -281,7 +282,7 @@ impl<C: Compared> Flow<C> {
         self.last_sent_us = self.now_us;
         self.ours.on_sent(&Sent {
             departure: Time::from_micros(self.now_us),
-            segments,
+            units: segments,
             prior_in_flight: before.in_flight,
             prior_packets_out: before.packets_out,
             retransmission,
@@ -329,7 +330,7 @@ impl<C: Compared> Flow<C> {
         let (snd_una, snd_nxt) = (self.count(entry.at.snd_una), self.count(entry.at.snd_nxt));
         self.ours.on_ce(&CeMarks {
             echoed: entry.proven != 0,
-            segments: entry.acked_sacked,
+            units: entry.acked_sacked,
             delivered: entry.at.delivered as u64,
             snd_una,
             snd_nxt,
@@ -374,6 +375,7 @@ impl<C: Compared> Flow<C> {
             cwnd_limited: entry.is_cwnd_limited != 0,
             max_packets_out: entry.max_packets_out,
             may_raise_cwnd: entry.may_raise != 0,
+            may_answer_probe: false,
         };
         self.ours.on_ack(&ack);
         self.app_limited = entry.at.app_limited;

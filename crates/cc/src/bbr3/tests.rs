@@ -49,7 +49,7 @@ fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
     Lost {
         now: flow.connection.now,
         delivered: flow.connection.delivered,
-        segments,
+        units: segments,
         new_range: true,
         tx_in_flight,
         tx_lost,
@@ -691,7 +691,7 @@ fn a_recovery_begins_a_snapshot_of_its_own() {
 fn a_mark_is_congestion_and_forbids_the_undo() {
     let marks = |flow: &Flow| CeMarks {
         echoed: true,
-        segments: 1,
+        units: 1,
         delivered: flow.connection.delivered + 1,
         ..CeMarks::default()
     };

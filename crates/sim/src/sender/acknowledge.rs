@@ -134,6 +134,7 @@ impl Sender {
             cwnd_limited: self.output.usage.cwnd_limited,
             max_packets_out: self.output.usage.max_packets_out,
             may_raise_cwnd: true,
+            may_answer_probe: false,
         };
         let controller = plug::built_in(&mut self.controller);
         if let Some(sample) = event.rtt_sample() {
@@ -195,11 +196,12 @@ impl Sender {
             }
             self.rack.update_window(basis, self.sampler.delivered() as u32);
         }
+        let mut may_answer_probe = false;
         if !old {
             if flags.echoed || self.marking.is_exact() {
                 self.report_marks(&flags, prior_packets, prior_delivered);
             }
-            self.on_probe_acknowledged(now, ack.ack, &flags);
+            may_answer_probe = self.on_probe_acknowledged(now, ack.ack, &flags);
         }
 
         let dubious = flags.data_sacked
@@ -238,6 +240,7 @@ impl Sender {
                 } else {
                     flags.data_acked
                 },
+                may_answer_probe,
             };
             if event.may_raise_cwnd && !self.recovery.in_reduction() {
                 self.output.usage.stamp = now;
@@ -269,7 +272,7 @@ impl Sender {
         let delivered = self.sampler.delivered();
         self.controller.on_ce(&CeMarks {
             echoed: flags.echoed && (prior_packets > 0 || flags.duplicate_reported),
-            segments: if flags.echoed { (delivered - prior_delivered) as u32 } else { 0 },
+            units: if flags.echoed { (delivered - prior_delivered) as u32 } else { 0 },
             delivered,
             snd_una: self.board.una,
             snd_nxt: self.board.next,

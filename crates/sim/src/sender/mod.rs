@@ -419,7 +419,7 @@ impl LossRuns<'_> {
             && adjacent
             && *sent_us == tx.sent_us
         {
-            run.segments += 1;
+            run.units += 1;
             run.lost = self.lost;
             return;
         }
@@ -428,7 +428,7 @@ impl LossRuns<'_> {
         let run = Lost {
             now,
             delivered,
-            segments: 1,
+            units: 1,
             new_range: !adjacent,
             tx_in_flight: tx.in_flight(),
             // The segment keeps the low 32 bits of the count.

@@ -1,8 +1,9 @@
 //! Retransmission timeout, tail loss probe and reordering timer: one timer, as in Linux (`icsk_pending`; RFC 6298, RFC 8985).
 
-use fullpipe_cc::CaState;
+use fullpipe_cc::{CaState, Controller, TailRepair};
 use fullpipe_units::{Duration, Time};
 
+use super::acknowledge::Flags;
 use super::transmit::Push;
 use super::{Sender, Wire};
 use crate::clock::Jiffies;
@@ -29,6 +30,8 @@ pub(super) struct Timers {
     pub(super) probe_end: Option<u64>,
     /// That probe repeated a segment.
     pub(super) probe_retransmitted: bool,
+    /// That segment first left while the application limited the sender (Linux v3: `tlp_orig_data_app_limited`).
+    pub(super) probed_app_limited: bool,
 }
 
 impl Timers {
@@ -39,6 +42,7 @@ impl Timers {
             retransmits: 0,
             probe_end: None,
             probe_retransmitted: false,
+            probed_app_limited: false,
         }
     }
 
@@ -180,6 +184,7 @@ impl Sender {
                 self.write_rarely(now, Push::Probe, wire);
             } else {
                 let last = self.board.next - 1;
+                self.timers.probed_app_limited = self.board.tx(last).app_limited();
                 self.probe(now, last, wire);
                 self.timers.probe_retransmitted = true;
             }
@@ -191,23 +196,33 @@ impl Sender {
         self.rearm(now);
     }
 
-    /// Linux: `tcp_process_tlp_ack`.
-    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u64, flags: &super::acknowledge::Flags) {
-        let Some(end) = self.timers.probe_end else { return };
+    /// Linux: `tcp_process_tlp_ack`. Returns whether the ACK may answer a segment that the probe repeated, or the probe itself
+    /// (Linux v3: `is_acking_tlp_retrans_seq`).
+    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u64, flags: &Flags) -> bool {
+        let Some(end) = self.timers.probe_end else { return false };
         if ack < end {
-            return;
+            return false;
         }
         if !self.timers.probe_retransmitted || flags.duplicate_of_probe {
             self.timers.probe_end = None;
         } else if ack > end {
             // The probe repaired a loss: answer it as one.
+            self.controller.on_tail_repair(&TailRepair {
+                now,
+                delivered: self.sampler.delivered(),
+                units: 1,
+                app_limited: self.timers.probed_app_limited,
+            });
             self.recovery.high_seq = self.board.next;
             self.timers.probe_end = None;
             self.change_state(now, CaState::Cwr, true);
             self.try_keep_open(now);
         } else if !(flags.una_advanced || flags.data_acked || flags.window_updated || flags.data_sacked) {
             self.timers.probe_end = None;
+        } else {
+            return true;
         }
+        false
     }
 
     /// Linux: `tcp_retransmit_timer`.

@@ -273,7 +273,7 @@ impl Sender {
         self.end_burst(now, segments, bytes);
         self.controller.on_sent(&Sent {
             departure: now,
-            segments,
+            units: segments,
             prior_in_flight: in_flight,
             prior_packets_out: packets_out,
             retransmission: false,
@@ -422,7 +422,7 @@ impl Sender {
         self.counters.retransmits += segments as u64;
         self.controller.on_sent(&Sent {
             departure: now,
-            segments,
+            units: segments,
             prior_in_flight: in_flight,
             prior_packets_out: packets_out,
             retransmission: true,
