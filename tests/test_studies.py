@@ -190,6 +190,17 @@ def test_short_forms_replace_factors() -> None:
     assert [cell.document["sum"] for cell in grid.cells(Size.FULL, "kernel")] == [6, 7]
 
 
+def test_a_grid_leaves_out_combinations_that_are_no_scenarios() -> None:
+    grid = Grid(
+        {"a": (1, 2), "b": (3, 4)},
+        lambda a, b: {"sum": a + b},
+        quick={"b": (4,)},
+        only=lambda a, b: a == 1 or b == 4,
+    )
+    assert [cell.document["sum"] for cell in grid.cells()] == [4, 5, 6]
+    assert [cell.document["sum"] for cell in grid.cells(Size.QUICK)] == [5, 6]
+
+
 def test_claims_are_found_and_ordered_as_listed() -> None:
     order = [one.id for one in catalogue.listed()]
     assert [one for one in order if one in IDS] == [one for one in IDS if one in order]

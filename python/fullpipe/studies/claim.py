@@ -49,7 +49,7 @@ class Grid:
     """Scenarios as data: every combination of the factors, each turned into a scenario document.
 
     `quick`, `tiny` and `in_wall_time` replace the values of some factors: in short forms, and in worlds that
-    take wall time.
+    take wall time. `only` says which combinations are scenarios, where not all of them are.
     """
 
     factors: Mapping[str, Sequence[Any]]
@@ -57,6 +57,7 @@ class Grid:
     quick: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tiny: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     in_wall_time: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    only: Callable[..., bool] = lambda **_factors: True
 
     def cells(self, size: Size = Size.FULL, world: str = registry.DEFAULT) -> list[Cell]:
         """The scenarios of that size in that world."""
@@ -69,6 +70,7 @@ class Grid:
             chosen |= self.tiny
         assert chosen.keys() == self.factors.keys(), "short forms replace factors and do not add any"
         combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+        combined = [factors for factors in combined if self.only(**factors)]
         # Factors that no form of the grid varies would only make names too long for a document.
         varied = [name for name, values in chosen.items() if max(len(values), len(self.factors[name])) > 1]
         return [

@@ -13,19 +13,25 @@ from fullpipe.studies.claim import Data
 _PANEL_WIDTH, _PANEL_HEIGHT = 300, 170
 
 
-def rule(y: float) -> Any:
-    """A dashed line across."""
-    data = alt.InlineData(values=[{"y": y}])
-    return alt.Chart(data).mark_rule(strokeDash=[4, 3], color=theme.QUIET).encode(y="y:Q")
+def rule(y: float, said: str | None = None) -> Any:
+    """A dashed line across, with what the slides say of it."""
+    base = alt.Chart(alt.InlineData(values=[{"y": y}])).encode(y="y:Q")
+    line = base.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
+    if said is None:
+        return line
+    text = base.mark_text(text=said, align="right", baseline="bottom", dy=-2, fontSize=10, color=theme.QUIET)
+    return alt.layer(line, text.encode(x=alt.value("width")))
 
 
-def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
-    """Curves of a table, one for each value of `by`, with a dashed level."""
+def lines(
+    frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None, said: str | None = None
+) -> Any:
+    """Curves of a table, one for each value of `by`, with a dashed level and what the slides say of it."""
     colour = charts.controllers(frame, by)
     dash = charts.dashes(frame) if by == "controller" else alt.Undefined
     lines = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
     drawn = lines.encode(x=x, y=y, color=colour, strokeDash=dash)
-    return drawn if level is None else alt.layer(rule(level), drawn)
+    return drawn if level is None else alt.layer(rule(level, said), drawn)
 
 
 def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, columns: int = 2) -> Any:
@@ -49,12 +55,17 @@ def means(
     split: Sequence[str],
     by: str,
     titles: dict[Any, str],
+    *,
+    level: float | None = None,
+    said: str | None = None,
+    columns: int = 2,
     **y: Any,
 ) -> Any:
     """Means over seeds against a factor: a curve for each controller, a panel for each value of `by`."""
     frame = charts.means(data, split, column)
 
     def draw(part: pl.DataFrame) -> Any:
-        return charts.points(part, x, y_title, charts.controllers(part), **y)
+        drawn = charts.points(part, x, y_title, charts.controllers(part), **y)
+        return drawn if level is None else alt.layer(rule(level, said), drawn)
 
-    return panels(frame, by, titles, draw)
+    return panels(frame, by, titles, draw, columns)

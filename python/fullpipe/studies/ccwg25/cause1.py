@@ -1,10 +1,11 @@
 """ProbeBW_UP prolongs its own rounds.
 
 Question: how long is the queue that a bandwidth probe builds, and how long does the probe take?
-Method: one flow for 60 s on 100 Mbit/s, 50 ms with a buffer of 8 BDP and without jitter. Every phase in
-which the flow sends at 1.25 times its estimate is measured, from 5 s on.
+Method: one flow for 60 s on 100 Mbit/s, 50 ms and on 1 Gbit/s, 10 ms (20 s on 10 Gbit/s, 10 ms) with a
+buffer of 8 BDP and without jitter. Every phase in which the flow sends at 1.25 times its estimate is
+measured, from 5 s on.
 Prediction: BBRv1 probes for one RTTmin and builds a queue of a quarter RTTmin. BBRv3 probes for three
-rounds, which the queue prolongs, and its peaks are higher.
+rounds, which the queue prolongs, and its peaks are higher. CUBIC, which has no such phase, is drawn beside.
 """
 
 from typing import Any
@@ -14,25 +15,27 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
-_RATE_MBPS, _RTT_MS = 100, 50
 _UP = "probe_bw_up"
+# What a round at 1.25 times the bandwidth leaves in the queue.
+_OF_A_ROUND = 0.25
 
 
-def _document(controller: str, seconds: int) -> dict[str, Any]:
+def _document(controller: str, rate_mbps: int, seconds: int) -> dict[str, Any]:
     return _path.document(
         [{"controller": controller}],
-        rate_mbps=_RATE_MBPS,
-        rtt_ms=_RTT_MS,
+        rate_mbps=rate_mbps,
+        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
-        seconds=seconds,
-        interval_ms=5,
+        seconds=_path.lasts_s(rate_mbps, seconds),
+        interval_ms=_path.RTT_MS[rate_mbps] / 10,
     )
 
 
 def _probes(trial: Trial) -> list[tuple[float, float]]:
     """The length and the peak queue of each complete probe, both in RTTmin."""
+    rtt_ms = _path.RTT_MS[trial.factors["rate_mbps"]]
     frame = take.over_time(trial.run).filter(
         pl.col("time_s") >= min(_path.STEADY_S, trial.factors["seconds"] / 3)
     )
@@ -42,10 +45,10 @@ def _probes(trial: Trial) -> list[tuple[float, float]]:
     found = []
     for start_s, end_s in ups:
         # The last packets of the phase are in the queue half a round trip later.
-        probe = frame.filter(pl.col("time_s").is_between(start_s, end_s + _RTT_MS / 1e3))
+        probe = frame.filter(pl.col("time_s").is_between(start_s, end_s + rtt_ms / 1e3))
         peak = take.most(probe, "rtt_ms")
         if peak is not None:
-            found.append(((end_s - start_s) * 1e3 / _RTT_MS, peak / _RTT_MS - 1))
+            found.append(((end_s - start_s) * 1e3 / rtt_ms, peak / rtt_ms - 1))
     return found
 
 
@@ -59,27 +62,31 @@ def _measure(trial: Trial) -> Row:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    return _path.drawn(trial, _RTT_MS)
+    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
+        frame = part.series
+        if "rate_mbps" in frame.columns:
+            frame = frame.filter(pl.col("rate_mbps") == _path.SLOW)
         x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
         y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
-        drawn = _draw.lines(part.series, x, y, "controller", 0.25)
-        return drawn.properties(width=2 * charts.WIDTH, height=charts.HEIGHT)
+        titles = {name: name for name in _path.CONTROLLERS}
+
+        def draw(one: pl.DataFrame) -> Any:
+            return _draw.lines(one, x, y, "controller", _OF_A_ROUND, "a round at 1.25")
+
+        return _draw.panels(frame, "controller", titles, draw, columns=3)
 
     return charts.worlds(
-        data,
-        panel,
-        "The queue that bandwidth probes build",
-        "100 Mbit/s, 50 ms, 8 BDP, no jitter; dashed: a quarter RTTmin",
+        data, panel, "The queue that bandwidth probes build", "100 Mbit/s, 50 ms, 8 BDP, no jitter"
     )
 
 
 def _judge(data: Data) -> list[Check]:
-    def at(column: str, controller: str) -> list[float]:
-        return data.values(column, controller=controller)
+    def at(column: str, controller: str, rate: int = _path.SLOW) -> list[float]:
+        return data.values(column, controller=controller, rate_mbps=rate)
 
     checks = [
         within(
@@ -108,33 +115,51 @@ def _judge(data: Data) -> list[Check]:
             unit="RTTmin",
         ),
     ]
-    if _path.ABOUT in _path.BBRS:
+    for name in _path.VARIANTS:
         checks += [
-            more(
-                "Peak queue of a probe: BBRv3's divided by BBRv1's",
-                at("peak_rtts", _path.ABOUT),
-                at("peak_rtts", "bbr1"),
-                paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
-                least=1.25,
-            ),
             within(
-                "BBRv3: length of a probe (direction)",
-                at("up_rtts", _path.ABOUT),
+                f"{name}: length of a probe (direction)",
+                at("up_rtts", name),
                 paper="3 RTTs, prolonged by the queue",
                 least=2,
                 unit="RTTmin",
                 shape=True,
             ),
             within(
-                "BBRv3: length of a probe",
-                at("up_rtts", _path.ABOUT),
+                f"{name}: length of a probe",
+                at("up_rtts", name),
                 paper="3 RTTs, prolonged by the queue",
                 least=3,
                 most=6,
                 unit="RTTmin",
             ),
+            *(
+                more(
+                    f"Peak queue of a probe at {_path.TITLES[rate]}: that of {name} divided by BBRv1's",
+                    at("peak_rtts", name, rate),
+                    at("peak_rtts", "bbr1", rate),
+                    paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
+                    least=1.25,
+                )
+                for rate in _path.rates_of(data)
+            ),
         ]
     return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in _path.BBRS:
+        for rate in _path.rates_of(data):
+            length, peak, count = (
+                data.mean(column, controller=name, rate_mbps=rate)
+                for column in ("up_rtts", "peak_rtts", "probes")
+            )
+            said.append(
+                f"{name} at {_path.TITLES[rate]}: {number(count)} probes a run, of {number(length)} RTTmin "
+                f"with peaks of {number(peak)} RTTmin (medians)."
+            )
+    return said
 
 
 CLAIM = Claim(
@@ -143,15 +168,16 @@ CLAIM = Claim(
     "delay prolongs round-trips. BBRv3 creates higher peaks not present to that extent with BBRv1.",
     worlds=("sim",),
     grid=Grid(
-        factors={"controller": _path.BBRS, "seconds": (60,)},
-        quick={"seconds": (30,)},
-        tiny={"seconds": (8,)},
+        factors={"controller": _path.CONTROLLERS, "rate_mbps": tuple(_path.RTT_MS), "seconds": (60,)},
+        quick={"rate_mbps": (_path.SLOW, _path.FAST), "seconds": (30,)},
+        tiny={"rate_mbps": (_path.SLOW,), "seconds": (12,)},
         document=_document,
     ),
     measure=_measure,
     series=_series,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="How high are the peaks compared with the dashed line?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

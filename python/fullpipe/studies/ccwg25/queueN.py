@@ -1,14 +1,16 @@
 """The queue that several flows build.
 
 Question: how long is the queue of several flows of one controller, and does each further flow lengthen it?
-Method: 1 to 16 flows of one controller for 60 s on 100 Mbit/s, 50 ms with buffers of 0.8 to 8 BDP and the
-natural jitter of the hosts. The queue is measured from 10 s on, in particular the share of time in which it
-is longer than one RTTmin, as on the slides.
-Prediction: two or more BBR flows keep a queue of around one RTTmin for over half of the time where the
-buffer is large enough, and a slightly longer one with each further flow. CUBIC fills any buffer.
+Method: 1 to 16 flows of one controller for 60 s on 100 Mbit/s, 50 ms with buffers of 0.8 to 8 BDP, and on 1
+Gbit/s, 10 ms (for 20 s on 10 Gbit/s, 10 ms) with 8 BDP, with the natural jitter of the hosts. The queue is
+measured from 10 s on, in particular the share of time in which it is longer than one RTTmin, as on the
+slides.
+Prediction: two or more BBRv3 flows keep a queue of around one RTTmin for over half of the time where the
+buffer is large enough, and a slightly longer one with each further flow. The cause is present since BBRv1.
+CUBIC fills any buffer.
 
-The checks of the share of time and of each step in the number of flows were added after results were seen:
-before, only the median and the two ends were checked.
+The checks of the share of time and of each step in the number of flows were added after results of BBRv1 were
+seen, and before those of BBRv3: before, only the median and the two ends were checked.
 """
 
 from itertools import pairwise
@@ -19,28 +21,33 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
-_RATE_MBPS, _RTT_MS = 100, 50
 _FEW, _MANY, _DEEP = 2, 16, 8
 # All flows have started, and a first ProbeRTT has let them see the delay of the empty path.
 _AFTER_S = 10.0
 
 
-def _document(controller: str, flows: int, buffer_bdp: float, seconds: int) -> dict[str, Any]:
+def _document(controller: str, rate_mbps: int, flows: int, buffer_bdp: float, seconds: int) -> dict[str, Any]:
     return _path.document(
         [{"controller": controller, "count": flows, "label": "flow"}],
-        rate_mbps=_RATE_MBPS,
-        rtt_ms=_RTT_MS,
+        rate_mbps=rate_mbps,
+        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
-        seconds=seconds,
+        seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=_path.NATURAL_US,
         interval_ms=20,
+        flow_series=False,
     )
 
 
+def _is_run(rate_mbps: int, buffer_bdp: float, **_others: Any) -> bool:
+    return rate_mbps == _path.SLOW or buffer_bdp == _DEEP
+
+
 def _measure(trial: Trial) -> Row:
-    frame = _path.queue(trial, _RTT_MS, min(_AFTER_S, trial.factors["seconds"] / 2))
+    rtt_ms = _path.RTT_MS[trial.factors["rate_mbps"]]
+    frame = _path.queue(trial, rtt_ms, min(_AFTER_S, trial.factors["seconds"] / 2))
     return {
         "median_rtts": take.median(frame, "rtts"),
         "mean_rtts": take.mean(frame, "rtts"),
@@ -51,32 +58,64 @@ def _measure(trial: Trial) -> Row:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("flows:Q", title="flows", scale=alt.Scale(type="log", base=2))
-        titles = {one: f"{one:g} BDP of buffer" for one in _path.BUFFERS_BDP}
-        by = ["controller", "buffer_bdp", "flows"]
-        return _draw.means(part, x, "median_rtts", "median queue, RTTmin", by, "buffer_bdp", titles)
+        paths = {
+            f"{rate} {buffer:g}": f"{title}, {buffer:g} BDP"
+            for rate, title in _path.TITLES.items()
+            for buffer in _path.BUFFERS_BDP
+        }
+        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
+        part = Data(part.runs.with_columns(named.alias("path")), part.series)
+        by = ["controller", "path", "flows"]
+        queue = _draw.means(
+            part,
+            x,
+            "median_rtts",
+            "median queue, RTTmin",
+            by,
+            "path",
+            paths,
+            level=1.0,
+            said="slides: around 1 RTTmin",
+            columns=3,
+        )
+        deep = Data(part.runs.filter(pl.col("buffer_bdp") == _DEEP), part.series)
+        share = _draw.means(
+            deep,
+            x,
+            "over_one",
+            "time with more than 1 RTTmin",
+            by,
+            "path",
+            paths,
+            level=0.5,
+            said="slides: more than 50 %",
+            columns=3,
+            domain=[0, 1],
+        )
+        return alt.vconcat(queue, share, spacing=24)
 
-    return charts.worlds(
-        data, panel, "The queue that several flows build", "100 Mbit/s, 50 ms, natural jitter"
-    )
+    return charts.worlds(data, panel, "The queue that several flows build", "natural jitter")
 
 
 def _judge(data: Data) -> list[Check]:
-    def at(column: str, controller: str, flows: int) -> list[float]:
-        return data.values(column, controller=controller, flows=flows, buffer_bdp=_DEEP)
+    def at(column: str, controller: str, flows: int, rate: int = _path.SLOW) -> list[float]:
+        return data.values(column, controller=controller, flows=flows, rate_mbps=rate, buffer_bdp=_DEEP)
 
     counts = sorted({round(count) for count in data.values("flows")} - {1})
-    checks = []
-    for name in _path.BBRS:
+    checks = [_noticeable("bbr1", at("median_rtts", "bbr1", _FEW))]
+    for name in _path.VARIANTS:
         checks += [
             *(
                 within(
-                    f"{name}: time with a queue longer than 1 RTTmin, {count} flows, 8 BDP",
-                    at("over_one", name, count),
+                    f"{name}: time with a queue longer than 1 RTTmin, {count} flows, 8 BDP, "
+                    f"{_path.TITLES[rate]}",
+                    at("over_one", name, count, rate),
                     paper=">1 RTTmin more than 50% of the time for multiple flows",
                     least=0.5,
                     unit="of the time",
                     shape=True,
                 )
+                for rate in _path.rates_of(data)
                 for count in counts
             ),
             *(
@@ -88,14 +127,7 @@ def _judge(data: Data) -> list[Check]:
                 )
                 for fewer, count in pairwise(counts)
             ),
-            within(
-                f"{name}: median queue of 2 flows, 8 BDP (noticeable)",
-                at("median_rtts", name, _FEW),
-                paper="around 1 RTTmin for over half of the time (present since BBRv1)",
-                least=0.5,
-                unit="RTTmin",
-                shape=True,
-            ),
+            _noticeable(name, at("median_rtts", name, _FEW)),
             within(
                 f"{name}: median queue of 2 flows, 8 BDP",
                 at("median_rtts", name, _FEW),
@@ -125,6 +157,31 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _noticeable(name: str, queues: list[float]) -> Check:
+    return within(
+        f"{name}: median queue of 2 flows, 8 BDP (noticeable)",
+        queues,
+        paper="around 1 RTTmin for over half of the time (present since BBRv1)",
+        least=0.5,
+        unit="RTTmin",
+        shape=True,
+    )
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in _path.BBRS:
+        for rate in _path.rates_of(data):
+            for flows in (_FEW, _MANY):
+                where = {"controller": name, "rate_mbps": rate, "flows": flows, "buffer_bdp": _DEEP}
+                middle, over = (data.mean(column, **where) for column in ("median_rtts", "over_one"))
+                said.append(
+                    f"{name}, {flows} flows at {_path.TITLES[rate]}, 8 BDP: median queue {number(middle)} "
+                    f"RTTmin, more than one RTTmin for {number(100 * over)} % of the time."
+                )
+    return said
+
+
 def _pairs(many: list[float], few: list[float]) -> list[tuple[float, float]]:
     return list(zip(many, few, strict=True)) if len(many) == len(few) else []
 
@@ -138,19 +195,22 @@ CLAIM = Claim(
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
+            "rate_mbps": tuple(_path.RTT_MS),
             "flows": (1, _FEW, 4, 8, _MANY),
             "buffer_bdp": _path.BUFFERS_BDP,
             "seconds": (60,),
         },
-        quick={"flows": (1, _FEW, _MANY), "buffer_bdp": (1, _DEEP)},
+        quick={"rate_mbps": (_path.SLOW,), "flows": (1, _FEW, _MANY), "buffer_bdp": (1, _DEEP)},
         tiny={"flows": (_FEW, _MANY), "buffer_bdp": (_DEEP,), "seconds": (4,)},
         document=_document,
+        only=_is_run,
     ),
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="At which level do BBR's curves stay in deep buffers, and how steep are they?",
     about=_path.ABOUT,
-    seeds=10,
+    seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,
 )

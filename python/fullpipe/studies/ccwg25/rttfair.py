@@ -2,40 +2,52 @@
 
 Question: which of two flows with different RTTmin gets more of a shared bottleneck?
 Method: a flow with an RTT of 10 ms competes with one of 20, 50 or 100 ms and the same controller for 60 s
-on 100 Mbit/s, with buffers of 1 to 8 BDP of the longer RTT. Shares are measured from 10 s on.
-Prediction: with BBR the flow with the longer RTTmin gets more than its fair share, and more the longer its
-RTTmin is. Our own threshold is 1.5 times the other flow's share.
+on 100 Mbit/s, with buffers of 0.8 to 8 BDP of the longer RTT. On 1 Gbit/s (20 s on 10 Gbit/s) the longer RTT
+is 50 ms and the buffer 1 or 8 BDP. Shares are measured from 10 s on.
+Prediction: with BBRv3 the flow with the longer RTTmin gets more than its fair share in each case. Our own
+threshold is 1.5 times the other flow's share. That it gets more the longer its RTTmin is, is our expectation:
+the slides do not say so, and it is no check of shape.
 """
 
+import math
 from typing import Any
 
 import altair as alt
+import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.system.words import joined
 
-_RATE_MBPS, _SHORT_MS = 100, 10
+_SHORT_MS = 10
 _LONG_MS = (20, 50, 100)
-_BUFFERS_BDP = (1, 2, 8)
+# At the faster rates.
+_OFTEN_MS, _OFTEN_BDP = 50, (1, 8)
 _AFTER_S = 10.0
 _LONG = "long"
 
 
-def _document(controller: str, long_ms: int, buffer_bdp: float, seconds: int) -> dict[str, Any]:
-    buffer = round(buffer_bdp * take.bdp_bytes(_RATE_MBPS, long_ms))
+def _document(
+    controller: str, rate_mbps: int, long_ms: int, buffer_bdp: float, seconds: int
+) -> dict[str, Any]:
+    buffer = round(buffer_bdp * take.bdp_bytes(rate_mbps, long_ms))
     return _path.document(
         [
             {"controller": controller, "label": "short"},
             {"controller": controller, "label": _LONG, "rtt": f"{long_ms} ms"},
         ],
-        rate_mbps=_RATE_MBPS,
+        rate_mbps=rate_mbps,
         rtt_ms=_SHORT_MS,
         buffer=f"{buffer} B",
-        seconds=seconds,
+        seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=_path.NATURAL_US,
-        interval_ms=50,
+        interval_ms=100,
     )
+
+
+def _is_run(rate_mbps: int, long_ms: int, buffer_bdp: float, **_others: Any) -> bool:
+    return rate_mbps == _path.SLOW or (long_ms == _OFTEN_MS and buffer_bdp in _OFTEN_BDP)
 
 
 def _measure(trial: Trial) -> Row:
@@ -45,53 +57,91 @@ def _measure(trial: Trial) -> Row:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("long_ms:Q", title="longer RTTmin, ms")
-        titles = {one: f"{one:g} BDP of buffer" for one in _BUFFERS_BDP}
-        by = ["controller", "buffer_bdp", "long_ms"]
+        titles = {
+            f"{rate} {buffer:g}": f"{_path.TITLES[rate].partition(',')[0]}, {buffer:g} BDP"
+            for rate in _path.TITLES
+            for buffer in _path.BUFFERS_BDP
+        }
+        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
+        part = Data(part.runs.with_columns(named.alias("path")), part.series)
         return _draw.means(
             part,
             x,
             "long_share",
             "share of the flow with the longer RTTmin",
-            by,
-            "buffer_bdp",
+            ["controller", "path", "long_ms"],
+            "path",
             titles,
+            level=0.5,
+            columns=4,
             domain=[0, 1],
         )
 
     return charts.worlds(
-        data, panel, "The share of the flow with the longer RTTmin", "100 Mbit/s; the other flow has 10 ms"
+        data,
+        panel,
+        "The share of the flow with the longer RTTmin",
+        "the other flow has 10 ms; dashed: a fair share",
     )
 
 
 def _judge(data: Data) -> list[Check]:
     checks = []
-    for name in _path.BBRS:
-        every = data.values("long_share", controller=name)
-        least, most = (
-            data.values("long_share", controller=name, long_ms=one) for one in (_LONG_MS[0], _LONG_MS[-1])
-        )
-        checks += [
-            within(
-                f"{name}: share of the flow with the longer RTTmin, over all paths (direction)",
-                every,
-                paper="large RTTmin flows prevail",
-                least=0.5,
-                shape=True,
-            ),
-            within(
-                f"{name}: share of the flow with the longer RTTmin, over all paths",
-                every,
-                paper="large RTTmin flows prevail",
-                least=0.6,
-            ),
-            more(
-                f"{name}: share at {_LONG_MS[-1]} ms divided by that at {_LONG_MS[0]} ms",
-                most,
-                least,
-                paper="RTT unfairness",
-            ),
-        ]
+    for name in _path.VARIANTS:
+        of = {"controller": name}
+        for rate in _path.rates_of(data):
+            for buffer in sorted({*data.values("buffer_bdp", rate_mbps=rate)}):
+                there = {"rate_mbps": rate, "buffer_bdp": buffer}
+                where = f"{_path.TITLES[rate].partition(',')[0]}, {buffer:g} BDP"
+                longer = sorted({round(one) for one in data.values("long_ms", **there)})
+                for long_ms in longer:
+                    shares = data.values("long_share", **of, **there, long_ms=long_ms)
+                    checks += [
+                        within(
+                            f"{name}: share of the flow with {long_ms} ms, {where} (direction)",
+                            shares,
+                            paper="large RTTmin flows prevail",
+                            least=0.5,
+                            shape=True,
+                        ),
+                        within(
+                            f"{name}: share of the flow with {long_ms} ms, {where}",
+                            shares,
+                            paper="large RTTmin flows prevail",
+                            least=0.6,
+                        ),
+                    ]
+                if len(longer) > 1:
+                    most, least = (
+                        data.values("long_share", **of, **there, long_ms=one)
+                        for one in (longer[-1], longer[0])
+                    )
+                    checks.append(
+                        more(
+                            f"{name}: share at {longer[-1]} ms divided by that at {longer[0]} ms, {where}",
+                            most,
+                            least,
+                            paper="RTT unfairness",
+                            shape=False,
+                        )
+                    )
     return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for name in _path.CONTROLLERS:
+        for buffer in sorted({*data.values("buffer_bdp", rate_mbps=_path.SLOW)}):
+            shares = [
+                (long_ms, data.mean("long_share", **{**where, "long_ms": long_ms}))
+                for where in [{"controller": name, "rate_mbps": _path.SLOW, "buffer_bdp": buffer}]
+                for long_ms in _LONG_MS
+            ]
+            shown = joined(
+                [f"{number(100 * share)} % with {one} ms" for one, share in shares if not math.isnan(share)]
+            )
+            said.append(f"{name}, 100 Mbit/s, {buffer:g} BDP: the flow with the longer RTT gets {shown}.")
+    return said
 
 
 CLAIM = Claim(
@@ -101,16 +151,20 @@ CLAIM = Claim(
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
+            "rate_mbps": tuple(_path.RTT_MS),
             "long_ms": _LONG_MS,
-            "buffer_bdp": _BUFFERS_BDP,
+            "buffer_bdp": _path.BUFFERS_BDP,
             "seconds": (60,),
         },
+        quick={"rate_mbps": (_path.SLOW,)},
         tiny={"long_ms": (_LONG_MS[0], _LONG_MS[-1]), "buffer_bdp": (2,), "seconds": (4,)},
         document=_document,
+        only=_is_run,
     ),
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Which controllers are above one half, and which below?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
