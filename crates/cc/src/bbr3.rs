@@ -10,8 +10,9 @@
 //! `aggregation`, `undo`. With BBRv1 it shares the count of rounds ([`crate::bbr`]; `StartRound` is `Rounds::begin`). Section 4.1.2 is
 //! the transport's: [`crate::delivery`].
 //!
-//! Volumes are in bytes, rates in bytes a second, times in microseconds. The interface counts segments: they become bytes where
-//! events come in, and the window becomes whole segments where limits go out.
+//! Volumes are in bytes, rates in bytes a second, times in microseconds. The interface counts units of [`Config::unit`] bytes:
+//! they become bytes where events come in, and the window becomes whole units where limits go out. With units of one byte all of
+//! it is exact, whatever the sizes of packets; `C.SMSS` is [`Config::mss`] in any case.
 
 mod aggregation;
 mod congestion;
@@ -56,7 +57,7 @@ const MAX_QUANTUM: u64 = 64 * 1_024;
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     now_us: u64,
-    /// Segments that the connection has delivered.
+    /// Units that the connection has delivered.
     delivered: u64,
     random: u32,
 }
@@ -81,7 +82,7 @@ struct Sample {
     delivered: u64,
     /// Bytes a second; zero if there is no reliable rate.
     delivery_rate: u64,
-    /// Segments that the connection had delivered when the sampled one was sent.
+    /// Units that the connection had delivered when the sampled packet was sent.
     prior_delivered: u64,
     newly_acked: u64,
     tx_in_flight: u64,
@@ -90,11 +91,11 @@ struct Sample {
 
 impl Sample {
     #[inline]
-    fn of(ack: &Ack, smss: u64) -> Sample {
+    fn of(ack: &Ack, unit: u64) -> Sample {
         let sample = &ack.sample;
-        let newly_acked = ack.newly_delivered as u64 * smss;
-        let Some(segments) = sample.delivered else { return Sample { newly_acked, ..Sample::default() } };
-        let delivered = segments as u64 * smss;
+        let newly_acked = ack.newly_delivered as u64 * unit;
+        let Some(units) = sample.delivered else { return Sample { newly_acked, ..Sample::default() } };
+        let delivered = units as u64 * unit;
         // draft 4.1.2.3: GenerateRateSample. The transport leaves out an interval below its minimum RTT.
         let delivery_rate = match sample.interval.map_or(0, Duration::as_micros) {
             0 => 0,
@@ -107,8 +108,8 @@ impl Sample {
             delivery_rate,
             prior_delivered: sample.prior_delivered,
             newly_acked,
-            tx_in_flight: sample.tx_in_flight as u64 * smss,
-            lost: sample.lost_since_sent as u64 * smss,
+            tx_in_flight: sample.tx_in_flight as u64 * unit,
+            lost: sample.lost_since_sent as u64 * unit,
         }
     }
 }
@@ -118,12 +119,14 @@ impl Sample {
 pub struct Bbr3 {
     params: Params,
     mss: u32,
+    /// Bytes in one unit of the transport's counts.
+    unit: u32,
     /// Bytes that the window never exceeds.
     cwnd_clamp: u64,
     max_pacing_rate: u64,
     /// Draft: `C.InitialCwnd`.
     initial_cwnd: u64,
-    /// Segments that count as delivered when the connection began.
+    /// Units that count as delivered when the connection began.
     delivered_at_start: u64,
     // What the draft calls C.
     cwnd: u64,
@@ -143,7 +146,7 @@ pub struct Bbr3 {
     is_mark_in_round: bool,
     /// Ranges lost in the round.
     loss_ranges: u32,
-    /// Segments delivered when the last recovery began.
+    /// Units delivered when the last recovery began.
     recovery_delivered: u64,
     drain_start_round: u32,
     bw: u64,
@@ -160,19 +163,20 @@ pub struct Bbr3 {
 impl Bbr3 {
     /// A flow whose handshake is done.
     pub fn new(params: &Params, config: &Config, connection: &Connection) -> Bbr3 {
-        let smss = config.mss as u64;
+        let unit = config.unit as u64;
         let now_us = connection.now.as_micros();
         let srtt_us = connection.srtt.as_micros().min(NO_RTT as u64) as u32;
         // draft 5.2.1: OnInit
         let mut bbr = Bbr3 {
             params: *params,
             mss: config.mss,
-            cwnd_clamp: config.cwnd_clamp as u64 * smss,
+            unit: config.unit,
+            cwnd_clamp: config.cwnd_clamp as u64 * unit,
             max_pacing_rate: config.max_pacing_rate.as_bytes_per_sec(),
-            initial_cwnd: config.initial_cwnd as u64 * smss,
+            initial_cwnd: config.initial_cwnd as u64 * unit,
             delivered_at_start: connection.delivered,
             // draft 5.6.4.1: the transport's initial window
-            cwnd: config.initial_cwnd.min(config.cwnd_clamp) as u64 * smss,
+            cwnd: config.initial_cwnd.min(config.cwnd_clamp) as u64 * unit,
             pacing_rate: 0,
             send_quantum: 0,
             ca_state: connection.state,
@@ -367,7 +371,7 @@ impl Bbr3 {
     #[inline]
     fn is_time_to_go_down(&mut self, ack: &Ack, sample: &Sample) -> bool {
         // draft 5.3.3.9: IsTimeToGoDown
-        // The flight that the ACK found, and in whole segments: what is left after it, and the part of a segment that does not
+        // The flight that the ACK found, and whether another segment fits: what is left after it, and the part of a segment that does not
         // fit, never reach a bound that caps the window (docs/bbr3.md, defect 16).
         let reached = self.bytes(ack.prior_in_flight) + self.smss() > self.probe.inflight_longterm;
         if self.probe.prev_probe_too_high && reached {
@@ -521,13 +525,13 @@ impl Bbr3 {
     }
 
     #[inline]
-    fn bytes(&self, segments: u32) -> u64 {
-        segments as u64 * self.smss()
+    fn bytes(&self, units: u32) -> u64 {
+        units as u64 * self.unit as u64
     }
 
     #[inline]
     fn min_pipe_cwnd(&self) -> u64 {
-        self.bytes(self.params.min_pipe_cwnd)
+        self.params.min_pipe_cwnd as u64 * self.smss()
     }
 
     #[inline]
@@ -617,7 +621,7 @@ impl Bbr3 {
         if self.full_pipe.full_bw_reached {
             cwnd = (cwnd + newly_acked).min(max_inflight);
         } else if cwnd < max_inflight
-            || delivered.saturating_sub(self.delivered_at_start) * self.smss() < self.initial_cwnd
+            || delivered.saturating_sub(self.delivered_at_start) * (self.unit as u64) < self.initial_cwnd
         {
             cwnd += newly_acked;
         }
@@ -699,7 +703,7 @@ impl Controller for Bbr3 {
         }
         let mut sample = Sample {
             tx_in_flight: self.bytes(lost.tx_in_flight),
-            lost: lost.lost.saturating_sub(lost.tx_lost) * self.smss(),
+            lost: lost.lost.saturating_sub(lost.tx_lost) * self.unit as u64,
             is_app_limited: lost.app_limited,
             ..Sample::default()
         };
@@ -772,7 +776,7 @@ impl Controller for Bbr3 {
         self.random = connection.random;
         self.ca_state = connection.state;
         // draft 5.2.3: UpdateOnACK
-        let sample = Sample::of(ack, self.smss());
+        let sample = Sample::of(ack, self.unit as u64);
         let moment = Moment::of(connection);
         if core::mem::take(&mut self.is_marked) && self.probe.is_bw_probe_sample {
             self.handle_inflight_too_high(&sample, &moment);
@@ -812,6 +816,9 @@ impl Controller for Bbr3 {
     }
 
     fn on_mss(&mut self, mss: u32) {
+        if self.unit == self.mss {
+            self.unit = mss;
+        }
         self.mss = mss;
         self.set_send_quantum();
     }
@@ -819,13 +826,14 @@ impl Controller for Bbr3 {
     #[inline]
     fn limits(&self) -> Limits {
         Limits {
-            cwnd: (self.cwnd / self.smss()).clamp(1, u32::MAX as u64) as u32,
+            cwnd: (self.cwnd.max(self.smss()) / self.unit as u64).min(u32::MAX as u64) as u32,
             ssthresh: Limits::INFINITE,
             pacing_rate: Rate::from_bytes_per_sec(self.pacing_rate),
             // The least that a quantum holds; the host sizes larger bursts by the rate, as the draft does.
-            min_burst: 2,
+            min_burst: (2 * self.mss).div_ceil(self.unit),
             mark_app_limited: self.mark_app_limited,
-            check_app_limited: false,
+            // draft 4.1.2.4: also at the beginning of ACK and timer processing
+            check_app_limited: true,
         }
     }
 

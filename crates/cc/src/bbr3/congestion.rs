@@ -13,7 +13,7 @@ pub(crate) struct Congestion {
     pub(crate) bw_shortterm: u64,
     /// Bytes, or [`INFINITY`].
     pub(crate) inflight_shortterm: u64,
-    /// Segments delivered when the round of losses began; one that was sent later ends it.
+    /// Units delivered when the round of losses began; one that was sent later ends it.
     pub(crate) loss_round_delivered: u64,
     /// The present ACK ended a round of losses.
     pub(crate) loss_round_start: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// A connection that has delivered this many segments. The draft leaves the round unset (docs/bbr3.md, defect 6).
+    /// A connection that has delivered this many units. The draft leaves the round unset (docs/bbr3.md, defect 6).
     pub(crate) const fn new(delivered: u64) -> Congestion {
         Congestion {
             bw_latest: 0,
@@ -35,7 +35,7 @@ impl Congestion {
         }
     }
 
-    /// Takes in an ACK; `delivered` counts the connection's segments after it.
+    /// Takes in an ACK; `delivered` counts the connection's units after it.
     #[inline]
     pub(crate) fn on_sample(&mut self, sample: &Sample, delivered: u64) {
         // draft 5.5.10.3: UpdateLatestDeliverySignals
@@ -66,7 +66,7 @@ impl Congestion {
         self.inflight_latest = 0;
     }
 
-    /// Something was lost when this many segments had been delivered.
+    /// Something was lost when this many units had been delivered.
     pub(crate) fn note_loss(&mut self, delivered: u64) {
         // draft 5.5.10.2: NoteLoss
         if !self.is_loss_in_round {

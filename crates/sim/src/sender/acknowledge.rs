@@ -75,6 +75,7 @@ impl Sender {
         if ack.ack >= self.board.una {
             self.peer_stamp_ms = ack.stamp_ms;
         }
+        self.check_app_limited_if_asked();
         let plain = ack.is_plain()
             && ack.ack > self.board.una
             && self.board.is_clean()

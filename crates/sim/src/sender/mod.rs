@@ -15,7 +15,7 @@ pub(crate) mod scoreboard;
 mod timers;
 mod transmit;
 
-use fullpipe_cc::delivery::Sampler;
+use fullpipe_cc::delivery::{Sampler, TxState};
 use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::prefetch_first;
@@ -399,7 +399,7 @@ struct LossRuns<'a> {
     lost: u64,
     /// The time, and what was delivered by then.
     at: (Time, u64),
-    run: Option<(Lost, u32)>,
+    run: Option<(Lost, TxState)>,
     previous: u64,
     lowest: u64,
 }
@@ -410,14 +410,14 @@ impl LossRuns<'_> {
     }
 
     fn add(&mut self, board: &Scoreboard, seq: u64) {
-        let tx = board.tx(seq);
+        let tx = *board.tx(seq);
         self.lost += 1;
         let adjacent = self.previous != u64::MAX && seq == self.previous + 1;
         self.previous = seq;
         self.lowest = self.lowest.min(seq);
-        if let Some((run, sent_us)) = &mut self.run
+        if let Some((run, left)) = &mut self.run
             && adjacent
-            && *sent_us == tx.sent_us
+            && *left == tx
         {
             run.units += 1;
             run.lost = self.lost;
@@ -436,7 +436,7 @@ impl LossRuns<'_> {
             lost: self.lost,
             app_limited: tx.app_limited(),
         };
-        self.run = Some((run, tx.sent_us));
+        self.run = Some((run, tx));
     }
 
     fn flush(&mut self) {

@@ -144,6 +144,7 @@ impl Sender {
 
     /// The timer fired (Linux: `tcp_write_timer_handler`).
     pub(super) fn on_timeout(&mut self, now: Time, wire: &mut impl Wire) {
+        self.check_app_limited_if_asked();
         match self.timers.kind {
             Kind::None => self.timers.clear(),
             Kind::Reordering => self.on_reordering_timeout(now, wire),

@@ -150,15 +150,27 @@ impl Sender {
 
     /// Sends what the application has written beyond segment `before` (Linux: `tcp_sendmsg_locked`).
     pub(super) fn send_written(&mut self, now: Time, before: u64, wire: &mut impl Wire) {
-        // No data waited although the window had room, and no loss had to be repaired: the application limits the
-        // rate (Linux: `tcp_rate_check_app_limited`).
-        if self.board.next >= before
+        self.check_app_limited(before);
+        self.push(now, wire);
+    }
+
+    /// Marks the sampler if no data waited beyond segment `written` although the window had room, and no loss had to be repaired:
+    /// the application limits the rate (Linux: `tcp_rate_check_app_limited`).
+    fn check_app_limited(&mut self, written: u64) {
+        if self.board.next >= written
             && self.board.in_flight() < self.limits.cwnd
             && self.board.lost_out <= self.board.retrans_out
         {
             self.sampler.mark_app_limited(self.board.in_flight());
         }
-        self.push(now, wire);
+    }
+
+    /// The same when an ACK or a timer begins, if the controller asks for it (draft-ietf-ccwg-bbr section 4.1.2.4).
+    #[inline]
+    pub(super) fn check_app_limited_if_asked(&mut self) {
+        if self.limits.check_app_limited {
+            self.check_app_limited(self.stream.segments().min(self.output.written));
+        }
     }
 
     /// Whether only the last segment is left, which is short, and fits where a full one would not.

@@ -1,4 +1,5 @@
-//! A loss that a tail probe repairs is reported: nothing else shows it.
+//! What a sender reports besides ACKs, and what it does if the controller asks: a loss that a tail probe repaired, which nothing
+//! else shows; the application's limit, at ACKs and timers, too.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,74 +16,89 @@ enum Told {
     MayAnswerProbe,
     Repaired(TailRepair),
     State { to: CaState, reduce: bool },
+    Acked { app_limited: bool },
 }
 
 /// Reno, and a list of what it was told.
-struct Listening(Any, Arc<Mutex<Vec<Told>>>);
+struct Listening {
+    reno: Any,
+    told: Arc<Mutex<Vec<Told>>>,
+    check_app_limited: bool,
+}
 
 impl Listening {
     fn note(&self, told: Told) {
-        self.1.lock().unwrap().push(told);
+        self.told.lock().unwrap().push(told);
     }
 }
 
 impl Controller for Listening {
     fn on_sent(&mut self, sent: &Sent) {
         self.note(Told::Sent { new: !sent.retransmission });
-        self.0.on_sent(sent)
+        self.reno.on_sent(sent)
     }
     fn on_tail_repair(&mut self, repair: &TailRepair) {
         self.note(Told::Repaired(*repair));
-        self.0.on_tail_repair(repair)
+        self.reno.on_tail_repair(repair)
     }
     fn on_state(&mut self, change: &StateChange) {
         self.note(Told::State { to: change.to, reduce: change.reduce });
-        self.0.on_state(change)
+        self.reno.on_state(change)
     }
     fn on_ack(&mut self, ack: &Ack) {
         if ack.may_answer_probe {
             self.note(Told::MayAnswerProbe);
         }
-        self.0.on_ack(ack)
+        self.note(Told::Acked { app_limited: ack.connection.app_limited });
+        self.reno.on_ack(ack)
     }
     fn on_transmit_start(&mut self, start: &TransmitStart) {
-        self.0.on_transmit_start(start)
+        self.reno.on_transmit_start(start)
     }
     fn on_window_unused(&mut self, unused: &WindowUnused) {
-        self.0.on_window_unused(unused)
+        self.reno.on_window_unused(unused)
     }
     fn on_rtt(&mut self, sample: &RttSample) {
-        self.0.on_rtt(sample)
+        self.reno.on_rtt(sample)
     }
     fn on_ce(&mut self, marks: &CeMarks) {
-        self.0.on_ce(marks)
+        self.reno.on_ce(marks)
     }
     fn on_undo(&mut self, undo: &Undo) {
-        self.0.on_undo(undo)
+        self.reno.on_undo(undo)
     }
     fn on_lost(&mut self, lost: &Lost) {
-        self.0.on_lost(lost)
+        self.reno.on_lost(lost)
     }
     fn on_discarded(&mut self, _: &Discarded) {
         unreachable!("TCP discards nothing")
     }
     fn on_mss(&mut self, mss: u32) {
-        self.0.on_mss(mss)
+        self.reno.on_mss(mss)
     }
     fn limits(&self) -> Limits {
-        self.0.limits()
+        Limits { check_app_limited: self.check_app_limited, ..self.reno.limits() }
     }
     fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
+        self.reno.snapshot()
     }
 }
 
 /// Ten segments a second for two minutes, of which the path loses `loss`: a probe leaves before the next ten do.
-fn told(loss: &str) -> Vec<Told> {
+fn bursts(loss: &str) -> Vec<Told> {
+    told(json!({ "bursts": { "size": "14480 B", "every": "1 s" } }), loss, false)
+        .into_iter()
+        .filter(|told| !matches!(told, Told::Acked { .. }))
+        .collect()
+}
+
+/// What a flow like this hears in two minutes.
+fn told(mut flow: serde_json::Value, loss: &str, check_app_limited: bool) -> Vec<Told> {
+    flow["controller"] = json!("own:reno");
     let document = json!({
-        "name": "bursts", "duration": "120 s",
+        "name": "reports", "duration": "120 s",
         "path": { "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp", "loss": loss },
-        "flows": [{ "controller": "own:reno", "bursts": { "size": "14480 B", "every": "1 s" } }],
+        "flows": [flow],
     });
     let mut simulation =
         Simulation::new(&resolve(&document.to_string(), Format::Json, None).unwrap(), 1).unwrap();
@@ -90,7 +106,7 @@ fn told(loss: &str) -> Vec<Told> {
     let list = Arc::clone(&told);
     let reno = Params::by_name("reno").unwrap();
     let make = move |config: &Config, connection: &Connection| -> Box<dyn Controller + Send> {
-        Box::new(Listening(Any::new(&reno, config, connection), list))
+        Box::new(Listening { reno: Any::new(&reno, config, connection), told: list, check_app_limited })
     };
     simulation.controller_from(0, false, Box::new(make)).unwrap();
     simulation.advance(Time::NEVER).unwrap();
@@ -100,7 +116,7 @@ fn told(loss: &str) -> Vec<Told> {
 
 #[test]
 fn a_repaired_tail_is_reported_between_the_doubt_and_the_reduction() {
-    let told = told("5 %");
+    let told = bursts("5 %");
     let repairs: Vec<usize> = (0..told.len()).filter(|&at| matches!(told[at], Told::Repaired(_))).collect();
     // One burst of twenty loses its last segment, some of them others, too, and 120 leave.
     assert!((2..10).contains(&repairs.len()), "{} repairs", repairs.len());
@@ -123,6 +139,22 @@ fn a_repaired_tail_is_reported_between_the_doubt_and_the_reduction() {
 
 #[test]
 fn without_loss_nothing_is_repaired() {
-    let told = told("0 %");
+    let told = bursts("0 %");
     assert!(told.iter().all(|told| matches!(told, Told::Sent { new: true })), "{told:?}");
+}
+
+/// A write always finds data waiting here, so that Linux's check never finds the application to be the limit. The draft's does, once
+/// the last byte has left.
+#[test]
+fn the_end_of_the_data_limits_the_rate_only_if_acks_and_timers_check() {
+    for (check_app_limited, expected) in [(false, false), (true, true)] {
+        let told = told(json!({ "size": "10 MB" }), "0 %", check_app_limited);
+        let acked: Vec<bool> = told
+            .iter()
+            .filter_map(|told| if let Told::Acked { app_limited } = told { Some(*app_limited) } else { None })
+            .collect();
+        let limited = acked.iter().filter(|limited| **limited).count();
+        assert!(limited * 10 < acked.len(), "{limited} of {}", acked.len());
+        assert_eq!(acked.last(), Some(&expected));
+    }
 }
