@@ -245,6 +245,13 @@ def test_all_controllers_share_every_scenario(name: str) -> None:
     assert built(name).claim.about == BBR3
 
 
+# The full form of `short` has 10 000 flows in each scenario.
+@pytest.mark.parametrize("size", [Size.FULL, Size.QUICK])
+@pytest.mark.parametrize("name", sorted(IDEAL.keys() - {"short"}))
+def test_every_scenario_can_be_run(name: str, size: Size) -> None:
+    assert Plan(built(name), size, ("sim",), 1, 1).tasks
+
+
 @pytest.mark.parametrize("name", sorted(IDEAL.keys() - {"short"}))
 def test_the_full_form_has_the_rates_and_buffers_of_the_testbed(name: str) -> None:
     documents = [cell.document for cell in built(name).claim.grid.cells(Size.FULL)]

@@ -29,7 +29,8 @@ def _document(controller: str, rate_mbps: int, seconds: int) -> dict[str, Any]:
         rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
         seconds=_path.lasts_s(rate_mbps, seconds),
-        interval_ms=_path.RTT_MS[rate_mbps] / 10,
+        # At most 20 000 samples a run.
+        interval_ms=5 if rate_mbps == _path.SLOW else 3,
     )
 
 

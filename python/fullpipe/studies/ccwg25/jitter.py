@@ -16,6 +16,7 @@ Before BBRv3 was run, packets that are held and released together were the only 
 
 import math
 import random
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -48,6 +49,7 @@ def _from_s(rate_mbps: int, seconds: int) -> float:
     return min(_AFTER_S, _lasts_s(rate_mbps, seconds) / 2)
 
 
+@cache
 def _delayed(kind: str, most_ms: float, rtt_ms: float, seconds: float) -> dict[str, Any]:
     """The element that delays."""
     if kind == _HELD:
