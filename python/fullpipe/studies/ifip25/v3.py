@@ -1,0 +1,86 @@
+"""The steady-state model and BBRv3.
+
+Question: does the model of BBRv1's share hold for BBRv3?
+Method: as for BBRv1, beside one CUBIC or Reno flow, with one BBR flow and with eight; BBRv1 beside it.
+Prediction: it does not: BBRv3 adapts its flight to losses, which the model leaves out.
+
+The paper says "clear discrepancies" and the abstract has no number. Ours: an error over that of BBRv1
+(direction), at least twice as large, and over 20 %. The reason in the prediction is ours, too.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe.studies.ifip25 import _steady
+
+_SAID = "clear discrepancies between existing model predictions and BBRv3 behavior"
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    alone = Data(data.runs.filter(pl.col("bbrs") == 1), data.series)
+    return _steady.figure(alone, "controller", "BBRv1 and BBRv3 beside one loss-based flow")
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for loss in _steady.LOSSES:
+        old, new = (_steady.errors(data, loss=loss, controller=name) for name in ("bbr1", "bbr3"))
+        beside = _steady.TITLES[loss]
+        checks += [
+            more(
+                f"Median error of the model {beside}: BBRv3's divided by BBRv1's (direction)",
+                new,
+                old,
+                paper=_SAID,
+            ),
+            more(
+                f"Median error of the model {beside}: BBRv3's divided by BBRv1's",
+                new,
+                old,
+                paper=_SAID,
+                least=2,
+                shape=False,
+            ),
+            within(f"Median error of the model {beside}, BBRv3", new, paper=_SAID, least=20, unit="%"),
+        ]
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    return _steady.told(data, "bbr3")
+
+
+def _document(**factors: Any) -> dict[str, Any]:
+    return _steady.document(**factors)
+
+
+CLAIM = Claim(
+    source="abstract",
+    says="Importantly, we observe clear discrepancies between existing model predictions and BBRv3 behavior, "
+    "suggesting the need for an updated or entirely new modeling approach for this latest version.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "controller": ("bbr1", "bbr3"),
+            "loss": _steady.LOSSES,
+            "buffer_bdp": _steady.BUFFERS_BDP,
+            "bbrs": (1, 8),
+            "others": (1,),
+            "seconds": (600,),
+        },
+        quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
+        tiny={"buffer_bdp": (4,), "bbrs": (1,), "seconds": (9,)},
+        document=_document,
+    ),
+    measure=_steady.measure,
+    figure=_figure,
+    judge=_judge,
+    explain=_explain,
+    look_at="Which of the two lines follows the grey one?",
+    about="bbr3",
+    seeds=5,
+    quick_seeds=2,
+)
