@@ -1,0 +1,160 @@
+"""A wrong least RTT starves a flow of a delay-bounding controller.
+
+Question: what does a flow get that takes a part of the path's delay for a queue, beside one that does not?
+Method: two flows of one controller for 60 s on 120 Mbit/s, 60 ms with a buffer of 2 BDP. In the first
+second, when only the first flow runs, the path is shorter by 0 to 10 ms; the second starts at 2 s.
+Goodput of both from 10 s on. Copa keeps its least RTT for 300 s here, as Vegas does for ever, so that the
+steady state is measured.
+Prediction: the first flow starves, and the more, the larger the delay: under Vegas, and under Copa without
+its mode for competition with TCP. CUBIC is indifferent.
+
+The paper proves this for all controllers that converge to a small range of delays, and shows it for Copa
+with a link emulator; of that experiment, nothing was at hand. All numbers are ours: the second flow has at
+least five times the first one's goodput with 5 ms (direction) and ten times with 10 ms; CUBIC's ratio
+stays below three. Copa with its mode switching, and BBR, which renews its least RTT every 10 s, are
+measured and not judged.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.studies import charts, layers, sharing
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+
+_RATE_MBPS, _RTT_MS = 120, 60
+# Two bandwidth-delay products.
+_BUFFER_KB = 1800
+_SHORTER_S, _SECOND_S, _AFTER_S = 1.0, 2.0, 10.0
+_WRONG_MS = (0, 1, 2, 5, 10)
+_COPA = "copa:min_rtt_window_s=300,mode_switching=0"
+_SWITCHING = "copa:min_rtt_window_s=300"
+_JUDGED = {"vegas": "Vegas", _COPA: "Copa"}
+_SAID = "Starvation, an extreme form of unfairness"
+
+
+def _document(controller: str, wrong_ms: float, seconds: int) -> dict[str, Any]:
+    path: dict[str, Any] = {
+        "rate": f"{_RATE_MBPS} Mbit/s",
+        "rtt": f"{_RTT_MS - wrong_ms} ms",
+        "buffer": f"{_BUFFER_KB} KB",
+    }
+    if wrong_ms:
+        path["changes"] = [{"at": f"{_SHORTER_S} s", "rtt": f"{_RTT_MS} ms"}]
+    return {
+        "duration": f"{seconds} s",
+        "path": path,
+        "flows": [
+            {"controller": controller, "label": "misled", "start_jitter": "0 s"},
+            {"controller": controller, "label": "other", "start": f"{_SECOND_S} s"},
+        ],
+        "record": {"interval": "50 ms"},
+    }
+
+
+def _measure(trial: Trial) -> Row:
+    by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
+    if len(by_flow) < 2:
+        return dict.fromkeys(("misled_mbps", "other_mbps", "ratio"))
+    misled, other = by_flow["misled"], by_flow["other"]
+    return {"misled_mbps": misled, "other_mbps": other, "ratio": other / misled if misled > 0 else None}
+
+
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
+    names = {_COPA: "copa, delay mode only", _SWITCHING: "copa"}
+    return frame.with_columns(pl.col("controller").replace(names).alias("line"))
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = _named(charts.means(data, ["controller", "wrong_ms"], "ratio"))
+
+    def panel(part: Data) -> Any:
+        ours = layers.of(frame, part)
+        x = alt.X("wrong_ms:Q", title="non-congestive delay of the first flow, ms")
+        title = "goodput of the second flow divided by the first's"
+        points = charts.points(ours, x, title, charts.controllers(ours, "line"), dashed=False, type="log")
+        return alt.layer(layers.level(1), points).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "One of two flows takes delay for a queue", "120 Mbit/s, 60 ms; dashed: fair"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for controller, name in _JUDGED.items():
+        calm, some, most = (
+            data.values("ratio", controller=controller, wrong_ms=wrong_ms) for wrong_ms in (0, 5, 10)
+        )
+        checks += [
+            within(
+                f"{name}: second flow's goodput divided by the first's, 5 ms (direction)",
+                some,
+                paper=_SAID,
+                least=5,
+                unit="times",
+                shape=True,
+            ),
+            within(
+                f"{name}: second flow's goodput divided by the first's, 10 ms",
+                most,
+                paper=_SAID,
+                least=10,
+                unit="times",
+            ),
+            more(f"{name}: that ratio with 10 ms divided by that without", most, calm, paper=_SAID),
+        ]
+    cubic = [
+        value
+        for wrong_ms in (0, 5, 10)
+        for value in data.values("ratio", controller="cubic", wrong_ms=wrong_ms)
+    ]
+    # Nothing is no ratio.
+    cubic = cubic if min(cubic, default=0) > 0 else []
+    checks.append(
+        within(
+            "CUBIC: second flow's goodput divided by the first's, all delays",
+            cubic,
+            paper="delay-bounding CCAs",
+            most=3,
+            unit="times",
+            shape=True,
+        )
+    )
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for controller, name in {**_JUDGED, "cubic": "CUBIC"}.items():
+        misled, other = (
+            data.mean(column, controller=controller, wrong_ms=10) for column in ("misled_mbps", "other_mbps")
+        )
+        said.append(f"{name}, 10 ms: {number(misled, 2)} against {number(other, 3)} Mbit/s.")
+    return said
+
+
+CLAIM = Claim(
+    source="abstract",
+    says="Although designed to achieve reasonable inter-flow fairness, current methods to develop "
+    "delay-bounding CCAs cannot always avoid starvation, an extreme form of unfairness.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "controller": ("vegas", _COPA, _SWITCHING, "bbr1", "bbr3", "cubic"),
+            "wrong_ms": _WRONG_MS,
+            "seconds": (60,),
+        },
+        quick={"wrong_ms": (0, 5, 10)},
+        tiny={"controller": ("vegas", _COPA, "cubic"), "wrong_ms": (0, 5, 10), "seconds": (6,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    explain=_explain,
+    look_at="Which lines leave the dashed one, and how fast?",
+    seeds=10,
+    quick_seeds=3,
+)
