@@ -29,7 +29,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python test-rust test-no-std test-python mistakes differential bench clean
+.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-python mistakes differential bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,7 +41,7 @@ demo: $(PACKAGE)
 
 test: lint test-rust test-no-std test-python
 
-lint: lint-rust lint-python
+lint: lint-rust lint-python lint-citations
 
 lint-rust: $(TOOLS)
 	cargo fmt --all --check
@@ -53,6 +53,10 @@ lint-python: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fullpipe._native
+
+# Every requirement of BBRv3's draft is cited where it is implemented and where it is tested.
+lint-citations: $(TOOLS)
+	$(BIN)/python tests/citations/citations.py check
 
 # In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)

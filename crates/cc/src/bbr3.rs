@@ -22,6 +22,8 @@ mod min_rtt;
 pub mod params;
 mod probe_bw;
 mod ratio;
+#[cfg(test)]
+mod requirements;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -73,6 +75,7 @@ impl Moment {
     }
 }
 
+// draft 2#808e42: bytes, and bytes a second
 /// The rate sample of an ACK in bytes (draft: `RS`, sections 2.3 and 4.1.2.1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sample {
@@ -192,14 +195,18 @@ impl Bbr3 {
             recovery_delivered: connection.delivered,
             drain_start_round: 0,
             bw: 0,
-            // draft 5.5.1: InitRoundCounting
+            // draft 5.5.1: InitRoundCounting, InitRoundCounting.{next_round_delivered, round_start, round_count}
             rounds: Rounds::new(connection.delivered),
             max_bw: MaxBw::default(),
+            // draft 5.2.1: OnInit.full_bw_reached
             full_pipe: FullPipe::default(),
             congestion: Congestion::new(connection.delivered),
             probe: ProbeBw::new(),
+            // draft 5.2.1: OnInit.{extra_acked_interval_start, extra_acked_delivered}
             aggregation: Aggregation::new(now_us),
             min_rtt: MinRtt::new(if srtt_us == 0 { NO_RTT } else { srtt_us }, now_us),
+            // draft 5.2.1: OnInit.{prior_cwnd, undo_state, undo_bw_shortterm, undo_inflight_shortterm}
+            // draft 5.2.1: OnInit.undo_inflight_longterm
             undo: Saved::default(),
         };
         bbr.init_pacing_rate(connection.srtt);
@@ -227,7 +234,7 @@ impl Bbr3 {
 
     #[inline]
     fn update_round(&mut self, sample: &Sample, delivered: u64) {
-        // draft 5.5.1: UpdateRound
+        // draft 5.5.1: UpdateRound, UpdateRound.{round_count, round_start.2}
         self.rounds.round_start = false;
         if sample.has_data && self.rounds.on_sample(sample.prior_delivered, delivered) {
             self.probe.rounds_since_probe_up = self.probe.rounds_since_probe_up.saturating_add(1);
@@ -251,7 +258,7 @@ impl Bbr3 {
         if !self.congestion.loss_round_start {
             return;
         }
-        // draft 5.3.1.3: CheckStartupHighLoss. A mark counts as a lost range (docs/bbr3.md, marks).
+        // draft 5.3.1.3: the criteria of CheckStartupHighLoss. A mark counts as a lost range (docs/bbr3.md, marks).
         let in_recovery = matches!(self.ca_state, CaState::Recovery | CaState::Cwr)
             && sample.prior_delivered >= self.recovery_delivered;
         let too_high = is_inflight_too_high(&self.params, sample) || self.is_mark_in_round;
@@ -314,7 +321,7 @@ impl Bbr3 {
     /// Tracks what the ACKs say of a probe, and raises the long-term bound. Returns whether it began another probe.
     #[inline]
     fn adapt_long_term_model(&mut self, ack: &Ack, sample: &Sample, moment: &Moment) -> bool {
-        // draft 5.3.3.9: AdaptLongTermModel
+        // draft 5.3.3.9: AdaptLongTermModel, AdaptLongTermModel.ack_phase.2
         let round_start = self.rounds.round_start;
         if self.probe.ack_phase == AckPhase::Starting && round_start {
             self.probe.ack_phase = AckPhase::Feedback;
@@ -370,9 +377,9 @@ impl Bbr3 {
 
     #[inline]
     fn is_time_to_go_down(&mut self, ack: &Ack, sample: &Sample) -> bool {
-        // draft 5.3.3.9: IsTimeToGoDown
-        // The flight that the ACK found, and whether another segment fits: what is left after it, and the part of a segment that does not
-        // fit, never reach a bound that caps the window (docs/bbr3.md, defect 16).
+        // draft 5.3.3.9: IsTimeToGoDown, IsTimeToGoDown.full_bw
+        // The flight that the ACK found, and whether another segment fits: what is left after it, and the part of a segment that
+        // does not fit, never reach a bound that caps the window (docs/bbr3.md, defect 16).
         let reached = self.bytes(ack.prior_in_flight) + self.smss() > self.probe.inflight_longterm;
         if self.probe.prev_probe_too_high && reached {
             self.probe.prev_probe_precautionary = true;
@@ -397,7 +404,7 @@ impl Bbr3 {
             self.probe.ack_phase = AckPhase::Stopping;
             self.rounds.begin(moment.delivered);
         }
-        // draft 5.3.4.3: HandleProbeRTT: MarkConnectionAppLimited
+        // draft 4.1.2.4: MarkConnectionAppLimited, which HandleProbeRTT calls; the host carries it out
         self.mark_app_limited = self.state == State::ProbeRtt;
         if self.state == State::ProbeRtt {
             self.handle_probe_rtt(self.bytes(ack.connection.in_flight), moment);
@@ -408,7 +415,7 @@ impl Bbr3 {
     }
 
     fn handle_probe_rtt(&mut self, in_flight: u64, moment: &Moment) {
-        // draft 5.3.4.3: HandleProbeRTT
+        // draft 5.3.4.3: HandleProbeRTT, HandleProbeRTT.probe_rtt_round_done.2
         if self.min_rtt.probe_rtt_done_stamp != 0 {
             self.min_rtt.probe_rtt_round_done |= self.rounds.round_start;
             if self.min_rtt.probe_rtt_round_done {
@@ -467,7 +474,7 @@ impl Bbr3 {
     }
 
     fn start_probe_bw_up(&mut self, sample: &Sample, moment: &Moment) {
-        // draft 5.3.3.9: StartProbeBW_UP
+        // draft 5.3.3.9: StartProbeBW_UP, StartProbeBW_UP.full_bw
         self.probe.ack_phase = AckPhase::Starting;
         self.rounds.begin(moment.delivered);
         self.full_pipe.reset_to(sample.delivery_rate);
@@ -479,7 +486,7 @@ impl Bbr3 {
 
     /// A probe lost too much, or met a mark: reduces the long-term bound and ends it.
     fn handle_inflight_too_high(&mut self, sample: &Sample, moment: &Moment) {
-        // draft 5.5.10.2: HandleInflightTooHigh
+        // draft 5.5.10.2: HandleInflightTooHigh, HandleInflightTooHigh.undo_state
         let target = self.target_inflight();
         self.probe.on_too_high(&self.params, sample, target);
         if self.state == State::Up {
@@ -489,7 +496,9 @@ impl Bbr3 {
     }
 
     fn save_state_upon_loss(&mut self) {
-        // draft 5.5.11.1: SaveStateUponLoss. Once an episode (docs/bbr3.md, defect 10).
+        // draft 5.5.11.1: SaveStateUponLoss, SaveStateUponLoss.{undo_state, undo_bw_shortterm}
+        // draft 5.5.11.1: SaveStateUponLoss.{undo_inflight_shortterm, undo_inflight_longterm}
+        // Once an episode (docs/bbr3.md, defect 10).
         if self.undo.in_episode {
             return;
         }
@@ -506,7 +515,7 @@ impl Bbr3 {
     }
 
     fn save_cwnd(&mut self) {
-        // draft 5.6.4.4: SaveCwnd
+        // draft 5.6.4.4: SaveCwnd, SaveCwnd.prior_cwnd.2
         let modulated = self.ca_state >= CaState::Recovery || self.state == State::ProbeRtt;
         let least = if modulated { self.undo.prior_cwnd } else { 0 };
         self.undo.prior_cwnd = self.cwnd.max(least);
@@ -519,6 +528,7 @@ impl Bbr3 {
 
     // ---- what follows from the model (draft 5.2.3: UpdateControlParameters) ----
 
+    // draft 2.2#2406cd #1514ae: the payload of a full segment
     #[inline]
     fn smss(&self) -> u64 {
         self.mss as u64
@@ -536,7 +546,7 @@ impl Bbr3 {
 
     #[inline]
     fn bdp(&self, bw: u64, gain: Ratio) -> u64 {
-        // draft 5.6.4.2: BDPMultiple
+        // draft 5.6.4.2: BDPMultiple, BDPMultiple.bdp
         if self.min_rtt.min_rtt_us == NO_RTT {
             return self.initial_cwnd;
         }
@@ -546,15 +556,16 @@ impl Bbr3 {
     #[inline]
     fn quantise(&self, inflight_cap: u64) -> u64 {
         // draft 5.5.8.1: UpdateOffloadBudget
+        // draft 5.5.8.2: UpdateOffloadBudget, UpdateOffloadBudget.offload_budget: with one quantum
         let offload_budget = self.params.offload_quanta as u64 * self.send_quantum;
-        // draft 5.6.4.2: QuantizationBudget
+        // draft 5.6.4.2: QuantizationBudget, QuantizationBudget.{inflight_cap, inflight_cap.2, inflight_cap.3}
         let probing = if self.state == State::Up { 2 * self.smss() } else { 0 };
         inflight_cap.max(offload_budget).max(self.min_pipe_cwnd()) + probing
     }
 
     #[inline]
     fn inflight(&self, bw: u64, gain: Ratio) -> u64 {
-        // draft 5.6.4.2: Inflight
+        // draft 5.6.4.2: Inflight, Inflight.inflight_cap
         self.quantise(self.bdp(bw, gain))
     }
 
@@ -572,7 +583,7 @@ impl Bbr3 {
 
     #[inline]
     fn probe_rtt_cwnd(&self) -> u64 {
-        // draft 5.6.4.5: ProbeRTTCwnd
+        // draft 5.6.4.5: ProbeRTTCwnd, ProbeRTTCwnd.{probe_rtt_cwnd, probe_rtt_cwnd.2}
         self.bdp(self.bw, self.params.probe_rtt_cwnd_gain).max(self.min_pipe_cwnd())
     }
 
@@ -606,17 +617,18 @@ impl Bbr3 {
 
     #[inline]
     fn set_send_quantum(&mut self) {
-        // draft 5.6.3: SetSendQuantum
+        // draft 5.6.3: SetSendQuantum, SetSendQuantum.{send_quantum.2, send_quantum.3}
+        // draft 5.6.3#51c879: no larger than the pseudocode's
         self.send_quantum = (self.pacing_rate / 1_000).min(MAX_QUANTUM).max(2 * self.smss());
     }
 
     #[inline]
     fn set_cwnd(&mut self, newly_acked: u64, delivered: u64) {
-        // draft 5.6.4.2: UpdateMaxInflight
+        // draft 5.6.4.2: UpdateMaxInflight, UpdateMaxInflight.inflight_cap.2
         let inflight_cap =
             self.bdp(self.bw, self.state.cwnd_gain(&self.params)) + self.aggregation.extra_acked();
         let max_inflight = self.quantise(inflight_cap);
-        // draft 5.6.4.6: SetCwnd
+        // draft 5.6.4.6: SetCwnd, SetCwnd.{cwnd.2, cwnd.3}
         let mut cwnd = self.cwnd;
         if self.full_pipe.full_bw_reached {
             cwnd = (cwnd + newly_acked).min(max_inflight);
@@ -630,12 +642,13 @@ impl Bbr3 {
             // draft 5.6.4.5: BoundCwndForProbeRTT
             cwnd = cwnd.min(self.probe_rtt_cwnd());
         }
+        // draft 5.6.4.7: BoundCwndForModel.cwnd
         self.cwnd = cwnd.min(self.model_cap()).min(self.cwnd_clamp);
     }
 
     #[inline]
     fn model_cap(&self) -> u64 {
-        // draft 5.6.4.7: BoundCwndForModel
+        // draft 5.6.4.7: BoundCwndForModel, BoundCwndForModel.{cap.2, cap.3, cap.4, cap.5}
         let cap = match self.state {
             State::Down | State::Refill | State::Up => self.probe.inflight_longterm,
             State::ProbeRtt | State::Cruise => self.inflight_with_headroom(),
@@ -651,7 +664,8 @@ impl Controller for Bbr3 {
         self.random = connection.random;
         self.mark_app_limited = false;
         // draft 5.2.2: OnTransmit
-        // draft 5.4.1: HandleRestartFromIdle. Nothing is in flight.
+        // draft 5.4.1: HandleRestartFromIdle, HandleRestartFromIdle.extra_acked_interval_start
+        // Nothing is in flight.
         if !connection.app_limited {
             return;
         }
@@ -681,7 +695,7 @@ impl Controller for Bbr3 {
 
     /// A mark is congestion: it counts as a loss, without a volume that was lost.
     fn on_ce(&mut self, marks: &CeMarks) {
-        // draft 3.7: the response MUST treat any CE marks as congestion
+        // draft 3.7#36bcec: any mark is congestion
         if !marks.echoed {
             return;
         }
@@ -697,7 +711,7 @@ impl Controller for Bbr3 {
         self.save_state_upon_loss();
         self.congestion.note_loss(lost.delivered);
         self.loss_ranges = self.loss_ranges.saturating_add(lost.new_range as u32);
-        // draft 5.5.10.2: HandleLostPacket
+        // draft 5.5.10.2: HandleLostPacket, HandleLostPacket.tx_in_flight.2
         if !self.probe.is_bw_probe_sample {
             return;
         }
@@ -746,7 +760,7 @@ impl Controller for Bbr3 {
         if !self.undo.is_allowed {
             return;
         }
-        // draft 5.5.11.2: HandleSpuriousLossDetection
+        // draft 5.5.11.2: HandleSpuriousLossDetection, HandleSpuriousLossDetection.undo_state
         self.restore_cwnd();
         self.congestion.is_loss_in_round = false;
         self.full_pipe.reset();

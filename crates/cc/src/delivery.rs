@@ -124,6 +124,11 @@ impl Sampler {
     /// Notes that a burst leaves at `departure` (Linux: `tcp_rate_skb_sent`). `packets_out` is what was sent and not
     /// cumulatively acknowledged before it: the flight would be a guess that losses distort. `in_flight_after` counts
     /// the burst itself; `lost` is the connection's count.
+    // draft 4.1.2.2: OnPacketSent, OnPacketSent.{first_send_time, first_send_time.2, delivered_time}
+    // draft 4.1.2.2: OnPacketSent.{is_app_limited, tx_in_flight}
+    // draft 5.5.1: steps.delivered
+    // draft 4.1.2.1.2#c5b85b: one state for a burst
+    // draft 4.1.3.1#87dd4c: likewise
     #[inline]
     pub fn on_sent(&mut self, departure: Time, packets_out: u32, in_flight_after: u32, lost: u64) -> TxState {
         let departure_us = departure.as_micros() as u32;
@@ -143,6 +148,7 @@ impl Sampler {
     }
 
     /// An ACK arrives.
+    // draft 4.1.2.3: InitRateSample, InitRateSample.has_data
     #[inline]
     pub fn begin_ack(&mut self) {
         self.has_basis = false;
@@ -150,6 +156,8 @@ impl Sampler {
 
     /// Offers a newly delivered segment as the basis of the sample (Linux: `tcp_rate_skb_delivered`): the one sent last
     /// wins, and of those sent at the same instant the one that ends highest. `end_seq` may count anything that orders them.
+    // draft 4.1.2.3: UpdateRateSample, IsNewestPacket, UpdateRateSample.{has_data, prior_delivered, prior_time}
+    // draft 4.1.2.3: UpdateRateSample.{is_app_limited, last_acked_packet_id, first_send_time}
     #[inline]
     pub fn on_delivered(&mut self, tx: &TxState, end_seq: u64, retransmitted: bool) {
         let later = tx.sent_us.wrapping_sub(self.first_sent_us) as i32;
@@ -164,6 +172,8 @@ impl Sampler {
     }
 
     /// Counts newly delivered segments. The time stamp follows in [`Sampler::end_ack`], as in Linux.
+    // draft 4.1.2.3: UpdateRateSample.delivered
+    // draft 5.5.1: steps.delivered.2
     #[inline]
     pub fn count_delivered(&mut self, segments: u32) {
         self.delivered += segments as u64;
@@ -171,6 +181,7 @@ impl Sampler {
 
     /// Ends the ACK and returns its sample (Linux: `tcp_rate_gen`). `newly_delivered` is what this ACK counted, `lost`
     /// the connection's count after marking losses.
+    // draft 4.1.2.3: GenerateRateSample.app_limited, UpdateRateSample.delivered_time
     #[inline]
     pub fn end_ack(&mut self, now: Time, newly_delivered: u32, min_rtt: Duration, lost: u64) -> RateSample {
         if self.app_limited() && self.delivered > self.app_limited_until {
@@ -182,6 +193,7 @@ impl Sampler {
             self.delivered_us = now_us as u32;
         }
         if !self.has_basis {
+            // draft 4.1.2.3: InitRateSample.{prior_time, interval, delivery_rate}
             return RateSample::NONE;
         }
         self.sample(now_us, &self.basis, self.basis_retransmitted, min_rtt, lost)
@@ -209,6 +221,8 @@ impl Sampler {
         self.sample(now_us, tx, false, min_rtt, lost)
     }
 
+    // draft 4.1.2.3: GenerateRateSample, GenerateRateSample.interval, UpdateRateSample.{send_elapsed, ack_elapsed}
+    // draft 4.1.3.5#a9e6d6: an interval below the minimum RTT is none
     #[inline]
     fn sample(
         &self,
@@ -237,6 +251,7 @@ impl Sampler {
     }
 
     /// Marks the samples of everything in flight, and of what is sent before that is delivered, application-limited.
+    // draft 4.1.2.4: MarkConnectionAppLimited, MarkConnectionAppLimited.app_limited
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + in_flight as u64).max(1);
@@ -261,6 +276,8 @@ mod tests {
         sampler.end_ack(now, 1, Duration::ZERO, 0)
     }
 
+    // draft 4.1.2.3: UpdateRateSample, UpdateRateSample.{has_data, send_elapsed, ack_elapsed, delivered}
+    // draft 4.1.2.3: GenerateRateSample, GenerateRateSample.{interval, delivered}
     #[test]
     fn the_send_interval_counts_when_acks_are_compressed() {
         let mut sampler = Sampler::new(at(0));
@@ -322,6 +339,24 @@ mod tests {
         }
     }
 
+    // draft 4.1.2.2: OnPacketSent
+    // draft 4.1.2.3: UpdateRateSample
+    // draft 5.5.1: steps.{delivered, delivered.2}
+    #[test]
+    fn a_segment_notes_the_counters_of_its_departure_and_its_ack_counts_from_them() {
+        let mut sampler = Sampler::resume(at(0), 7);
+        let tx = sampler.on_sent(at(0), 0, 2, 3);
+        assert_eq!((tx.delivered, tx.lost), (7, 3));
+        sampler.begin_ack();
+        sampler.on_delivered(&tx, 1, false);
+        sampler.count_delivered(2);
+        let sample = sampler.end_ack(at(10 * MS), 2, Duration::ZERO, 5);
+        assert_eq!((sample.delivered, sample.prior_delivered, sample.lost_since_sent), (Some(2), 7, 2));
+        assert_eq!(sampler.delivered(), 9);
+    }
+
+    // draft 4.1.2.2: OnPacketSent, OnPacketSent.{first_send_time, first_send_time.2, delivered_time}
+    // draft 4.1.2.3: UpdateRateSample.{delivered_time, prior_time, first_send_time}
     #[test]
     fn a_send_with_nothing_out_restarts_both_stamps_but_a_spurious_empty_flight_does_not() {
         let mut sampler = Sampler::new(at(0));
@@ -336,6 +371,10 @@ mod tests {
         assert_eq!(sampler.delivered_time(), at(900 * MS));
     }
 
+    // draft 4.1.2.3: IsNewestPacket, UpdateRateSample.last_acked_packet_id
+    // draft 4.1.2.1.2#c5b85b: one state for a burst
+    // draft 4.1.3.1#87dd4c: likewise
+    // draft 4.1.2.2: OnPacketSent
     #[test]
     fn the_newest_by_send_time_is_the_basis_whatever_the_order_of_sequence() {
         let mut sampler = Sampler::new(at(0));
@@ -358,6 +397,9 @@ mod tests {
         assert!(sampler.basis_retransmitted);
     }
 
+    // draft 4.1.2.2: OnPacketSent.{is_app_limited, tx_in_flight}
+    // draft 4.1.2.3: UpdateRateSample.is_app_limited, GenerateRateSample.app_limited
+    // draft 4.1.2.4: MarkConnectionAppLimited, MarkConnectionAppLimited.app_limited
     #[test]
     fn app_limited_ends_only_after_what_was_in_flight_is_passed() {
         let mut sampler = Sampler::new(at(0));
@@ -373,6 +415,7 @@ mod tests {
         assert!(!sampler.app_limited());
     }
 
+    // draft 4.1.2.4: MarkConnectionAppLimited
     #[test]
     fn an_idle_connection_can_be_marked_before_anything_was_delivered() {
         let mut sampler = Sampler::new(at(0));
@@ -380,6 +423,8 @@ mod tests {
         assert!(sampler.app_limited());
     }
 
+    // draft 4.1.2.3: GenerateRateSample
+    // draft 4.1.3.5#a9e6d6: filtered out
     #[test]
     fn an_interval_below_the_minimum_rtt_is_no_interval_but_still_counts_delivery() {
         let mut sampler = Sampler::new(at(0));
@@ -391,6 +436,7 @@ mod tests {
         assert_eq!((sample.delivered, sample.interval), (Some(1), None));
     }
 
+    // draft 4.1.2.3: InitRateSample, InitRateSample.{has_data, prior_time, interval, delivery_rate}
     #[test]
     fn an_ack_of_nothing_new_gives_no_sample_and_keeps_the_stamp() {
         let mut sampler = Sampler::new(at(0));

@@ -234,6 +234,7 @@ impl Acknowledgement {
 mod tests {
     use super::*;
 
+    // draft 4.1.3.5.1#6b5bed: timestamps leave room for three ranges
     #[test]
     fn an_acknowledgement_reports_three_ranges_above_and_below_its_number() {
         let ack_number = 1 << 40;

@@ -32,6 +32,7 @@ impl Rounds {
     }
 
     /// Begins a round that counts as none: what is sent from now on ends it.
+    // draft 5.5.1: StartRound, StartRound.next_round_delivered
     #[inline]
     pub(crate) fn begin(&mut self, delivered: u64) {
         self.next_rtt_delivered = delivered as u32;

@@ -43,7 +43,9 @@ impl Aggregation {
         self.interval_start = now_us;
     }
 
-    // draft 5.5.9: UpdateACKAggregation
+    // draft 5.5.9: UpdateACKAggregation, UpdateACKAggregation.{interval, extra_acked_delivered}
+    // draft 5.5.9: UpdateACKAggregation.{extra_acked_interval_start, expected_delivered.2, extra_acked_delivered.2}
+    // draft 5.5.9: UpdateACKAggregation.{extra.2, filter_len.2, extra_acked}
     #[inline]
     pub(crate) fn on_ack(&mut self, params: &Params, acked: &Delivery) {
         let interval_us = acked.now_us.saturating_sub(self.interval_start);
@@ -77,6 +79,9 @@ mod tests {
         aggregation.extra_acked()
     }
 
+    // draft 5.5.9: UpdateACKAggregation, UpdateACKAggregation.{interval, expected_delivered, extra_acked_delivered}
+    // draft 5.5.9: UpdateACKAggregation.{extra_acked_interval_start, expected_delivered.2, extra_acked_delivered.2}
+    // draft 5.5.9: UpdateACKAggregation.{extra, extra.2}
     #[test]
     fn a_burst_of_acks_after_a_silence_counts_beyond_the_expected() {
         // One byte a microsecond: after 10 ms of silence 10,000 bytes were due.
@@ -86,6 +91,7 @@ mod tests {
         assert_eq!(estimate_after(&[Delivery { cwnd: 500, ..acked(1_000, 1_000) }]), 500);
     }
 
+    // draft 5.5.9: UpdateACKAggregation.{filter_len, filter_len.2, extra_acked}
     #[test]
     fn the_maximum_lives_for_ten_rounds_and_in_startup_for_one() {
         for (full_bw_reached, expected) in [(true, 10), (false, 1)] {

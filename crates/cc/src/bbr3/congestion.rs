@@ -38,7 +38,7 @@ impl Congestion {
     /// Takes in an ACK; `delivered` counts the connection's units after it.
     #[inline]
     pub(crate) fn on_sample(&mut self, sample: &Sample, delivered: u64) {
-        // draft 5.5.10.3: UpdateLatestDeliverySignals
+        // draft 5.5.10.3: UpdateLatestDeliverySignals, UpdateLatestDeliverySignals.loss_round_start.2
         self.loss_round_start = false;
         self.bw_latest = self.bw_latest.max(sample.delivery_rate);
         self.inflight_latest = self.inflight_latest.max(sample.delivered);
@@ -84,7 +84,7 @@ impl Congestion {
         if self.inflight_shortterm == INFINITY {
             self.inflight_shortterm = cwnd;
         }
-        // draft 5.5.10.3: LossLowerBounds
+        // draft 5.5.10.3: LossLowerBounds, steps.{bw_shortterm, inflight_shortterm}
         self.bw_shortterm = self.bw_latest.max(params.beta.of(self.bw_shortterm));
         self.inflight_shortterm = self.inflight_latest.max(params.beta.of(self.inflight_shortterm));
     }
@@ -104,6 +104,7 @@ mod tests {
         Sample { has_data: true, prior_delivered, delivery_rate, delivered: 1_000, ..Sample::default() }
     }
 
+    // draft 5.5.10.3: UpdateLatestDeliverySignals, UpdateLatestDeliverySignals.{loss_round_delivered, loss_round_start.2}
     #[test]
     fn a_round_of_losses_ends_with_a_segment_sent_after_the_first_of_them() {
         let mut signals = Congestion::new(0);
@@ -120,6 +121,7 @@ mod tests {
         assert!(!signals.loss_round_start, "an ACK without news begins none");
     }
 
+    // draft 5.5.10.3: UpdateLatestDeliverySignals, AdvanceLatestDeliverySignals
     #[test]
     fn the_latest_signals_are_a_maximum_over_the_round() {
         let mut signals = Congestion::new(100);
@@ -130,6 +132,7 @@ mod tests {
         }
     }
 
+    // draft 5.5.10.3: InitLowerBounds, LossLowerBounds, steps.{bw_shortterm, inflight_shortterm}
     #[test]
     fn a_round_with_losses_bounds_by_what_was_delivered_and_by_seven_tenths_at_most() {
         let mut signals = Congestion { bw_latest: 900, inflight_latest: 50, ..Congestion::new(0) };

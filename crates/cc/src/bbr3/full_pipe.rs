@@ -68,6 +68,7 @@ mod tests {
         pipe
     }
 
+    // draft 5.3.1.2: CheckFullBWReached
     #[test]
     fn three_rounds_that_grow_by_less_than_a_quarter_are_a_full_pipe() {
         assert!(!after(&[100, 124, 124, 125, 156, 195, 195], true, false).full_bw_now);
@@ -76,6 +77,7 @@ mod tests {
         assert_eq!(full.full_bw, 100, "the baseline stays");
     }
 
+    // draft 5.3.1.2: CheckFullBWReached
     #[test]
     fn only_the_ack_that_begins_a_round_counts_and_only_if_nothing_but_the_path_was_the_limit() {
         assert_eq!(after(&[100; 9], false, false), FullPipe::default());

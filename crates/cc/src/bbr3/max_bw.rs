@@ -30,7 +30,7 @@ impl MaxBw {
     /// Begins a cycle.
     #[inline]
     pub(crate) fn advance(&mut self) {
-        // draft 5.5.6: AdvanceMaxBwFilter
+        // draft 5.5.6: AdvanceMaxBwFilter, AdvanceMaxBwFilter.cycle_count
         (self.previous, self.current) = (self.current, 0);
     }
 }
@@ -39,6 +39,8 @@ impl MaxBw {
 mod tests {
     use super::*;
 
+    // draft 5.5.5: UpdateMaxBw, UpdateMaxBw.max_bw
+    // draft 5.5.6: AdvanceMaxBwFilter
     #[test]
     fn a_rate_lives_in_its_cycle_and_the_next() {
         let mut filter = MaxBw::default();
@@ -52,6 +54,7 @@ mod tests {
         assert_eq!(filter.get(), 60);
     }
 
+    // draft 5.5.5: UpdateMaxBw
     #[test]
     fn the_rate_of_an_application_counts_only_upwards() {
         let mut filter = MaxBw::default();

@@ -39,7 +39,7 @@ impl MinRtt {
         }
     }
 
-    // draft 5.3.4.3: UpdateMinRTT
+    // draft 5.3.4.3: UpdateMinRTT, UpdateMinRTT.{probe_rtt_min_delay, min_rtt}
     #[inline]
     pub(crate) fn on_ack(&mut self, params: &Params, now_us: u64, rtt_us: Option<u32>) {
         let seconds = |s: u32| s as u64 * 1_000_000;
@@ -81,6 +81,7 @@ mod tests {
 
     const S: u64 = 1_000_000;
 
+    // draft 5.3.4.3: UpdateMinRTT
     #[test]
     fn a_lower_rtt_renews_both_filters_and_an_equal_one_none() {
         let mut filter = MinRtt::new(20_000, 0);
@@ -93,6 +94,7 @@ mod tests {
         );
     }
 
+    // draft 5.3.4.3: UpdateMinRTT, UpdateMinRTT.{probe_rtt_min_delay, min_rtt_expired, min_rtt}
     #[test]
     fn the_short_filter_expires_strictly_after_five_seconds_and_the_long_one_after_ten() {
         let mut filter = MinRtt::new(20_000, 0);

@@ -53,6 +53,7 @@ parameters! {
     extra_acked_rounds: u32 = whole(10, 1..=1_000, "rounds"), "window of the aggregation filter";
     /// Draft: `BBR.MinRTTFilterLen`, section 2.16.1.
     min_rtt_window_s: u32 = whole(10, 1..=3_600, "s"), "lifetime of the minimum RTT";
+    // draft 5.3.4.2#9dedfd: the default is the standard
     /// Draft: `BBR.ProbeRTTInterval`, section 2.16.2.
     probe_rtt_interval_s: u32 = whole(5, 1..=3_600, "s"), "least time between two ProbeRTT";
     /// Draft: `BBR.ProbeRTTDuration`, section 2.16.2.

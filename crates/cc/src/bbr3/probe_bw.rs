@@ -113,7 +113,7 @@ impl ProbeBw {
 
     /// Grows the bound while it limits a probe.
     pub(crate) fn probe_upward(&mut self, acked: &Probed) {
-        // draft 5.3.3.9: ProbeInflightLongtermUpward
+        // draft 5.3.3.9: ProbeInflightLongtermUpward, ProbeInflightLongtermUpward.bw_probe_up_acked.2
         if !acked.is_cwnd_limited || acked.cwnd < self.inflight_longterm {
             return;
         }
@@ -157,7 +157,7 @@ pub(crate) fn is_inflight_too_high(params: &Params, sample: &Sample) -> bool {
 
 /// The flight at which losses crossed the threshold, within a packet of `size` bytes.
 pub(crate) fn inflight_at_loss(params: &Params, sample: &Sample, size: u64) -> u64 {
-    // draft 5.5.10.2: InflightAtLoss. Not clamped: the prefix may be negative.
+    // draft 5.5.10.2: InflightAtLoss, InflightAtLoss.inflight_at_loss. Not clamped: the prefix may be negative.
     let inflight_prev = sample.tx_in_flight.saturating_sub(size) as i64;
     let lost_prev = sample.lost.saturating_sub(size) as i64;
     let thresh = params.loss_thresh.hundredths() as i64;
@@ -176,6 +176,8 @@ mod tests {
         ProbeBw { inflight_longterm, ..ProbeBw::new() }
     }
 
+    // draft 5.3.3.8.3: PickProbeWait
+    // draft 5.3.3.9: HasElapsedInPhase
     #[test]
     fn the_wait_is_two_to_three_seconds_and_the_round_0_or_1() {
         let mut probe = probe(INFINITY);
@@ -189,6 +191,7 @@ mod tests {
         assert!(probe.has_waited(3_000_000));
     }
 
+    // draft 5.3.3.8.3: IsRenoCoexistenceProbeTime, IsRenoCoexistenceProbeTime.{reno_rounds, rounds}
     #[test]
     fn the_time_scale_of_reno_counts_segments_and_ends_at_63_rounds() {
         let params = Params::default();
@@ -200,6 +203,7 @@ mod tests {
         assert_eq!([62, 63].map(|rounds| is_time(rounds, 5_000_000)), [false, true]);
     }
 
+    // draft 5.3.3.9: InflightWithHeadroom, InflightWithHeadroom.headroom
     #[test]
     fn headroom_is_15_percent_at_least_a_segment_and_leaves_four() {
         let with = |bound| probe(bound).inflight_with_headroom(&Params::default(), SMSS);
@@ -207,6 +211,9 @@ mod tests {
         assert_eq!(with(INFINITY), INFINITY);
     }
 
+    // draft 5.3.3.9: RaiseInflightLongtermSlope, RaiseInflightLongtermSlope.{growth_this_round, probe_up_acked_per_inc}
+    // draft 5.3.3.9: ProbeInflightLongtermUpward, ProbeInflightLongtermUpward.{bw_probe_up_acked, delta}
+    // draft 5.3.3.9: ProbeInflightLongtermUpward.{bw_probe_up_acked.2, inflight_longterm}
     #[test]
     fn the_bound_grows_by_1_2_4_8_segments_in_successive_rounds() {
         let mut probe = probe(64_000);
@@ -230,6 +237,7 @@ mod tests {
         assert_eq!(grown, [1, 2, 4, 8, 16]);
     }
 
+    // draft 5.3.3.9: ProbeInflightLongtermUpward
     #[test]
     fn a_bound_that_does_not_limit_does_not_grow() {
         let mut probe = probe(64_000);
@@ -247,6 +255,7 @@ mod tests {
         assert_eq!(probe, before);
     }
 
+    // draft 5.5.10.2: InflightAtLoss, InflightAtLoss.{size, inflight_prev, lost_prev, lost_prefix, inflight_at_loss}
     #[test]
     fn the_flight_at_loss_is_solved_within_the_packet() {
         let at = |tx_in_flight, lost, size| {

@@ -72,6 +72,9 @@ impl State {
     }
 
     // draft 5.6.1: the column "Pacing Gain"
+    // draft 5.3.1.1: EnterStartup.pacing_gain
+    // draft 5.3.2: EnterDrain.pacing_gain
+    // draft 5.3.4.3: EnterProbeRTT.pacing_gain
     #[inline]
     pub(crate) const fn pacing_gain(self, params: &Params) -> Ratio {
         match self {
@@ -84,6 +87,10 @@ impl State {
     }
 
     // draft 5.6.1: the column "Cwnd Gain"
+    // draft 5.3.1.1: EnterStartup.cwnd_gain
+    // draft 5.3.2: EnterDrain.cwnd_gain
+    // draft 5.3.3.9: EnterProbeBW.cwnd_gain
+    // draft 5.3.4.3: EnterProbeRTT.cwnd_gain
     #[inline]
     pub(crate) const fn cwnd_gain(self, params: &Params) -> Ratio {
         match self {

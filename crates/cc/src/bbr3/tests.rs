@@ -8,16 +8,16 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-const MSS: u64 = CONFIG.mss as u64;
+pub(super) const MSS: u64 = CONFIG.mss as u64;
 /// 100 segments in the 100 ms of [`Flow`]'s RTT.
-const BW: u64 = 100 * MSS * 10;
+pub(super) const BW: u64 = 100 * MSS * 10;
 
-fn segments(count: u64) -> u64 {
+pub(super) fn segments(count: u64) -> u64 {
     count * MSS
 }
 
 /// A flow in `state` that believes in 100 segments in 100 ms, with 150 in flight and a window of 200.
-fn at(state: State) -> (Flow, Bbr3) {
+pub(super) fn at(state: State) -> (Flow, Bbr3) {
     let mut flow = Flow::new();
     flow.connection.in_flight = 150;
     flow.connection.delivered = 1_000;
@@ -35,7 +35,7 @@ fn at(state: State) -> (Flow, Bbr3) {
 }
 
 /// An ACK of one segment at the believed rate; each begins a round.
-fn ack(flow: &mut Flow) -> Ack {
+pub(super) fn ack(flow: &mut Flow) -> Ack {
     let mut ack = flow.ack(1);
     ack.sample.delivered = Some(100);
     ack.sample.tx_in_flight = 100;
@@ -43,7 +43,7 @@ fn ack(flow: &mut Flow) -> Ack {
     ack
 }
 
-fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
+pub(super) fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
     let tx_lost = flow.connection.lost;
     flow.connection.lost += segments as u64;
     Lost {
@@ -58,7 +58,7 @@ fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
     }
 }
 
-fn undo(flow: &Flow) -> Undo {
+pub(super) fn undo(flow: &Flow) -> Undo {
     Undo { connection: flow.connection }
 }
 
@@ -153,6 +153,11 @@ fn a_flow_takes_every_step_that_the_draft_takes_and_no_other() {
     }
 }
 
+// draft 5.6.1: the columns "Pacing Gain" and "Cwnd Gain"
+// draft 5.3.1.1: EnterStartup.{pacing_gain, cwnd_gain}
+// draft 5.3.2: EnterDrain.{pacing_gain, cwnd_gain}
+// draft 5.3.3.9: EnterProbeBW.cwnd_gain
+// draft 5.3.4.3: EnterProbeRTT.{pacing_gain, cwnd_gain}
 #[test]
 fn the_gains_are_those_of_the_table() {
     let gains = |state: State| {
@@ -232,6 +237,7 @@ fn startup_after_loss(ranges: u32, size: u32, rounds: u32) -> Bbr3 {
     bbr
 }
 
+// draft 5.3.1.3: the criteria of CheckStartupHighLoss
 #[test]
 fn startup_ends_when_a_round_of_recovery_loses_over_two_percent_in_six_places() {
     let ended = startup_after_loss(6, 1, 1);
@@ -308,6 +314,7 @@ fn drain_ends_with_the_queue_or_after_more_than_three_rounds() {
     assert_eq!(after(100, 1), State::Cruise, "DOWN has nothing left to do");
 }
 
+// draft 5.3.3.9: IsTimeToCruise, StartProbeBW_CRUISE
 #[test]
 fn cruise_begins_with_headroom_and_without_a_queue() {
     let after = |in_flight: u32, longterm: u64| {
@@ -473,6 +480,7 @@ fn a_bound_falls_to_seven_tenths_of_the_target_at_most_and_once_a_probe() {
     assert_eq!(bbr.probe, before);
 }
 
+// draft 5.3.3.9: IsTimeToGoDown, AdaptLongTermModel
 /// The precaution needs the flight that the ACK found: what is left after it never reaches the bound that caps the window.
 #[test]
 fn after_a_probe_that_went_too_high_the_next_stops_at_the_bound_and_the_one_after_it_follows_at_once() {
@@ -687,6 +695,7 @@ fn a_recovery_begins_a_snapshot_of_its_own() {
     assert_ne!(bbr.state, State::Refill);
 }
 
+// draft 3.7#36bcec: in every state
 #[test]
 fn a_mark_is_congestion_and_forbids_the_undo() {
     let marks = |flow: &Flow| CeMarks {

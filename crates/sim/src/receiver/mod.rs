@@ -123,6 +123,7 @@ pub(crate) struct Receiver {
     /// An ACK has to leave before the one for the present arrival: `early`.
     has_early: bool,
     marks: Marks,
+    // draft 4.1.3.5.1#6b5bed: every connection has both
     /// Blocks to report, latest first (Linux: `selective_acks`).
     sacks: [(u64, u64); SACKS],
     /// Segments that had arrived before.

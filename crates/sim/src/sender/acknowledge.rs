@@ -362,6 +362,7 @@ impl Sender {
             self.rack.dsack_seen = true;
         }
         flags.duplicate_reported = true;
+        // draft 2.2#0728c2: a spurious retransmission counts when it is reported as delivered
         self.sampler.count_delivered(segments);
         if let Some(marker) = self.recovery.undo
             && self.recovery.undo_retransmissions > 0
@@ -444,6 +445,9 @@ impl Sender {
         }
     }
 
+    // draft 4.2: steps.rtt
+    // draft 4.2#c2a447: a segment that was retransmitted gives none; timestamps tell which transmission arrived
+    // draft 4.1.2.3: InitRateSample.rtt
     /// Takes RTT samples; returns the controller's (Linux: `tcp_ack_update_rtt`).
     #[inline]
     fn take_rtt(

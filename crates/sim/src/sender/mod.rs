@@ -86,6 +86,7 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Sender {
+    // draft 4.1.2.1.1#669e72: nothing waits below the sender; `board` has the counts of lost and retransmitted segments
     board: Scoreboard,
     output: Output,
     /// The controller's limits after the last event.

@@ -73,6 +73,7 @@ impl Scoreboard {
         (self.next - self.una) as u32
     }
 
+    // draft 2.2#2d7be0: the queue has data only
     /// Segments believed in the network (Linux: `tcp_packets_in_flight`).
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
@@ -348,6 +349,7 @@ mod tests {
         board
     }
 
+    // draft 2.2#2d7be0: only data is pushed
     #[test]
     fn in_flight_is_out_less_sacked_and_lost_plus_retransmitted() {
         let mut board = board(10);

@@ -157,6 +157,7 @@ impl Sender {
     /// Marks the sampler if no data waited beyond segment `written` although the window had room, and no loss had to be repaired:
     /// the application limits the rate (Linux: `tcp_rate_check_app_limited`).
     fn check_app_limited(&mut self, written: u64) {
+        // draft 4.1.2.4: CheckIfApplicationLimited
         if self.board.next >= written
             && self.board.in_flight() < self.limits.cwnd
             && self.board.lost_out <= self.board.retrans_out
@@ -461,6 +462,7 @@ impl Sender {
         self.update_limits();
     }
 
+    // draft 5.6.2: steps.{next_send_time, send_time, pacing_delay, next_send_time.2}
     /// Counts a burst and moves the earliest departure of the next (Linux: `tcp_update_skb_after_send`).
     #[inline]
     fn end_burst(&mut self, now: Time, segments: u32, bytes: u64) {
