@@ -6,7 +6,7 @@
 //! **Counts are in units** of [`Config::unit`] bytes: everything that is sent, delivered, lost or in flight, `SND.UNA` and
 //! `SND.NXT`, and the limits. A transport that counts segments (TCP, as in Linux) has units of [`Config::mss`]: one unit is one
 //! segment, and one that is not full counts as one. A transport whose packets have any size (QUIC) has units of one byte. A
-//! controller that computes in segments needs an adapter there.
+//! controller that computes in segments needs [`Segments`](crate::Segments) there.
 //!
 //! At most [`Config::MOST_IN_FLIGHT`] units are in flight. Counts of what is in flight, and of what one event delivers or
 //! loses, thus fit into 32 bits; totals have 64.

@@ -1,12 +1,14 @@
 //! The delivery-rate sampler of Linux (`net/ipv4/tcp_rate.c`) and draft-ietf-ccwg-bbr section 4.1.2.
 //!
-//! The transport keeps one [`TxState`] for each transmitted segment and passes it again when that segment is delivered.
+//! The transport keeps one [`TxState`] for each transmitted segment and passes it again when that segment is delivered. Counts are in
+//! the transport's units ([`Config::unit`](crate::Config::unit)): one for each segment, or the bytes of a packet.
 
 use crate::controller::RateSample;
 use fullpipe_units::{Duration, Time};
 
 /// The values that a sender notes when a segment leaves. Times are wrapping microseconds and counters wrap too: differences are
-/// taken modulo 2^32, which is exact while a segment is outstanding for less than 35 minutes.
+/// taken modulo 2^32, which is exact while a segment is outstanding for less than 35 minutes, and while less than 2^32 units are
+/// delivered or lost meanwhile; not more than 2^31 - 1 are ever in flight ([`Config::MOST_IN_FLIGHT`](crate::Config::MOST_IN_FLIGHT)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxState {
     /// When it left.
@@ -19,7 +21,7 @@ pub struct TxState {
     pub delivered: u32,
     /// Connection's `lost` when it left.
     pub lost: u32,
-    /// Segments in flight when it left, itself included, and in the top bit whether the application limited the sender.
+    /// Units in flight when it left, itself included, and in the top bit whether the application limited the sender.
     pub in_flight_and_app_limited: u32,
 }
 
@@ -27,7 +29,7 @@ pub struct TxState {
 const APP_LIMITED: u32 = 1 << 31;
 
 impl TxState {
-    /// Segments in flight when it left, itself included.
+    /// Units in flight when it left, itself included.
     #[inline]
     pub const fn in_flight(&self) -> u32 {
         self.in_flight_and_app_limited & !APP_LIMITED
@@ -44,6 +46,7 @@ impl TxState {
 ///
 /// Order of calls: [`Sampler::on_sent`] for each burst; for each ACK [`Sampler::begin_ack`], then
 /// [`Sampler::on_delivered`] and [`Sampler::count_delivered`] for what it newly delivered, then [`Sampler::end_ack`].
+/// [`Sampler::on_discarded`] when packets leave the flight that are neither delivered nor lost.
 ///
 /// ```
 /// use fullpipe_cc::delivery::Sampler;
@@ -80,7 +83,7 @@ impl Sampler {
         Sampler::resume(now, 0)
     }
 
-    /// A connection that has delivered `delivered` segments. Linux counts the SYN, so its data starts at one.
+    /// A connection that has delivered `delivered` units. Linux counts the SYN, so its data starts at one.
     pub const fn resume(now: Time, delivered: u64) -> Sampler {
         let now_us = now.as_micros() as u32;
         Sampler {
@@ -103,7 +106,7 @@ impl Sampler {
         }
     }
 
-    /// Segments delivered so far.
+    /// Units delivered so far.
     #[inline]
     pub const fn delivered(&self) -> u64 {
         self.delivered
@@ -131,6 +134,7 @@ impl Sampler {
     // draft 4.1.3.1#87dd4c: likewise
     #[inline]
     pub fn on_sent(&mut self, departure: Time, packets_out: u32, in_flight_after: u32, lost: u64) -> TxState {
+        debug_assert!(in_flight_after < APP_LIMITED, "{in_flight_after} in flight reach into the flag");
         let departure_us = departure.as_micros() as u32;
         if packets_out == 0 {
             self.first_sent_us = departure_us;
@@ -171,12 +175,12 @@ impl Sampler {
         self.first_sent_us = tx.sent_us;
     }
 
-    /// Counts newly delivered segments. The time stamp follows in [`Sampler::end_ack`], as in Linux.
+    /// Counts newly delivered units. The time stamp follows in [`Sampler::end_ack`], as in Linux.
     // draft 4.1.2.3: UpdateRateSample.delivered
     // draft 5.5.1: steps.delivered.2
     #[inline]
-    pub fn count_delivered(&mut self, segments: u32) {
-        self.delivered += segments as u64;
+    pub fn count_delivered(&mut self, units: u32) {
+        self.delivered += units as u64;
     }
 
     /// Ends the ACK and returns its sample (Linux: `tcp_rate_gen`). `newly_delivered` is what this ACK counted, `lost`
@@ -199,18 +203,18 @@ impl Sampler {
         self.sample(now_us, &self.basis, self.basis_retransmitted, min_rtt, lost)
     }
 
-    /// All of the above for an ACK that only acknowledges in order `segments` that were sent once: the last of them, with
-    /// the state `tx`, was sent last and is the basis.
+    /// All of the above for an ACK that only acknowledges in order segments of `units` that were sent once: the last of them,
+    /// with the state `tx`, was sent last and is the basis.
     #[inline]
     pub fn take_in_order(
         &mut self,
         now: Time,
-        segments: u32,
+        units: u32,
         tx: &TxState,
         min_rtt: Duration,
         lost: u64,
     ) -> RateSample {
-        self.delivered += segments as u64;
+        self.delivered += units as u64;
         if self.app_limited() && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -255,6 +259,14 @@ impl Sampler {
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + in_flight as u64).max(1);
+    }
+
+    /// Packets left the flight that are neither delivered nor lost, and `in_flight` units are left. The application-limited mark waits
+    /// for no more than these: what was discarded would not come.
+    pub fn on_discarded(&mut self, in_flight: u32) {
+        if self.app_limited() {
+            self.app_limited_until = self.app_limited_until.min(self.delivered + in_flight as u64).max(1);
+        }
     }
 }
 
@@ -416,6 +428,52 @@ mod tests {
     }
 
     // draft 4.1.2.4: MarkConnectionAppLimited
+    #[test]
+    fn the_mark_does_not_wait_for_what_was_discarded() {
+        for discards in [false, true] {
+            let mut sampler = Sampler::new(at(0));
+            sampler.on_sent(at(0), 0, 1_200, 0);
+            let kept = sampler.on_sent(at(0), 1_200, 1_237, 0);
+            sampler.mark_app_limited(1_237);
+            if discards {
+                sampler.on_discarded(37);
+            }
+            // The packet of 37 bytes is all that can arrive of what the mark counts; it needs one byte more.
+            sampler.begin_ack();
+            sampler.on_delivered(&kept, 1, false);
+            sampler.count_delivered(37);
+            sampler.end_ack(at(10 * MS), 37, Duration::ZERO, 0);
+            assert!(sampler.app_limited());
+            let next = sampler.on_sent(at(11 * MS), 0, 500, 0);
+            sampler.begin_ack();
+            sampler.on_delivered(&next, 2, false);
+            sampler.count_delivered(500);
+            sampler.end_ack(at(21 * MS), 500, Duration::ZERO, 0);
+            assert_eq!(sampler.app_limited(), !discards);
+        }
+        let mut unmarked = Sampler::new(at(0));
+        unmarked.on_discarded(0);
+        assert!(!unmarked.app_limited());
+    }
+
+    /// 2^31 - 1 bytes in flight, of counts just below the wrap.
+    #[test]
+    fn the_largest_flight_fits_beside_the_flag_and_counts_wrap() {
+        let most = crate::Config::MOST_IN_FLIGHT;
+        for start in [0, u32::MAX as u64, 7 * (1 << 32) - 3] {
+            let mut sampler = Sampler::resume(at(0), start);
+            sampler.mark_app_limited(0);
+            let tx = sampler.on_sent(at(0), 0, most, start);
+            assert_eq!((tx.in_flight(), tx.app_limited()), (most, true));
+            sampler.begin_ack();
+            sampler.on_delivered(&tx, 1, false);
+            sampler.count_delivered(most);
+            let sample = sampler.end_ack(at(10 * MS), most, Duration::ZERO, start + most as u64);
+            assert_eq!((sample.delivered, sample.prior_delivered), (Some(most), start));
+            assert_eq!((sample.tx_in_flight, sample.lost_since_sent, sample.app_limited), (most, most, true));
+        }
+    }
+
     #[test]
     fn an_idle_connection_can_be_marked_before_anything_was_delivered() {
         let mut sampler = Sampler::new(at(0));

@@ -9,7 +9,8 @@
 //! 5. [`dctcp`]: answers the share of marked segments.
 //! 6. [`bbr1`] and [`bbr3`]: BBR, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
 //!    [`fixed`]: no control at all.
-//! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events.
+//! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
+//!    count bytes and controllers that count segments.
 //!
 //! Two crates beside this one judge controllers: `fullpipe-conformance` by laws that every controller obeys, including yours,
 //! and `fullpipe-replay` by recorded decisions of a real kernel.
@@ -56,6 +57,7 @@ pub mod params;
 mod recovery;
 pub mod registry;
 pub mod reno;
+pub mod segments;
 #[cfg(test)]
 mod testing;
 pub mod vegas;
@@ -66,3 +68,4 @@ pub use delivery::{Sampler, TxState};
 pub use ordered::{AckEvent, Ordered, OutOfOrder};
 pub use params::{ControllerInfo, Decimal, ParamError, ParameterInfo};
 pub use registry::{Any, CATALOGUE, Ect, Params};
+pub use segments::Segments;

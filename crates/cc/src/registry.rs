@@ -38,11 +38,23 @@ macro_rules! tell {
     };
 }
 
+/// Whether a controller with these parameters counts bytes; without a rule it counts segments.
+macro_rules! bytes {
+    ($params:ident,) => {{
+        let _ = $params;
+        false
+    }};
+    ($params:ident, $rule:expr) => {
+        $rule($params)
+    };
+}
+
 /// Builds the registry from its lines, `Type in module, paced: rule;`. The module has the type with its constructor, its
 /// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces. A second one,
-/// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave.
+/// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave. A third one, `bytes: rule`, says whether it
+/// counts bytes.
 macro_rules! controllers {
-    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)?;)+) => {
+    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?;)+) => {
         /// Every controller, in the order in which they should be listed.
         pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
 
@@ -82,6 +94,14 @@ macro_rules! controllers {
             pub fn ecn(&self) -> Option<Ect> {
                 match self {
                     $(Params::$Type(params) => codepoint!(params, $($ecn)?),)+
+                }
+            }
+
+            /// Whether the controller counts bytes, so that it is exact in units of one byte and of a segment
+            /// ([`Config::unit`]). If not, it counts segments, and needs [`Segments`](crate::Segments) where units are bytes.
+            pub fn counts_bytes(&self) -> bool {
+                match self {
+                    $(Params::$Type(params) => bytes!(params, $($bytes)?),)+
                 }
             }
 
@@ -171,7 +191,7 @@ controllers! {
     /// BBR version 1.
     Bbr1 in bbr1, paced: always;
     /// BBR version 3.
-    Bbr3 in bbr3, paced: always;
+    Bbr3 in bbr3, paced: always, bytes: always;
     /// Vegas: answers delay.
     Vegas in vegas, paced: never;
     /// Copa: answers delay by a target rate.
@@ -187,7 +207,7 @@ const fn never<P>(_: &P) -> bool {
     false
 }
 
-/// The host must pace.
+/// The host must pace, the controller counts bytes.
 const fn always<P>(_: &P) -> bool {
     true
 }
