@@ -137,7 +137,7 @@ WRONG: list[tuple[str, str, Measured, float, Verdict]] = [
     ("queueN", "mean_rtts", {"controller": BBR3, "flows": 4}, 1.0, Verdict.NOT),
     ("queueN", "over_one", {"controller": BBR3, "flows": 2}, 0.3, Verdict.NOT),
     ("queueN", "over_one", {"controller": BBR3, "flows": 8}, 0.3, Verdict.NOT),
-    ("queueN", "over_one", {"controller": BBR3, "flows": 8, "rate_mbps": 1000}, 0.3, Verdict.NOT),
+    ("queueN", "over_one", {"controller": BBR3, "flows": 16, "rate_mbps": 1000}, 0.3, Verdict.NOT),
     ("queueN", "median_rtts", {"controller": "cubic"}, 0.5, Verdict.NOT),
     ("latecomer", "converge_s", {"controller": BBR3}, 0.0, Verdict.NOT),
     ("latecomer", "converge_s", {"controller": BBR3}, 6.0, Verdict.IN_SHAPE),

@@ -82,7 +82,10 @@ def _document(controller: str, rate_mbps: int, kind: str, jitter_rtts: float, se
 
 
 def _is_run(rate_mbps: int, kind: str, jitter_rtts: float, **_others: Any) -> bool:
-    return rate_mbps == _path.SLOW or (kind in _JUDGED and jitter_rtts in (_NONE, _ONE, _MOST))
+    if rate_mbps == _path.SLOW:
+        return True
+    # Without jitter all kinds are the same.
+    return kind in _JUDGED and (jitter_rtts in (_ONE, _MOST) or (jitter_rtts == _NONE and kind == _JUDGED[0]))
 
 
 def _measure(trial: Trial) -> Row:
