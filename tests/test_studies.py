@@ -271,6 +271,14 @@ def test_a_table_says_what_is_not_built() -> None:
     assert tables.markdown([row]).splitlines()[-1] == "| a.b | T | sim | not built |  |"
 
 
+def test_the_cause_of_a_miss_is_below_the_table() -> None:
+    world = {"verdict": "not reproduced", "reason": "x", "expected_s": None}
+    row = {"id": "a.b", "title": "T", "worlds": {"sim": world}, "size": "full", "cause": ""}
+    assert tables.markdown([row]).endswith("| a.b | T | sim | not reproduced | x |\n")
+    written = tables.markdown([{**row, "cause": "Why."}, row])
+    assert written.endswith("| x |\n\n## Causes of misses\n\n* `a.b`: Why.\n")
+
+
 def test_a_measure_sees_the_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:
     runs = tiny["queue16.fig8"][0].data.runs
     assert set(runs["controller"]) == {"bbr1", "cubic"} and set(runs["loss_pct"]) == {0.1, 15.0}

@@ -18,11 +18,13 @@ def findings(*worlds: str) -> list[Finding]:
     return [Finding(world, [missed([1.0, 2.0])]) for world in worlds]
 
 
-def because(found: list[Finding]) -> list[str]:
+def because(found: list[Finding], cause: str = "") -> list[str]:
     built = catalogue.built("queue16.fig4")
     assert built is not None
     claim = replace(
-        built.claim, explain=lambda data: ["The same.", f"The mean is {data.mean('x'):g}, {data.worlds[0]}."]
+        built.claim,
+        explain=lambda data: ["The same.", f"The mean is {data.mean('x'):g}, {data.worlds[0]}."],
+        cause=cause,
     )
     runs = pl.DataFrame({"world": ["sim", "sim", "kernel"], "x": [1.0, 3.0, 10.0]})
     return run._because(claim, Data(runs, pl.DataFrame()), found)
@@ -43,6 +45,11 @@ def test_a_world_that_misses_nothing_is_not_explained() -> None:
         "Linux kernel: The mean is 10, kernel.",
     ]
     assert because([met]) == []
+
+
+def test_the_cause_comes_first_and_only_with_a_miss() -> None:
+    assert because(findings("sim", "kernel"), "Why.")[0] == "Why."
+    assert because([Finding("sim", [within("speed", [11.0], paper="ten", least=10.0)])], "Why.") == []
 
 
 def test_one_world_needs_no_name() -> None:

@@ -23,7 +23,7 @@ from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fullpipe.engines import Engine
     from fullpipe.studies.catalogue import Built, Listed
@@ -348,7 +348,13 @@ def _row(
             for world in shown
         },
         "size": said["size"] if said else None,
+        "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
     }
+
+
+def _missed(findings: "Iterable[Said]") -> bool:
+    """Whether a check of a claim failed in some world."""
+    return any(not check["met"] for finding in findings for check in finding["checks"])
 
 
 def _complain(sentence: str) -> None:

@@ -257,6 +257,8 @@ class Claim:
     texts: Callable[[Data], Mapping[str, str]] | None = None
     # If a check failed: sentences on what the data show about it.
     explain: Callable[[Data], Sequence[str]] | None = None
+    # If a check failed: where that comes from, as far as somebody looked into it.
+    cause: str = ""
     # The controller that the paper is about. If the factor `controller` lacks it, there is no verdict.
     about: str | None = None
     seeds: int = 10  # The default number of seeds,

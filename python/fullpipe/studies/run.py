@@ -185,17 +185,18 @@ def _machine(stored: Stored) -> set[str]:
 
 
 def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]:
-    """What the data show about failed checks, for each world that has some, without repetitions."""
+    """The cause of failed checks, and what the data show about them in each world that has some."""
+    failed = [one.world for one in findings if not all(check.met for check in one.checks)]
+    cause = [claim.cause] if failed and claim.cause else []
     if claim.explain is None:
-        return []
+        return cause
     said: dict[str, list[str]] = {}
-    for finding in findings:
-        if not all(check.met for check in finding.checks):
-            for sentence in claim.explain(data.of(finding.world)):
-                said.setdefault(sentence, []).append(finding.world)
+    for world in failed:
+        for sentence in claim.explain(data.of(world)):
+            said.setdefault(sentence, []).append(world)
     if len(findings) == 1:
-        return list(said)
-    return [f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in said.items()]
+        return [*cause, *said]
+    return [*cause, *(f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in said.items())]
 
 
 def _short(stored: Stored) -> str:

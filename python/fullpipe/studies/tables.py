@@ -71,14 +71,16 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The same table as a Markdown document."""
+    """The same table as a Markdown document, with the causes of misses below, where they are known."""
     lines = [
         f"| {row['id']} | {row['title']} | {world} | {one['verdict']}{_form(row, one)} | "
         f"{one['reason'].replace('|', chr(92) + '|')} |"
         for row in rows
         for world, one in row["worlds"].items()
     ]
-    return _MARKDOWN + "\n".join(lines) + "\n"
+    causes = [f"* `{row['id']}`: {row['cause']}" for row in rows if row.get("cause")]
+    below = ["", "## Causes of misses", "", *causes] if causes else []
+    return _MARKDOWN + "\n".join([*lines, *below]) + "\n"
 
 
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
