@@ -133,8 +133,8 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="abstract",
     says="BBRv3 enables competing flows to converge to their fair shares quicker than prior versions. If "
-    "these flows, however, do not start (or arrive at the bottleneck) at the same time, we also observe that its "
-    "convergence time deteriorates substantially.",
+    "these flows, however, do not start (or arrive at the bottleneck) at the same time, we also observe that "
+    "its convergence time deteriorates substantially.",
     worlds=("sim",),
     grid=Grid(
         factors={
