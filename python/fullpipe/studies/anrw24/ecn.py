@@ -9,8 +9,8 @@ Prediction: over 99 % where its packets are marked instead of dropped and it tak
 The abstract says that one flow "can" acquire more than about 99 % "when ECN is enabled". So what is judged
 is the largest mean share over disciplines, RTTs and the three cases with ECN: over a half, three times a
 fair share, and over that without ECN (direction, ours), and 99 %. In the kernel, BBRv3 answers marks only
-if the route says so (`ecn_low`) and its least RTT is at most 5 ms; whether the paper's hosts said so was not to be
-found, hence the cases. RTTs, disciplines and buffer are ours.
+if the route says so (`ecn_low`) and its least RTT is at most 5 ms. Whether the paper's hosts said so was
+not to be found, hence the cases. RTTs, disciplines and buffer are ours.
 """
 
 import math
@@ -129,8 +129,8 @@ def _explain(data: Data) -> list[str]:
 
 CLAIM = Claim(
     source="abstract",
-    says="Our evaluations reveal that, when ECN is enabled, a single BBRv3 flow can acquire more than ~99% of the "
-    "bandwidth even when competing with five Cubic flows.",
+    says="Our evaluations reveal that, when ECN is enabled, a single BBRv3 flow can acquire more than ~99% "
+    "of the bandwidth even when competing with five Cubic flows.",
     worlds=("sim",),
     needs="bbr3:profile=linux",
     grid=Grid(
