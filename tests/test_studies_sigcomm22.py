@@ -1,0 +1,43 @@
+"""The claims of sigcomm22: judges against data that must fail."""
+
+import pytest
+
+import judging
+from fullpipe.studies.claim import Verdict
+from fullpipe.studies.sigcomm22 import delay
+from judging import Ideal, Measured, Wrong
+
+COPA = next(name for name in delay.CLAIM.grid.factors["controller"] if name.endswith("mode_switching=0"))
+
+
+def bbr(factors: Measured) -> Measured:
+    short = 8.3 if factors["jitter_ms"] else 30.0
+    return {"short_mbps": short, "long_mbps": 115.3 - short, "ratio": (115.3 - short) / short}
+
+
+def delayed(factors: Measured) -> Measured:
+    ratio = 1.0 if factors["controller"] == "cubic" else 1.0 + 2 * factors["wrong_ms"]
+    return {"misled_mbps": 115 / (1 + ratio), "other_mbps": 115 * ratio / (1 + ratio), "ratio": ratio}
+
+
+IDEAL: dict[str, Ideal] = {"sigcomm22.bbr": bbr, "sigcomm22.delay": delayed}
+
+WRONG: list[Wrong] = [
+    ("sigcomm22.bbr", "ratio", {"controller": "bbr1", "jitter_ms": 4}, 3.0, Verdict.NOT),
+    ("sigcomm22.bbr", "short_mbps", {"controller": "bbr1", "jitter_ms": 4}, 18.0, Verdict.IN_SHAPE),
+    ("sigcomm22.bbr", "ratio", {"controller": "bbr1", "jitter_ms": 0}, 20.0, Verdict.IN_SHAPE),
+    ("sigcomm22.bbr", "ratio", {"controller": "cubic"}, 50.0, Verdict.REPRODUCED),
+    ("sigcomm22.delay", "ratio", {"controller": "vegas", "wrong_ms": 5}, 2.0, Verdict.NOT),
+    ("sigcomm22.delay", "ratio", {"controller": COPA, "wrong_ms": 10}, 9.0, Verdict.IN_SHAPE),
+    ("sigcomm22.delay", "ratio", {"controller": COPA, "wrong_ms": 0}, 30.0, Verdict.NOT),
+    ("sigcomm22.delay", "ratio", {"controller": "cubic"}, 5.0, Verdict.NOT),
+]
+
+
+def test_what_the_paper_says_to_the_letter_is_reproduced() -> None:
+    judging.check_all_have_ideals("sigcomm22", IDEAL)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong[0]}-{wrong[1]}-{wrong[3]}")
+def test_a_judge_does_not_pass(wrong: Wrong) -> None:
+    judging.check_wrong(IDEAL, wrong)
