@@ -6,7 +6,8 @@
 //! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`dctcp`]: answers the share of marked segments.
+//! 5. [`dctcp`]: answers the share of marked segments. [`newreno`] and [`cubic9438`]: what QUIC stacks ship, by the RFCs, with
+//!    [`hystartpp`] and the window in bytes that they share, [`byte_window`].
 //! 6. [`bbr1`] and [`bbr3`]: BBR, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
 //!    [`fixed`]: no control at all.
 //! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
@@ -43,15 +44,19 @@
 pub mod bbr;
 pub mod bbr1;
 pub mod bbr3;
+pub mod byte_window;
 pub mod controller;
 pub mod copa;
 pub mod cubic;
+pub mod cubic9438;
 pub mod dctcp;
 mod decimal;
 pub mod delivery;
 pub mod fixed;
 pub mod hystart;
+pub mod hystartpp;
 pub mod loss_based;
+pub mod newreno;
 pub mod ordered;
 pub mod params;
 mod recovery;

@@ -5,7 +5,7 @@
 
 use crate::controller::*;
 use crate::params::{ControllerInfo, Slot};
-use crate::{dctcp, fixed, reno};
+use crate::{cubic9438, dctcp, fixed, newreno, reno};
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -188,6 +188,10 @@ controllers! {
     Reno in reno, paced: never;
     /// CUBIC, with HyStart.
     Cubic in cubic, paced: never;
+    /// NewReno by QUIC's rules.
+    NewReno in newreno, paced: newreno::Params::is_paced;
+    /// CUBIC by its RFC.
+    Cubic9438 in cubic9438, paced: cubic9438::Params::is_paced;
     /// BBR version 1.
     Bbr1 in bbr1, paced: always;
     /// BBR version 3.

@@ -1,7 +1,7 @@
 //! The test bench: a sender, a bottleneck and the checks of the laws that hold at every moment.
 
 use super::ledger::{self, Ledger};
-use super::{Broken, Law, Outcome, Path, at_start, broken_unless, jiffies};
+use super::{Broken, Law, Outcome, Path, at_start, broken_unless, collapsed, jiffies};
 use fullpipe_cc::controller::*;
 use fullpipe_cc::{Ordered, Sampler, TxState};
 use fullpipe_units::{Bytes, Duration, Time};
@@ -45,8 +45,10 @@ struct Delivery {
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     before: Limits,
-    /// Retransmissions since, less those that proved spurious.
+    /// Retransmissions since, less those of them that proved spurious.
     retransmissions: u32,
+    /// Order of the first of them.
+    first: u64,
 }
 
 /// The sender, the path and the checks.
@@ -318,7 +320,8 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         // Linux: tcp_fastretrans_alert. A retransmitted segment whose original arrives was not lost.
         if let Some(reduction) = &mut self.reduction {
-            reduction.retransmissions -= (order < segment.order) as u32;
+            let was_not_lost = order < segment.order && segment.order >= reduction.first;
+            reduction.retransmissions -= was_not_lost as u32;
         }
         self.undo_if_spurious()?;
         let newly_lost = self.mark_lost(sequence, order);
@@ -452,7 +455,11 @@ impl<'a, C: Controller> Bench<'a, C> {
         if reduce {
             let before = self.controller.limits();
             // A timeout is not undone here: the head's retransmission is the first news after it.
-            self.reduction = (to == CaState::Recovery).then_some(Reduction { before, retransmissions: 0 });
+            self.reduction = (to == CaState::Recovery).then_some(Reduction {
+                before,
+                retransmissions: 0,
+                first: self.next_order,
+            });
         }
         let trigger = if to == CaState::Loss { Trigger::Timer } else { Trigger::Ack };
         let connection = self.connection;
@@ -476,8 +483,9 @@ impl<'a, C: Controller> Bench<'a, C> {
         self.connection.departure = self.connection.now;
         let cwnd = self.controller.limits().cwnd;
         let law = Law::TimeoutCollapsesTheWindow;
-        let right = cwnd <= 1 || !law.binds(self.controller.snapshot().phase);
-        broken_unless(right, law, self.connection.now, cwnd as u64, 1)
+        let most = collapsed(0);
+        let right = cwnd <= most || !law.binds(self.controller.snapshot().phase);
+        broken_unless(right, law, self.connection.now, cwnd as u64, most as u64)
     }
 
     /// The laws that hold at every moment.

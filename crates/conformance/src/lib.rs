@@ -73,7 +73,8 @@ laws! {
     BurstIsPositive,
     /// [`Controller::limits`] and [`Controller::snapshot`] are pure: a second call returns the same.
     AskingChangesNothing,
-    /// A timeout leaves a window of one segment above the flight at most (RFC 5681 section 3.1; Linux `tcp_enter_loss`).
+    /// A timeout leaves a window of one segment above the flight at most (RFC 5681 section 3.1; Linux `tcp_enter_loss`), or
+    /// QUIC's minimum of two (RFC 9002 section 7.6.2).
     TimeoutCollapsesTheWindow,
     /// While the controller reports that it measures the RTT, the window is at most a few segments.
     ProbeRttIsSmall,
@@ -292,7 +293,12 @@ pub fn check_full_pipe<C: Controller>(
     broken_unless(outcome.took <= most || !binds, law, path.start, outcome.took.as_micros(), most.as_micros())
 }
 
-/// A timeout with `flight` segments in the network leaves a window of one more at most.
+/// The most segments that a timeout with `flight` of them in the network may leave as the window.
+pub(crate) fn collapsed(flight: u32) -> u32 {
+    (flight + 1).max(2)
+}
+
+/// A timeout collapses the window.
 ///
 /// # Errors
 /// When the window is larger ([`Law::TimeoutCollapsesTheWindow`]).
@@ -313,8 +319,8 @@ pub fn check_timeout<C: Controller>(
         });
         let cwnd = controller.limits().cwnd;
         let law = Law::TimeoutCollapsesTheWindow;
-        let right = cwnd <= flight + 1 || !law.binds(controller.snapshot().phase);
-        broken_unless(right, law, connection.now, cwnd as u64, flight as u64 + 1)?;
+        let right = cwnd <= collapsed(flight) || !law.binds(controller.snapshot().phase);
+        broken_unless(right, law, connection.now, cwnd as u64, collapsed(flight) as u64)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ extern crate std;
 use super::bench::Bench;
 use super::*;
 use core::cell::Cell;
-use fullpipe_cc::{Any, CATALOGUE, Params};
+use fullpipe_cc::{Any, CATALOGUE, Decimal, Params};
 use proptest::prelude::*;
 
 fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
@@ -33,10 +33,34 @@ fn every_controller_obeys_the_laws_unpaced() {
     }
 }
 
+/// Choices that differ from the defaults in what they do to the window.
+#[test]
+fn the_rfcs_controllers_obey_the_laws_with_each_of_their_options() {
+    let options: &[(&str, &[(&str, i32)])] = &[
+        ("newreno", &[("hystartpp", 1)]),
+        ("newreno", &[("pace", 0), ("initial_limit", 0)]),
+        ("cubic9438", &[("hystartpp", 0)]),
+        ("cubic9438", &[("flight_size", 1)]),
+        ("cubic9438", &[("fast_convergence", 0), ("pacing_gain", 2)]),
+    ];
+    for (name, values) in options {
+        let mut params = Params::by_name(name).unwrap();
+        for (parameter, value) in *values {
+            params.set(parameter, Decimal::from_integer(*value)).unwrap();
+        }
+        for (paced, loss_per_mille) in [(true, 0), (false, 0), (true, 20), (false, 20)] {
+            let mut path = Path { loss_per_mille, ..Path::default() };
+            path.config.paced = paced;
+            let new = |config: &Config, connection: &Connection| Any::new(&params, config, connection);
+            check_all(&path, new).unwrap_or_else(|broken| panic!("{name} {values:?}: {broken}"));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_controller_obeys_the_laws_under_random_loss(
+    fn every_controller_obeys_the_laws_under_random_loss_and_reordering(
         seed in 1u64..u64::MAX,
         loss_per_mille in 0u32..300,
         queue in 1u32..200,
@@ -55,6 +79,8 @@ proptest! {
             };
             let run = check_run(&path, controller(info.name));
             prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
+            let run = check_reordering(&path, controller(info.name));
+            prop_assert!(run.is_ok(), "{}, reordered: {}", info.name, run.unwrap_err());
         }
     }
 }

@@ -135,7 +135,7 @@ fn a_finite_flow_delivers_every_byte_and_ends() {
         (1_000_000, json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "loss": "2 %" })),
         (5_000_001, json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "20 KB" })),
     ] {
-        for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa"] {
+        for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
             let mut document = alone(controller, path.clone(), "60 s");
             document["flows"][0]["size"] = json!(format!("{size} B"));
             let run = run(&document, 7);
@@ -157,7 +157,7 @@ fn pausing(controller: &str, bursts: serde_json::Value) -> fullpipe_record::Run 
 
 #[test]
 fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
-    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa"] {
+    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
         let run = pausing(controller, json!({ "size": "100 KB", "every": "1 s" }));
         // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
         assert_eq!(run.flows[0].totals.delivered_bytes, 10 * 70 * 1448, "{controller}");
@@ -231,7 +231,7 @@ fn a_lost_request_is_repeated() {
 
 #[test]
 fn a_script_delivers_every_byte_and_is_over() {
-    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa"] {
+    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
         let script = json!([
             { "size": "1 B" }, { "size": "100001 B", "pause": "300 ms" }, { "size": "1448 B" }, { "size": "1449 B" },
         ]);
@@ -364,7 +364,7 @@ fn a_flow_that_stops_while_it_connects_sends_nothing() {
 fn the_hour_of_the_day_does_not_matter() {
     // Microseconds in 32 bits wrap after 71.6 minutes, and half of that is where signed differences turn.
     let path = json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %", "jitter": "3 ms", "jitter_reorders": true });
-    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa"] {
+    for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
         let run_from = |start_s: u64| {
             let mut document = alone(controller, path.clone(), &format!("{} s", start_s + 10));
             document["record"] = json!({ "series": false });

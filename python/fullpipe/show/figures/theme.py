@@ -27,6 +27,8 @@ CONTROLLER = {
     "bbr3": "#aa4499",
     "vegas": "#b8860b",
     "copa": "#5b7f00",
+    "newreno": "#1b6b50",
+    "cubic9438": "#8f3f00",
 }
 # For other controllers, and for other parameters of the same controller.
 SPARE = ("#6a51a3", "#a6761d", "#117733", "#cc6677", "#332288", "#882255", "#666666")
@@ -39,6 +41,8 @@ DASH = {
     "bbr3": (10, 3),
     "vegas": (8, 2, 2, 2),
     "copa": (4, 4),
+    "newreno": (2, 4),
+    "cubic9438": (6, 2, 1, 2),
 }
 _SPARE_DASH = ((5, 1), (3, 1, 1, 1), (8, 4), (1, 3), (12, 2), (4, 2, 1, 2), (7, 1, 1, 1))
 
@@ -72,6 +76,8 @@ DARK = {
     "#aa4499": "#d78acb",
     "#b8860b": "#dcae45",
     "#5b7f00": "#a3c34a",
+    "#1b6b50": "#5fb894",
+    "#8f3f00": "#d98a55",
     "#6a51a3": "#a594d6",
     "#332288": "#8f84d8",
     "#882255": "#cf6f9d",
