@@ -1,13 +1,13 @@
 //! The delivery-rate sample by its definition, to test [`fullpipe_cc::Sampler`]: in full width, and written from the
 //! specification rather than from that code.
 //!
-//! Specification: draft-ietf-ccwg-bbr, "Delivery Rate Samples", for ACKs of one segment each.
+//! Specification: draft-ietf-ccwg-bbr, "Delivery Rate Samples". Counts are in units; packets have any size.
 
-use fullpipe_cc::controller::{Connection, RateSample};
+use fullpipe_cc::controller::{Connection, Lost, RateSample};
 use fullpipe_units::{Duration, Time};
 
-/// The values noted when a segment leaves.
-#[derive(Clone, Copy, Debug, Default)]
+/// The values noted when a packet leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noted {
     sent: Time,
     first_sent: Time,
@@ -18,6 +18,18 @@ pub(super) struct Noted {
     app_limited: bool,
 }
 
+impl Noted {
+    /// The connection's losses when the packet left.
+    pub(super) fn lost_before(&self) -> u64 {
+        self.lost
+    }
+
+    /// The same packet as the report of its loss has it.
+    pub(super) fn as_seen_in(&self, lost: &Lost) -> Noted {
+        Noted { lost: lost.tx_lost, in_flight: lost.tx_in_flight, app_limited: lost.app_limited, ..*self }
+    }
+}
+
 /// The connection's side.
 pub(super) struct Ledger {
     delivered: u64,
@@ -25,11 +37,13 @@ pub(super) struct Ledger {
     first_sent: Time,
     /// Samples are application-limited until more than this is delivered.
     limited_until: Option<u64>,
+    /// Of the packets that this ACK delivered, the one that left last, and its place in the stream.
+    newest: Option<(Noted, u64, bool)>,
 }
 
 impl Ledger {
     pub(super) fn new(now: Time, delivered: u64) -> Ledger {
-        Ledger { delivered, delivered_time: now, first_sent: now, limited_until: None }
+        Ledger { delivered, delivered_time: now, first_sent: now, limited_until: None, newest: None }
     }
 
     pub(super) fn is_app_limited(&self) -> bool {
@@ -53,15 +67,23 @@ impl Ledger {
         }
     }
 
-    /// The sample of an ACK that delivers the one segment of which `noted` was written down.
-    pub(super) fn on_ack(
-        &mut self,
-        noted: &Noted,
-        retransmitted: bool,
-        connection: &Connection,
-    ) -> RateSample {
+    pub(super) fn begin_ack(&mut self) {
+        self.newest = None;
+    }
+
+    /// The ACK delivers a packet of `units`.
+    pub(super) fn on_delivered(&mut self, noted: &Noted, sequence: u64, retransmitted: bool, units: u32) {
+        self.delivered += units as u64;
+        let older = |&(other, place, _): &(Noted, u64, bool)| (other.sent, place) < (noted.sent, sequence);
+        if self.newest.as_ref().is_none_or(older) {
+            self.newest = Some((*noted, sequence, retransmitted));
+        }
+    }
+
+    /// The sample of an ACK that delivers something.
+    pub(super) fn on_ack(&mut self, connection: &Connection) -> RateSample {
         let now = connection.now;
-        self.delivered += 1;
+        let Some((noted, _, retransmitted)) = self.newest else { return RateSample::NONE };
         self.limited_until = self.limited_until.filter(|&until| self.delivered <= until);
         (self.first_sent, self.delivered_time) = (noted.sent, now);
         let us = |from: Time, to: Time| to.as_micros().saturating_sub(from.as_micros());
@@ -78,6 +100,11 @@ impl Ledger {
             tx_in_flight: noted.in_flight,
             lost_since_sent: (connection.lost - noted.lost) as u32,
         }
+    }
+
+    /// Packets are gone for good that the mark would wait for.
+    pub(super) fn on_discarded(&mut self, in_flight: u32) {
+        self.limited_until = self.limited_until.map(|until| until.min(self.delivered + in_flight as u64));
     }
 
     pub(super) fn mark_app_limited(&mut self, in_flight: u32) {

@@ -4,7 +4,7 @@ extern crate std;
 use super::bench::Bench;
 use super::*;
 use core::cell::Cell;
-use fullpipe_cc::{Any, CATALOGUE, Decimal, Params};
+use fullpipe_cc::{Any, CATALOGUE, Decimal, Params, Segments};
 use proptest::prelude::*;
 
 fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
@@ -93,6 +93,93 @@ fn only_one_that_says_that_it_answers_nothing_is_let_off_and_only_from_answering
     assert!(Law::DeliversEverything.binds(Phase::Fixed));
 }
 
+/// Every controller, from a transport that counts bytes: those that count segments through the adapter.
+fn check_in_bytes(name: &str, path: &Path) -> Result<(), Broken> {
+    let params = Params::by_name(name).unwrap();
+    let new = controller(name);
+    if params.counts_bytes() {
+        check_all(path, new)
+    } else {
+        check_all(path, |config, connection| Segments::new(config, connection, &new))
+    }
+}
+
+#[test]
+fn every_controller_obeys_the_laws_in_bytes() {
+    for info in CATALOGUE {
+        for sizes in [Sizes::Full, Sizes::Mixed] {
+            for paced in [false, true] {
+                let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+                path.config.paced = paced;
+                check_in_bytes(info.name, &path.in_bytes(sizes))
+                    .unwrap_or_else(|broken| panic!("{}, {sizes:?}, paced {paced}: {broken}", info.name));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_controller_obeys_the_laws_in_bytes_under_random_loss_and_acks(
+        seed in 1u64..u64::MAX,
+        loss_per_mille in 0u32..300,
+        late_per_mille in 0u32..50,
+        queue in 1u32..200,
+        megabits in 1u64..200,
+        rtt_ms in 1u64..200,
+        ack_every in 1u32..65,
+        discards in 0u32..10,
+        write in 0u32..60,
+    ) {
+        for info in CATALOGUE {
+            let path = Path {
+                seed,
+                loss_per_mille,
+                late_per_mille,
+                queue,
+                rate: Rate::from_bits_per_sec(megabits * 1_000_000),
+                rtt: Duration::from_millis(rtt_ms),
+                segments: if write == 0 { 2_000 } else { 30 * write },
+                ack_every,
+                discards,
+                write,
+                ..Path::default()
+            };
+            let run = run_in_bytes(info.name, &path.in_bytes(Sizes::Mixed));
+            prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
+        }
+    }
+}
+
+fn run_in_bytes(name: &str, path: &Path) -> Result<Outcome, Broken> {
+    let new = controller(name);
+    if Params::by_name(name).unwrap().counts_bytes() {
+        check_run(path, new)
+    } else {
+        check_run(path, |config, connection| Segments::new(config, connection, &new))
+    }
+}
+
+/// The same windows, in whole segments, the same rates and phases, throughout.
+#[test]
+fn the_unit_does_not_matter_to_any_controller() {
+    for info in CATALOGUE {
+        for loss_per_mille in [0, 3, 50] {
+            let path =
+                Path { loss_per_mille, late_per_mille: loss_per_mille, segments: 6_000, ..Path::default() };
+            let new = controller(info.name);
+            let adapted = |config: &Config, connection: &Connection| Segments::new(config, connection, &new);
+            let same = if Params::by_name(info.name).unwrap().counts_bytes() {
+                check_units(&path, &new, &new)
+            } else {
+                check_units(&path, &new, adapted)
+            };
+            same.unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+        }
+    }
+}
+
 /// What is wrong with a controller: it hears other events than the transport reports, or gives other answers than it came to.
 #[derive(Clone, Copy)]
 struct Defect {
@@ -111,6 +198,11 @@ struct Defect {
 struct Asked {
     /// When the connection began.
     began: Time,
+    /// What counted as delivered then.
+    total: u64,
+    /// Whether a tail was repaired, or something discarded.
+    repaired: bool,
+    discarded: bool,
     /// How often the limits were asked for.
     times: u32,
 }
@@ -129,7 +221,25 @@ struct Wrong {
     controller: Any,
     defect: Defect,
     began: Time,
+    total: u64,
+    repaired: bool,
+    discarded: bool,
     times: Cell<u32>,
+}
+
+impl Wrong {
+    fn new(name: &str, defect: Defect) -> impl Fn(&Config, &Connection) -> Wrong {
+        let new = controller(name);
+        move |config, connection| Wrong {
+            controller: new(config, connection),
+            defect,
+            began: connection.now,
+            total: connection.delivered,
+            repaired: false,
+            discarded: false,
+            times: Cell::new(0),
+        }
+    }
 }
 
 impl Controller for Wrong {
@@ -149,9 +259,11 @@ impl Controller for Wrong {
         self.controller.on_lost(lost)
     }
     fn on_tail_repair(&mut self, repair: &TailRepair) {
+        self.repaired = true;
         self.controller.on_tail_repair(repair)
     }
     fn on_discarded(&mut self, discarded: &Discarded) {
+        self.discarded = true;
         self.controller.on_discarded(discarded)
     }
     fn on_ce(&mut self, marks: &CeMarks) {
@@ -183,7 +295,9 @@ impl Controller for Wrong {
     }
     fn limits(&self) -> Limits {
         self.times.set(self.times.get().wrapping_add(1));
-        (self.defect.limits)(self.controller.limits(), Asked { began: self.began, times: self.times.get() })
+        let Wrong { began, total, repaired, discarded, .. } = *self;
+        let asked = Asked { began, total, repaired, discarded, times: self.times.get() };
+        (self.defect.limits)(self.controller.limits(), asked)
     }
     fn snapshot(&self) -> Snapshot {
         (self.defect.snapshot)(self.controller.snapshot())
@@ -192,22 +306,13 @@ impl Controller for Wrong {
 
 /// The first law that the controller of this name breaks because of the defect, and only because of it.
 fn broken_by(name: &str, path: Path, defect: Defect) -> Law {
-    let checked = |defect| {
-        let new = controller(name);
-        check_all(&path, |config, connection| Wrong {
-            controller: new(config, connection),
-            defect,
-            began: connection.now,
-            times: Cell::new(0),
-        })
-    };
+    let checked = |defect| check_all(&path, Wrong::new(name, defect));
     assert_eq!(checked(NO_DEFECT), Ok(()), "{name} without the defect");
     checked(defect).expect_err("no law notices the defect").law
 }
 
 /// The first law that a transport breaks which starts out as `change` says.
-fn broken_by_transport(change: fn(&mut Bench<'_, Any>)) -> Law {
-    let path = Path::default();
+fn broken_by_transport(path: Path, change: fn(&mut Bench<'_, Any>)) -> Law {
     let mut bench = Bench::new(&path, controller("bbr1"));
     change(&mut bench);
     bench.run().expect_err("no law notices the defect").law
@@ -276,10 +381,35 @@ fn broken_instead_of(law: Law) -> Law {
             broken_by("cubic", path, Defect { rtt, ..NO_DEFECT })
         }
         Law::UndoRestores => broken_by("cubic", path, Defect { heeds_undo: false, ..NO_DEFECT }),
+        Law::TailRepairIsALoss => with_limits("bbr1", |limits, asked| Limits {
+            cwnd: limits.cwnd + asked.repaired as u32,
+            ..limits
+        }),
+        Law::DiscardsAreNoSignal => with_limits("reno", |limits, asked| Limits {
+            cwnd: if asked.discarded { limits.cwnd / 2 + 1 } else { limits.cwnd },
+            ..limits
+        }),
+        Law::TotalsMayWrap => with_limits("bbr3", |limits, asked| Limits {
+            cwnd: if asked.total < u32::MAX as u64 / 2 { limits.cwnd.min(50) } else { limits.cwnd },
+            ..limits
+        }),
+        Law::UnitsDoNotMatter => {
+            let limits = |limits: Limits, _| Limits { cwnd: limits.cwnd.min(50 * 1448), ..limits };
+            let wrong = Wrong::new("bbr3", Defect { limits, ..NO_DEFECT });
+            check_units(&path, controller("bbr3"), wrong).expect_err("no law notices the defect").law
+        }
         Law::MarksReduceOnceAWindow => broken_by("cubic", path, Defect { answers_echoes: true, ..NO_DEFECT }),
         Law::MarksAreFinal => broken_by("dctcp", path, Defect { doubts_marks: true, ..NO_DEFECT }),
-        Law::EventsComeInOrder => broken_by_transport(|bench| bench.connection.state = CaState::Recovery),
-        Law::SampleFollowsItsDefinition => broken_by_transport(|bench| bench.sampler.mark_app_limited(10)),
+        Law::EventsComeInOrder => {
+            broken_by_transport(path, |bench| bench.connection.state = CaState::Recovery)
+        }
+        Law::SampleFollowsItsDefinition => {
+            broken_by_transport(path, |bench| bench.sampler.mark_app_limited(10))
+        }
+        Law::LossesKeepTheirState => {
+            let path = Path { loss_per_mille: 1_000, ..path };
+            broken_by_transport(path, |bench| bench.sampler.mark_app_limited(10))
+        }
     }
 }
 
