@@ -136,11 +136,6 @@ pub struct Bytewise<A> {
     unit: u64,
 }
 
-/// Bytes in one unit of the events and limits.
-const fn unit_of(config: &Config) -> u64 {
-    config.mss as u64
-}
-
 impl<A: Increase> Bytewise<A> {
     /// A connection whose handshake is done, with this increase algorithm.
     pub fn with_increase(
@@ -149,7 +144,7 @@ impl<A: Increase> Bytewise<A> {
         config: &Config,
         connection: &Connection,
     ) -> Bytewise<A> {
-        let unit = unit_of(config);
+        let unit = config.unit as u64;
         let mut window = ByteWindow { cwnd: 0, ssthresh: ByteWindow::INFINITE, mss: config.mss as u64 };
         let initial_cwnd = config.initial_cwnd as u64 * unit;
         window.cwnd = initial_window(initial_cwnd, params.initial_limit as u64, &window);
@@ -316,6 +311,14 @@ impl<A: Increase> Controller for Bytewise<A> {
         self.saved.is_allowed &= !marks.echoed;
     }
 
+    /// The change of state that follows reduces.
+    fn on_tail_repair(&mut self, _: &TailRepair) {}
+
+    /// What leaves the flight leaves the count of what is in it (RFC 9002 B.9).
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        self.in_flight = discarded.in_flight as u64 * self.unit;
+    }
+
     fn on_undo(&mut self, _: &Undo) {
         let Saved { is_allowed, cwnd, ssthresh, increase } = self.saved;
         if !is_allowed {
@@ -446,8 +449,9 @@ impl<A: Increase> Controller for Bytewise<A> {
             cwnd: units.clamp(1, u32::MAX as u64) as u32,
             ssthresh: if ssthresh == ByteWindow::INFINITE { Limits::INFINITE } else { threshold },
             pacing_rate: self.pacing_rate(),
-            min_burst: 2,
+            min_burst: (2 * mss).div_ceil(self.unit) as u32,
             mark_app_limited: false,
+            check_app_limited: false,
         }
     }
 
@@ -496,7 +500,7 @@ mod tests {
         controller.on_lost(&Lost {
             now: flow.connection.now,
             delivered: flow.connection.delivered,
-            segments: 1,
+            units: 1,
             new_range: true,
             tx_in_flight: 10,
             tx_lost,
@@ -514,7 +518,7 @@ mod tests {
         let window = |mss, initial_limit| {
             let mut params = Params::default();
             params.core.initial_limit = initial_limit;
-            let config = Config { mss, ..CONFIG };
+            let config = Config { mss, unit: mss, ..CONFIG };
             NewReno::new(&params, &config, &Flow::new().connection).window().cwnd
         };
         let sizes = [1_200, 1_448, 1_472, 1_500, 9_000];
@@ -662,7 +666,7 @@ mod tests {
         controller.on_lost(&Lost {
             now: flow.connection.now,
             delivered: flow.connection.delivered,
-            segments: 1,
+            units: 1,
             new_range: true,
             tx_in_flight: 10,
             tx_lost: lost - 1,
