@@ -695,6 +695,23 @@ mod tests {
         assert_eq!((controller.window().cwnd, controller.window().ssthresh), (51 * MSS, 50 * MSS));
     }
 
+    /// RFC 9002 B.8: a timeout ends the period. What was sent before it, and is found lost after it, is the same congestion.
+    #[test]
+    fn a_timeout_in_a_period_ends_it_and_answers_for_all_that_was_sent_before() {
+        let mut flow = Flow::new();
+        let mut controller = grown(&mut flow, 100);
+        lose(&mut flow, &mut controller, 0);
+        let sent_before = flow.connection.lost;
+        flow.connection.lost += 40;
+        flow.change(&mut controller, CaState::Loss, true);
+        assert_eq!((controller.limits().cwnd, controller.limits().ssthresh), (2, 25));
+        assert!(!controller.is_recovering());
+        controller.on_ack(&ack_of(&mut flow, 8, 0));
+        flow.change(&mut controller, CaState::Open, false);
+        lose(&mut flow, &mut controller, sent_before);
+        assert_eq!((controller.limits().cwnd, controller.limits().ssthresh), (10, 25));
+    }
+
     /// RFC 9002 7.5: congestion control does not block a probe.
     #[test]
     fn a_timeout_lets_a_packet_leave_although_more_are_in_flight_than_the_window_holds() {
