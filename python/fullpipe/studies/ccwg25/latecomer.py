@@ -113,7 +113,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             _path.TITLES,
             columns=3,
         )
-        return alt.vconcat(shown, waits, spacing=24).resolve_scale(color="independent")
+        return alt.vconcat(shown, waits, spacing=24).resolve_scale(
+            color="independent", strokeDash="independent"
+        )
 
     return charts.worlds(
         data,
