@@ -7,15 +7,21 @@ flows. BBR sends nothing while ProbeRTT drains the full queue: q/c + 0.2 s + l i
 numbers of the equations are those of the later evaluation's code.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from fullpipe.studies import sharing, take
-from fullpipe.studies.claim import Row, Trial
+from fullpipe.studies.claim import Row, Trial, number
 
 BBR, LOSS = "bbr", "loss"
 PACKET_BYTES = 1500
 _FLIGHT_PACKETS = 4  # ProbeRTT's window.
 _PROBE_RTT_S, _EVERY_S = 0.2, 10.0
+_CYCLE_PHASES = 8
+# A window counts as full if this part of it is in flight.
+_FULL = 0.95
 # The first flows of a run have filled the buffer long before.
 WARM_S = 200
 
@@ -25,8 +31,7 @@ def share(rate_mbps: float, rtt_ms: float, buffer_bdp: float, bbrs: int) -> floa
     queue_packets = buffer_bdp * take.bdp_bytes(rate_mbps, rtt_ms) / PACKET_BYTES
     # Negative, if the cap exceeds queue and path: BBR has everything then.
     others = max(0.0, 0.5 - 0.5 / buffer_bdp - _FLIGHT_PACKETS * bbrs / queue_packets)
-    silent_s = (buffer_bdp + 1) * rtt_ms / 1e3 + _PROBE_RTT_S
-    return (1 - others) * max(0.0, 1 - silent_s / _EVERY_S)
+    return (1 - others) * (1 - silence(rtt_ms, buffer_bdp))
 
 
 def document(
@@ -62,6 +67,42 @@ def measured(trial: Trial) -> Row:
     return {"bbr_share": sharing.share(sharing.rates(trial.run, begin(trial)), BBR)}
 
 
-def error_pct(ours: float | None, model: float) -> float | None:
-    """How far the model is from a measurement, of the measurement."""
-    return 100 * abs(model - ours) / ours if ours else None
+def limits(trial: Trial) -> Row:
+    """What limits one BBR flow: the part of time in ProbeRTT; flight, window and estimates in ProbeBW."""
+    own = take.samples(trial.run, after_s=begin(trial)).filter(
+        (pl.col("flow") == BBR) & pl.col("phase").is_not_null()
+    )
+    probing = own.filter(pl.col("phase").str.starts_with("probe_bw"))
+    full = pl.col("inflight_segments") >= _FULL * pl.col("cwnd_segments")
+    window = take.mean(probing, "cwnd_segments")
+    bandwidth = take.ratio(
+        take.mean(probing, "bandwidth_bps"), 8 * trial.spec["mtu_bytes"] * take.payload_share(trial)
+    )
+    return {
+        "silent": (own["phase"] == "probe_rtt").mean() if own.height else None,
+        "limited": probing.select(full.cast(pl.Float64).mean()).item() if probing.height else None,
+        "flight_packets": take.mean(probing, "inflight_segments"),
+        "window_packets": window,
+        "rtt_ms": take.mean(probing, "srtt_ms"),
+        # What BBR takes for the path's RTT follows from its window. Records have TCP's own minimum.
+        "least_ms": take.ratio(window, 2 * bandwidth / 1e3 if bandwidth is not None else None),
+    }
+
+
+def silence(rtt_ms: float, buffer_bdp: float) -> float:
+    """The part of time that ProbeRTT takes, as the model says."""
+    return min(1.0, ((buffer_bdp + 1) * rtt_ms / 1e3 + _PROBE_RTT_S) / _EVERY_S)
+
+
+def told(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:
+    """The means of `limits` in sentences."""
+    cycles = _EVERY_S * (1 - row["silent"]) / (_CYCLE_PHASES * row["least_ms"] / 1e3)
+    modelled = 100 * silence(rtt_ms, buffer_bdp)
+    longer = row["rtt_ms"] / row["least_ms"]
+    return (
+        f"ProbeRTT takes {number(100 * row['silent'], 2)} % of the time (the model says "
+        f"{number(modelled, 2)} %). Of a window of {number(row['window_packets'], 3)} packets, "
+        f"{number(row['flight_packets'], 3)} are in flight: the RTT is {number(longer, 2)} times what BBR "
+        "takes for the least, and a window of two estimated BDP limits it from twice on. Between two ProbeRTT "
+        f"there is time for {number(cycles, 2)} gain cycles."
+    )

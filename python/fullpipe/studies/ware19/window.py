@@ -10,6 +10,7 @@ The path is that of the paper's figure 1. What counts as limited, "nearly" (90 a
 and a buffer at least half full are our own.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -19,7 +20,6 @@ from fullpipe.studies import capmodel, charts, layers, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10, 40, 32
-_FULL = 0.95
 
 
 def _document(others: int, seconds: int) -> dict[str, Any]:
@@ -35,16 +35,8 @@ def _document(others: int, seconds: int) -> dict[str, Any]:
 
 
 def _measure(trial: Trial) -> Row:
-    after_s = capmodel.begin(trial)
-    own = take.samples(trial.run, after_s=after_s).filter(
-        (pl.col("flow") == capmodel.BBR) & pl.col("phase").str.starts_with("probe_bw")
-    )
-    limited = pl.col("inflight_segments") >= _FULL * pl.col("cwnd_segments")
-    queue = take.mean(take.link(trial.run, after_s=after_s), "queue_delay_ms")
-    return {
-        "limited": own.select(limited.cast(pl.Float64).mean()).item() if own.height else None,
-        "filled": None if queue is None else queue / (_BUFFER_BDP * _RTT_MS),
-    }
+    queue = take.mean(take.link(trial.run, after_s=capmodel.begin(trial)), "queue_delay_ms")
+    return {**capmodel.limits(trial), "filled": None if queue is None else queue / (_BUFFER_BDP * _RTT_MS)}
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -102,6 +94,18 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    said = []
+    for others in (1, 16):
+        row = {
+            name: data.mean(name, others=others)
+            for name in ("silent", "rtt_ms", "least_ms", "flight_packets", "window_packets")
+        }
+        if not any(math.isnan(value) for value in row.values()):
+            said.append(f"Beside {others} CUBIC: {capmodel.told(row, _RTT_MS, _BUFFER_BDP)}")
+    return said
+
+
 CLAIM = Claim(
     source="section 3; figure 1",
     says="While BBR is supposed to be a rate-based algorithm, when competing, BBR is window-limited. ... it "
@@ -116,6 +120,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Is the point without CUBIC near 0 and are the others near 1?",
     seeds=10,
     quick_seeds=3,
