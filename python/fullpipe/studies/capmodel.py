@@ -99,10 +99,15 @@ def told(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:
     cycles = _EVERY_S * (1 - row["silent"]) / (_CYCLE_PHASES * row["least_ms"] / 1e3)
     modelled = 100 * silence(rtt_ms, buffer_bdp)
     longer = row["rtt_ms"] / row["least_ms"]
+    flight, window = (number(row[f"{name}_packets"], 3) for name in ("flight", "window"))
     return (
         f"ProbeRTT takes {number(100 * row['silent'], 2)} % of the time (the model says "
-        f"{number(modelled, 2)} %). Of a window of {number(row['window_packets'], 3)} packets, "
-        f"{number(row['flight_packets'], 3)} are in flight: the RTT is {number(longer, 2)} times what BBR "
-        "takes for the least, and a window of two estimated BDP limits it from twice on. Between two ProbeRTT "
-        f"there is time for {number(cycles, 2)} gain cycles."
+        f"{number(modelled, 2)} %). Of a window of {window} packets, {flight} are in flight: the RTT is "
+        f"{number(longer, 2)} times what BBR takes for the least, and a window of two estimated BDP limits it "
+        f"from twice on. Between two ProbeRTT there is time for {number(cycles, 2)} gain cycles."
     )
+
+
+def error_pct(ours: float | None, model: float) -> float | None:
+    """How far the model is from a measurement, of the measurement."""
+    return 100 * abs(model - ours) / ours if ours else None
