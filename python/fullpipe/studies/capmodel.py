@@ -103,8 +103,8 @@ def told(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:
     return (
         f"ProbeRTT takes {number(100 * row['silent'], 2)} % of the time (the model says "
         f"{number(modelled, 2)} %). Of a window of {window} packets, {flight} are in flight: the RTT is "
-        f"{number(longer, 2)} times what BBR takes for the least, and a window of two estimated BDP limits it "
-        f"from twice on. Between two ProbeRTT there is time for {number(cycles, 2)} gain cycles."
+        f"{number(longer, 2)} times what BBR takes for the least, and a window of two estimated BDP limits "
+        f"it from twice on. Between two ProbeRTT there is time for {number(cycles, 2)} gain cycles."
     )
 
 
