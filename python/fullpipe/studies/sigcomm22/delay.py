@@ -1,9 +1,9 @@
 """A wrong least RTT starves a flow of a delay-bounding controller.
 
 Question: what does a flow get that takes a part of the path's delay for a queue, beside one that does not?
-Method: two flows of one controller for 60 s on 120 Mbit/s, 60 ms with a buffer of 2 BDP. In the first
-second, when only the first flow runs, the path is shorter by 0 to 10 ms; the second starts at 2 s.
-Goodput of both from 10 s on. Copa keeps its least RTT for 300 s here, as Vegas does for ever, so that the
+Method: two flows of one controller for 280 s on 120 Mbit/s, 60 ms with a buffer of 2 BDP. In the first
+second, when only the first flow runs, the path is shorter by 0 to 10 ms; the second starts at 100 s.
+Goodput of both from 200 s on. Copa keeps its least RTT for 300 s here, as Vegas does for ever, so that the
 steady state is measured.
 Prediction: the first flow starves, and the more, the larger the delay: under Vegas, and under Copa without
 its mode for competition with TCP. CUBIC is indifferent.
@@ -13,6 +13,11 @@ with a link emulator; of that experiment, nothing was at hand. All numbers are o
 least five times the first one's goodput with 5 ms (direction) and ten times with 10 ms; CUBIC's ratio
 stays below three. Copa with its mode switching, and BBR, which renews its least RTT every 10 s, are
 measured and not judged.
+
+The times were changed after results were seen; first, the second flow started at 2 s, and goodput was
+measured from 10 to 60 s. Vegas moves by a packet a round trip, which takes minutes here. And its second
+flow took the queue that the first one's slow start had left for the path's delay, and in ten minutes got
+114 Mbit/s beside 0.4, with no delay of the path's own: starvation, too, but not this claim's.
 """
 
 from typing import Any
@@ -26,7 +31,9 @@ from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, n
 _RATE_MBPS, _RTT_MS = 120, 60
 # Two bandwidth-delay products.
 _BUFFER_KB = 1800
-_SHORTER_S, _SECOND_S, _AFTER_S = 1.0, 2.0, 10.0
+_SHORTER_S = 1.0
+# Parts of the duration: when the second flow starts, and when measurements begin.
+_SECOND, _AFTER = 100 / 280, 200 / 280
 _WRONG_MS = (0, 1, 2, 5, 10)
 _COPA = "copa:min_rtt_window_s=300,mode_switching=0"
 _SWITCHING = "copa:min_rtt_window_s=300"
@@ -47,14 +54,14 @@ def _document(controller: str, wrong_ms: float, seconds: int) -> dict[str, Any]:
         "path": path,
         "flows": [
             {"controller": controller, "label": "misled", "start_jitter": "0 s"},
-            {"controller": controller, "label": "other", "start": f"{_SECOND_S} s"},
+            {"controller": controller, "label": "other", "start": f"{_SECOND * seconds:.3f} s"},
         ],
-        "record": {"interval": "50 ms"},
+        "record": {"interval": "100 ms"},
     }
 
 
 def _measure(trial: Trial) -> Row:
-    by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
+    by_flow = sharing.rates(trial.run, _AFTER * trial.factors["seconds"])
     if len(by_flow) < 2:
         return dict.fromkeys(("misled_mbps", "other_mbps", "ratio"))
     misled, other = by_flow["misled"], by_flow["other"]
@@ -144,7 +151,7 @@ CLAIM = Claim(
         factors={
             "controller": ("vegas", _COPA, _SWITCHING, "bbr1", "bbr3", "cubic"),
             "wrong_ms": _WRONG_MS,
-            "seconds": (60,),
+            "seconds": (280,),
         },
         quick={"wrong_ms": (0, 5, 10)},
         tiny={"controller": ("vegas", _COPA, "cubic"), "wrong_ms": (0, 5, 10), "seconds": (6,)},
