@@ -8,14 +8,17 @@ The paper says "clear discrepancies" and the abstract has no number. Ours: an er
 (direction), at least twice as large, and over 20 %. The reason in the prediction is ours, too.
 """
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from fullpipe.studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe.studies.ifip25 import _steady
 
+# Buffers between which the model's share falls, for the explanation.
+_FROM_TO = (2, 16)
 _SAID = "clear discrepancies between existing model predictions and BBRv3 behavior"
 
 
@@ -50,7 +53,24 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    return _steady.told(data, "bbr3")
+    said = _steady.told(data, "bbr3")
+    for loss in _steady.LOSSES:
+        where = {"loss": loss, "bbrs": 1, "controller": "bbr3"}
+        ends = [
+            (
+                data.mean("model_share", buffer_bdp=size, **where),
+                data.mean("bbr_share", buffer_bdp=size, **where),
+            )
+            for size in _FROM_TO
+        ]
+        if not any(math.isnan(value) for end in ends for value in end):
+            (model, ours), (last_model, last_ours) = ends
+            said.append(
+                f"From {_FROM_TO[0]} to {_FROM_TO[1]} BDP {_steady.TITLES[loss]}, the model goes from "
+                f"{number(model, 2)} to {number(last_model, 2)}, one BBRv3 flow from {number(ours, 2)} to "
+                f"{number(last_ours, 2)}."
+            )
+    return said
 
 
 def _document(**factors: Any) -> dict[str, Any]:
