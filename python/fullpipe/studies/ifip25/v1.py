@@ -82,6 +82,8 @@ CLAIM = Claim(
     measure=_steady.measure,
     figure=_figure,
     judge=_judge,
+    cause="The same as in ware19.share and ware19.model: beside CUBIC, one flow stays below the model in "
+    "every buffer",
     explain=_explain,
     look_at="Is the line of a single flow on the grey one?",
     about="bbr1",

@@ -98,6 +98,9 @@ CLAIM = Claim(
     measure=_steady.measure,
     figure=_figure,
     judge=_judge,
+    cause="The model is off for both beside CUBIC, for BBRv1 as in ware19.share. BBRv3's curve has another "
+    "shape: beside Reno it rises with the buffer up to 16 BDP, where the model falls. A median over "
+    "buffers hides that",
     explain=_explain,
     look_at="Which of the two lines follows the grey one?",
     about="bbr3",

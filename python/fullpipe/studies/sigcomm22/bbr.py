@@ -130,6 +130,8 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    cause="The slower flow gets 16 Mbit/s and not 8.3, within our limit. Its share hardly depends on uniform "
+    "jitter: the bias for the longer RTT alone makes it five times slower",
     look_at="How far above a fair share is each controller, and does jitter lift it?",
     about="bbr1",
     seeds=10,
