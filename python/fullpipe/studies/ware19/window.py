@@ -120,9 +120,9 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    cause="The same as in ware19.share: beside CUBIC, BBR's share is below the one at which the window binds, "
-    "so it is limited by its rate most of the time, and after each ProbeRTT its flight has to grow from "
-    "four packets",
+    cause="The same as in ware19.share: beside CUBIC, BBR's share is below the one at which the window "
+    "binds, so it is limited by its rate most of the time, and after each ProbeRTT its flight has "
+    "to grow from four packets",
     explain=_explain,
     look_at="Is the point without CUBIC near 0 and are the others near 1?",
     seeds=10,
