@@ -12,6 +12,7 @@ __all__ = [
     "Connection",
     "ControllerError",
     "FlowNow",
+    "Logs",
     "Lost",
     "QueueNow",
     "RateSample",
@@ -512,14 +513,35 @@ def read_document(path: str, field: str, expected: str) -> tuple[str, str]:
 def line_of(text: str, path: str, field: str) -> int | None:
     """The line, from 1, of a field such as `cells[0].rate` in the text of a document read from `path`."""
 
-def simulate(spec_json: str, seed: int, cancel: Cancel | None = None) -> tuple[str, bytes, bytes]:
-    """Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet."""
+@final
+class Logs:
+    """Where the packets of a run are logged: descriptors of files that are open for writing."""
+
+    def __new__(
+        cls, title: str, qlog: tuple[int, int] | None, pcap: int | None, snaplen: int, most: int
+    ) -> Logs:
+        """`qlog` are files for the current form and for the older one; no file gets over `most` packets."""
+
+    def full_at_s(self) -> float | None:
+        """When the files had the most packets that they may, if they end there. After the run."""
+
+def simulate(
+    spec_json: str, seed: int, cancel: Cancel | None = None, logs: Logs | None = None
+) -> tuple[str, bytes, bytes]:
+    """Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet.
+
+    With `logs`, its packets are logged; a file that cannot be written is an `OSError`.
+    """
 
 # A flow's number, the controller's name, whether it is paced, the object, and its own methods by name.
 _Brought: TypeAlias = tuple[int, str, bool, object, Mapping[str, Callable[..., object]]]
 
 def simulate_with(
-    spec_json: str, seed: int, controllers: Sequence[_Brought], cancel: Cancel | None = None
+    spec_json: str,
+    seed: int,
+    controllers: Sequence[_Brought],
+    cancel: Cancel | None = None,
+    logs: Logs | None = None,
 ) -> tuple[str, bytes, bytes]:
     """The same for a spec whose flows have controllers of the user's own."""
 

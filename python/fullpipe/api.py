@@ -21,7 +21,8 @@ from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.system.limits import check_runs
 from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job, Progress, jobs
+from fullpipe.worlds.job import Job, Progress, jobs, logged
+from fullpipe.worlds.logs import SNAPLEN, Logs
 from fullpipe.worlds.world import World
 
 # How often an untrustworthy run is tried in all.
@@ -53,6 +54,9 @@ def compare(
     repetitions: int | None = None,
     attempts: int = ATTEMPTS,
     world: str = registry.DEFAULT,
+    qlog: str | Path | None = None,
+    pcap: str | Path | None = None,
+    snaplen: int = SNAPLEN,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
 ) -> Results:
@@ -68,8 +72,9 @@ def compare(
     world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
     `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
     cannot run is a note in the result. So is a controller that a world does not have, as long as others can
-    run there. `watch` and `begin` are told of the progress and of the work before it (`Watcher`,
-    `Beginner`).
+    run there. `qlog` and `pcap` are folders for logs of each run's packets, as qlog and as pcapng, which
+    keeps `snaplen` bytes of each (docs/export.md). `watch` and `begin` are told of the progress and of the
+    work before it (`Watcher`, `Beginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -91,6 +96,7 @@ def compare(
             seeds=seeds,
             repetitions=repetitions,
             attempts=attempts,
+            logs=Logs.of(qlog, pcap, snaplen),
             watch=watch,
             begin=begin,
         )
@@ -109,6 +115,9 @@ def run(
     seeds: int | Sequence[int] = 1,
     repetitions: int | Sequence[int] = 1,
     attempts: int = ATTEMPTS,
+    qlog: str | Path | None = None,
+    pcap: str | Path | None = None,
+    snaplen: int = SNAPLEN,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
 ) -> Results:
@@ -125,6 +134,7 @@ def run(
         seeds=_numbers("seeds", seeds, first, len(loaded.alternatives)),
         repetitions=_numbers("repetitions", repetitions, first, len(loaded.alternatives)),
         attempts=attempts,
+        logs=Logs.of(qlog, pcap, snaplen),
         watch=watch,
         begin=begin,
     )
@@ -174,6 +184,7 @@ def execute(
     seeds: int | Sequence[int] | None = None,
     repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
+    logs: Logs | None = None,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
 ) -> tuple[list[Run], list[str]]:
@@ -182,8 +193,10 @@ def execute(
     A world whose number of runs is not given has its own default.
     """
     planned = _planned(what, registry.chosen(world), seeds, repetitions, attempts)
+    planned = [(one, logged(wanted, logs)) for one, wanted in planned]
     _tell(begin, planned)
-    return _carry_out(planned, attempts, watch)
+    runs, notes = _carry_out(planned, attempts, watch)
+    return runs, [*notes, *(note for run in runs for note in run.log_notes)]
 
 
 def _planned(

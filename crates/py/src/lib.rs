@@ -6,6 +6,7 @@
 mod catalogue;
 mod controller;
 mod errors;
+mod logs;
 mod recordings;
 mod simulation;
 
@@ -24,7 +25,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{scenario_error, sim_error, world_error};
+use crate::errors::{scenario_error, world_error};
+use crate::logs::{LogError, Logged, Logs};
 
 /// Stops runs that were given it, soon after `set()`.
 #[pyclass(frozen, module = "fullpipe._native")]
@@ -158,19 +160,27 @@ fn line_of(text: &str, path: PathBuf, field: &str) -> Option<usize> {
     fullpipe_scenario::line_of(text, Format::of(&path), field)
 }
 
-/// Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet.
+/// Runs a spec in the simulator without the GIL: summary JSON, flow series and link series as Parquet. With `logs`, its packets
+/// are logged; a file that cannot be written is an `OSError`.
 #[pyfunction]
-#[pyo3(signature = (spec_json, seed, cancel=None))]
+#[pyo3(signature = (spec_json, seed, cancel=None, logs=None))]
 fn simulate<'py>(
     py: Python<'py>,
     spec_json: &str,
     seed: u64,
     cancel: Option<Bound<'py, Cancel>>,
+    logs: Option<Py<Logs>>,
 ) -> PyResult<PyAnswer<'py>> {
     let spec = read_spec(py, spec_json)?;
     let run = {
         let spec = spec.clone();
-        move |flag: &AtomicBool| fullpipe_sim::run(&spec, seed, flag).map(|run| Answer::of(run, &spec))
+        move |flag: &AtomicBool| {
+            let run = match logs.as_ref().map(Py::get) {
+                Some(logs) => Logged::new(&spec, seed, logs)?.run(flag, logs)?,
+                None => fullpipe_sim::run(&spec, seed, flag).map_err(LogError::Sim)?,
+            };
+            Ok(Answer::of(run, &spec))
+        }
     };
     let answer = match cancel {
         Some(cancel) => {
@@ -179,7 +189,7 @@ fn simulate<'py>(
         }
         None => interruptible(py, run)?,
     };
-    Ok(answer.map_err(|error| sim_error(py, &error))?.into_python(py))
+    Ok(answer.map_err(|error: LogError| error.into_python(py))?.into_python(py))
 }
 
 /// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces.
@@ -362,6 +372,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
+    #[pymodule_export]
+    use crate::logs::Logs;
     #[pymodule_export]
     use crate::simulation::{FlowNow, PySimulation, QueueNow, simulate_with};
 

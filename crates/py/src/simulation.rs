@@ -17,25 +17,36 @@ use pyo3::prelude::*;
 
 use crate::controller::{Brought, Faults, plug};
 use crate::errors::{change_error, scenario_error, sim_error};
+use crate::logs::{Logged, Logs};
 use crate::{Answer, Cancel, PyAnswer, read_spec};
 
-/// Runs a spec whose flows have controllers of the user's own, from start to end.
+/// Runs a spec whose flows have controllers of the user's own, from start to end. With `logs`, its packets are logged.
 #[pyfunction]
-#[pyo3(signature = (spec_json, seed, controllers, cancel=None))]
+#[pyo3(signature = (spec_json, seed, controllers, cancel=None, logs=None))]
 pub(crate) fn simulate_with<'py>(
     py: Python<'py>,
     spec_json: &str,
     seed: u64,
     controllers: Vec<Brought>,
     cancel: Option<Bound<'py, Cancel>>,
+    logs: Option<Bound<'py, Logs>>,
 ) -> PyResult<PyAnswer<'py>> {
     let spec = read_spec(py, spec_json)?;
-    let made = Simulation::fixed(&spec, seed).map_err(|error| sim_error(py, &error))?;
-    let mut driven = Driven::new(py, made, controllers)?;
     let stop = cancel.as_ref().map(|cancel| &*cancel.get().flag);
+    let Some(logs) = logs.as_ref().map(Bound::get) else {
+        let made = Simulation::fixed(&spec, seed).map_err(|error| sim_error(py, &error))?;
+        let mut driven = Driven::new(py, made, controllers)?;
+        driven.advance(py, Time::NEVER, stop)?;
+        let answer = py.detach(move || Answer::of(driven.simulation.finish(), &spec));
+        return Ok(answer.into_python(py));
+    };
+    let Logged { simulation, files } =
+        Logged::new(&spec, seed, logs).map_err(|error| error.into_python(py))?;
+    let mut driven = Driven::new(py, simulation, controllers)?;
     driven.advance(py, Time::NEVER, stop)?;
-    let answer = py.detach(move || Answer::of(driven.simulation.finish(), &spec));
-    Ok(answer.into_python(py))
+    let logged = Logged { simulation: driven.simulation, files };
+    let run = py.detach(move || logged.finish(logs).map(|run| Answer::of(run, &spec)));
+    Ok(run.map_err(|error| error.into_python(py))?.into_python(py))
 }
 
 /// A simulation and what its controllers raise.

@@ -10,7 +10,7 @@
 //!
 //! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of
 //! a connection, as in Linux), `agenda` (what happens next), `ahead` (what the next events need, fetched in time), `plug`
-//! (controllers from outside), `verify` (conservation, checked in every run).
+//! (controllers from outside), `tap` (what a log is told), `verify` (conservation, checked in every run).
 
 mod agenda;
 mod ahead;
@@ -22,9 +22,11 @@ mod marked;
 mod packet;
 mod plug;
 mod receiver;
+mod running;
 mod sender;
 mod series;
 mod simulation;
+mod tap;
 mod verify;
 mod workload;
 mod world;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use fullpipe_export::Log;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Chain, Change, ConfigError, MakeDiscipline, OwnDisciplines, rates};
 use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
@@ -12,7 +13,9 @@ use crate::agenda::Winners;
 use crate::flow::Flow;
 use crate::packet::{Acknowledgement, Segment};
 use crate::plug::{MakeController, Maker, OwnController};
+use crate::running::{OfChains, Running};
 use crate::series;
+use crate::tap::{Tap, Tapped};
 use crate::world::World;
 
 /// Why a run cannot go on.
@@ -112,7 +115,7 @@ const BOTTLENECK: &str = "bottleneck";
 pub struct Simulation {
     spec: Spec,
     seed: u64,
-    world: World<Winners, Chain<Segment>, Chain<Acknowledgement>>,
+    world: Box<dyn Running + Send>,
     /// Whether the path can change.
     changing: bool,
 }
@@ -123,8 +126,8 @@ impl Simulation {
     /// # Errors
     /// When the path cannot be built (`scenario` resolves only paths that can).
     pub fn new(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
-        let world = World::new(spec, seed, Chain::changing, Chain::changing)?;
-        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
+        let world: OfChains = World::new(spec, seed, Chain::changing, Chain::changing)?;
+        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: true })
     }
 
     /// The same run on a path that nobody will change, which is faster: what becomes of a packet can be computed when it is
@@ -133,8 +136,25 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn fixed(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
-        let world = World::new(spec, seed, Chain::new, Chain::new)?;
-        Ok(Simulation { spec: spec.clone(), seed, world, changing: false })
+        let world: OfChains = World::new(spec, seed, Chain::new, Chain::new)?;
+        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: false })
+    }
+
+    /// The same, and `log` is told what happens to each packet. The record is the same.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    // Compiled only where it is called: a second caller of everything would change what is inlined into the others.
+    #[inline]
+    pub fn logged(spec: &Spec, seed: u64, log: Box<dyn Log + Send>) -> Result<Simulation, SimError> {
+        let tap = Tap::new(spec, log);
+        let world: World<Winners, Tapped<Segment>, Tapped<Acknowledgement>> = World::new(
+            spec,
+            seed,
+            |elements, delays, seed| Tapped::new(&tap, elements, delays, seed),
+            |elements, delays, seed| Tapped::new(&tap, elements, delays, seed),
+        )?;
+        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: false })
     }
 
     /// A run in which queues have disciplines that are not built in: by the name of the queue in the scenario, in either
@@ -161,13 +181,13 @@ impl Simulation {
                 return Err(SimError::refused("path.queue", format!("there is no queue {name}"), expected));
             }
         }
-        let world = World::new(
+        let world: OfChains = World::new(
             spec,
             seed,
             |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, forward),
             |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, reverse),
         )?;
-        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
+        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: true })
     }
 
     /// Gives a flow, whose controller in the scenario is `own:NAME` or `FILE.py:CLASS`, that controller. The flow is paced if
@@ -202,7 +222,7 @@ impl Simulation {
             let given = "the run has begun";
             return Err(SimError::refused(field, given, "a controller before the first advance"));
         }
-        let flow = &mut self.world.flows[flow];
+        let flow = self.world.flow_mut(flow);
         flow.own = Some(Maker(make));
         flow.config.sender.controller.paced |= paced;
         Ok(())
@@ -238,7 +258,7 @@ impl Simulation {
     fn check_controllers(&self) -> Result<(), SimError> {
         let missing =
             |(flow, spec): (&Flow, &FlowSpec)| flow.own.is_none() && spec.controller.params().is_none();
-        match self.world.flows.iter().zip(&self.spec.flows).position(missing) {
+        match self.world.flows().iter().zip(&self.spec.flows).position(missing) {
             None => Ok(()),
             Some(flow) => Err(SimError::refused(
                 format!("flows[{flow}].controller"),
@@ -255,12 +275,12 @@ impl Simulation {
 
     /// How far it has come.
     pub fn now(&self) -> Time {
-        self.world.now
+        self.world.now()
     }
 
     /// When it ends at the latest.
     pub fn end(&self) -> Time {
-        self.world.end
+        self.world.end()
     }
 
     /// The scenario, with all changes so far. Run from its start, it gives the same record; only the size of a buffer has no
@@ -333,15 +353,11 @@ impl Simulation {
 
     fn apply(&mut self, spot: Spot, change: Change) -> Result<(), SimError> {
         let Spot { forward, index } = spot;
-        let now = self.world.now;
+        let now = self.world.now();
         let from = change.from(now, self.world.has_begun());
         let elements = if forward { &mut self.spec.forward } else { &mut self.spec.reverse };
         elements[index].change(index, from, change)?;
-        if forward {
-            self.world.forward.chain.change(now, index, from, change);
-        } else {
-            self.world.reverse.chain.change(now, index, from, change);
-        }
+        self.world.change(forward, index, from, change);
         Ok(())
     }
 
@@ -395,7 +411,7 @@ impl Simulation {
 
     /// How many flows there are.
     pub fn flows(&self) -> usize {
-        self.world.flows.len()
+        self.world.flows().len()
     }
 
     /// A flow as it is now.
@@ -403,7 +419,7 @@ impl Simulation {
     /// # Panics
     /// If no flow has this `index`.
     pub fn flow(&self, index: usize) -> FlowView<'_> {
-        FlowView { flow: &self.world.flows[index], spec: &self.spec.flows[index], now: self.world.now }
+        FlowView { flow: &self.world.flows()[index], spec: &self.spec.flows[index], now: self.world.now() }
     }
 
     /// The samples of a flow so far.
@@ -411,23 +427,20 @@ impl Simulation {
     /// # Panics
     /// If no flow has this `index`.
     pub fn flow_series(&self, index: usize) -> &FlowSeries {
-        &self.world.flow_series[index]
+        &self.world.flow_series()[index]
     }
 
     /// The queues as they are now: those on the way to the receivers, then those on the way back.
     pub fn queues(&self) -> Vec<QueueNow<'_>> {
-        let (now, forward, reverse) = (self.world.now, &self.world.forward.chain, &self.world.reverse.chain);
-        let there = (0..forward.queues()).map(|index| forward.queue(index));
-        let back = (0..reverse.queues()).map(|index| reverse.queue(index));
-        there
-            .chain(back)
-            .map(|queue| QueueNow { name: queue.name(), sample: QueueSample::of(queue, now) })
-            .collect()
+        let now = self.world.now();
+        let queues = self.world.queues().into_iter();
+        queues.map(|queue| QueueNow { name: queue.name(), sample: QueueSample::of(queue, now) }).collect()
     }
 
     /// The samples of the queues so far, in the order of [`Simulation::queues`].
     pub fn link_series(&self) -> impl Iterator<Item = &LinkSeries> {
-        self.world.forward_series.iter().chain(&self.world.reverse_series)
+        let [forward, reverse] = self.world.link_series();
+        forward.iter().chain(reverse)
     }
 
     /// Ends the run where it is, and gives its record: of the whole scenario if it is over, or else of the time until now.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::Config;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Carrier, ConfigError, Ecn, Hops, Packet};
+use fullpipe_path::{Carrier, Chain, ConfigError, Ecn, Hops, Packet};
 use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
 };
@@ -102,6 +102,16 @@ impl<R: Carrier<Acknowledgement>> Reverse<R> {
     }
 }
 
+/// Looks on while a run goes on. What nobody logs costs nothing: the paths of such runs do nothing here.
+pub(crate) trait Observer {
+    /// An event of this flow is over.
+    #[inline(always)]
+    fn after_event(&mut self, _now: Time, _flow: &Flow) {}
+}
+
+impl Observer for Chain<Segment> {}
+impl Observer for Hops<Segment> {}
+
 /// Everything in a run: `A` knows what is next; `F` carries the senders' packets, `R` the receivers'.
 #[derive(Debug)]
 pub(crate) struct World<A, F, R> {
@@ -124,7 +134,7 @@ pub(crate) struct World<A, F, R> {
     pub(crate) reverse_series: Vec<LinkSeries>,
 }
 
-impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R> {
+impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {
     /// The world before the run; `forward` and `reverse` build the path.
     pub(crate) fn new(
         spec: &Spec,
@@ -272,6 +282,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             let more = self.forward.chain.is_due(now);
             let flow = &mut self.flows[index];
             let ended = flow.on_segment(now, segment, codepoint, more, &mut self.reverse);
+            self.forward.chain.after_event(now, flow);
             self.agenda.set(FLOWS + index, flow.next());
             self.open -= ended as usize;
             if !more {
@@ -289,6 +300,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
             self.reverse.chain.pop_with(now, |packet, ack| {
                 let flow = &mut self.flows[packet.class as usize];
                 flow.on_acknowledgement(now, ack, &mut self.forward);
+                self.forward.chain.after_event(now, flow);
                 self.agenda.set(FLOWS + packet.class as usize, flow.next());
             });
         }
@@ -299,6 +311,7 @@ impl<A: Agenda, F: Carrier<Segment>, R: Carrier<Acknowledgement>> World<A, F, R>
     fn wake(&mut self, index: usize, now: Time) {
         let flow = &mut self.flows[index];
         let ended = flow.on_timer(now, &mut self.forward, &mut self.reverse);
+        self.forward.chain.after_event(now, flow);
         self.agenda.set(FLOWS + index, flow.next());
         self.open -= ended as usize;
     }

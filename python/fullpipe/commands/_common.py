@@ -91,6 +91,19 @@ Scenario = Annotated[
     Path,
     typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
 ]
+Qlog = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder for a qlog of each run's packets.", show_default="none", parser=path
+    ),
+]
+Pcap = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder for a pcapng file of each run.", show_default="none", parser=path
+    ),
+]
+Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packet pcapng keeps.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
@@ -146,11 +159,19 @@ def print_agreement(results: "Results") -> None:
         print(results.agreement.verdict)
 
 
+def tell_logs(results: "Results") -> None:
+    """Says where the logs are."""
+    for run in results.runs:
+        for one in run.logs:
+            say(f"Log: {one}")
+
+
 def print_json(results: "Results", folder: "Folder | None") -> None:
     """Prints the results as JSON, and writes them if a folder is given."""
     for note in results.notes:
         say(f"fullpipe: {note}")
     print(results.to_json())
+    tell_logs(results)
     write(results, folder)
 
 

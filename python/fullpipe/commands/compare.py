@@ -13,9 +13,12 @@ from fullpipe.commands._common import (
     Buffer,
     Ecn,
     Loss,
+    Pcap,
+    Qlog,
     Queue,
     Rate,
     Rtt,
+    Snaplen,
     World,
     complete_controllers,
     console,
@@ -26,12 +29,14 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_logs,
     tell_work,
     watching,
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
+from fullpipe.worlds.logs import SNAPLEN
 
 if TYPE_CHECKING:
     from fullpipe.show.results import Results
@@ -61,6 +66,9 @@ def compare(
     attempts: Attempts = 3,
     world: World = registry.DEFAULT,
     out: Annotated[Path | None, results_folder("out/compare-...")] = None,
+    qlog: Qlog = None,
+    pcap: Pcap = None,
+    snaplen: Snaplen = SNAPLEN,
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
@@ -79,6 +87,9 @@ def compare(
             seeds=seeds,
             repetitions=repetitions,
             attempts=attempts,
+            qlog=qlog,
+            pcap=pcap,
+            snaplen=snaplen,
             world=world,
             watch=watch,
             begin=tell_work,
@@ -88,6 +99,7 @@ def compare(
         print_json(results, folder)
         return
     _show_comparison(results)
+    tell_logs(results)
     write(results, folder)
 
 

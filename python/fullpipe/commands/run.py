@@ -8,9 +8,12 @@ import typer
 from fullpipe.commands._common import (
     AsJson,
     Attempts,
+    Pcap,
+    Qlog,
     Repetitions,
     Scenario,
     Seeds,
+    Snaplen,
     World,
     complete_queues,
     console,
@@ -21,12 +24,14 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_logs,
     tell_work,
     watching,
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
+from fullpipe.worlds.logs import SNAPLEN
 
 
 def run(
@@ -53,6 +58,9 @@ def run(
     code: Annotated[
         bool, typer.Option("--code", help="Let the scenario run the Python files of its controllers.")
     ] = False,
+    qlog: Qlog = None,
+    pcap: Pcap = None,
+    snaplen: Snaplen = SNAPLEN,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
@@ -72,6 +80,9 @@ def run(
             seeds=seeds,
             repetitions=repetitions,
             attempts=attempts,
+            qlog=qlog,
+            pcap=pcap,
+            snaplen=snaplen,
             watch=watch,
             begin=tell_work,
         )
@@ -87,4 +98,5 @@ def run(
     print_notes(tables.flow_notes(results))
     print_notes(tables.comparison_notes(results) if several else tables.run_notes(results))
     print_agreement(results)
+    tell_logs(results)
     write(results, folder)

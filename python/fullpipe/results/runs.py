@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -56,6 +57,9 @@ class Run:
     summary: dict[str, Any]
     flow_parquet: bytes = field(repr=False)
     link_parquet: bytes = field(repr=False)
+    # The files that its packets were logged into, and what their reader must know.
+    logs: tuple[Path, ...] = ()
+    log_notes: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -74,8 +78,9 @@ class Run:
         links: Sequence[dict[str, Any]] = (),
     ) -> "Run":
         """Builds a run from rows of its series, as a world in Python does. Columns left out are null."""
-        tables = (pl.DataFrame(flows, schema=FLOW_COLUMNS), pl.DataFrame(links, schema=LINK_COLUMNS))
-        return Run(alternative, world, seed, summary, *map(files.parquet, tables))
+        of_flows = files.parquet(pl.DataFrame(flows, schema=FLOW_COLUMNS))
+        of_links = files.parquet(pl.DataFrame(links, schema=LINK_COLUMNS))
+        return Run(alternative, world, seed, summary, of_flows, of_links)
 
     @property
     def label(self) -> str:

@@ -53,6 +53,42 @@ def write(folder: Path, name: str, data: bytes, *, needed: int | None = None) ->
     return path
 
 
+@contextlib.contextmanager
+def streamed(folder: Path, name: str) -> Iterator[int]:
+    """Gives the block an open file to fill, which is called `name` below a folder when the block has ended.
+
+    Before that it has no name, or another one where the file system needs one; an exception removes it.
+    Readers see the old file or the new one, also after a crash.
+
+    Raises:
+        OutputError: The file cannot be written. Errors of the block's own are its business (see `reported`).
+    """
+    path = folder / name
+    with contextlib.ExitStack() as held:
+        with reported(path):
+            parent, last = held.enter_context(_parent_of(folder, name))
+            file, part = _nameless(parent)
+        try:
+            try:
+                yield file
+                with reported(path, os.fstat(file).st_size):
+                    _keep_mode(file, parent, last)
+                    os.fsync(file)
+                    if part is None:
+                        part = _part()
+                        # The only way to a name for a file without one (linkat(2)).
+                        os.link(f"/proc/self/fd/{file}", part, dst_dir_fd=parent, follow_symlinks=True)
+                    os.replace(part, last, src_dir_fd=parent, dst_dir_fd=parent)
+                    os.fsync(parent)
+            finally:
+                os.close(file)
+        except BaseException:
+            if part is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(part, dir_fd=parent)
+            raise
+
+
 def write_named(path: Path, data: bytes) -> None:
     """Writes a file that the user named. Symbolic links are followed; a device or a pipe is written directly.
 
@@ -417,9 +453,23 @@ def _remove_parts_of(folder: int) -> list[str]:
     return subfolders
 
 
+def _part() -> str:
+    """A name for an incomplete file."""
+    return f"{_PART[0]}{secrets.token_hex(8)}{_PART[1]}"
+
+
+def _nameless(parent: int) -> tuple[int, str | None]:
+    """A new open file in an opened folder, and its name if the file system has none without."""
+    with contextlib.suppress(OSError):
+        if Path("/proc/self/fd").is_dir():
+            return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=parent), None
+    part = _part()
+    return os.open(part, os.O_WRONLY | os.O_EXCL | _OURS, 0o666, dir_fd=parent), part
+
+
 def _replace(parent: int, name: str, data: bytes) -> None:
     """Writes a file under another name and renames it, which replaces a symbolic link and not its target."""
-    part = f"{_PART[0]}{secrets.token_hex(8)}{_PART[1]}"
+    part = _part()
     file = os.open(part, os.O_WRONLY | os.O_EXCL | _OURS, 0o666, dir_fd=parent)
     try:
         try:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fullpipe.ask import path_facts
 from fullpipe.ask.scenario import Alternative
+from fullpipe.system import files
+from fullpipe.worlds.logs import Logs
 
 # Called with runs done (a fraction while one is in progress), from the thread that started the world.
 Progress: TypeAlias = Callable[[float], None]
@@ -19,6 +21,8 @@ class Job:
     alternative: Alternative
     # A world that is not deterministic gives each repetition its own: its number.
     seed: int
+    # Where its packets are logged. A log changes nothing about the run, and so not its address either.
+    logs: Logs | None = None
 
     @property
     def rate_bps(self) -> float:
@@ -31,6 +35,14 @@ class Job:
 def jobs(alternatives: Sequence[Alternative], seeds: Sequence[int]) -> list[Job]:
     """Every alternative with every seed, in the order that results keep."""
     return [Job(alternative, seed) for alternative in alternatives for seed in seeds]
+
+
+def logged(wanted: Sequence[Job], logs: Logs | None) -> list[Job]:
+    """The same jobs, each with files of its own."""
+    if logs is None:
+        return list(wanted)
+    names = files.file_names(job.alternative.label for job in wanted)
+    return [replace(job, logs=logs.named(names[job.alternative.label])) for job in wanted]
 
 
 def ignore_progress(_done: float) -> None:

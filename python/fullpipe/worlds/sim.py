@@ -8,6 +8,7 @@ from fullpipe.ask.controllers import Brought
 from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.logs import opened
 from fullpipe.worlds.world import Stop, World
 
 NAME = "sim"
@@ -29,6 +30,7 @@ class Simulator(World):
     colour = "#2f3640"
     opacity = 1.0
     on_clusters = True
+    writes_logs = True
     runs = 5
 
     def build(self) -> str:
@@ -47,11 +49,14 @@ class Simulator(World):
         """Runs one job; the native half releases the GIL meanwhile."""
         del progress
         spec, own = job.alternative.spec_json, brought(job.alternative)
-        if own:
-            answer = _native.simulate_with(spec, job.seed, own, stop.native)
-        else:
-            answer = _native.simulate(spec, job.seed, stop.native)
-        return Run.of(job.alternative, NAME, job.seed, *answer)
+        with opened(job.logs, NAME, job.seed, job.alternative.label) as files:
+            logs = None if files is None else files.native()
+            if own:
+                answer = _native.simulate_with(spec, job.seed, own, stop.native, logs)
+            else:
+                answer = _native.simulate(spec, job.seed, stop.native, logs)
+        run = Run.of(job.alternative, NAME, job.seed, *answer)
+        return run if files is None or logs is None else files.of(run, logs.full_at_s())
 
 
 def brought(alternative: Alternative) -> list[Brought]:

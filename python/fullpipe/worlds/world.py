@@ -83,6 +83,8 @@ class World(Protocol):
     deterministic: bool = True
     # Whether other machines with the same build may run it.
     on_clusters: bool = False
+    # Whether it writes the logs that a job asks for (`Job.logs`).
+    writes_logs: bool = False
     # How many seeds or repetitions a comparison has by default.
     runs: int = 1
 
@@ -144,6 +146,8 @@ def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_prog
     try:
         if (reason := world.refuses(job.alternative)) is not None:
             raise _native.WorldError(reason)
+        if job.logs is not None and not world.writes_logs:
+            raise _native.WorldError(f"the {world.place} writes no logs of packets; leave out qlog and pcap")
         run = world.run(job, stop, progress)
         if type(world).__module__.startswith(_BUILT_IN):
             return run

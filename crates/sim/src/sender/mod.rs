@@ -245,6 +245,11 @@ impl Sender {
         self.lost
     }
 
+    /// The segments that are out.
+    pub(crate) fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
     /// Segments in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight()

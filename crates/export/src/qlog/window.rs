@@ -1,0 +1,126 @@
+//! What a flow has sent and not got acknowledged: which transmissions an acknowledgement is for.
+
+use std::collections::VecDeque;
+
+use fullpipe_units::Time;
+
+use crate::event::{Acknowledgement, SACK_BLOCKS, Sent};
+
+/// A segment that is out.
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    start: u64,
+    end: u64,
+    /// The number of its last transmission, and when that left.
+    number: u64,
+    at: Time,
+    /// It was sent more than once.
+    again: bool,
+    /// An acknowledgement has reported it.
+    reported: bool,
+}
+
+/// The segments that are out, in order.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    out: VecDeque<Out>,
+    /// What the latest acknowledgement reported, so that it need not be looked at again.
+    known: [(u64, u64); SACK_BLOCKS],
+    /// Numbers that an acknowledgement is for.
+    numbers: Vec<u64>,
+}
+
+/// What an acknowledgement says of transmissions.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    /// The numbers that it is for, ascending; each is told once.
+    pub(super) numbers: &'a [u64],
+    /// The round-trip time of the latest of them that was sent once.
+    pub(super) rtt_ns: Option<u64>,
+}
+
+impl Window {
+    /// Notes a segment with data.
+    pub(super) fn sent(&mut self, at: Time, sent: &Sent) {
+        let (start, end) = (sent.start, sent.start + sent.payload as u64);
+        let next = self.out.back().map_or(start, |last| last.end);
+        if start >= next {
+            let again = sent.again.is_some();
+            self.out.push_back(Out { start, end, number: sent.number, at, again, reported: false });
+            return;
+        }
+        let mut place = self.split(start);
+        while let Some(out) = self.out.get(place).filter(|out| out.start < end) {
+            if out.end > end {
+                self.split(end);
+            }
+            let out = &mut self.out[place];
+            (out.number, out.at, out.again) = (sent.number, at, true);
+            place += 1;
+        }
+        // It may reach beyond what was sent before.
+        if end > next {
+            let (number, reported) = (sent.number, false);
+            self.out.push_back(Out { start: next, end, number, at, again: true, reported });
+        }
+    }
+
+    /// The place of the first segment that ends behind `byte`, which then begins there if it was within it.
+    fn split(&mut self, byte: u64) -> usize {
+        let place = self.out.partition_point(|out| out.end <= byte);
+        match self.out.get_mut(place) {
+            Some(out) if out.start < byte => {
+                let front = Out { end: byte, ..*out };
+                out.start = byte;
+                self.out.insert(place, front);
+                place + 1
+            }
+            _ => place,
+        }
+    }
+
+    /// Takes an acknowledgement.
+    pub(super) fn acknowledged(&mut self, at: Time, ack: &Acknowledgement) -> Told<'_> {
+        self.numbers.clear();
+        let mut latest: Option<Out> = None;
+        let mut note = |out: &Out, numbers: &mut Vec<u64>| {
+            if numbers.last() != Some(&out.number) {
+                numbers.push(out.number);
+            }
+            if !out.again && latest.is_none_or(|latest| latest.number < out.number) {
+                latest = Some(*out);
+            }
+        };
+        while let Some(out) = self.out.front_mut().filter(|out| out.start < ack.ack) {
+            if out.end > ack.ack {
+                // A part of a segment: what is left is still out.
+                out.start = ack.ack;
+                break;
+            }
+            if !out.reported {
+                note(out, &mut self.numbers);
+            }
+            self.out.pop_front();
+        }
+        for &(start, end) in ack.received() {
+            let mut from = start.max(ack.ack);
+            if let Some(known) = self.known.iter().find(|known| known.0 <= from && from < known.1) {
+                from = known.1;
+            }
+            let mut place = self.out.partition_point(|out| out.start < from);
+            while let Some(out) = self.out.get_mut(place).filter(|out| out.end <= end) {
+                if !out.reported {
+                    out.reported = true;
+                    note(out, &mut self.numbers);
+                }
+                place += 1;
+            }
+        }
+        self.known = [(0, 0); SACK_BLOCKS];
+        self.known[..ack.received().len()].copy_from_slice(ack.received());
+        self.numbers.sort_unstable();
+        self.numbers.dedup();
+        let rtt_ns = latest.map(|out| at.saturating_since(out.at).as_nanos());
+        Told { numbers: &self.numbers, rtt_ns }
+    }
+}

@@ -1,0 +1,187 @@
+//! The files that a run is logged into. Python opens, names and removes them; what is written into them is written here.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fullpipe_export::pcapng::Pcapng;
+use fullpipe_export::qlog::Qlog;
+use fullpipe_export::{Event, Files, Flow, Header, Log, Written};
+use fullpipe_record::Run;
+use fullpipe_scenario::Spec;
+use fullpipe_sim::{SimError, Simulation, Status};
+use fullpipe_units::{Duration, Time};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+/// How often a run that is logged looks whether its files can still be written, in parts of its length.
+const LOOKS: u64 = 256;
+
+type Out = BufWriter<File>;
+
+/// Where the packets of a run are logged: descriptors of open files.
+#[pyclass(frozen, module = "fullpipe._native")]
+pub(crate) struct Logs {
+    title: String,
+    qlog: Option<(File, File)>,
+    pcap: Option<File>,
+    snaplen: u32,
+    most: u64,
+    written: Mutex<Option<Written>>,
+}
+
+#[pymethods]
+impl Logs {
+    /// `qlog` are files for the current form and for the older one. A packet in the file `pcap` is cut behind `snaplen` bytes. No
+    /// file gets more than `most` packets.
+    #[new]
+    fn new(
+        title: String,
+        qlog: Option<(RawFd, RawFd)>,
+        pcap: Option<RawFd>,
+        snaplen: u32,
+        most: u64,
+    ) -> PyResult<Logs> {
+        let own = |fd: RawFd| -> io::Result<File> {
+            // SAFETY: Python holds it open during this call.
+            let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+            Ok(File::from(borrowed.try_clone_to_owned()?))
+        };
+        let qlog = qlog.map(|(one, other)| Ok((own(one)?, own(other)?))).transpose();
+        let pcap = pcap.map(own).transpose();
+        Ok(Logs {
+            title,
+            qlog: qlog.map_err(|error| os_error(&error))?,
+            pcap: pcap.map_err(|error| os_error(&error))?,
+            snaplen,
+            most,
+            written: Mutex::new(None),
+        })
+    }
+
+    /// When the files had the most packets that they may, in seconds, if they end there. After the run.
+    fn full_at_s(&self) -> Option<f64> {
+        self.lock().and_then(|written| written.full_at).map(Time::as_secs_f64)
+    }
+}
+
+impl Logs {
+    fn lock(&self) -> MutexGuard<'_, Option<Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, spec: &Spec, seed: u64) -> io::Result<Files<Out>> {
+        let header = header(&self.title, spec, seed);
+        let out =
+            |file: &File| -> io::Result<Out> { Ok(BufWriter::with_capacity(1 << 18, file.try_clone()?)) };
+        let qlog = match &self.qlog {
+            Some((one, other)) => Some(Qlog::new(out(one)?, out(other)?, &header)?),
+            None => None,
+        };
+        let application = concat!("Fullpipe ", env!("CARGO_PKG_VERSION"));
+        let pcap = match &self.pcap {
+            Some(file) => Some(Pcapng::new(out(file)?, self.snaplen, application, "sender")?),
+            None => None,
+        };
+        Ok(Files::new(qlog, pcap, &header, self.most))
+    }
+}
+
+fn header(title: &str, spec: &Spec, seed: u64) -> Header {
+    let window_scale = Flow::window_scale_of(spec.hosts.tcp_rmem_bytes[2].as_u64());
+    let flow = |flow: &fullpipe_scenario::spec::FlowSpec| Flow {
+        label: flow.label.clone(),
+        controller: flow.controller.text().to_owned(),
+        mss: spec.mss(),
+        window_scale,
+    };
+    Header {
+        title: title.to_owned(),
+        world: "sim".to_owned(),
+        seed,
+        clock: "virtual",
+        flows: spec.flows.iter().map(flow).collect(),
+    }
+}
+
+/// Why a logged run failed.
+pub(crate) enum LogError {
+    Sim(SimError),
+    File(io::Error),
+}
+
+/// The files, as the log of a simulation.
+struct Shared(Arc<Mutex<Files<Out>>>);
+
+impl Log for Shared {
+    fn take(&mut self, at: Time, flow: u32, event: &Event<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(at, flow, event);
+    }
+}
+
+/// A simulation that is logged, and its files.
+pub(crate) struct Logged {
+    pub(crate) simulation: Simulation,
+    pub(crate) files: Arc<Mutex<Files<Out>>>,
+}
+
+impl Logged {
+    pub(crate) fn new(spec: &Spec, seed: u64, logs: &Logs) -> Result<Logged, LogError> {
+        let files = Arc::new(Mutex::new(logs.begin(spec, seed).map_err(LogError::File)?));
+        let log = Box::new(Shared(Arc::clone(&files)));
+        let simulation = Simulation::logged(spec, seed, log).map_err(LogError::Sim)?;
+        Ok(Logged { simulation, files })
+    }
+
+    /// Runs to the end, or until a file cannot be written.
+    pub(crate) fn run(mut self, cancel: &AtomicBool, logs: &Logs) -> Result<Run, LogError> {
+        let part = Duration::from_nanos(self.simulation.end().as_nanos() / LOOKS + 1);
+        loop {
+            let until = self.simulation.now() + part;
+            let status = self.simulation.advance_unless(until, cancel).map_err(LogError::Sim)?;
+            if status == Status::Over || self.has_failed() {
+                break;
+            }
+        }
+        self.finish(logs)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).failed()
+    }
+
+    /// Ends the files, and gives the record.
+    pub(crate) fn finish(self, logs: &Logs) -> Result<Run, LogError> {
+        let Logged { simulation, files } = self;
+        let failed = files.lock().unwrap_or_else(PoisonError::into_inner).failed();
+        // The simulation has the other handle.
+        let run = (!failed).then(|| simulation.finish());
+        let files = Arc::into_inner(files).expect("the simulation is gone");
+        let written = files.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
+        *logs.lock() = Some(written.map_err(LogError::File)?);
+        Ok(run.expect("files that have not failed"))
+    }
+}
+
+/// An error of a file, as Python's own.
+pub(crate) fn os_error(error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, text))
+        }
+        None => PyOSError::new_err(error.to_string()),
+    }
+}
+
+impl LogError {
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyErr {
+        match self {
+            LogError::Sim(error) => crate::errors::sim_error(py, &error),
+            LogError::File(error) => os_error(&error),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A world whose path may be of several kinds: what [`Simulation`](crate::Simulation) asks of it.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_path::{Carrier, Chain, Change, QueueView};
+use fullpipe_record::{FlowSeries, LinkSeries, Run};
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::Time;
+
+use crate::agenda::{Agenda, Winners};
+use crate::flow::Flow;
+use crate::packet::{Acknowledgement, Segment};
+use crate::world::{Observer, World};
+
+/// The world of a run that nobody logs.
+pub(crate) type OfChains = World<Winners, Chain<Segment>, Chain<Acknowledgement>>;
+
+/// A path that may change.
+pub(crate) trait Changing {
+    /// Changes the element at `index` from `from` on; see [`Chain::change`].
+    fn change(&mut self, now: Time, index: usize, from: Time, change: Change);
+}
+
+impl<P: Clone> Changing for Chain<P> {
+    fn change(&mut self, now: Time, index: usize, from: Time, change: Change) {
+        Chain::change(self, now, index, from, change);
+    }
+}
+
+/// A world, whatever carries its packets.
+pub(crate) trait Running: fmt::Debug {
+    /// See [`World::has_begun`].
+    fn has_begun(&self) -> bool;
+    /// See [`World::is_over`].
+    fn is_over(&self) -> bool;
+    /// See [`World::advance`].
+    fn advance(&mut self, until: Time, cancel: &AtomicBool) -> bool;
+    /// How far it has come.
+    fn now(&self) -> Time;
+    /// When it ends at the latest.
+    fn end(&self) -> Time;
+    /// Its flows.
+    fn flows(&self) -> &[Flow];
+    /// One of them.
+    fn flow_mut(&mut self, index: usize) -> &mut Flow;
+    /// Their samples.
+    fn flow_series(&self) -> &[FlowSeries];
+    /// The samples of the queues, forward and reverse.
+    fn link_series(&self) -> [&[LinkSeries]; 2];
+    /// The queues, those of the forward path first.
+    fn queues(&self) -> Vec<QueueView<'_>>;
+    /// Changes an element of the forward path, or of the reverse one.
+    fn change(&mut self, forward: bool, index: usize, from: Time, change: Change);
+    /// See [`World::into_run`].
+    fn into_run(self: Box<Self>, spec: &Spec, seed: u64) -> Run;
+}
+
+impl<A, F, R> Running for World<A, F, R>
+where
+    A: Agenda + fmt::Debug,
+    F: Carrier<Segment> + Observer + Changing + fmt::Debug,
+    R: Carrier<Acknowledgement> + Changing + fmt::Debug,
+{
+    fn has_begun(&self) -> bool {
+        World::has_begun(self)
+    }
+
+    fn is_over(&self) -> bool {
+        World::is_over(self)
+    }
+
+    fn advance(&mut self, until: Time, cancel: &AtomicBool) -> bool {
+        World::advance(self, until, cancel)
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn end(&self) -> Time {
+        self.end
+    }
+
+    fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    fn flow_mut(&mut self, index: usize) -> &mut Flow {
+        &mut self.flows[index]
+    }
+
+    fn flow_series(&self) -> &[FlowSeries] {
+        &self.flow_series
+    }
+
+    fn link_series(&self) -> [&[LinkSeries]; 2] {
+        [&self.forward_series, &self.reverse_series]
+    }
+
+    fn queues(&self) -> Vec<QueueView<'_>> {
+        let (forward, reverse) = (&self.forward.chain, &self.reverse.chain);
+        let there = (0..forward.queues()).map(|index| forward.queue(index));
+        there.chain((0..reverse.queues()).map(|index| reverse.queue(index))).collect()
+    }
+
+    fn change(&mut self, forward: bool, index: usize, from: Time, change: Change) {
+        if forward {
+            self.forward.chain.change(self.now, index, from, change);
+        } else {
+            self.reverse.chain.change(self.now, index, from, change);
+        }
+    }
+
+    fn into_run(self: Box<Self>, spec: &Spec, seed: u64) -> Run {
+        World::into_run(*self, spec, seed)
+    }
+}
