@@ -314,10 +314,8 @@ impl<A: Increase> Controller for Bytewise<A> {
     /// The change of state that follows reduces.
     fn on_tail_repair(&mut self, _: &TailRepair) {}
 
-    /// What leaves the flight leaves the count of what is in it (RFC 9002 B.9).
-    fn on_discarded(&mut self, discarded: &Discarded) {
-        self.in_flight = discarded.in_flight as u64 * self.unit;
-    }
+    /// It is no signal (RFC 9002 B.9); the flight is that of the next ACK.
+    fn on_discarded(&mut self, _: &Discarded) {}
 
     fn on_undo(&mut self, _: &Undo) {
         let Saved { is_allowed, cwnd, ssthresh, increase } = self.saved;
