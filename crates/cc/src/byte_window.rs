@@ -774,6 +774,29 @@ mod tests {
         assert_eq!(undone(60), (110, Limits::INFINITE));
     }
 
+    /// RFC 9002 7.1: a mark is congestion, whether the ACK that shows it begins a reduction or not, and so is a full queue of the
+    /// host's own, which no mark shows.
+    #[test]
+    fn what_proves_congestion_forbids_the_undo() {
+        let mut flow = Flow::new();
+        let mut marked = grown(&mut flow, 100);
+        lose(&mut flow, &mut marked, 0);
+        marked.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
+        marked.on_undo(&Undo { connection: flow.connection });
+        assert_eq!((marked.limits().cwnd, marked.limits().ssthresh), (50, 50));
+        let mut flow = Flow::new();
+        let proven = |controller: &mut NewReno, flow: &mut Flow, to| {
+            let connection = flow.connection;
+            let trigger = Trigger::Ack;
+            controller.on_state(&StateChange { connection, to, reduce: true, proven: true, trigger });
+            controller.on_undo(&Undo { connection });
+            (controller.limits().cwnd, controller.limits().ssthresh)
+        };
+        for to in [CaState::Cwr, CaState::Recovery] {
+            assert_eq!(proven(&mut grown(&mut flow, 100), &mut flow, to), (50, 50));
+        }
+    }
+
     /// RFC 9406 4.3: HyStart++ is of the initial slow start. 4.2: a loss ends it, here with RFC 9002's reduction.
     #[test]
     fn hystart_ends_slow_start_by_rounds_of_high_rtts_and_never_a_later_one() {

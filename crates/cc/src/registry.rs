@@ -189,9 +189,9 @@ controllers! {
     /// CUBIC, with HyStart.
     Cubic in cubic, paced: never;
     /// NewReno by QUIC's rules.
-    NewReno in newreno, paced: newreno::Params::is_paced;
+    NewReno in newreno, paced: newreno::Params::is_paced, bytes: always;
     /// CUBIC by its RFC.
-    Cubic9438 in cubic9438, paced: cubic9438::Params::is_paced;
+    Cubic9438 in cubic9438, paced: cubic9438::Params::is_paced, bytes: always;
     /// BBR version 1.
     Bbr1 in bbr1, paced: always;
     /// BBR version 3.

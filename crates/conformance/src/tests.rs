@@ -52,7 +52,9 @@ fn the_rfcs_controllers_obey_the_laws_with_each_of_their_options() {
             let mut path = Path { loss_per_mille, ..Path::default() };
             path.config.paced = paced;
             let new = |config: &Config, connection: &Connection| Any::new(&params, config, connection);
-            check_all(&path, new).unwrap_or_else(|broken| panic!("{name} {values:?}: {broken}"));
+            for path in [path, path.in_bytes(Sizes::Mixed)] {
+                check_all(&path, new).unwrap_or_else(|broken| panic!("{name} {values:?}: {broken}"));
+            }
         }
     }
 }
