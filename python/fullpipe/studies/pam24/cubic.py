@@ -81,6 +81,10 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    cause="The paper's words name no buffer. Up to 1 BDP, BBRv3 leaves CUBIC a fifth. In deeper ones the "
+    "queue never empties, so that BBRv3 takes a part of CUBIC's queue for the path's RTT (161 ms at "
+    "least with 8 BDP); its window of 2 to 2.25 such BDP then lets it have about a half with 8 BDP "
+    "and a quarter with 16, as BBRv1's does",
     look_at="In which buffers is the line of BBRv3 near zero?",
     about=_path.ABOUT,
     seeds=20,

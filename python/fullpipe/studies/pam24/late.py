@@ -2,13 +2,18 @@
 
 Question: how long do four flows need until their shares are fair, if they start together, and if not?
 Method: four flows of one controller on 100 Mbit/s, 50 ms with buffers of 1 to 8 BDP, all at once or one
-every 20 s, for 60 s after the last has started. They have converged once Jain's index, over 5 s each, stays
-at or above 0.9; flows that never do count with the 60 s. Counted from the last start.
+every 20 s, for 60 s after the last has started. They have converged with the first 5 s from which on Jain's
+index, over 5 s each, stays at or above 0.9; flows that never do count with the 60 s. Counted from the last
+start to the end of these 5 s.
 Prediction: together, BBRv3 converges sooner than BBRv1. One after the other, BBRv3 needs much longer than
 together.
 
 The abstract says "quicker than prior versions" and "deteriorates substantially". Ours: any difference
 (direction), and twice as long. All of the set-up is ours.
+
+Changed after results were seen: times count to the end of the first fair 5 s and not to their beginning,
+because most runs with deep buffers were fair from the beginning, and zeros have no ratio. And BBRv1 is
+compared by the difference, because a mean of ratios of such scattered times favours whatever is divided by.
 """
 
 from typing import Any
@@ -17,7 +22,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, layers, sharing
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 from fullpipe.studies.pam24 import _path
 
 _FLOWS, _EVERY_S = 4, 20
@@ -60,7 +65,7 @@ def _measure(trial: Trial) -> Row:
     indices = [(row[0], sharing.jain(row[1:]) or 0.0) for row in rows]
     found = sharing.converged_s(indices, _FAIR)
     return {
-        "converge_s": None if found is None else min(found, seconds),
+        "converge_s": None if found is None else min(found + _WINDOW * _BIN_S, seconds),
         "last_jain": indices[-1][1] if indices else None,
     }
 
@@ -110,7 +115,14 @@ def _judge(data: Data) -> list[Check]:
     old = _waits(data, "bbr1", _TOGETHER)
     late_named = "Time to converge, BBRv3: one after the other divided by together"
     return [
-        more("Time to converge, together: BBRv1's divided by BBRv3's", old, new, paper=_QUICK_SAID),
+        within(
+            "Time to converge, together: BBRv1's above BBRv3's",
+            [one - other for one, other in zip(old, new, strict=True)] if len(old) == len(new) else [],
+            paper=_QUICK_SAID,
+            least=0,
+            unit="s",
+            shape=True,
+        ),
         more(f"{late_named} (direction)", late, new, paper=_LATE_SAID),
         more(late_named, late, new, paper=_LATE_SAID, least=2, shape=False),
     ]
@@ -151,6 +163,9 @@ CLAIM = Claim(
     series=_series,
     figure=_figure,
     judge=_judge,
+    cause="Flows that start together share alike from the beginning with 2 and 8 BDP, under BBRv1 as "
+    "under BBRv3. With 1 BDP both take 5 s with most seeds and up to a minute with others, so that "
+    "their difference is within its interval. Google's BBRv3, which the paper measured, was not run",
     explain=_explain,
     look_at="Is BBRv3 below BBRv1 on the left, and far higher on the right?",
     about=_path.ABOUT,
