@@ -518,12 +518,24 @@ class Logs:
     """Where the packets of a run are logged: descriptors of files that are open for writing."""
 
     def __new__(
-        cls, title: str, qlog: tuple[int, int] | None, pcap: int | None, snaplen: int, most: int
+        cls,
+        title: str,
+        qlog: tuple[int, int] | None,
+        pcap: int | None,
+        snaplen: int,
+        most: int,
+        spool: int | None = None,
     ) -> Logs:
-        """`qlog` are files for the current form and for the older one; no file gets over `most` packets."""
+        """`qlog` are files for the current form and for the older one; no file gets over `most` packets.
+
+        The kernel world needs `spool`, an empty file to write and read, for a qlog.
+        """
 
     def full_at_s(self) -> float | None:
         """When the files had the most packets that they may, if they end there. After the run."""
+
+    def missed(self) -> int:
+        """How many packets are not in the files because the disk was too slow. After the run."""
 
 def simulate(
     spec_json: str, seed: int, cancel: Cancel | None = None, logs: Logs | None = None
@@ -545,10 +557,10 @@ def simulate_with(
 ) -> tuple[str, bytes, bytes]:
     """The same for a spec whose flows have controllers of the user's own."""
 
-def kernel_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
+def kernel_run(spec_json: str, seed: int, logs: Logs | None = None) -> tuple[str, bytes, bytes]:
     """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""
 
-def qdisc_run(spec_json: str, seed: int) -> tuple[str, bytes, bytes]:
+def qdisc_run(spec_json: str, seed: int, logs: Logs | None = None) -> tuple[str, bytes, bytes]:
     """The same with Linux's own queue in place of the path's first link."""
 
 def qdisc_refuses(spec_json: str) -> str | None:

@@ -13,6 +13,7 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
+//! * `watch`: packets at the near device, copied for a log.
 //! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
@@ -41,6 +42,7 @@ pub mod shell;
 pub mod sys;
 mod trust;
 pub mod tun;
+mod watch;
 
 pub use doctor::{Check, doctor, linux_queues};
 pub use error::EmuError;
@@ -51,3 +53,4 @@ pub use path_clock::{Stall, Standstill, Stood};
 pub use probe::probe;
 pub use qdisc::LinuxQueue;
 pub use shell::shell;
+pub use watch::{Seen, Watched, Watcher, watch};

@@ -50,6 +50,7 @@ use crate::router::Router;
 use crate::sys;
 use crate::trust;
 use crate::tun::{Address, Tun, transmit_drops};
+use crate::watch::Watcher;
 
 /// Address of the near host, where the forward direction begins.
 pub const NEAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
@@ -85,6 +86,8 @@ pub struct Path {
     pub standstill: Standstill,
     /// A queue of Linux before the forward direction, which the packets pass first.
     pub queue: Option<LinuxQueue>,
+    /// Who is told of the packets at the near host's device.
+    pub watcher: Option<Watcher>,
 }
 
 /// One direction of a path.
@@ -161,6 +164,7 @@ impl Path {
             sample_interval: None,
             standstill: Standstill::Stops,
             queue: None,
+            watcher: None,
         }
     }
 
@@ -233,6 +237,20 @@ impl Path {
         near: impl FnOnce(End<'_>) -> Result<N, E> + Send,
         far: impl FnOnce(End<'_>) -> Result<F, E> + Send,
     ) -> Result<Carried<N, F>, E> {
+        self.carry_beside(near, far, || ()).map(|(carried, ())| carried)
+    }
+
+    /// The same, with `beside` on a thread of its own from before the first packet; it must end when the [`Watcher`] ends what
+    /// it is told.
+    ///
+    /// # Errors
+    /// As [`Path::carry`].
+    pub fn carry_beside<N: Send, F: Send, B: Send, E: From<EmuError> + Send>(
+        &self,
+        near: impl FnOnce(End<'_>) -> Result<N, E> + Send,
+        far: impl FnOnce(End<'_>) -> Result<F, E> + Send,
+        beside: impl FnOnce() -> B + Send,
+    ) -> Result<(Carried<N, F>, B), E> {
         self.check()?;
         become_capable()?;
         ask_to_die_with_parent();
@@ -244,7 +262,14 @@ impl Path {
             stop_ferry,
             done,
         };
-        let (near, far, ferried) = thread::scope(|scope| {
+        let (near, far, ferried, beside) = thread::scope(|scope| {
+            let beside = scope.spawn(beside);
+            let end_beside = || {
+                if let Some(watcher) = &self.watcher {
+                    watcher.end();
+                }
+                beside.join()
+            };
             let (near_up, near_ready) = mpsc::channel();
             let (far_up, far_ready) = mpsc::channel();
             let (ferry_up, ferry_ready) = mpsc::channel();
@@ -260,7 +285,7 @@ impl Path {
             // A thread that fails to prepare drops its end of the channel; joining it returns the error.
             let (Ok(near_tun), Ok(far_tun)) = (near_ready.recv(), far_ready.recv()) else {
                 drop((near_go, far_go));
-                return (near.join(), far.join(), Ok(Err(EmuError::Stopped("ferry"))));
+                return (near.join(), far.join(), Ok(Err(EmuError::Stopped("ferry"))), end_beside());
             };
             let ferry = scope.spawn(move || stage.ferry((near_tun, far_tun), ferry_up, ferry_start));
             if ferry_ready.recv().is_ok() {
@@ -273,8 +298,9 @@ impl Path {
             let near = near.join();
             stage.far_over.store(true, Ordering::Release);
             sys::signal_event(&stage.stop_ferry);
-            (near, far.join(), ferry.join())
+            (near, far.join(), ferry.join(), end_beside())
         });
+        let beside = beside.map_err(|_| EmuError::Stopped("log"));
         let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
         let (near, near_dropped, first) = near.map_err(|_| EmuError::Stopped("sending host"))??;
         let (far, far_dropped) = far.map_err(|_| EmuError::Stopped("receiving host"))??;
@@ -282,7 +308,7 @@ impl Path {
         if let (Some(queue), Some(end)) = (&self.queue, first) {
             ferried.links.insert(0, queue.record(end, ferried.carried));
         }
-        Ok(Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried })
+        Ok((Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried }, beside?))
     }
 
     /// The RTT of the empty path for the class with the lowest.

@@ -73,6 +73,11 @@ impl PathClock {
         }
     }
 
+    /// The machine's time, which does not stop.
+    pub(crate) fn machine(&self) -> Time {
+        self.clock.now()
+    }
+
     /// The path's time.
     pub(crate) fn now(&self) -> Time {
         self.look(self.clock.now())

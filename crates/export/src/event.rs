@@ -109,6 +109,8 @@ pub enum Why {
     TimedOut,
     /// As a tail loss probe; nothing is known to be lost.
     Probe,
+    /// Packets alone do not say.
+    Unknown,
 }
 
 /// A packet that the path dropped.
@@ -176,7 +178,8 @@ pub struct Acknowledgement {
 impl Acknowledgement {
     /// The ranges of bytes that it reports as received beyond `ack`.
     pub fn received(&self) -> &[(u64, u64)] {
-        &self.sack[self.duplicate as usize..(self.blocks as usize).max(self.duplicate as usize)]
+        let first = self.duplicate as usize;
+        &self.sack[first..(self.blocks as usize).max(first)]
     }
 }
 

@@ -5,15 +5,18 @@
 //! same record whether it is logged or not.
 //!
 //! Read in this order: `event` (what there is to tell), `files` (the log that writes), `tcp` (events as TCP segments),
-//! `pcapng` and `qlog` (the formats).
+//! `pcapng` and `qlog` (the formats), `read` (real packets as events), `window` (which transmissions an acknowledgement is for).
 
 mod event;
 mod files;
 pub mod pcapng;
 pub mod qlog;
+mod read;
 pub mod tcp;
+mod window;
 
 pub use event::{
     Acknowledgement, Arrival, Codepoint, Drop, Event, Flow, Header, Log, Loss, Sent, State, Trigger, Why,
 };
 pub use files::{Files, Written};
+pub use read::Reader;

@@ -8,14 +8,13 @@
 //! says how TCP is mapped.
 
 mod json;
-mod window;
 
 use std::io::{self, Write};
 
 use fullpipe_units::Time;
 
 use crate::event::{Acknowledgement, Event, Header, Loss, Sent, State, Trigger, Why};
-use window::Window;
+use crate::window::Window;
 
 /// Event schemas in the current form: QUIC's as of its draft 13; our extension of it, `tcp` in the data of packets and
 /// `recovery_state` in that of a congestion state; and our own events of what happens beyond the sender.
@@ -166,7 +165,7 @@ impl<W: Write> Qlog<W> {
             line.push(']');
             raw(line, sent.length, sent.payload);
             let trigger = match sent.again {
-                None => None,
+                None | Some(Why::Unknown) => None,
                 Some(Why::Lost) => Some("retransmit_reordered"),
                 Some(Why::TimedOut) => Some("retransmit_timeout"),
                 Some(Why::Probe) => Some("pto_probe"),

@@ -40,6 +40,9 @@ pub enum KernelError {
         /// How many it may have.
         most: usize,
     },
+    /// A log cannot be written.
+    #[error("cannot log the run's packets: {0}")]
+    Log(#[source] io::Error),
 }
 
 impl KernelError {
@@ -60,6 +63,7 @@ impl KernelError {
             KernelError::LostCalls { .. } => {
                 "stop other programs on this machine, or record a slower path or fewer flows".to_owned()
             }
+            KernelError::Log(_) => "check the disk of the log's folder".to_owned(),
             KernelError::TooManyCalls { .. } => {
                 "record a shorter time, a slower path or fewer flows".to_owned()
             }

@@ -18,6 +18,7 @@
 pub mod doctor;
 mod error;
 mod host;
+mod log;
 pub mod recorder;
 pub mod run;
 mod sys;
@@ -25,5 +26,6 @@ pub mod tcp_info;
 
 pub use doctor::doctor;
 pub use error::KernelError;
+pub use log::{Logged, Logs};
 pub use recorder::record;
-pub use run::{check_behind_qdisc, run, run_behind_qdisc};
+pub use run::{check_behind_qdisc, run, run_behind_qdisc, run_logged};

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use fullpipe_emu::namespace::sysctl;
-use fullpipe_emu::{Carried, EmuError, End, Path, Stall};
+use fullpipe_emu::{Carried, EmuError, End, Path, Stall, watch};
 use fullpipe_record::{FlowRecord, Provenance, Run, WorldName};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::Duration;
@@ -15,6 +15,7 @@ use crate::KernelError;
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{Host, MAX_FLOWS, Progress};
+use crate::log::{Logged, Logs};
 use crate::recorder::Recorder;
 use crate::sys;
 
@@ -31,7 +32,31 @@ pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
     run_over(spec, seed, Path::of(spec, seed), None)
 }
 
-/// The same behind a router with Linux's own queue in place of the path's first link ([`fullpipe_emu::LinuxQueue`]). The
+/// [`run`], or [`run_behind_qdisc`], and its packets are logged.
+///
+/// # Errors
+/// As these, and when a file cannot be written.
+pub fn run_logged(
+    spec: &Spec,
+    seed: u64,
+    behind_qdisc: bool,
+    logs: Logs,
+) -> Result<(Run, Logged), KernelError> {
+    let mut path = Path::of(spec, seed);
+    if behind_qdisc {
+        path = path.with_linux_queue()?;
+    }
+    let (watcher, watched) = watch();
+    path.watcher = Some(watcher);
+    let (mut run, collected) = run_beside(spec, seed, path, None, move || logs.collect(watched))?;
+    if behind_qdisc {
+        run.provenance.world = WorldName::Qdisc;
+    }
+    let logged = collected.and_then(|collected| collected.finish(&run.flows)).map_err(KernelError::Log)?;
+    Ok((run, logged))
+}
+
+/// [`run`] behind a router with Linux's own queue in place of the path's first link ([`fullpipe_emu::LinuxQueue`]). The
 /// emulator carries the rest of the path.
 ///
 /// # Errors
@@ -59,6 +84,17 @@ pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) 
 }
 
 fn run_over(spec: &Spec, seed: u64, path: Path, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
+    run_beside(spec, seed, path, recorder, || ()).map(|(run, ())| run)
+}
+
+/// The same, with `beside` on a thread of its own; see [`Path::carry_beside`].
+fn run_beside<B: Send>(
+    spec: &Spec,
+    seed: u64,
+    path: Path,
+    recorder: Option<&Recorder>,
+    beside: impl FnOnce() -> B + Send,
+) -> Result<(Run, B), KernelError> {
     check(spec)?;
     let progress = Progress::of(spec, seed);
     let sending = |end: End<'_>| {
@@ -80,8 +116,8 @@ fn run_over(spec: &Spec, seed: u64, path: Path, recorder: Option<&Recorder>) -> 
         receiver.run(spec, end.start()?, &progress)?;
         Ok(host)
     };
-    let carried = path.carry(sending, receiving)?;
-    Ok(record(spec, seed, &path, carried))
+    let (carried, beside) = path.carry_beside(sending, receiving, beside)?;
+    Ok((record(spec, seed, &path, carried), beside))
 }
 
 /// The congestion control that a flow sets. The scenario has been checked, so each flow has one.

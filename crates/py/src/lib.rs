@@ -18,7 +18,8 @@ use std::time::Duration;
 use std::{panic, thread};
 
 use fullpipe_files::Kind;
-use fullpipe_record::{Run, frames, parquet, table::Table};
+use fullpipe_kernel::KernelError;
+use fullpipe_record::{Run, WorldName, frames, parquet, table::Table};
 use fullpipe_replay::Ops;
 use fullpipe_scenario::{Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
@@ -26,7 +27,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{scenario_error, world_error};
-use crate::logs::{LogError, Logged, Logs};
+use crate::logs::{LogError, LoggedSimulation, Logs};
 
 /// Stops runs that were given it, soon after `set()`.
 #[pyclass(frozen, module = "fullpipe._native")]
@@ -176,7 +177,7 @@ fn simulate<'py>(
         let spec = spec.clone();
         move |flag: &AtomicBool| {
             let run = match logs.as_ref().map(Py::get) {
-                Some(logs) => Logged::new(&spec, seed, logs)?.run(flag, logs)?,
+                Some(logs) => LoggedSimulation::new(&spec, seed, logs)?.run(flag, logs)?,
                 None => fullpipe_sim::run(&spec, seed, flag).map_err(LogError::Sim)?,
             };
             Ok(Answer::of(run, &spec))
@@ -192,23 +193,58 @@ fn simulate<'py>(
     Ok(answer.map_err(|error: LogError| error.into_python(py))?.into_python(py))
 }
 
-/// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces.
+/// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces. With `logs`, its packets
+/// are logged.
 #[pyfunction]
-fn kernel_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
-    fullpipe_emu::die_with_parent();
-    let spec = read_spec(py, spec_json)?;
-    let answer = py.detach(move || fullpipe_kernel::run(&spec, seed).map(|run| Answer::of(run, &spec)));
-    Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
+#[pyo3(signature = (spec_json, seed, logs=None))]
+fn kernel_run<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    logs: Option<Bound<'py, Logs>>,
+) -> PyResult<PyAnswer<'py>> {
+    over_linux(py, spec_json, seed, WorldName::Kernel, logs)
 }
 
 /// The same with Linux's own queue in place of the path's first link.
 #[pyfunction]
-fn qdisc_run<'py>(py: Python<'py>, spec_json: &str, seed: u64) -> PyResult<PyAnswer<'py>> {
+#[pyo3(signature = (spec_json, seed, logs=None))]
+fn qdisc_run<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    logs: Option<Bound<'py, Logs>>,
+) -> PyResult<PyAnswer<'py>> {
+    over_linux(py, spec_json, seed, WorldName::Qdisc, logs)
+}
+
+fn over_linux<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seed: u64,
+    world: WorldName,
+    logs: Option<Bound<'py, Logs>>,
+) -> PyResult<PyAnswer<'py>> {
     fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
-    let answer =
-        py.detach(move || fullpipe_kernel::run_behind_qdisc(&spec, seed).map(|run| Answer::of(run, &spec)));
-    Ok(answer.map_err(|error| world_error(py, &error))?.into_python(py))
+    let behind_qdisc = world == WorldName::Qdisc;
+    let files = logs.as_ref().map(|logs| logs.get().of_kernel(&spec, seed, world)).transpose()?;
+    let answer = py.detach(move || {
+        let (run, logged) = match files {
+            Some(files) => fullpipe_kernel::run_logged(&spec, seed, behind_qdisc, files)?,
+            None if behind_qdisc => (fullpipe_kernel::run_behind_qdisc(&spec, seed)?, Default::default()),
+            None => (fullpipe_kernel::run(&spec, seed)?, Default::default()),
+        };
+        Ok((Answer::of(run, &spec), logged))
+    });
+    let (answer, logged) = answer.map_err(|error: KernelError| match &error {
+        KernelError::Log(error) => logs::os_error(error),
+        _ => world_error(py, &error),
+    })?;
+    if let Some(logs) = logs {
+        logs.get().note(logged);
+    }
+    Ok(answer.into_python(py))
 }
 
 /// Why Linux's own queue cannot take the place of a spec's first link, whatever this machine has.

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fullpipe_export::pcapng::Pcapng;
 use fullpipe_export::qlog::Qlog;
 use fullpipe_export::{Event, Files, Flow, Header, Log, Written};
-use fullpipe_record::Run;
+use fullpipe_kernel::{Logged, Logs as KernelLogs};
+use fullpipe_record::{Run, WorldName};
 use fullpipe_scenario::Spec;
 use fullpipe_sim::{SimError, Simulation, Status};
 use fullpipe_units::{Duration, Time};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 /// How often a run that is logged looks whether its files can still be written, in parts of its length.
@@ -27,22 +28,25 @@ pub(crate) struct Logs {
     title: String,
     qlog: Option<(File, File)>,
     pcap: Option<File>,
+    spool: Option<File>,
     snaplen: u32,
     most: u64,
-    written: Mutex<Option<Written>>,
+    logged: Mutex<Logged>,
 }
 
 #[pymethods]
 impl Logs {
     /// `qlog` are files for the current form and for the older one. A packet in the file `pcap` is cut behind `snaplen` bytes. No
-    /// file gets more than `most` packets.
+    /// file gets more than `most` packets. The kernel world needs `spool`, an empty file to write and read, for a qlog.
     #[new]
+    #[pyo3(signature = (title, qlog, pcap, snaplen, most, spool=None))]
     fn new(
         title: String,
         qlog: Option<(RawFd, RawFd)>,
         pcap: Option<RawFd>,
         snaplen: u32,
         most: u64,
+        spool: Option<RawFd>,
     ) -> PyResult<Logs> {
         let own = |fd: RawFd| -> io::Result<File> {
             // SAFETY: Python holds it open during this call.
@@ -51,25 +55,58 @@ impl Logs {
         };
         let qlog = qlog.map(|(one, other)| Ok((own(one)?, own(other)?))).transpose();
         let pcap = pcap.map(own).transpose();
+        let spool = spool.map(own).transpose();
         Ok(Logs {
             title,
             qlog: qlog.map_err(|error| os_error(&error))?,
             pcap: pcap.map_err(|error| os_error(&error))?,
+            spool: spool.map_err(|error| os_error(&error))?,
             snaplen,
             most,
-            written: Mutex::new(None),
+            logged: Mutex::default(),
         })
     }
 
     /// When the files had the most packets that they may, in seconds, if they end there. After the run.
     fn full_at_s(&self) -> Option<f64> {
-        self.lock().and_then(|written| written.full_at).map(Time::as_secs_f64)
+        self.lock().full_at.map(Time::as_secs_f64)
+    }
+
+    /// How many packets are not in the files because the disk was too slow. After the run.
+    fn missed(&self) -> u64 {
+        self.lock().missed
     }
 }
 
 impl Logs {
-    fn lock(&self) -> MutexGuard<'_, Option<Written>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Logged> {
+        self.logged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of a run of the kernel world.
+    pub(crate) fn of_kernel(&self, spec: &Spec, seed: u64, world: WorldName) -> PyResult<KernelLogs> {
+        let again = |file: &File| file.try_clone().map_err(|error| os_error(&error));
+        let qlog = match (&self.qlog, &self.spool) {
+            (Some((one, other)), Some(spool)) => Some([again(one)?, again(other)?, again(spool)?]),
+            (Some(_), None) => return Err(PyValueError::new_err("a qlog of the kernel world needs a spool")),
+            (None, _) => None,
+        };
+        Ok(KernelLogs {
+            header: Header {
+                world: if world == WorldName::Qdisc { "qdisc" } else { "kernel" }.to_owned(),
+                clock: "monotonic",
+                ..header(&self.title, spec, seed)
+            },
+            qlog,
+            pcap: self.pcap.as_ref().map(again).transpose()?,
+            snaplen: self.snaplen,
+            most: self.most,
+        })
+    }
+
+    /// Notes what became of them.
+    pub(crate) fn note(&self, logged: Logged) {
+        *self.lock() = logged;
     }
 
     fn begin(&self, spec: &Spec, seed: u64) -> io::Result<Files<Out>> {
@@ -122,17 +159,17 @@ impl Log for Shared {
 }
 
 /// A simulation that is logged, and its files.
-pub(crate) struct Logged {
+pub(crate) struct LoggedSimulation {
     pub(crate) simulation: Simulation,
     pub(crate) files: Arc<Mutex<Files<Out>>>,
 }
 
-impl Logged {
-    pub(crate) fn new(spec: &Spec, seed: u64, logs: &Logs) -> Result<Logged, LogError> {
+impl LoggedSimulation {
+    pub(crate) fn new(spec: &Spec, seed: u64, logs: &Logs) -> Result<LoggedSimulation, LogError> {
         let files = Arc::new(Mutex::new(logs.begin(spec, seed).map_err(LogError::File)?));
         let log = Box::new(Shared(Arc::clone(&files)));
         let simulation = Simulation::logged(spec, seed, log).map_err(LogError::Sim)?;
-        Ok(Logged { simulation, files })
+        Ok(LoggedSimulation { simulation, files })
     }
 
     /// Runs to the end, or until a file cannot be written.
@@ -154,13 +191,14 @@ impl Logged {
 
     /// Ends the files, and gives the record.
     pub(crate) fn finish(self, logs: &Logs) -> Result<Run, LogError> {
-        let Logged { simulation, files } = self;
+        let LoggedSimulation { simulation, files } = self;
         let failed = files.lock().unwrap_or_else(PoisonError::into_inner).failed();
         // The simulation has the other handle.
         let run = (!failed).then(|| simulation.finish());
         let files = Arc::into_inner(files).expect("the simulation is gone");
         let written = files.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
-        *logs.lock() = Some(written.map_err(LogError::File)?);
+        let Written { full_at } = written.map_err(LogError::File)?;
+        logs.note(Logged { full_at, missed: 0 });
         Ok(run.expect("files that have not failed"))
     }
 }

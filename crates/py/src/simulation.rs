@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 use crate::controller::{Brought, Faults, plug};
 use crate::errors::{change_error, scenario_error, sim_error};
-use crate::logs::{Logged, Logs};
+use crate::logs::{LoggedSimulation, Logs};
 use crate::{Answer, Cancel, PyAnswer, read_spec};
 
 /// Runs a spec whose flows have controllers of the user's own, from start to end. With `logs`, its packets are logged.
@@ -40,11 +40,11 @@ pub(crate) fn simulate_with<'py>(
         let answer = py.detach(move || Answer::of(driven.simulation.finish(), &spec));
         return Ok(answer.into_python(py));
     };
-    let Logged { simulation, files } =
-        Logged::new(&spec, seed, logs).map_err(|error| error.into_python(py))?;
+    let LoggedSimulation { simulation, files } =
+        LoggedSimulation::new(&spec, seed, logs).map_err(|error| error.into_python(py))?;
     let mut driven = Driven::new(py, simulation, controllers)?;
     driven.advance(py, Time::NEVER, stop)?;
-    let logged = Logged { simulation: driven.simulation, files };
+    let logged = LoggedSimulation { simulation: driven.simulation, files };
     let run = py.detach(move || logged.finish(logs).map(|run| Answer::of(run, &spec)));
     Ok(run.map_err(|error| error.into_python(py))?.into_python(py))
 }

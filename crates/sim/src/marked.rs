@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::agenda::Winners;
 use crate::packet::{Acknowledgement, Segment};
 use crate::plug::Plugged;
-use crate::world::World;
+use crate::world::{Observer, World};
 
 /// A path that meddles with the codepoints of packets, when they enter and when they leave.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ struct Meddling<P> {
     on_entry: fn(Ecn) -> Ecn,
     on_exit: fn(Ecn) -> Ecn,
 }
+
+impl Observer for Meddling<Segment> {}
 
 impl<P: Clone> Carrier<P> for Meddling<P> {
     fn new(elements: &[ElementConfig], delays: &[Duration], seed: u64) -> Result<Meddling<P>, ConfigError> {

@@ -5,7 +5,8 @@ this process ends. Output: blobs on stdout. The first is a header as JSON; if it
 summary as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two
 follow: summary as JSON and the recording as Parquet. If it has a probe, two follow: measures as JSON and the
 datagrams as integers. If it asks for the doctor of the kernel world or of qdiscs, one follows: its checks as
-JSON. With "qdisc", the bottleneck's queue is Linux's. A blob is its length in 8
+JSON. With "qdisc", the bottleneck's queue is Linux's; with "logs", the run is logged into files that this
+process has inherited. A blob is its length in 8
 bytes, big endian, and its bytes.
 """
 
@@ -13,6 +14,10 @@ import json
 import os
 import struct
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fullpipe._native import Logs
 
 LENGTH = struct.Struct(">Q")
 
@@ -25,7 +30,9 @@ def main() -> None:
     from fullpipe import _native
 
     parts: list[bytes] = []
+    said: dict[str, object] = {"ok": True}
     try:
+        logs = _logs(*request["logs"]) if "logs" in request else None
         if "doctor" in request:
             summary = _native.qdisc_doctor() if "qdisc" in request else _native.kernel_doctor()
         elif "record" in request:
@@ -33,14 +40,27 @@ def main() -> None:
         elif "probe" in request:
             summary, *parts = _native.kernel_probe(request["spec"], request["seed"], request["probe"])
         elif "qdisc" in request:
-            summary, *parts = _native.qdisc_run(request["spec"], request["seed"])
+            summary, *parts = _native.qdisc_run(request["spec"], request["seed"], logs)
         else:
-            summary, *parts = _native.kernel_run(request["spec"], request["seed"])
+            summary, *parts = _native.kernel_run(request["spec"], request["seed"], logs)
+        if logs is not None:
+            said |= {"full_at_s": logs.full_at_s(), "missed": logs.missed()}
     except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:
-        _write_blob(answers, json.dumps(_described(error)).encode())
+        described = _described(error)
+        if "logs" in request and isinstance(error, OSError) and error.errno is not None:
+            # About a file that the parent has opened, and names.
+            described |= {"message": error.strerror, "errno": error.errno}
+        _write_blob(answers, json.dumps(described).encode())
         return
-    for blob in (b'{"ok": true}', summary.encode(), *parts):
+    for blob in (json.dumps(said).encode(), summary.encode(), *parts):
         _write_blob(answers, blob)
+
+
+def _logs(title: str, qlog: list[int] | None, *more: int) -> "Logs":
+    """The logs of the request, in which a pair became a list."""
+    from fullpipe import _native
+
+    return _native.Logs(title, (qlog[0], qlog[1]) if qlog else None, *more)
 
 
 def _described(error: Exception) -> dict[str, object]:

@@ -13,6 +13,7 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -21,6 +22,7 @@ from fullpipe import _native
 from fullpipe.ask.scenario import from_document
 from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.logs import opened
 from fullpipe.worlds.world import Stop, World
 
 NAME = "kernel"
@@ -45,6 +47,7 @@ class Kernel(World):
     opacity = 0.5
     wall_time = True
     deterministic = False
+    writes_logs = True
     runs = 3
 
     def build(self) -> str:
@@ -90,7 +93,19 @@ class Kernel(World):
             progress(done)
 
         request = {"spec": job.alternative.spec_json, "seed": job.seed, **more}
-        return _result(job, *_ask(request, job.alternative.duration_s, tick), self.name)
+        with opened(job.logs, self.name, job.seed, job.alternative.label) as logs:
+            if logs is None:
+                return _result(job, *_ask(request, job.alternative.duration_s, tick), self.name)[0]
+            with contextlib.ExitStack() as held:
+                # What a qlog needs of each packet waits here for the samples of the sockets, which are last.
+                spool = None
+                if logs.qlog is not None:
+                    spool = held.enter_context(tempfile.TemporaryFile(dir=logs.paths[0].parent)).fileno()
+                request["logs"] = logs.arguments(spool)
+                inherited = [*logs.descriptors, *(() if spool is None else (spool,))]
+                answered = _ask(request, job.alternative.duration_s, tick, inherited)
+            run, said = _result(job, *answered, self.name)
+        return logs.of(run, said["full_at_s"], said["missed"])
 
 
 WORLD = Kernel()
@@ -137,8 +152,10 @@ def _checks(request: dict[str, object]) -> list[dict[str, Any]]:
     return checks
 
 
-def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple[bytes, int, str]:
-    """The child's output, its exit code, and its error output."""
+def _ask(
+    request: dict[str, object], duration_s: float, tick: Progress, inherited: Sequence[int] = ()
+) -> tuple[bytes, int, str]:
+    """The output of a child that inherits these files, its exit code, and its error output."""
     said = json.dumps(request).encode()
     # In memory, because a disk may be full.
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
@@ -150,6 +167,7 @@ def _ask(request: dict[str, object], duration_s: float, tick: Progress) -> tuple
             stdout=subprocess.PIPE,
             stderr=complaints,
             process_group=0,
+            pass_fds=inherited,
         )
         assert child.stdin is not None and child.stdout is not None
         try:
@@ -190,9 +208,13 @@ def _end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _result(job: Job, answers: bytes, code: int, complaints: str, world: str = NAME) -> Run:
+def _result(
+    job: Job, answers: bytes, code: int, complaints: str, world: str = NAME
+) -> tuple[Run, dict[str, Any]]:
+    """The run, and the child's header."""
     summary, flows, links = _blobs(answers, code, complaints, expected=3)
-    return Run.of(job.alternative, world, job.seed, summary.decode(), flows, links)
+    run = Run.of(job.alternative, world, job.seed, summary.decode(), flows, links)
+    return run, json.loads(_split(answers)[0])
 
 
 def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list[bytes]:
@@ -227,6 +249,8 @@ def _split(answers: bytes) -> list[bytes]:
 
 def _as_error(header: dict[str, str]) -> Exception:
     """The child's error, as an exception of this process."""
+    if "errno" in header:
+        return OSError(int(header["errno"]), header["message"])
     kind = _native.ScenarioError if header["kind"] == "ScenarioError" else _native.WorldError
     error = kind(header["message"])
     for name in ("field", "given", "expected", "fix"):

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fullpipe import _native
 from fullpipe.errors import OutputError, mistake
@@ -64,23 +65,30 @@ class Opened:
     pcap: int | None = None
     paths: list[Path] = field(default_factory=list)
 
+    def arguments(self, spool: int | None = None) -> list[Any]:
+        """What `_native.Logs` takes, in this process or in a child that inherits the files."""
+        return [self.title, self.qlog, self.pcap, self.snaplen, MOST, spool]
+
     def native(self) -> _native.Logs:
         """The files as the native half takes them."""
-        return _native.Logs(self.title, self.qlog, self.pcap, self.snaplen, MOST)
+        return _native.Logs(*self.arguments())
 
     @property
-    def descriptors(self) -> Sequence[int]:
+    def descriptors(self) -> list[int]:
         """All that a child process must inherit."""
         return [*(self.qlog or ()), *(() if self.pcap is None else (self.pcap,))]
 
-    def of(self, run: Run, full_at_s: float | None) -> Run:
-        """The run with its logs, and a note if they end early."""
+    def of(self, run: Run, full_at_s: float | None, missed: int = 0) -> Run:
+        """The run with its logs, and notes if they end early or have gaps."""
+        which = f"{run.label}, {run.world}, seed {run.seed}"
         notes = []
         if full_at_s is not None:
-            notes = [
-                f"{run.label}, {run.world}, seed {run.seed}: its logs end at {full_at_s:.3f} s, because "
-                f"a log has at most {MOST // 10**6} million packets; log a shorter run"
-            ]
+            notes.append(
+                f"{which}: its logs end at {full_at_s:.3f} s, because a log has at most "
+                f"{MOST // 10**6} million packets; log a shorter run"
+            )
+        if missed:
+            notes.append(f"{which}: {missed} packets are not in its logs, because the disk was too slow")
         return replace(run, logs=tuple(self.paths), log_notes=tuple(notes))
 
 

@@ -22,7 +22,7 @@ struct Out {
 
 /// The segments that are out, in order.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     out: VecDeque<Out>,
     /// What the latest acknowledgement reported, so that it need not be looked at again.
     known: [(u64, u64); SACK_BLOCKS],
@@ -32,16 +32,16 @@ pub(super) struct Window {
 
 /// What an acknowledgement says of transmissions.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(crate) struct Told<'a> {
     /// The numbers that it is for, ascending; each is told once.
-    pub(super) numbers: &'a [u64],
+    pub(crate) numbers: &'a [u64],
     /// The round-trip time of the latest of them that was sent once.
-    pub(super) rtt_ns: Option<u64>,
+    pub(crate) rtt_ns: Option<u64>,
 }
 
 impl Window {
     /// Notes a segment with data.
-    pub(super) fn sent(&mut self, at: Time, sent: &Sent) {
+    pub(crate) fn sent(&mut self, at: Time, sent: &Sent) {
         let (start, end) = (sent.start, sent.start + sent.payload as u64);
         let next = self.out.back().map_or(start, |last| last.end);
         if start >= next {
@@ -50,6 +50,11 @@ impl Window {
             return;
         }
         let mut place = self.split(start);
+        if self.out.get(place).is_none_or(|out| end <= out.start) {
+            // Its first transmission was not seen.
+            self.out.insert(place, Out { start, end, number: sent.number, at, again: true, reported: false });
+            return;
+        }
         while let Some(out) = self.out.get(place).filter(|out| out.start < end) {
             if out.end > end {
                 self.split(end);
@@ -79,8 +84,14 @@ impl Window {
         }
     }
 
+    /// The number of the last transmission of the segment with this byte.
+    pub(crate) fn number(&self, byte: u64) -> Option<u64> {
+        let place = self.out.partition_point(|out| out.end <= byte);
+        self.out.get(place).filter(|out| out.start <= byte).map(|out| out.number)
+    }
+
     /// Takes an acknowledgement.
-    pub(super) fn acknowledged(&mut self, at: Time, ack: &Acknowledgement) -> Told<'_> {
+    pub(crate) fn acknowledged(&mut self, at: Time, ack: &Acknowledgement) -> Told<'_> {
         self.numbers.clear();
         let mut latest: Option<Out> = None;
         let mut note = |out: &Out, numbers: &mut Vec<u64>| {
