@@ -5,7 +5,7 @@ use core::fmt;
 use fullpipe_units::Time;
 
 /// A controller, and a check of the transport that drives it: of the order of an ACK's events, and of the recovery state,
-/// which has to be the one that the last change led to.
+/// which has to be the one that the last change led to. Each unit of [`Connection::lost`] has to be reported, and no unit twice.
 ///
 /// Two ACKs at one instant, the first without [`Controller::on_ack`], look like one here.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub struct Ordered<C> {
     left: Option<Time>,
     /// The ACK reported that a tail probe repaired a loss, and the change of state for it has not come yet.
     repaired: bool,
+    /// [`Connection::lost`], once it is known.
+    lost: Option<u64>,
     /// The RTT of the ACK whose `on_ack` has not come yet.
     rtt: Option<RttSample>,
     broken: Option<OutOfOrder>,
@@ -58,12 +60,23 @@ pub enum AckEvent {
     Ack = 5,
     /// [`Controller::on_tail_repair`].
     TailRepair = 6,
+    /// [`Controller::on_lost`].
+    Lost = 7,
 }
 
 impl<C> Ordered<C> {
     /// Drives `controller`, whose connection is in `state`.
     pub const fn new(controller: C, state: CaState) -> Ordered<C> {
-        Ordered { controller, state, changed: None, left: None, repaired: false, rtt: None, broken: None }
+        Ordered {
+            controller,
+            state,
+            changed: None,
+            left: None,
+            repaired: false,
+            lost: None,
+            rtt: None,
+            broken: None,
+        }
     }
 
     /// The controller.
@@ -90,6 +103,8 @@ impl<C> Ordered<C> {
     }
 
     fn expect_state(&mut self, connection: &Connection, seen: AckEvent) {
+        let lost = *self.lost.get_or_insert(connection.lost);
+        self.expect(lost == connection.lost, connection.now, seen, AckEvent::Lost);
         self.expect(connection.state == self.state, connection.now, seen, AckEvent::State);
     }
 }
@@ -142,6 +157,9 @@ impl<C: Controller> Controller for Ordered<C> {
 
     fn on_lost(&mut self, lost: &Lost) {
         self.expect(!self.repaired, lost.now, AckEvent::TailRepair, AckEvent::State);
+        let before = lost.lost.wrapping_sub(lost.units as u64);
+        self.expect(self.lost.is_none_or(|known| known == before), lost.now, AckEvent::Lost, AckEvent::Lost);
+        self.lost = Some(lost.lost);
         self.controller.on_lost(lost);
     }
 
@@ -254,6 +272,32 @@ mod tests {
             flow.change(ordered, CaState::Open, false);
         });
         assert_eq!(other, Some((AckEvent::TailRepair, AckEvent::State)));
+    }
+
+    #[test]
+    fn every_loss_is_reported_once() {
+        let lost = |flow: &Flow, lost| Lost {
+            now: flow.connection.now,
+            delivered: flow.connection.delivered,
+            units: 2,
+            new_range: true,
+            tx_in_flight: 5,
+            tx_lost: 0,
+            lost,
+            app_limited: false,
+        };
+        let reported = |totals: &'static [u64], in_the_end: u64| {
+            verdict(|flow, ordered| {
+                flow.connection.state = CaState::Recovery;
+                totals.iter().for_each(|&total| ordered.on_lost(&lost(flow, total)));
+                flow.connection.lost = in_the_end;
+                ordered.on_ack(&Ack { rtt: None, ..flow.ack(1) });
+            })
+        };
+        assert_eq!(reported(&[2, 4], 4), None);
+        assert_eq!(reported(&[2, 6], 6), Some((AckEvent::Lost, AckEvent::Lost)), "one is missing");
+        assert_eq!(reported(&[2, 2], 2), Some((AckEvent::Lost, AckEvent::Lost)), "one comes twice");
+        assert_eq!(reported(&[2], 4), Some((AckEvent::Ack, AckEvent::Lost)), "the last is missing");
     }
 
     #[test]

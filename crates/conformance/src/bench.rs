@@ -65,6 +65,9 @@ pub(super) struct Bench<'a, C> {
     /// The packets below these, in units.
     una_units: u64,
     nxt_units: u64,
+    /// The packets of all transmissions that may still be found lost, in their order, as a ring.
+    transmissions: [u64; 2 * WINDOW],
+    first_transmission: u64,
     /// Packets marked lost and not sent again.
     waiting: u32,
     /// Packets that are still to be discarded.
@@ -112,6 +115,8 @@ impl<'a, C: Controller> Bench<'a, C> {
             nxt: 0,
             una_units: 0,
             nxt_units: 0,
+            transmissions: [0; 2 * WINDOW],
+            first_transmission: 0,
             waiting: 0,
             discards: path.discards,
             written: 0,
@@ -138,7 +143,7 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Outcome, Broken> {
+    pub(super) fn run(&mut self) -> Result<Outcome, Broken> {
         let deadline = self.deadline();
         if self.path.write == 0 {
             self.written = self.path.segments as u64;
@@ -322,6 +327,8 @@ impl<'a, C: Controller> Bench<'a, C> {
         let noted = self.ledger.on_sent(now, prior_packets_out, in_flight, self.connection.lost);
         let order = self.next_order;
         self.next_order += 1;
+        assert!(order - self.first_transmission < 2 * WINDOW as u64, "the ring holds what may still be lost");
+        self.transmissions[order as usize % (2 * WINDOW)] = sequence;
         self.waiting -= (self.segment(sequence).fate == Fate::Lost) as u32;
         *self.segment(sequence) =
             Segment { fate: Fate::Out, tx, retransmitted: retransmission, order, unreported: false, noted };
@@ -517,9 +524,11 @@ impl<'a, C: Controller> Bench<'a, C> {
     /// Marks packets that were sent three transmissions before a delivered one, and are still out. Returns their units.
     fn mark_lost(&mut self, delivered: u64) -> u32 {
         let mut marked = 0;
-        for sequence in self.una..self.nxt {
-            let segment = *self.segment(sequence);
-            if segment.fate == Fate::Out && segment.order + REORDERING <= delivered {
+        while self.first_transmission + REORDERING <= delivered {
+            let order = self.first_transmission;
+            let sequence = self.transmissions[order as usize % (2 * WINDOW)];
+            self.first_transmission += 1;
+            if sequence >= self.una && is_out(self.segment(sequence), order) {
                 self.mark(sequence);
                 marked += self.units(sequence);
             }
@@ -707,6 +716,11 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         Ok(limits)
     }
+}
+
+/// Whether a transmission is the packet's last and may still arrive.
+fn is_out(segment: &Segment, order: u64) -> bool {
+    segment.fate == Fate::Out && segment.order == order
 }
 
 /// The next event on the bench.

@@ -1,0 +1,197 @@
+//! Holds controllers against all laws on random paths until they have seen as many events as asked for.
+//!
+//!     cargo run --release -p fullpipe-conformance --example soak -- [EVENTS] [CONTROLLER,...] [SEED] [FROM]
+//!
+//! Each run has a number; seed and number determine its path, its check and its controller, so that a run repeats by itself: with
+//! `FROM`, the runs begin there, which resumes an interrupted soak. It prints its progress, and ends at the first broken law.
+
+use std::cell::Cell;
+use std::process::ExitCode;
+
+use fullpipe_cc::controller::*;
+use fullpipe_cc::{Any, CATALOGUE, Params, Segments};
+use fullpipe_conformance::*;
+use fullpipe_units::{Duration, Rate, Time};
+
+thread_local! {
+    static EVENTS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn seen() {
+    EVENTS.set(EVENTS.get() + 1);
+}
+
+/// A controller whose events are counted.
+struct Counted(Any);
+
+impl Controller for Counted {
+    fn on_transmit_start(&mut self, start: &TransmitStart) {
+        seen();
+        self.0.on_transmit_start(start)
+    }
+    fn on_window_unused(&mut self, unused: &WindowUnused) {
+        seen();
+        self.0.on_window_unused(unused)
+    }
+    fn on_sent(&mut self, sent: &Sent) {
+        seen();
+        self.0.on_sent(sent)
+    }
+    fn on_rtt(&mut self, sample: &RttSample) {
+        seen();
+        self.0.on_rtt(sample)
+    }
+    fn on_ce(&mut self, marks: &CeMarks) {
+        seen();
+        self.0.on_ce(marks)
+    }
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        seen();
+        self.0.on_tail_repair(repair)
+    }
+    fn on_undo(&mut self, undo: &Undo) {
+        seen();
+        self.0.on_undo(undo)
+    }
+    fn on_lost(&mut self, lost: &Lost) {
+        seen();
+        self.0.on_lost(lost)
+    }
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        seen();
+        self.0.on_discarded(discarded)
+    }
+    fn on_state(&mut self, change: &StateChange) {
+        seen();
+        self.0.on_state(change)
+    }
+    fn on_ack(&mut self, ack: &Ack) {
+        seen();
+        self.0.on_ack(ack)
+    }
+    fn on_mss(&mut self, mss: u32) {
+        seen();
+        self.0.on_mss(mss)
+    }
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((mixed ^ (mixed >> 31)) >> 32) * bound as u64 >> 32) as u32
+    }
+
+    /// Zero as often as not.
+    fn maybe(&mut self, bound: u32) -> u32 {
+        if self.below(2) == 0 { 0 } else { self.below(bound) }
+    }
+
+    fn path(&mut self) -> Path {
+        let most_waiting = 1 << (1 + self.below(10));
+        let mut path = Path {
+            rate: Rate::from_bits_per_sec(1_000_000 << self.below(9)),
+            rtt: Duration::from_micros(100 << self.below(12)),
+            queue: 1 + self.below(most_waiting),
+            loss_per_mille: self.maybe(200),
+            late_per_mille: self.maybe(60),
+            seed: self.below(u32::MAX) as u64,
+            segments: 1_000 + self.below(20_000),
+            ack_every: 1 + self.maybe(Path::MAX_ACK_EVERY),
+            discards: self.maybe(20),
+            wraps: self.below(2) == 0,
+            start: Time::from_micros(1_000_000 + self.below(u32::MAX) as u64 * 2),
+            ..Path::default()
+        };
+        path.write = self.maybe(200);
+        if path.write > 0 {
+            // A pause follows each write.
+            path.segments = path.segments.min(60 * path.write);
+        }
+        path.config.mss = [1_448, 1_448, 1_200, 8_948, 536][self.below(5) as usize];
+        path.config.unit = path.config.mss;
+        path.config.paced = self.below(8) > 0;
+        path.config.hz = [100, 250, 1_000][self.below(3) as usize];
+        path
+    }
+}
+
+/// The checks that run the bench.
+const CHECKS: [&str; 7] = ["run", "start time", "reordering", "wrap", "stretched ACKs", "pauses", "units"];
+
+fn check(name: &str, which: &str, path: &Path, in_bytes: Option<Sizes>) -> Result<(), Broken> {
+    let params = Params::by_name(name).expect("checked before");
+    let counted = |config: &Config, connection: &Connection| Counted(Any::new(&params, config, connection));
+    let adapted = |config: &Config, connection: &Connection| Segments::new(config, connection, counted);
+    fn one<C: Controller>(
+        which: &str,
+        path: &Path,
+        new: impl Fn(&Config, &Connection) -> C,
+    ) -> Result<(), Broken> {
+        match which {
+            "start time" => check_start_time(path, new),
+            "reordering" => check_reordering(path, new),
+            "wrap" => check_wrap(path, new),
+            "stretched ACKs" => check_stretched_acks(path, new),
+            "pauses" => check_pauses(path, new),
+            _ => check_run(path, new).map(|_| ()),
+        }
+    }
+    match (which, in_bytes, params.counts_bytes()) {
+        ("units", _, true) => check_units(path, counted, counted),
+        ("units", _, false) => check_units(path, counted, adapted),
+        (_, None, _) => one(which, path, counted),
+        (_, Some(sizes), true) => one(which, &path.in_bytes(sizes), counted),
+        (_, Some(sizes), false) => one(which, &path.in_bytes(sizes), adapted),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize, default: u64| {
+        arguments.get(index).map_or(Some(default), |text| text.replace('_', "").parse().ok())
+    };
+    let names: Vec<&str> = match arguments.get(1).map(String::as_str) {
+        None | Some("all") => CATALOGUE.iter().map(|info| info.name).collect(),
+        Some(names) => names.split(',').collect(),
+    };
+    let known = names.iter().all(|name| Params::by_name(name).is_some());
+    let (Some(events), Some(seed), Some(from), true) =
+        (number(0, 1_000_000), number(2, 1), number(3, 0), known)
+    else {
+        eprintln!("usage: soak [EVENTS] [CONTROLLER,...|all] [SEED] [FROM]");
+        return ExitCode::from(2);
+    };
+    println!("{events} events, {}, seed {seed}, from run {from}", names.join(", "));
+    let (mut run, mut told) = (from, 0);
+    while EVENTS.get() < events {
+        let mut random =
+            Random(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let name = names[(run % names.len() as u64) as usize];
+        let which = CHECKS[random.below(CHECKS.len() as u32) as usize];
+        let path = random.path();
+        let in_bytes = [None, Some(Sizes::Full), Some(Sizes::Mixed)][random.below(3) as usize];
+        if let Err(broken) = check(name, which, &path, in_bytes) {
+            println!("run {run}: {name}, check of {which}, in bytes {in_bytes:?}: {broken}\n{path:#?}");
+            return ExitCode::FAILURE;
+        }
+        run += 1;
+        if EVENTS.get() / (events / 20).max(1) > told {
+            told = EVENTS.get() / (events / 20).max(1);
+            println!("{:>12} events, {run} runs", EVENTS.get());
+        }
+    }
+    println!("No law broken in {} events and runs {from} to {}.", EVENTS.get(), run - 1);
+    ExitCode::SUCCESS
+}
