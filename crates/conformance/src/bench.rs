@@ -175,10 +175,15 @@ impl<'a, C: Controller> Bench<'a, C> {
         })
     }
 
-    /// Ten minutes and a thousand times what the path needs.
+    /// Ten minutes, a thousand times what the path needs, and a round trip for each packet.
     fn deadline(&self) -> Time {
         let bytes = self.path.bytes();
-        self.path.start + Duration::from_secs(600) + self.path.rate.time_for(bytes).saturating_mul(1_000)
+        let round_trip = if self.path.ack_every > 1 { self.path.rtt + ACK_DELAY } else { self.path.rtt };
+        let rounds = round_trip.saturating_mul(self.path.segments as u64);
+        self.path.start
+            + Duration::from_secs(600)
+            + self.path.rate.time_for(bytes).saturating_mul(1_000)
+            + rounds
     }
 
     fn random(&mut self) -> u32 {
@@ -216,7 +221,8 @@ impl<'a, C: Controller> Bench<'a, C> {
 
     /// Linux: `tcp_rate_check_app_limited`.
     fn check_app_limited(&mut self) {
-        let unfilled = self.connection.in_flight < self.controller.limits().cwnd;
+        // Room for less than a packet is none, or the unit would matter.
+        let unfilled = self.fits(self.controller.limits().cwnd);
         if self.nxt >= self.written && unfilled && self.waiting == 0 {
             self.mark_app_limited();
         }
@@ -693,9 +699,11 @@ impl<'a, C: Controller> Bench<'a, C> {
         }
         if snapshot.phase == Phase::ProbeRtt {
             let since = *self.probe_rtt_since.get_or_insert(now);
-            // Half a bandwidth-delay product, or the four segments of BBRv1.
-            let (bdp, full) =
-                (self.path.rate.bytes_in(self.path.rtt).as_u64() / config.mss as u64, full as u64);
+            // Half a bandwidth-delay product, or the four segments of BBRv1. Where the receiver waits before it acknowledges, that
+            // is part of every RTT.
+            let waits = snapshot.min_rtt.filter(|_| self.path.ack_every > 1);
+            let rtt = self.path.rtt.max(waits.unwrap_or(Duration::ZERO));
+            let (bdp, full) = (self.path.rate.bytes_in(rtt).as_u64() / config.mss as u64, full as u64);
             let most = ((bdp / 2).max(4) + 4) * full;
             law(limits.cwnd as u64 <= most, Law::ProbeRttIsSmall, limits.cwnd as u64, most)?;
             let (spent, most) = (
