@@ -29,7 +29,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-python mistakes differential bench clean
+.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python mistakes differential bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -39,7 +39,7 @@ demo: $(PACKAGE)
 		--duration "$(DEMO_DURATION)" --world all --out out/demo
 	@echo "The report: $(CURDIR)/out/demo/report.html"
 
-test: lint test-rust test-no-std test-python
+test: lint test-rust test-no-std test-bpf test-python
 
 lint: lint-rust lint-python lint-citations
 
@@ -65,6 +65,11 @@ test-rust: $(TOOLS)
 # The controllers must build without std and without an allocator.
 test-no-std: $(TOOLS)
 	cargo build --manifest-path crates/cc/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
+
+# BBRv3 must compile to what BPF has: no product of 128 bits, no float, no signed division, no loop, no panic.
+test-bpf: $(TOOLS)
+	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf
+	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf --mistakes
 
 test-python: $(DEV)
 	$(BIN)/python -m pytest

@@ -41,6 +41,7 @@ pub(crate) use params::INFO;
 pub use params::Params;
 use probe_bw::{AckPhase, ProbeBw, Probed, inflight_at_loss, is_inflight_too_high};
 pub use ratio::Ratio;
+use ratio::times;
 pub use state::State;
 use undo::Undo as Saved;
 
@@ -102,7 +103,7 @@ impl Sample {
         // draft 4.1.2.3: GenerateRateSample. The transport leaves out an interval below its minimum RTT.
         let delivery_rate = match sample.interval.map_or(0, Duration::as_micros) {
             0 => 0,
-            interval_us => delivered.saturating_mul(1_000_000) / interval_us,
+            interval_us => times(delivered, 1_000_000) / interval_us,
         };
         Sample {
             has_data: true,
@@ -447,7 +448,8 @@ impl Bbr3 {
 
     /// Changes the state; nothing else does. The gains follow from it.
     fn enter(&mut self, to: State) {
-        assert!(self.state.may_become(to), "BBRv3 has no step from {:?} to {to:?}", self.state);
+        // In release builds nothing here may panic (crates/cc/tests/bpf).
+        debug_assert!(self.state.may_become(to), "BBRv3 has no step from {:?} to {to:?}", self.state);
         self.state = to;
     }
 
@@ -550,7 +552,7 @@ impl Bbr3 {
         if self.min_rtt.min_rtt_us == NO_RTT {
             return self.initial_cwnd;
         }
-        gain.of(bw.saturating_mul(self.min_rtt.min_rtt_us as u64) / 1_000_000)
+        gain.of(times(bw, self.min_rtt.min_rtt_us) / 1_000_000)
     }
 
     #[inline]
@@ -607,8 +609,8 @@ impl Bbr3 {
             self.init_pacing_rate(srtt);
         }
         // draft 5.6.2: SetPacingRateWithGain
-        let less_margin = 100 - self.params.pacing_margin_percent as u64;
-        let rate = pacing_gain.of(self.bw).saturating_mul(less_margin) / 100;
+        let less_margin = 100 - self.params.pacing_margin_percent;
+        let rate = times(pacing_gain.of(self.bw), less_margin) / 100;
         let rate = self.transport_rate(rate);
         if self.full_pipe.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
@@ -840,11 +842,11 @@ impl Controller for Bbr3 {
     #[inline]
     fn limits(&self) -> Limits {
         Limits {
-            cwnd: (self.cwnd.max(self.smss()) / self.unit as u64).min(u32::MAX as u64) as u32,
+            cwnd: (self.cwnd.max(self.smss()) / self.unit.max(1) as u64).min(u32::MAX as u64) as u32,
             ssthresh: Limits::INFINITE,
             pacing_rate: Rate::from_bytes_per_sec(self.pacing_rate),
             // The least that a quantum holds; the host sizes larger bursts by the rate, as the draft does.
-            min_burst: (2 * self.mss).div_ceil(self.unit),
+            min_burst: (2 * self.mss).div_ceil(self.unit.max(1)),
             mark_app_limited: self.mark_app_limited,
             // draft 4.1.2.4: also at the beginning of ACK and timer processing
             check_app_limited: true,

@@ -1,6 +1,7 @@
 //! How much more than expected ACKs deliver at once, so that the window can bridge the gaps between them.
 
 use super::Params;
+use super::ratio::times;
 use crate::windowed::WindowedMax;
 
 /// The estimator (draft section 5.5.9).
@@ -48,8 +49,9 @@ impl Aggregation {
     // draft 5.5.9: UpdateACKAggregation.{extra.2, filter_len.2, extra_acked}
     #[inline]
     pub(crate) fn on_ack(&mut self, params: &Params, acked: &Delivery) {
-        let interval_us = acked.now_us.saturating_sub(self.interval_start);
-        let mut expected_delivered = acked.bw.saturating_mul(interval_us) / 1_000_000;
+        // At most 71 minutes, in which some ACK begins an interval.
+        let interval_us = acked.now_us.saturating_sub(self.interval_start).min(u32::MAX as u64) as u32;
+        let mut expected_delivered = times(acked.bw, interval_us) / 1_000_000;
         if self.delivered <= expected_delivered {
             self.restart(acked.now_us);
             expected_delivered = 0;

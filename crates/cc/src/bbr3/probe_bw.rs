@@ -1,5 +1,6 @@
 //! The long-term model: how much may be in flight by what earlier probes for bandwidth lost, and when to probe again.
 
+use super::ratio::times;
 use super::{INFINITY, Params, Sample};
 
 /// What the ACKs say about a probe (draft: `BBR.ack_phase`, section 2.14).
@@ -87,7 +88,7 @@ impl ProbeBw {
         smss: u64,
     ) -> bool {
         // draft 5.3.3.8.3: IsRenoCoexistenceProbeTime. The volume counts segments (docs/bbr3.md, defect 1).
-        let reno_rounds = target_inflight / smss;
+        let reno_rounds = target_inflight / smss.max(1);
         let rounds = reno_rounds.min(params.probe_rounds as u64);
         self.rounds_since_probe_up as u64 >= rounds
     }
@@ -119,7 +120,7 @@ impl ProbeBw {
         }
         self.bw_probe_up_acked += acked.newly_acked;
         if self.bw_probe_up_acked >= self.probe_up_acked_per_inc {
-            let delta = self.bw_probe_up_acked / self.probe_up_acked_per_inc;
+            let delta = self.bw_probe_up_acked / self.probe_up_acked_per_inc.max(1);
             self.bw_probe_up_acked -= delta * self.probe_up_acked_per_inc;
             self.inflight_longterm += delta * acked.smss;
         }
@@ -157,13 +158,18 @@ pub(crate) fn is_inflight_too_high(params: &Params, sample: &Sample) -> bool {
 
 /// The flight at which losses crossed the threshold, within a packet of `size` bytes.
 pub(crate) fn inflight_at_loss(params: &Params, sample: &Sample, size: u64) -> u64 {
-    // draft 5.5.10.2: InflightAtLoss, InflightAtLoss.inflight_at_loss. Not clamped: the prefix may be negative.
-    let inflight_prev = sample.tx_in_flight.saturating_sub(size) as i64;
-    let lost_prev = sample.lost.saturating_sub(size) as i64;
-    let thresh = params.loss_thresh.hundredths() as i64;
-    let over = thresh.saturating_mul(inflight_prev).saturating_sub(lost_prev.saturating_mul(100));
-    let lost_prefix = over / (100 - thresh);
-    (inflight_prev + lost_prefix).max(0) as u64
+    // draft 5.5.10.2: InflightAtLoss, InflightAtLoss.{lost_prefix, inflight_at_loss}. The prefix may be negative.
+    let inflight_prev = sample.tx_in_flight.saturating_sub(size);
+    let lost_prev = sample.lost.saturating_sub(size);
+    let thresh = params.loss_thresh.hundredths().min(99);
+    let (allowed, lost) = (times(inflight_prev, thresh), times(lost_prev, 100));
+    let rest = 100 - thresh as u64;
+    // BPF has no signed division.
+    if allowed >= lost {
+        inflight_prev.saturating_add((allowed - lost) / rest)
+    } else {
+        inflight_prev.saturating_sub((lost - allowed) / rest)
+    }
 }
 
 #[cfg(test)]

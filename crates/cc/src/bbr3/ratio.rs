@@ -23,14 +23,23 @@ impl Ratio {
     /// `value` times the factor, rounded down.
     #[inline]
     pub(crate) const fn of(self, value: u64) -> u64 {
-        value.saturating_mul(self.0 as u64) / 100
+        times(value, self.0) / 100
     }
 
     /// Whether `part` is more than this share of `whole`, without rounding.
     #[inline]
     pub(crate) const fn is_exceeded_by(self, part: u64, whole: u64) -> bool {
-        part.saturating_mul(100) > whole.saturating_mul(self.0 as u64)
+        times(part, 100) > times(whole, self.0)
     }
+}
+
+/// The product, at most `u64::MAX`. In two halves: BPF has no product of 128 bits, which `u64::saturating_mul` needs.
+#[inline]
+pub(crate) const fn times(value: u64, factor: u32) -> u64 {
+    const LOW: u64 = u32::MAX as u64;
+    let low = (value & LOW) * factor as u64;
+    let high = (value >> 32) * factor as u64 + (low >> 32);
+    if high > LOW { u64::MAX } else { high << 32 | low & LOW }
 }
 
 impl Stored for Ratio {
@@ -51,6 +60,15 @@ mod tests {
     fn a_product_rounds_down_and_does_not_overflow() {
         assert_eq!(Ratio::from_hundredths(277).of(101), 279, "279.77");
         assert_eq!(Ratio::ONE.of(u64::MAX), u64::MAX / 100);
+    }
+
+    #[test]
+    fn a_product_in_halves_is_the_product_or_the_most() {
+        let numbers =
+            [0, 1, 99, u32::MAX as u64, 1 << 32, (1 << 32) + 1, u64::MAX / 100, u64::MAX / 99, u64::MAX];
+        for (value, factor) in numbers.into_iter().flat_map(|a| numbers.map(|b| (a, b as u32))) {
+            assert_eq!(times(value, factor), value.saturating_mul(factor as u64), "{value} {factor}");
+        }
     }
 
     #[test]
