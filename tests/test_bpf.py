@@ -38,7 +38,7 @@ def said(body: str) -> set[str]:
         "  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %p, i64 464, i1 false)\n  ret i64 0",
         "  %b = tail call fastcc i64 @f(i64 %a, ptr %p)\n  ret i64 %b",
         # Names and comments that look like types.
-        '  %i128.i = add i64 %a, 1\n; call panicking::panic\n  %"float x" = add i64 %a, 1 ; double\n  ret i64 0',
+        '  %i128.i = add i64 %a, 1\n; call panicking\n  %"float x" = add i64 %a, 1 ; double\n  ret i64 0',
         # Blocks that join again are no loop.
         "  br i1 %x, label %one, label %two\none:\n  br label %two\ntwo:\n  ret i64 0",
         "  switch i64 %a, label %two [\n    i64 1, label %one\n  ]\none:\n  br label %two\ntwo:\n  ret i64 0",

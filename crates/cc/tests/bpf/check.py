@@ -2,9 +2,9 @@
 
     python crates/cc/tests/bpf/check.py [--mistakes]
 
-BPF has 64-bit integers. It has no product of 128 bits, no floating point, no signed division before its fourth
-version, no panic, and calls no function by its address. The kernel's verifier must see the bound of each loop,
-and the stack has 512 bytes. The check compiles the events and limits of the controller, optimised, and reads
+BPF has 64-bit integers. It has no product of 128 bits, no floating point, no panic, no signed division before
+its fourth version, and calls no function by its address. The verifier must see the bound of each loop, and
+the stack has 512 bytes. The check compiles the events and limits of the controller, optimised, and reads
 LLVM's intermediate code, because in the code of this machine's processor all of that exists. There must be no
 loop at all.
 
