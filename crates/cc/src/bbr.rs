@@ -1,4 +1,4 @@
-//! What the versions of BBR share, each defined as Linux's BBRv1 and Google's BBRv3 for Linux both have it. The draft's BBRv3
+//! What Linux's BBRv1 ([`crate::bbr1`]) and Google's BBRv3 for Linux ([`crate::bbr3_linux`]) both have. The draft's BBRv3
 //! ([`crate::bbr3`]) counts bytes and shares only `rounds`.
 //!
 //! Bandwidth is in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies, all in integers
@@ -9,15 +9,14 @@
 //! | `gain` | [`Gain`] | `BBR_UNIT` |
 //! | `bandwidth` | pacing rate, smallest burst, bandwidth-delay product | `bbr_rate_bytes_per_sec`, `bbr_min_tso_segs`, `bbr_bdp` |
 //! | `rounds` | packet-timed round trips | `next_rtt_delivered`, `rtt_cnt`, `round_start` |
-//! | `full_pipe` | the plateau of the bandwidth that ends Startup | `bbr_check_full_bw_reached` |
 //! | `ack_aggregation` | what ACKs deliver beyond the expected | `bbr_update_ack_aggregation` |
 //!
-//! Not here, because the versions differ: the bandwidth filter (ten rounds against two cycles), the minimum RTT (BBRv3 takes
-//! an equal RTT for a new minimum and keeps a second, shorter window), ProbeBW, and the window in recovery.
+//! Not here, because the versions differ: the bandwidth filter (ten rounds against two cycles), the plateau that ends Startup
+//! (BBRv3 looks at each sample, and has a second verdict for its probes), the minimum RTT (BBRv3 takes an equal RTT for a new
+//! minimum and keeps a second, shorter window), the goal of a burst, ProbeBW, and the window in recovery.
 
 pub(crate) mod ack_aggregation;
 pub(crate) mod bandwidth;
-pub(crate) mod full_pipe;
 mod gain;
 pub(crate) mod rounds;
 

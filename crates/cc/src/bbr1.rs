@@ -5,8 +5,9 @@
 //! docs/deviations.md#bbr1.
 //!
 //! This file has the order of events; each concept of the specification has its own file:
-//! [`params`], `mode` (the modes, and the steps between them), `policer` (long-term bandwidth), `cycle` (gains of ProbeBW),
-//! `probe_rtt` (minimum RTT), `pacing` (bursts), `cwnd` (window and recovery). What it shares with BBRv3 is in [`crate::bbr`].
+//! [`params`], `mode` (the modes, and the steps between them), `full_pipe` (the plateau that ends Startup), `policer` (long-term
+//! bandwidth), `cycle` (gains of ProbeBW), `probe_rtt` (minimum RTT), `pacing` (bursts), `cwnd` (window and recovery). What it
+//! shares with BBRv3 is in [`crate::bbr`].
 //!
 //! Arithmetic is the kernel's: bandwidth in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or
 //! jiffies, all in 32 bits that wrap. [`Bbr1::state`] and [`Bbr1::restore`] expose every field of the kernel's `struct bbr`
@@ -14,6 +15,7 @@
 
 mod cwnd;
 mod cycle;
+mod full_pipe;
 mod mode;
 mod pacing;
 pub mod params;
@@ -24,12 +26,12 @@ mod state;
 use crate::bbr::Gain;
 use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
 use crate::bbr::bandwidth::{self, NO_RTT};
-use crate::bbr::full_pipe::FullPipe;
 use crate::bbr::rounds::Rounds;
 use crate::controller::*;
 use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 use cycle::Cycle;
+use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};
 pub use mode::Mode;
 pub(crate) use params::INFO;

@@ -224,6 +224,9 @@ pub struct RateSample {
     pub tx_in_flight: u32,
     /// Units marked lost since the sampled segment was sent (for BBRv3).
     pub lost_since_sent: u32,
+    /// Units delivered with a mark since the sampled segment was sent, as far as [`CeMarks::units`] reports them (for Google's BBRv3:
+    /// `rs->delivered_ce`).
+    pub marked_since_sent: u32,
 }
 
 impl RateSample {
@@ -237,6 +240,7 @@ impl RateSample {
         retransmitted: false,
         tx_in_flight: 0,
         lost_since_sent: 0,
+        marked_since_sent: 0,
     };
 }
 

@@ -21,6 +21,8 @@ pub struct TxState {
     pub delivered: u32,
     /// Connection's `lost` when it left.
     pub lost: u32,
+    /// Units delivered with a mark when it left (Google's kernel: `tx.delivered_ce`).
+    pub marked: u32,
     /// Units in flight when it left, itself included, and in the top bit whether the application limited the sender.
     pub in_flight_and_app_limited: u32,
 }
@@ -70,6 +72,8 @@ pub struct Sampler {
     first_sent_us: u32,
     /// `delivered` that ends the application-limited phase, zero outside one (Linux: `tp->app_limited`).
     app_limited_until: u64,
+    /// Units delivered with a mark (Linux: `tp->delivered_ce`).
+    marked: u32,
     /// The newest segment that the present ACK delivered; the other fields of the basis count only if this is set.
     has_basis: bool,
     basis_retransmitted: bool,
@@ -92,6 +96,7 @@ impl Sampler {
             delivered_us: now_us,
             first_sent_us: now_us,
             app_limited_until: 0,
+            marked: 0,
             has_basis: false,
             basis_retransmitted: false,
             basis: TxState {
@@ -100,6 +105,7 @@ impl Sampler {
                 delivered_us: 0,
                 delivered: 0,
                 lost: 0,
+                marked: 0,
                 in_flight_and_app_limited: 0,
             },
             basis_end_seq: 0,
@@ -147,6 +153,7 @@ impl Sampler {
             delivered_us: self.delivered_us,
             delivered: self.delivered as u32,
             lost: lost as u32,
+            marked: self.marked,
             in_flight_and_app_limited: in_flight_after | if self.app_limited() { APP_LIMITED } else { 0 },
         }
     }
@@ -181,6 +188,12 @@ impl Sampler {
     #[inline]
     pub fn count_delivered(&mut self, units: u32) {
         self.delivered += units as u64;
+    }
+
+    /// Counts those of them that [`CeMarks::units`](crate::CeMarks::units) reports as marked; before the ACK ends.
+    #[inline]
+    pub fn count_marked(&mut self, units: u32) {
+        self.marked = self.marked.wrapping_add(units);
     }
 
     /// Ends the ACK and returns its sample (Linux: `tcp_rate_gen`). `newly_delivered` is what this ACK counted, `lost`
@@ -251,6 +264,7 @@ impl Sampler {
             retransmitted,
             tx_in_flight: basis.in_flight(),
             lost_since_sent: (lost as u32).wrapping_sub(basis.lost),
+            marked_since_sent: self.marked.wrapping_sub(basis.marked),
         }
     }
 
@@ -407,6 +421,23 @@ mod tests {
         sampler.on_delivered(&burst, 7, false);
         assert_eq!(sampler.basis_end_seq, 9);
         assert!(sampler.basis_retransmitted);
+    }
+
+    #[test]
+    fn marks_count_from_when_the_sampled_segment_left() {
+        let mut sampler = Sampler::new(at(0));
+        let mut acked = |marked, tx: &TxState| {
+            sampler.begin_ack();
+            sampler.on_delivered(tx, 1, false);
+            sampler.count_delivered(1);
+            sampler.count_marked(marked);
+            let sample = sampler.end_ack(at(10 * MS), 1, Duration::ZERO, 0);
+            (sample.marked_since_sent, sampler.on_sent(at(10 * MS), 3, 3, 0))
+        };
+        let (_, first) = acked(5, &TxState::default());
+        let (since, second) = acked(1, &first);
+        assert_eq!((since, first.marked, second.marked), (1, 5, 6));
+        assert_eq!(acked(0, &first).0, 1, "an older segment: what was marked since it left");
     }
 
     // draft 4.1.2.2: OnPacketSent.{is_app_limited, tx_in_flight}

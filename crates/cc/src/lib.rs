@@ -8,7 +8,8 @@
 //! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
 //! 5. [`dctcp`]: answers the share of marked segments. [`newreno`] and [`cubic9438`]: what QUIC stacks ship, by the RFCs, with
 //!    [`hystartpp`] and the window in bytes that they share, [`byte_window`].
-//! 6. [`bbr1`] and [`bbr3`]: BBR, one file for each concept of its specification. [`copa`]: answers delay by a target rate.
+//! 6. [`bbr1`], [`bbr3`] (the draft's) and [`bbr3_linux`] (Google's): BBR, one file for each concept of its specification.
+//!    [`copa`]: answers delay by a target rate.
 //!    [`fixed`]: no control at all.
 //! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
 //!    count bytes and controllers that count segments.
@@ -44,6 +45,7 @@
 pub mod bbr;
 pub mod bbr1;
 pub mod bbr3;
+pub mod bbr3_linux;
 pub mod byte_window;
 pub mod controller;
 pub mod copa;

@@ -24,13 +24,15 @@ pub enum Kind {
         /// See `numerator`.
         denominator: u32,
     },
+    /// One of these names, stored as its place among them ([`Params::choose`]).
+    Choice(&'static [&'static str]),
 }
 
 impl Kind {
     /// The value as it is stored.
     pub(crate) const fn stored(self, value: Decimal) -> u32 {
         match self {
-            Kind::Whole | Kind::Switch => value.scaled(1, 1),
+            Kind::Whole | Kind::Switch | Kind::Choice(_) => value.scaled(1, 1),
             Kind::Fraction { numerator, denominator } => value.scaled(numerator, denominator),
         }
     }
@@ -38,7 +40,7 @@ impl Kind {
     /// The value that is stored so.
     pub(crate) const fn value(self, stored: u32) -> Decimal {
         match self {
-            Kind::Whole | Kind::Switch => Decimal::from_ratio(stored, 1),
+            Kind::Whole | Kind::Switch | Kind::Choice(_) => Decimal::from_ratio(stored, 1),
             Kind::Fraction { numerator, denominator } => Decimal::from_ratio(stored * denominator, numerator),
         }
     }
@@ -63,6 +65,8 @@ pub struct ParameterInfo {
     pub source: &'static str,
     /// How it is stored.
     pub kind: Kind,
+    /// The profile to which it belongs, in a controller that follows one of several specifications; `None` if it has it in each.
+    pub profile: Option<&'static str>,
 }
 
 /// The description of a controller.
@@ -103,6 +107,22 @@ pub enum ParamError {
         /// The most it may be.
         max: Decimal,
     },
+    /// The parameter belongs to a profile that is not chosen.
+    OtherProfile {
+        /// The parameter.
+        field: &'static str,
+        /// Its profile.
+        needed: &'static str,
+        /// The profile that is chosen.
+        chosen: &'static str,
+    },
+    /// The parameter takes one of some names and was given another, or is a number and was given a name.
+    NotAChoice {
+        /// The parameter.
+        field: &'static str,
+        /// The names; none if it is a number.
+        expected: &'static [&'static str],
+    },
     /// The parameter is a whole number and the value is not.
     NotWhole {
         /// The parameter.
@@ -131,6 +151,17 @@ impl fmt::Display for ParamError {
             }
             ParamError::NotWhole { field, given, min, max } => {
                 write!(f, "{field} is {given}; expected a whole number from {min} to {max}")
+            }
+            ParamError::OtherProfile { field, needed, chosen } => {
+                write!(f, "{field} exists only with profile={needed}, and profile={chosen} is chosen")
+            }
+            ParamError::NotAChoice { field, expected: [] } => write!(f, "{field} takes a number"),
+            ParamError::NotAChoice { field, expected } => {
+                write!(f, "{field} is none of its choices; expected one of:")?;
+                for (index, name) in expected.iter().enumerate() {
+                    write!(f, "{} {name}", if index == 0 { "" } else { "," })?;
+                }
+                Ok(())
             }
         }
     }
@@ -267,6 +298,11 @@ pub(crate) const fn whole(default: u32, range: RangeInclusive<u32>, unit: &'stat
     described(Kind::Whole, default, range, unit)
 }
 
+/// One of some names; the default is a place among them.
+pub(crate) const fn choice(names: &'static [&'static str], default: u32) -> ParameterInfo {
+    described(Kind::Choice(names), default, 0..=names.len() as u32 - 1, "")
+}
+
 /// 0 or 1.
 pub(crate) const fn switch(default: bool) -> ParameterInfo {
     described(Kind::Switch, default as u32, 0..=1, "")
@@ -302,7 +338,22 @@ const fn described(
         unit,
         source: "",
         kind,
+        profile: None,
     }
+}
+
+/// These descriptions, as those of one profile of a controller.
+pub(crate) const fn of_profile<const N: usize>(
+    parameters: &[ParameterInfo],
+    profile: &'static str,
+) -> [ParameterInfo; N] {
+    let mut own = joined::<N>(&[parameters]);
+    let mut index = 0;
+    while index < N {
+        own[index].profile = Some(profile);
+        index += 1;
+    }
+    own
 }
 
 /// How many descriptions these lists have.
@@ -342,16 +393,30 @@ impl Params {
         if value < min || value > max {
             return Err(ParamError::OutOfRange { field, given: value, min, max });
         }
-        if matches!(kind, Kind::Whole | Kind::Switch) && !value.is_whole() {
+        if !matches!(kind, Kind::Fraction { .. }) && !value.is_whole() {
             return Err(ParamError::NotWhole { field, given: value, min, max });
         }
         let stored = kind.stored(value);
         match self.slot(field) {
             Some(Slot::Number(number)) => *number = stored,
             Some(Slot::Switch(switch)) => *switch = stored != 0,
-            None => unreachable!("every listed parameter has a slot"),
+            None => self.take_profile(stored),
         }
         Ok(())
+    }
+
+    /// Sets a parameter of [`Kind::Choice`] by name. A change of the profile sets all its parameters to their defaults: choose it
+    /// first.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name, it is no choice, or this is none of its names.
+    pub fn choose(&mut self, name: &str, choice: &str) -> Result<(), ParamError> {
+        let parameter = self.parameter(name)?;
+        let expected = if let Kind::Choice(names) = parameter.kind { names } else { &[] };
+        let Some(place) = expected.iter().position(|name| *name == choice) else {
+            return Err(ParamError::NotAChoice { field: parameter.name, expected });
+        };
+        self.set(parameter.name, Decimal::from_integer(place as i32))
     }
 
     /// The value of one parameter, as stored.
@@ -364,7 +429,7 @@ impl Params {
         let stored = match copy.slot(parameter.name) {
             Some(Slot::Number(number)) => *number,
             Some(Slot::Switch(switch)) => *switch as u32,
-            None => unreachable!("every listed parameter has a slot"),
+            None => self.profile().map_or(0, |(place, _)| place),
         };
         Ok(parameter.kind.value(stored))
     }
@@ -372,7 +437,13 @@ impl Params {
     fn parameter(&self, name: &str) -> Result<&'static ParameterInfo, ParamError> {
         let info = self.info();
         let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
-        info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)
+        let parameter = info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)?;
+        match (parameter.profile, self.profile()) {
+            (Some(needed), Some((_, chosen))) if needed != chosen => {
+                Err(ParamError::OtherProfile { field: parameter.name, needed, chosen })
+            }
+            _ => Ok(parameter),
+        }
     }
 }
 
@@ -389,7 +460,10 @@ mod tests {
             let mut params = Params::by_name(info.name).unwrap();
             assert_eq!(params.info(), info);
             for parameter in info.parameters {
-                let ParameterInfo { name, default, min, max, .. } = *parameter;
+                let ParameterInfo { name, default, min, max, profile, .. } = *parameter;
+                if let Some(profile) = profile {
+                    params.choose("profile", profile).unwrap();
+                }
                 assert_eq!(params.get(name).unwrap(), default, "{} {name}", info.name);
                 assert!(min <= default && default <= max, "{} {name}", info.name);
                 let before = params;
@@ -400,8 +474,39 @@ mod tests {
                 }
                 params.set(name, default).unwrap();
             }
+            if params.profile().is_some() {
+                params.set("profile", Decimal::from_integer(0)).unwrap();
+            }
             assert_eq!(params, Params::by_name(info.name).unwrap());
         }
+    }
+
+    #[test]
+    fn a_profile_is_chosen_by_name_and_has_its_own_parameters() {
+        let mut params = Params::by_name("bbr3").unwrap();
+        assert_eq!(params.get("profile"), Ok(Decimal::from_integer(0)));
+        let error = params.set("fast_path", Decimal::from_integer(0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "fast_path exists only with profile=linux, and profile=draft is chosen"
+        );
+        let error = params.choose("profile", "lunix").unwrap_err();
+        assert_eq!(error.to_string(), "profile is none of its choices; expected one of: draft, linux");
+        let error = params.choose("beta", "large").unwrap_err();
+        assert_eq!(error.to_string(), "beta takes a number");
+        params.choose("profile", "linux").unwrap();
+        assert_eq!((params.name(), params.get("profile")), ("bbr3", Ok(Decimal::ONE)));
+        params.set("fast_path", Decimal::from_integer(0)).unwrap();
+        params.choose("profile", "linux").unwrap();
+        assert_eq!(
+            params.get("fast_path"),
+            Ok(Decimal::from_integer(0)),
+            "the same profile again changes nothing"
+        );
+        let error = params.set("beta", Decimal::ONE).unwrap_err();
+        assert_eq!(error.to_string(), "beta exists only with profile=draft, and profile=linux is chosen");
+        assert_eq!(params.info().parameters, Params::by_name("bbr3").unwrap().info().parameters);
+        assert_ne!(params.info().source, Params::by_name("bbr3").unwrap().info().source);
     }
 
     #[test]

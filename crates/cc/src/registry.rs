@@ -3,9 +3,10 @@
 //! [`CATALOGUE`] lists them, [`Params::by_name`] gives the parameters of one with Linux's defaults, and [`Any`] is each of
 //! them behind one type, without dynamic dispatch. `README.md` of this crate says how to add one.
 
+use crate::bbr3_linux::params::PROFILES;
 use crate::controller::*;
 use crate::params::{ControllerInfo, Slot};
-use crate::{cubic9438, dctcp, fixed, newreno, reno};
+use crate::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -23,7 +24,7 @@ macro_rules! codepoint {
         None
     }};
     ($params:ident, $rule:expr) => {
-        Some($rule($params))
+        Option::<Ect>::from($rule($params))
     };
 }
 
@@ -53,8 +54,14 @@ macro_rules! bytes {
 /// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces. A second one,
 /// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave. A third one, `bytes: rule`, says whether it
 /// counts bytes.
+///
+/// Lines in brackets before them are other profiles of controllers that have several: a parameter chooses them ([`Params::profile`]),
+/// and no list has them.
 macro_rules! controllers {
-    ($($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?;)+) => {
+    (
+        [$($(#[$note:meta])* $Profile:ident in $place:ident, paced: $paces:expr $(, ecn: $marks:expr)?;)*]
+        $($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?;)+
+    ) => {
         /// Every controller, in the order in which they should be listed.
         pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
 
@@ -63,6 +70,7 @@ macro_rules! controllers {
         #[allow(clippy::large_enum_variant, reason = "parameters are copied once a flow")]
         pub enum Params {
             $($(#[$about])* $Type($crate::$module::Params),)+
+            $($(#[$note])* $Profile($crate::$place::Params),)*
         }
 
         impl Params {
@@ -79,6 +87,7 @@ macro_rules! controllers {
             pub const fn info(&self) -> &'static ControllerInfo {
                 match self {
                     $(Params::$Type(_) => &$crate::$module::INFO,)+
+                    $(Params::$Profile(_) => &$crate::$place::INFO,)*
                 }
             }
 
@@ -86,6 +95,7 @@ macro_rules! controllers {
             pub fn needs_pacing(&self) -> bool {
                 match self {
                     $(Params::$Type(params) => $paced(params),)+
+                    $(Params::$Profile(params) => $paces(params),)*
                 }
             }
 
@@ -94,6 +104,7 @@ macro_rules! controllers {
             pub fn ecn(&self) -> Option<Ect> {
                 match self {
                     $(Params::$Type(params) => codepoint!(params, $($ecn)?),)+
+                    $(Params::$Profile(params) => codepoint!(params, $($marks)?),)*
                 }
             }
 
@@ -102,12 +113,14 @@ macro_rules! controllers {
             pub fn counts_bytes(&self) -> bool {
                 match self {
                     $(Params::$Type(params) => bytes!(params, $($bytes)?),)+
+                    $(Params::$Profile(_) => false,)*
                 }
             }
 
             pub(crate) fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
                 match self {
                     $(Params::$Type(params) => params.slot(name),)+
+                    $(Params::$Profile(params) => params.slot(name),)*
                 }
             }
         }
@@ -118,6 +131,7 @@ macro_rules! controllers {
         #[allow(clippy::large_enum_variant, reason = "one a flow; a box would need an allocator")]
         pub enum Any {
             $($(#[$about])* $Type($crate::$module::$Type),)+
+            $($(#[$note])* $Profile($crate::$place::$Profile),)*
         }
 
         impl Any {
@@ -125,65 +139,72 @@ macro_rules! controllers {
             pub fn new(params: &Params, config: &Config, connection: &Connection) -> Any {
                 match params {
                     $(Params::$Type(params) => Any::$Type($crate::$module::$Type::new(params, config, connection)),)+
+                    $(Params::$Profile(params) => {
+                        Any::$Profile($crate::$place::$Profile::new(params, config, connection))
+                    })*
                 }
             }
         }
 
         impl Controller for Any {
             fn on_transmit_start(&mut self, start: &TransmitStart) {
-                each!(self, [$($Type)+], controller => controller.on_transmit_start(start))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_transmit_start(start))
             }
             fn on_window_unused(&mut self, unused: &WindowUnused) {
-                each!(self, [$($Type)+], controller => controller.on_window_unused(unused))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_window_unused(unused))
             }
             #[inline]
             fn on_sent(&mut self, sent: &Sent) {
-                each!(self, [$($Type)+], controller => controller.on_sent(sent))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_sent(sent))
             }
             /// Called once per ACK, and half of them do nothing: inlined, it costs those no call.
             #[inline(always)]
             fn on_rtt(&mut self, sample: &RttSample) {
-                tell!(self, [$($Type)+], on_rtt(sample))
+                tell!(self, [$($Type)+ $($Profile)*], on_rtt(sample))
             }
             #[inline]
             fn on_lost(&mut self, lost: &Lost) {
-                each!(self, [$($Type)+], controller => controller.on_lost(lost))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_lost(lost))
             }
             fn on_ce(&mut self, marks: &CeMarks) {
-                each!(self, [$($Type)+], controller => controller.on_ce(marks))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_ce(marks))
             }
             fn on_tail_repair(&mut self, repair: &TailRepair) {
-                each!(self, [$($Type)+], controller => controller.on_tail_repair(repair))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_tail_repair(repair))
             }
             fn on_discarded(&mut self, discarded: &Discarded) {
-                each!(self, [$($Type)+], controller => controller.on_discarded(discarded))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_discarded(discarded))
             }
             fn on_state(&mut self, change: &StateChange) {
-                each!(self, [$($Type)+], controller => controller.on_state(change))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_state(change))
             }
             fn on_undo(&mut self, undo: &Undo) {
-                each!(self, [$($Type)+], controller => controller.on_undo(undo))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_undo(undo))
             }
             #[inline]
             fn on_ack(&mut self, ack: &Ack) {
-                tell!(self, [$($Type)+], on_ack(ack))
+                tell!(self, [$($Type)+ $($Profile)*], on_ack(ack))
             }
             fn on_mss(&mut self, mss: u32) {
-                each!(self, [$($Type)+], controller => controller.on_mss(mss))
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.on_mss(mss))
             }
             /// Inlined for the same reason.
             #[inline(always)]
             fn limits(&self) -> Limits {
-                each!(self, [$($Type)+], controller => controller.limits())
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.limits())
             }
             fn snapshot(&self) -> Snapshot {
-                each!(self, [$($Type)+], controller => controller.snapshot())
+                each!(self, [$($Type)+ $($Profile)*], controller => controller.snapshot())
             }
         }
     };
 }
 
 controllers! {
+    [
+        /// BBR version 3 as Google's kernel has it.
+        Bbr3Linux in bbr3_linux, paced: always, ecn: bbr3_linux::Params::codepoint;
+    ]
     /// Reno: halves on loss.
     Reno in reno, paced: never;
     /// CUBIC, with HyStart.
@@ -226,16 +247,50 @@ pub enum Ect {
 }
 
 impl Params {
+    /// The defaults of every controller, in each of its profiles.
+    pub fn all() -> impl Iterator<Item = Params> {
+        CATALOGUE.iter().filter_map(|info| Params::by_name(info.name)).flat_map(|params| {
+            let profiles = params.profile().map_or(1, |_| PROFILES.len() as u32);
+            (0..profiles).map(move |place| {
+                let mut params = params;
+                params.take_profile(place);
+                params
+            })
+        })
+    }
+
     /// The controller's name.
     pub const fn name(&self) -> &'static str {
         self.info().name
     }
 
-    /// What a connection runs with that has not negotiated ECN: Reno instead of DCTCP (Linux: `dctcp_reno`), and any other itself.
+    /// What a connection runs with that has not negotiated ECN: Reno instead of DCTCP (Linux: `dctcp_reno`), Google's BBRv3
+    /// without ECN, and any other itself.
     pub const fn without_ecn(&self) -> Params {
         match self {
             Params::Dctcp(params) => Params::Reno(reno::Params { core: params.core }),
+            Params::Bbr3Linux(params) => Params::Bbr3Linux(bbr3_linux::Params { ecn: false, ..*params }),
             params => *params,
+        }
+    }
+
+    /// The specification that is followed, of a controller that has several: its place among the choices of the parameter `profile`,
+    /// and its name.
+    pub const fn profile(&self) -> Option<(u32, &'static str)> {
+        match self {
+            Params::Bbr3(_) => Some((0, PROFILES[0])),
+            Params::Bbr3Linux(_) => Some((1, PROFILES[1])),
+            _ => None,
+        }
+    }
+
+    /// Takes the profile at this place; if it is another one, with its defaults.
+    pub(crate) fn take_profile(&mut self, place: u32) {
+        if self.profile().is_some_and(|(present, _)| present != place) {
+            *self = match place {
+                0 => Params::Bbr3(bbr3::Params::default()),
+                _ => Params::Bbr3Linux(bbr3_linux::Params::default()),
+            };
         }
     }
 }
@@ -261,5 +316,20 @@ mod tests {
             (reno.name(), reno.get("pacing_ca_ratio")),
             ("reno", Ok(crate::Decimal::from_integer(150)))
         );
+    }
+
+    #[test]
+    fn google_s_bbr3_negotiates_ecn_if_it_is_told_to() {
+        let mut params = Params::by_name("bbr3").unwrap();
+        params.choose("profile", "linux").unwrap();
+        assert_eq!((params.ecn(), params.without_ecn()), (None, params));
+        params.set("ecn", crate::Decimal::ONE).unwrap();
+        assert_eq!(params.ecn(), Some(Ect::Zero));
+        assert_eq!(params.without_ecn().get("ecn"), Ok(crate::Decimal::from_integer(0)));
+    }
+
+    #[test]
+    fn the_state_of_every_controller_is_below_512_bytes() {
+        assert!(size_of::<Any>() <= 512, "{} bytes", size_of::<Any>());
     }
 }

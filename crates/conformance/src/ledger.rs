@@ -99,6 +99,7 @@ impl Ledger {
             retransmitted,
             tx_in_flight: noted.in_flight,
             lost_since_sent: (connection.lost - noted.lost) as u32,
+            marked_since_sent: 0,
         }
     }
 

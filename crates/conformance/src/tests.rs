@@ -4,32 +4,34 @@ extern crate std;
 use super::bench::Bench;
 use super::*;
 use core::cell::Cell;
-use fullpipe_cc::{Any, CATALOGUE, Decimal, Params, Segments};
+use fullpipe_cc::{Any, Decimal, Params, Segments};
 use proptest::prelude::*;
 
 fn controller(name: &str) -> impl Fn(&Config, &Connection) -> Any {
-    let params = Params::by_name(name).unwrap();
+    made_by(Params::by_name(name).unwrap())
+}
+
+fn made_by(params: Params) -> impl Fn(&Config, &Connection) -> Any {
     move |config, connection| Any::new(&params, config, connection)
 }
 
 #[test]
 fn every_controller_obeys_the_laws_on_a_clean_path() {
-    for info in CATALOGUE {
+    for params in Params::all() {
         for hz in [100, 250, 1000] {
-            let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+            let mut path = Path { answers_delay: params.info().answers_delay, ..Path::default() };
             path.config.hz = hz;
-            check_all(&path, controller(info.name))
-                .unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+            check_all(&path, made_by(params)).unwrap_or_else(|broken| panic!("{params:?}: {broken}"));
         }
     }
 }
 
 #[test]
 fn every_controller_obeys_the_laws_unpaced() {
-    for info in CATALOGUE {
-        let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+    for params in Params::all() {
+        let mut path = Path { answers_delay: params.info().answers_delay, ..Path::default() };
         path.config.paced = false;
-        check_all(&path, controller(info.name)).unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+        check_all(&path, made_by(params)).unwrap_or_else(|broken| panic!("{params:?}: {broken}"));
     }
 }
 
@@ -69,7 +71,7 @@ proptest! {
         megabits in 1u64..200,
         rtt_ms in 1u64..200,
     ) {
-        for info in CATALOGUE {
+        for params in Params::all() {
             let path = Path {
                 seed,
                 loss_per_mille,
@@ -79,10 +81,10 @@ proptest! {
                 segments: 2_000,
                 ..Path::default()
             };
-            let run = check_run(&path, controller(info.name));
-            prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
-            let run = check_reordering(&path, controller(info.name));
-            prop_assert!(run.is_ok(), "{}, reordered: {}", info.name, run.unwrap_err());
+            let run = check_run(&path, made_by(params));
+            prop_assert!(run.is_ok(), "{params:?}: {}", run.unwrap_err());
+            let run = check_reordering(&path, made_by(params));
+            prop_assert!(run.is_ok(), "{params:?}, reordered: {}", run.unwrap_err());
         }
     }
 }
@@ -96,9 +98,8 @@ fn only_one_that_says_that_it_answers_nothing_is_let_off_and_only_from_answering
 }
 
 /// Every controller, from a transport that counts bytes: those that count segments through the adapter.
-fn check_in_bytes(name: &str, path: &Path) -> Result<(), Broken> {
-    let params = Params::by_name(name).unwrap();
-    let new = controller(name);
+fn check_in_bytes(params: Params, path: &Path) -> Result<(), Broken> {
+    let new = made_by(params);
     if params.counts_bytes() {
         check_all(path, new)
     } else {
@@ -108,13 +109,13 @@ fn check_in_bytes(name: &str, path: &Path) -> Result<(), Broken> {
 
 #[test]
 fn every_controller_obeys_the_laws_in_bytes() {
-    for info in CATALOGUE {
+    for params in Params::all() {
         for sizes in [Sizes::Full, Sizes::Mixed] {
             for paced in [false, true] {
-                let mut path = Path { answers_delay: info.answers_delay, ..Path::default() };
+                let mut path = Path { answers_delay: params.info().answers_delay, ..Path::default() };
                 path.config.paced = paced;
-                check_in_bytes(info.name, &path.in_bytes(sizes))
-                    .unwrap_or_else(|broken| panic!("{}, {sizes:?}, paced {paced}: {broken}", info.name));
+                check_in_bytes(params, &path.in_bytes(sizes))
+                    .unwrap_or_else(|broken| panic!("{params:?}, {sizes:?}, paced {paced}: {broken}"));
             }
         }
     }
@@ -134,7 +135,7 @@ proptest! {
         discards in 0u32..10,
         write in 0u32..60,
     ) {
-        for info in CATALOGUE {
+        for params in Params::all() {
             let path = Path {
                 seed,
                 loss_per_mille,
@@ -148,15 +149,15 @@ proptest! {
                 write,
                 ..Path::default()
             };
-            let run = run_in_bytes(info.name, &path.in_bytes(Sizes::Mixed));
-            prop_assert!(run.is_ok(), "{}: {}", info.name, run.unwrap_err());
+            let run = run_in_bytes(params, &path.in_bytes(Sizes::Mixed));
+            prop_assert!(run.is_ok(), "{params:?}: {}", run.unwrap_err());
         }
     }
 }
 
-fn run_in_bytes(name: &str, path: &Path) -> Result<Outcome, Broken> {
-    let new = controller(name);
-    if Params::by_name(name).unwrap().counts_bytes() {
+fn run_in_bytes(params: Params, path: &Path) -> Result<Outcome, Broken> {
+    let new = made_by(params);
+    if params.counts_bytes() {
         check_run(path, new)
     } else {
         check_run(path, |config, connection| Segments::new(config, connection, &new))
@@ -166,18 +167,18 @@ fn run_in_bytes(name: &str, path: &Path) -> Result<Outcome, Broken> {
 /// The same windows, in whole segments, the same rates and phases, throughout.
 #[test]
 fn the_unit_does_not_matter_to_any_controller() {
-    for info in CATALOGUE {
+    for params in Params::all() {
         for loss_per_mille in [0, 3, 50] {
             let path =
                 Path { loss_per_mille, late_per_mille: loss_per_mille, segments: 6_000, ..Path::default() };
-            let new = controller(info.name);
+            let new = made_by(params);
             let adapted = |config: &Config, connection: &Connection| Segments::new(config, connection, &new);
-            let same = if Params::by_name(info.name).unwrap().counts_bytes() {
+            let same = if params.counts_bytes() {
                 check_units(&path, &new, &new)
             } else {
                 check_units(&path, &new, adapted)
             };
-            same.unwrap_or_else(|broken| panic!("{}: {broken}", info.name));
+            same.unwrap_or_else(|broken| panic!("{params:?}: {broken}"));
         }
     }
 }

@@ -9,7 +9,8 @@ use fullpipe_path::{DISCIPLINES, DisciplineInfo, SettingInfo, Unit};
 use fullpipe_scenario::queue;
 use serde_json::{Value, json};
 
-/// The controllers: name, summary, source, kernel (name in Linux or null) and parameters of each.
+/// The controllers: name, summary, source, kernel (name in Linux or null) and parameters of each. The profile of a parameter is that
+/// of the controller to which it belongs, or null.
 pub(crate) fn controllers_json() -> String {
     Value::from_iter(CATALOGUE.iter().map(controller)).to_string()
 }
@@ -65,6 +66,7 @@ fn parameter(info: &ParameterInfo) -> Value {
         Kind::Whole => "whole",
         Kind::Switch => "switch",
         Kind::Fraction { .. } => "fraction",
+        Kind::Choice(names) => return choice(info, names),
     };
     json!({
         "name": info.name,
@@ -75,6 +77,21 @@ fn parameter(info: &ParameterInfo) -> Value {
         "max": info.max.as_f64(),
         "unit": info.unit,
         "source": info.source,
+        "profile": info.profile,
+    })
+}
+
+/// One that takes a name: it has `choices` instead of a range.
+fn choice(info: &ParameterInfo, names: &[&str]) -> Value {
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "kind": "choice",
+        "default": names[info.default.as_f64() as usize],
+        "choices": names,
+        "unit": info.unit,
+        "source": info.source,
+        "profile": info.profile,
     })
 }
 

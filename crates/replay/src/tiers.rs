@@ -87,6 +87,7 @@ pub fn sampler_step(ops: Ops, call: &Call) -> Result<bool, Difference> {
             delivered_us: rs.prior_mstamp as u32,
             delivered: rs.prior_delivered,
             lost: 0,
+            marked: 0,
             in_flight_and_app_limited: (rs.is_app_limited as u32) << 31,
         };
         sampler.on_delivered(&tx, rs.last_end_seq as u64, rs.is_retrans);

@@ -45,8 +45,13 @@ impl ControllerChoice {
         let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
         let mut canonical = params.name().to_string();
         let mut seen: Vec<&str> = Vec::new();
-        for assignment in overrides.into_iter().flat_map(|overrides| overrides.split(',')) {
-            let (parameter, value) = split_assignment(field, text, assignment)?;
+        let assignments = overrides.into_iter().flat_map(|overrides| overrides.split(','));
+        let mut assignments: Vec<(&str, &str)> = assignments
+            .map(|assignment| split_assignment(field, text, assignment))
+            .collect::<Result<_, _>>()?;
+        // A profile first: it decides which parameters there are.
+        assignments.sort_by_key(|(parameter, _)| !is_choice(params.info(), parameter));
+        for (parameter, value) in assignments {
             let (name, number) = set(field, &mut params, parameter, value)?;
             if seen.contains(&name) {
                 return Err(ScenarioError::new(field, text, format!("sets {name} twice"))
@@ -169,19 +174,33 @@ fn split_assignment<'a>(
     Ok((parameter.trim(), value.trim()))
 }
 
-/// Sets one parameter and returns its name and number.
+fn is_choice(info: &ControllerInfo, parameter: &str) -> bool {
+    let known = info.parameters.iter().find(|known| known.name.eq_ignore_ascii_case(parameter));
+    known.is_some_and(|known| matches!(known.kind, params::Kind::Choice(_)))
+}
+
+/// Sets one parameter and returns its name and its value as text.
 fn set(
     field: &str,
     params: &mut Params,
     parameter: &str,
     value: &str,
-) -> Result<(&'static str, Decimal), ScenarioError> {
+) -> Result<(&'static str, String), ScenarioError> {
     let info = params.info();
     let lower = parameter.to_ascii_lowercase();
     let Some(known) = info.parameters.iter().find(|known| known.name == lower) else {
         return Err(unknown_parameter(field, info, parameter));
     };
     let written = format!("{parameter}={value}");
+    if let params::Kind::Choice(names) = known.kind {
+        let lower = value.to_ascii_lowercase();
+        params.choose(known.name, &lower).map_err(|_| {
+            let error =
+                ScenarioError::new(field, &written, "is not one of its choices").expected(one_of(names));
+            error.nearest(&lower, names, "choose one of these")
+        })?;
+        return Ok((known.name, lower));
+    }
     let wrong = |problem: String| {
         let error = ScenarioError::new(field, &written, problem).expected(range(known));
         error.fix(format!("write for example {}={}", known.name, known.default))
@@ -197,8 +216,21 @@ fn set(
         ParamError::NotWhole { .. } => wrong("is not whole".to_string()),
         ParamError::OutOfRange { .. } => wrong("is out of range".to_string()),
         ParamError::Unknown { .. } => unknown_parameter(field, info, parameter),
+        ParamError::OtherProfile { needed, chosen, .. } => {
+            let problem = format!("is a parameter of profile={needed} only, and profile={chosen} is chosen");
+            let fix = format!("write {}:profile={needed},{}=..., or remove it", info.name, known.name);
+            ScenarioError::new(field, &written, problem).expected(of_profile(info, chosen)).fix(fix)
+        }
+        ParamError::NotAChoice { .. } => wrong("is not one of its choices".to_string()),
     })?;
-    Ok((known.name, number))
+    Ok((known.name, number.to_string()))
+}
+
+/// The parameters that a profile has.
+fn of_profile(info: &ControllerInfo, profile: &str) -> String {
+    let has = |known: &&ParameterInfo| known.profile.is_none_or(|its| its == profile);
+    let names: Vec<&str> = info.parameters.iter().filter(has).map(|known| known.name).collect();
+    one_of(&names)
 }
 
 fn unknown_parameter(field: &str, info: &ControllerInfo, parameter: &str) -> ScenarioError {
@@ -212,6 +244,7 @@ fn range(parameter: &ParameterInfo) -> String {
         params::Kind::Whole => "a whole number ",
         params::Kind::Switch => "0 or 1, ",
         params::Kind::Fraction { .. } => "a number ",
+        params::Kind::Choice(names) => return one_of(names),
     };
     let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
     format!("{whole}from {} to {}{unit}", parameter.min, parameter.max)
@@ -260,6 +293,41 @@ mod tests {
         assert_eq!(choice.params().unwrap().get("probe_gain").unwrap().to_string(), "1.5");
         let json = serde_json::to_string(&choice).unwrap();
         assert_eq!(serde_json::from_str::<ControllerChoice>(&json).unwrap(), choice);
+    }
+
+    #[test]
+    fn a_profile_is_chosen_by_its_name_wherever_it_stands() {
+        let linux = ControllerChoice::parse("bbr3:fast_path=0, Profile = LINUX").unwrap();
+        assert_eq!(linux.text(), "bbr3:profile=linux,fast_path=0");
+        assert_eq!(linux.params().unwrap().profile(), Some((1, "linux")));
+        assert_eq!(ControllerChoice::parse(linux.text()), Ok(linux));
+        let draft = ControllerChoice::parse("bbr3:profile=draft").unwrap();
+        assert_eq!(draft.params(), ControllerChoice::parse("bbr3").unwrap().params());
+    }
+
+    #[test]
+    fn a_wrong_profile_and_a_parameter_of_the_other_are_refused_by_name() {
+        let error = message("bbr3:profile=linx");
+        assert!(
+            error.starts_with(
+                "controller: \"profile=linx\" is not one of its choices; expected one of draft, linux"
+            ),
+            "{error}"
+        );
+        assert!(error.ends_with("did you mean linux?"), "{error}");
+        assert!(message("bbr3:profile=1").contains("is not one of its choices"));
+        assert!(message("bbr3:profile=linux,profile=draft").contains("sets profile twice"));
+        let error = message("bbr3:fast_path=0");
+        assert!(
+            error.contains("is a parameter of profile=linux only, and profile=draft is chosen"),
+            "{error}"
+        );
+        assert!(error.ends_with("write bbr3:profile=linux,fast_path=..., or remove it"), "{error}");
+        let error = message("bbr3:beta=0.5,profile=linux");
+        assert!(
+            error.contains("is a parameter of profile=draft only, and profile=linux is chosen"),
+            "{error}"
+        );
     }
 
     #[test]

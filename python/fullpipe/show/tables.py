@@ -470,7 +470,8 @@ def controllers(found: Sequence[dict[str, Any]]) -> Fitting:
     for one in found:
         table.add_row(Text(one["name"], style="bold"), one["kernel"] or "–", one["summary"])
         for parameter in one["parameters"]:
-            default = f" (default {_default(parameter)})"
+            own = f", only with profile={parameter['profile']}" if parameter["profile"] else ""
+            default = f" (default {_default(parameter)}{own})"
             table.add_row(f"  :{parameter['name']}=", "", Text(parameter["summary"] + default, style="dim"))
     return table
 
@@ -494,6 +495,8 @@ def _range(setting: dict[str, Any]) -> str:
 
 
 def _default(parameter: dict[str, Any]) -> str:
+    if parameter["kind"] == "choice":
+        return f"{parameter['default']} of {', '.join(parameter['choices'])}"
     value, unit = parameter["default"], parameter.get("unit") or ""
     if unit == "bit/s" and value >= 1e6:
         value, unit = value / 1e6, "Mbit/s"

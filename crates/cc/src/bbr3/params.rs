@@ -74,5 +74,5 @@ pub(crate) const INFO: ControllerInfo = ControllerInfo {
     source: DRAFT,
     linux_name: None,
     answers_delay: false,
-    parameters: Params::PARAMETERS,
+    parameters: crate::bbr3_linux::params::BOTH,
 };

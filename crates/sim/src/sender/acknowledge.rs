@@ -271,9 +271,11 @@ impl Sender {
     /// sees an ACK for nothing only if that reports a duplicate).
     fn report_marks(&mut self, flags: &Flags, prior_packets: u32, prior_delivered: u64) {
         let delivered = self.sampler.delivered();
+        let units = if flags.echoed { (delivered - prior_delivered) as u32 } else { 0 };
+        self.sampler.count_marked(units);
         self.controller.on_ce(&CeMarks {
             echoed: flags.echoed && (prior_packets > 0 || flags.duplicate_reported),
-            units: if flags.echoed { (delivered - prior_delivered) as u32 } else { 0 },
+            units,
             delivered,
             snd_una: self.board.una,
             snd_nxt: self.board.next,
