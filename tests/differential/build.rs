@@ -32,7 +32,7 @@ const FILES: [&str; 18] = [
 ];
 
 /// Headers that those files include, each of which is `c/kernel.h`.
-const HEADERS: [&str; 11] = [
+const HEADERS: [&str; 13] = [
     "linux/btf.h",
     "linux/btf_ids.h",
     "linux/inet.h",
@@ -44,9 +44,11 @@ const HEADERS: [&str; 11] = [
     "linux/skbuff.h",
     "linux/types.h",
     "net/tcp.h",
+    "tcp_dctcp.h",
+    "trace/events/tcp.h",
 ];
 
-const UNITS: [&str; 8] = ["bbr", "core", "cubic", "dctcp", "minmax", "rate", "reno", "vegas"];
+const UNITS: [&str; 9] = ["bbr", "bbr3", "core", "cubic", "dctcp", "minmax", "rate", "reno", "vegas"];
 
 fn main() {
     for changed in ["build.rs", "c", "/usr/src"] {
@@ -54,6 +56,8 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=LINUX_SOURCE");
     println!("cargo::rerun-if-env-changed=CC");
+    println!("cargo::rerun-if-env-changed=GOOGLE_BBR");
+    println!("cargo::rustc-check-cfg=cfg(google_bbr)");
     println!("cargo::rustc-check-cfg=cfg(linux_source)");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     let missing = match build(&out) {
@@ -65,6 +69,17 @@ fn main() {
         Err(missing) => missing,
     };
     println!("cargo::rustc-env=LINUX_MISSING={}", missing.replace('\n', " "));
+}
+
+/// Google's `tcp_bbr.c`, which `GOOGLE_BBR` names, or why there is none.
+fn google_bbr() -> Result<PathBuf, String> {
+    let named = env::var_os("GOOGLE_BBR").filter(|named| !named.is_empty());
+    let path = PathBuf::from(named.ok_or("GOOGLE_BBR names no tcp_bbr.c of Google's branch v3")?);
+    let path = fs::canonicalize(&path).map_err(|error| format!("GOOGLE_BBR={}: {error}", path.display()))?;
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("GOOGLE_BBR={}: {error}", path.display()))?;
+    let version = text.lines().any(|line| line.split_whitespace().eq(["#define", "BBR_VERSION", "3"]));
+    if version { Ok(path) } else { Err(format!("GOOGLE_BBR={} is no BBR of version 3", path.display())) }
 }
 
 /// The version of the source, or what is missing.
@@ -81,7 +96,16 @@ fn build(out: &Path) -> Result<String, String> {
     let texts: Vec<String> = FILES.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     let text = |file: &str| &texts[FILES.iter().position(|known| *known == file).unwrap()];
     write_headers(out, &text)?;
-    compile(out, &source, &compiler);
+    let google = google_bbr();
+    match &google {
+        Ok(path) => {
+            println!("cargo::rustc-cfg=google_bbr");
+            println!("cargo::rerun-if-changed={}", path.display());
+            println!("cargo::rustc-env=GOOGLE_BBR_FILE={}", path.display());
+        }
+        Err(missing) => println!("cargo::rustc-env=GOOGLE_BBR_MISSING={missing}"),
+    }
+    compile(out, &source, &compiler, google.ok().as_deref());
     Ok(version(text("Makefile")))
 }
 
@@ -144,7 +168,7 @@ fn version(makefile: &str) -> String {
     format!("{}.{}.{}", value("VERSION"), value("PATCHLEVEL"), value("SUBLEVEL"))
 }
 
-fn compile(out: &Path, source: &Path, compiler: &str) {
+fn compile(out: &Path, source: &Path, compiler: &str, google: Option<&Path>) {
     let mut objects = Vec::new();
     for unit in UNITS {
         let object = out.join(format!("{unit}.o"));
@@ -153,6 +177,7 @@ fn compile(out: &Path, source: &Path, compiler: &str) {
             .args(["-D_GNU_SOURCE", "-Ic"])
             .arg(format!("-I{}", out.join("include").display()))
             .arg(format!("-I{}", source.display()))
+            .args(google.map(|path| format!("-DGOOGLE_BBR=\"{}\"", path.display())))
             .arg(format!("c/{unit}.c"))
             .arg("-o")
             .arg(&object)
@@ -285,9 +310,11 @@ fn linux_core<'a>(text: &dyn Fn(&str) -> &'a String) -> Result<String, String> {
         "note_marks(sk, *ack_flag);",
         "sk, prior_snd_una, num_dupack, ack_flag, rexmit",
     );
-    for name in ["tcp_enter_loss", "tcp_update_pacing_rate", "tcp_process_tlp_ack", "tcp_may_raise_cwnd"] {
+    for name in ["tcp_enter_loss", "tcp_update_pacing_rate"] {
         core += &function(input, name)?;
     }
+    core += &with_notes_of_probes(&function(input, "tcp_process_tlp_ack")?)?;
+    core += &function(input, "tcp_may_raise_cwnd")?;
     core += &function(input, "tcp_cong_avoid")?;
     core += &wrapped(
         &function(input, "tcp_cong_control")?,
@@ -310,6 +337,17 @@ fn linux_core<'a>(text: &dyn Fn(&str) -> &'a String) -> Result<String, String> {
     core += &function(output, "tcp_cwnd_validate")?;
     core += &function(output, "tcp_event_data_sent")?;
     Ok(core)
+}
+
+/// What Google's core adds to the answer of a tail probe: it tells of a repaired loss, and of an ACK that may answer the probe.
+fn with_notes_of_probes(definition: &str) -> Result<String, String> {
+    let reduction = "\t\ttcp_init_cwnd_reduction(sk);\n";
+    let end = "\t}\n}\n";
+    if definition.matches(reduction).count() != 1 || !definition.ends_with(end) {
+        return Err("tcp_process_tlp_ack of this source is another one".into());
+    }
+    let noted = definition.replace(reduction, &format!("\t\tnote_repair(sk);\n{reduction}"));
+    Ok(format!("{}\t}} else {{\n\t\tnote_may_answer_probe();\n\t}}\n}}\n", noted.strip_suffix(end).unwrap()))
 }
 
 fn wrapped(definition: &str, name: &str, parameters: &str, note: &str, arguments: &str) -> String {

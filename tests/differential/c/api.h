@@ -12,7 +12,7 @@ struct snapshot {
 	uint32_t snd_una, snd_nxt, random;
 };
 
-enum { LOG_RTT, LOG_CE, LOG_UNDO, LOG_STATE, LOG_ACK, LOG_UNUSED, LOG_TX_START };
+enum { LOG_RTT, LOG_CE, LOG_UNDO, LOG_STATE, LOG_ACK, LOG_UNUSED, LOG_TX_START, LOG_LOST, LOG_REPAIR };
 
 /* Something that Linux's core did in an event, in its order. */
 struct entry {
@@ -31,6 +31,8 @@ struct entry {
 	int64_t delivered, interval_us;
 	uint64_t prior_mstamp;
 	uint32_t prior_delivered, is_app_limited, is_retrans;
+	/* Of Google's kernel. LOG_LOST: acked segments, sent with so many in flight and lost since; LOG_REPAIR: is_app_limited. */
+	uint32_t tx_in_flight, lost_since, marked_since, may_answer_probe;
 	struct snapshot at;
 };
 
@@ -52,6 +54,13 @@ struct plan {
 	int64_t interval_us;
 	uint64_t prior_mstamp;
 	uint32_t prior_delivered, is_app_limited, is_retrans;
+	/* What Google's kernel adds to it. */
+	uint32_t tx_in_flight, lost_since, marked_since;
+};
+
+/* What the losses of the next event were sent with, and in how many runs they come. */
+struct loss_plan {
+	uint32_t tx_in_flight, since, app_limited, runs;
 };
 
 /* A new connection. */
@@ -66,6 +75,8 @@ struct setup {
 	int32_t vegas_alpha, vegas_beta, vegas_gamma;
 	/* Of DCTCP. */
 	uint32_t dctcp_shift_g, dctcp_alpha_on_init;
+	/* Of Google's BBR: the route says that marks are those of a shallow threshold. */
+	uint32_t ecn_low;
 };
 
 /* What is compared, and what the generator looks at. */
@@ -75,7 +86,7 @@ struct view {
 	uint32_t packets_out, sacked_out, lost_out, retrans_out, in_flight, ca_state, undo_marker, high_seq;
 	uint32_t snd_una, snd_nxt, delivered, lost, jiffies, lsndtime, tlp_high_seq, frto, min_tso_segs;
 	int32_t undo_retrans;
-	uint64_t private_[39];
+	uint64_t private_[64];
 };
 
 #endif

@@ -12,12 +12,21 @@ static struct socket a_socket;
 static struct tcp_sock the_socket;
 static struct tcp_congestion_ops shim;
 static const struct tcp_congestion_ops *linux_ops;
-static struct plan plan;
-static struct entry entries[16];
+/* Shared with bbr3.c. */
+struct plan plan;
+bool event_is_ece, event_may_answer_probe;
+static struct loss_plan loss_plan;
+static struct entry entries[32];
 static u32 entries_len;
 static bool reducing, in_timer, ece_ack_now;
 static struct entry *marks;
 static u32 prior_delivered_ce;
+/* The last draw that our controller was told of: an event without one uses it again. */
+static u32 told_random;
+static u32 control;
+
+void differential_bbr3_lost(struct sock *sk, u32 segments, const struct loss_plan *loss);
+void differential_bbr3_repaired(struct sock *sk);
 
 #define MOST_ENTRIES (sizeof(entries) / sizeof(entries[0]))
 
@@ -41,6 +50,8 @@ static struct entry *log_entry(const struct sock *sk, u32 kind)
 	memset(entry, 0, offsetof(struct entry, at));
 	entry->kind = kind;
 	entry->at = snapshot(tcp_sk(sk));
+	if (kind == LOG_STATE || kind == LOG_ACK || kind == LOG_TX_START)
+		told_random = event_random;
 	return entry;
 }
 
@@ -149,6 +160,8 @@ static void tcp_identify_packet_loss(struct sock *sk, int *flag);
 static void tcp_timeout_mark_lost(struct sock *sk);
 static void tcp_rack_detect_loss(struct sock *sk, u32 *timeout);
 static void note_undo(struct sock *sk);
+static void note_repair(struct sock *sk);
+static void note_may_answer_probe(void);
 static void note_marks(struct sock *sk, int flag);
 static void note_unused(struct sock *sk);
 static void note_ack(struct sock *sk, u32 ack, u32 acked_sacked, int flag, const struct rate_sample *rs);
@@ -158,6 +171,42 @@ static void note_ack(struct sock *sk, u32 ack, u32 acked_sacked, int flag, const
 /* ---- ours again ---- */
 
 static void note_undo(struct sock *sk) { log_entry(sk, LOG_UNDO); }
+
+/* Google's core does both of the next two within tcp_process_tlp_ack. */
+static void note_repair(struct sock *sk)
+{
+	u32 random = event_random;
+
+	log_entry(sk, LOG_REPAIR)->is_app_limited = tcp_sk(sk)->tlp_orig_data_app_limited;
+	event_random = told_random;
+	if (control == 5)
+		differential_bbr3_repaired(sk);
+	event_random = random;
+}
+
+static void note_may_answer_probe(void) { event_may_answer_probe = true; }
+
+/* Google's core: tcp_notify_skb_loss_event. */
+static void note_lost(struct sock *sk, u32 segments)
+{
+	struct entry *entry;
+	u32 random = event_random;
+
+	if (!segments)
+		return;
+	tcp_sk(sk)->lost += segments;
+	entry = log_entry(sk, LOG_LOST);
+	entry->acked = segments;
+	entry->tx_in_flight = loss_plan.tx_in_flight;
+	entry->lost_since = loss_plan.since;
+	entry->is_app_limited = loss_plan.app_limited;
+	event_random = told_random;
+	if (control == 5)
+		differential_bbr3_lost(sk, segments, &loss_plan);
+	event_random = random;
+	/* The next run left later. */
+	loss_plan.tx_in_flight += segments;
+}
 
 static void note_marks(struct sock *sk, int flag)
 {
@@ -199,6 +248,11 @@ static void note_ack(struct sock *sk, u32 ack, u32 acked_sacked, int flag, const
 	entry->prior_delivered = rs->prior_delivered;
 	entry->is_app_limited = rs->is_app_limited;
 	entry->is_retrans = rs->is_retrans;
+	entry->tx_in_flight = plan.tx_in_flight;
+	entry->lost_since = plan.lost_since;
+	entry->marked_since = plan.marked_since;
+	entry->may_answer_probe = event_may_answer_probe;
+	event_is_ece = flag & FLAG_ECE;
 }
 
 static int tcp_ack_update_window(struct sock *sk, const struct sk_buff *skb, u32 ack, u32 ack_seq)
@@ -290,16 +344,25 @@ static void planned_rate(struct sock *sk, u32 delivered, u32 lost, bool reneged,
 	rs->is_retrans = plan.is_retrans;
 }
 
-static void mark_lost(struct tcp_sock *tp)
+static void mark_lost(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	u32 plain = tp->packets_out - tp->sacked_out - tp->lost_out;
 	u32 lost = min(plan.lost, plain), again = min(plan.lost_retrans, tp->retrans_out);
+	u32 runs = max(loss_plan.runs, 1u);
 
 	/* A retransmission that is found lost was marked lost before, unless an undo took the mark away. */
 	again = min(again, tp->lost_out + lost);
 	tp->lost_out += lost;
 	tp->retrans_out -= again;
-	tp->lost += lost + again;
+	for (; runs > 1 && lost; runs--) {
+		u32 run = max(lost / runs, 1u);
+
+		note_lost(sk, run);
+		lost -= run;
+	}
+	note_lost(sk, lost);
+	note_lost(sk, again);
 	plan.lost = plan.lost_retrans = 0;
 }
 
@@ -311,32 +374,32 @@ static void tcp_identify_packet_loss(struct sock *sk, int *flag)
 	if (!tp->packets_out || !tp->rack.advanced)
 		return;
 	tp->rack.advanced = 0;
-	mark_lost(tp);
+	mark_lost(sk);
 	if (prior_retrans > tp->retrans_out)
 		*flag |= FLAG_LOST_RETRANS;
 }
 
-static void tcp_timeout_mark_lost(struct sock *sk) { mark_lost(tcp_sk(sk)); }
+static void tcp_timeout_mark_lost(struct sock *sk) { mark_lost(sk); }
 
 static void tcp_rack_detect_loss(struct sock *sk, u32 *timeout)
 {
 	*timeout = 0;
-	mark_lost(tcp_sk(sk));
+	mark_lost(sk);
 }
 
 /* ---- what the Rust side calls ---- */
 
 extern struct tcp_congestion_ops differential_reno_ops;
 const struct tcp_congestion_ops *differential_bbr_ops(void);
+const struct tcp_congestion_ops *differential_bbr3_ops(void);
 const struct tcp_congestion_ops *differential_cubic_ops(const struct setup *setup);
 const struct tcp_congestion_ops *differential_dctcp_ops(const struct setup *setup);
 const struct tcp_congestion_ops *differential_vegas_ops(const struct setup *setup);
 void differential_bbr_state(const struct sock *sk, u64 *fields);
+void differential_bbr3_state(const struct sock *sk, u64 *fields);
 void differential_cubic_state(const struct sock *sk, u64 *fields);
 void differential_dctcp_state(const struct sock *sk, u64 *fields);
 void differential_vegas_state(const struct sock *sk, u64 *fields);
-
-static u32 control;
 
 void differential_open(const struct setup *setup)
 {
@@ -346,6 +409,8 @@ void differential_open(const struct setup *setup)
 
 	memset(tp, 0, sizeof(*tp));
 	reducing = in_timer = ece_ack_now = false;
+	told_random = 0;
+	loss_plan = (struct loss_plan){ .runs = 1 };
 	event_hz = setup->hz;
 	event_jiffies = setup->jiffies;
 	net.ipv4.sysctl_tcp_slow_start_after_idle = setup->slow_start_after_idle;
@@ -353,10 +418,11 @@ void differential_open(const struct setup *setup)
 	net.ipv4.sysctl_tcp_pacing_ca_ratio = setup->pacing_ca_ratio;
 	net.ipv4.sysctl_tcp_reordering = 3;
 	net.ipv4.sysctl_tcp_frto = 2;
+	net.ipv4.sysctl_tcp_min_tso_segs = 2;
 	control = setup->control;
 	linux_ops = control == 0 ? &differential_reno_ops : control == 1 ? differential_cubic_ops(setup) :
 		    control == 2 ? differential_bbr_ops() : control == 3 ? differential_vegas_ops(setup) :
-		    differential_dctcp_ops(setup);
+		    control == 4 ? differential_dctcp_ops(setup) : differential_bbr3_ops();
 	shim = *linux_ops;
 	shim.ssthresh = shim_ssthresh;
 	shim.set_state = shim_set_state;
@@ -377,7 +443,7 @@ void differential_open(const struct setup *setup)
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	tp->mss_cache = setup->mss;
 	tp->reordering = setup->reordering;
-	tp->ecn_flags = 1; /* TCP_ECN_OK */
+	tp->ecn_flags = 1 | (setup->ecn_low ? 16 : 0); /* TCP_ECN_OK, and Google's TCP_ECN_LOW */
 	tp->delivered = setup->delivered;
 	tp->lost = setup->lost;
 	tp->snd_una = tp->snd_nxt = tp->high_seq = setup->seq;
@@ -415,6 +481,7 @@ void differential_ack(const struct plan *given)
 
 	plan = *given;
 	prior_delivered_ce = tp->delivered_ce;
+	event_may_answer_probe = false;
 	TCP_SKB_CB(&skb)->ack_seq = plan.old ? tp->snd_una - 1 : tp->snd_una + plan.acked;
 	TCP_SKB_CB(&skb)->sacked = plan.sacked || plan.duplicates;
 	slow = TCP_SKB_CB(&skb)->sacked || plan.ece || plan.window_update;
@@ -473,7 +540,10 @@ void differential_probe(bool retransmitted)
 
 	tp->tlp_high_seq = tp->snd_nxt;
 	tp->tlp_retrans = retransmitted;
+	tp->tlp_orig_data_app_limited = tp->app_limited;
 }
+
+void differential_losses(const struct loss_plan *given) { loss_plan = *given; }
 
 void differential_timeout(u32 lost, u32 lost_retrans)
 {
@@ -554,4 +624,6 @@ void differential_view(struct view *view)
 		differential_vegas_state(sk, view->private_);
 	else if (control == 4)
 		differential_dctcp_state(sk, view->private_);
+	else if (control == 5)
+		differential_bbr3_state(sk, view->private_);
 }

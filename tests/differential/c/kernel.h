@@ -31,7 +31,7 @@ typedef int64_t s64, __s64;
 #define WRITE_ONCE(x, value) ((x) = (value))
 #define WARN_ON(x) ((void)(x))
 #define WARN_ON_ONCE(x) (x)
-#define WARN_ONCE(x, ...) ((void)(x))
+#define WARN_ONCE(x, ...) (x)
 #define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
 #define EXPORT_SYMBOL(x)
 #define EXPORT_SYMBOL_GPL(x)
@@ -118,6 +118,7 @@ struct net {
 	struct {
 		int sysctl_tcp_slow_start_after_idle, sysctl_tcp_pacing_ss_ratio, sysctl_tcp_pacing_ca_ratio;
 		int sysctl_tcp_reordering, sysctl_tcp_frto, sysctl_tcp_recovery;
+		int sysctl_tcp_min_tso_segs, sysctl_tcp_plb_enabled;
 	} ipv4;
 };
 
@@ -149,7 +150,8 @@ struct inet_connection_sock {
 	u32 icsk_rto;
 	struct { int probe_size; } icsk_mtup;
 	struct { u32 lrcvtime, ato; u8 pending; } icsk_ack;
-	u64 icsk_ca_priv[13];
+	/* Google's has more than Linux's 13 of them. */
+	u64 icsk_ca_priv[20];
 };
 #define ICSK_CA_PRIV_SIZE sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv)
 #define ICSK_TIME_RETRANS 1
@@ -162,6 +164,8 @@ struct tcp_sock {
 	u32 delivered, delivered_ce, lost, app_limited, bytes_acked, max_window, rcv_tstamp;
 	u32 rate_delivered, rate_interval_us, write_seq, rcv_nxt;
 	bool rate_app_limited, is_sack_reneg, frto, tlp_retrans, is_cwnd_limited;
+	/* Of Google's kernel. */
+	bool tlp_orig_data_app_limited, fast_ack_mode;
 	u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out, cwnd_usage_seq;
 	u32 srtt_us, mss_cache, snd_una, snd_nxt, high_seq, tlp_high_seq, snd_wnd;
 	u32 snd_cwnd, snd_ssthresh, snd_cwnd_clamp, snd_cwnd_cnt, snd_cwnd_used, snd_cwnd_stamp;

@@ -1,8 +1,10 @@
 //! Our controllers in the comparison: how each is made, and which of its fields Linux has, too.
 
 use crate::linux::{Setup, View};
+use crate::plan::Profile;
 use crate::random::Random;
 use fullpipe_cc::bbr1::{self, Bbr1};
+use fullpipe_cc::bbr3_linux::{self, Bbr3Linux};
 use fullpipe_cc::controller::{Config, Connection, Controller};
 use fullpipe_cc::cubic::{self, Cubic};
 use fullpipe_cc::dctcp::{self, Dctcp};
@@ -19,6 +21,16 @@ pub trait Compared: Controller + Sized {
     const CONTROL: u32;
     /// The sender always runs into its window: with an unfilled one, ours is not meant to be Linux's.
     const FILLS_ITS_WINDOW: bool = false;
+    /// It reads what a lost or sampled segment was sent with, which only Google's core knows.
+    const READS_LOSSES: bool = false;
+    /// What [`Compared::signs`] may show.
+    const SIGNS: &[&str] = &[];
+    /// What the flow has come to that a comparison has to reach, a bit for each of [`Compared::SIGNS`].
+    fn signs(&self) -> u32 {
+        0
+    }
+    /// Changes what happens to the flow.
+    fn tune(_: &mut Random, _: &mut Profile) {}
     /// Draws its parameters.
     fn draw(random: &mut Random, setup: &mut Setup);
     /// Makes ours.
@@ -260,6 +272,126 @@ impl Compared for Bbr1 {
             ("ack_epoch_acked", s.ack_epoch_acked as u64),
             ("extra_acked_win_rtts", s.extra_acked_win_rtts as u64),
             ("extra_acked_win_idx", s.extra_acked_win_idx as u64),
+        ];
+        let fields = ours.into_iter().zip(view.private);
+        let mut fields = fields.map(|((name, ours), linux)| (name, ours, linux));
+        fields
+            .find(|(_, ours, linux)| ours != linux)
+            .or_else(|| first(&[("prior_ssthresh", s.prior_ssthresh as u64, view.prior_ssthresh as u64)]))
+    }
+}
+
+impl Compared for Bbr3Linux {
+    const CONTROL: u32 = 5;
+    const READS_LOSSES: bool = true;
+    const SIGNS: &[&str] = &[
+        "marks count",
+        "inflight_lo set",
+        "bw_lo set",
+        "Startup ended by loss or marks",
+        "of those by marks",
+        "probe too high",
+        "probe stopped for risk",
+        "probe right after marks",
+        "fast path possible",
+    ];
+
+    fn signs(&self) -> u32 {
+        use bbr3_linux::{Mode, Phase};
+        let s = self.state();
+        let in_startup = matches!(s.mode, Mode::Startup | Mode::Drain);
+        let signs = [
+            s.ecn_eligible,
+            s.inflight_lo != u32::MAX,
+            s.bw_lo != u32::MAX,
+            in_startup && s.full_bw_reached && s.inflight_hi != u32::MAX,
+            in_startup && s.full_bw_reached && s.startup_ecn_rounds >= 2,
+            s.prev_probe_too_high,
+            s.stopped_risky_probe,
+            s.mode == Mode::ProbeBw && s.cycle_idx == Phase::Refill && s.bw_probe_up_rounds > 0,
+            s.try_fast_path,
+        ];
+        signs.iter().enumerate().map(|(place, sign)| (*sign as u32) << place).sum()
+    }
+
+    fn tune(random: &mut Random, profile: &mut Profile) {
+        profile.make_short_or_marked(random);
+    }
+
+    fn draw(random: &mut Random, setup: &mut Setup) {
+        setup.paced = 1;
+        setup.ecn_low = random.chance(6_000) as u32;
+    }
+
+    fn new(setup: &Setup, config: &Config, connection: &Connection) -> Bbr3Linux {
+        let params = bbr3_linux::Params { ecn: setup.ecn_low != 0, ..bbr3_linux::Params::default() };
+        Bbr3Linux::new(&params, config, connection)
+    }
+
+    fn differs(&self, view: &View, _: &Setup) -> Differs {
+        let s = self.state();
+        let ours: [(&'static str, u64); 61] = [
+            ("min_rtt_us", s.min_rtt_us as u64),
+            ("min_rtt_stamp", s.min_rtt_stamp as u64),
+            ("probe_rtt_done_stamp", s.probe_rtt_done_stamp as u64),
+            ("probe_rtt_min_us", s.probe_rtt_min_us as u64),
+            ("probe_rtt_min_stamp", s.probe_rtt_min_stamp as u64),
+            ("next_rtt_delivered", s.next_rtt_delivered as u64),
+            ("cycle_mstamp", s.cycle_mstamp),
+            ("mode", s.mode as u64),
+            ("prev_ca_state", s.prev_ca_state as u64),
+            ("round_start", s.round_start as u64),
+            ("bw_probe_up_rounds", s.bw_probe_up_rounds as u64),
+            ("try_fast_path", s.try_fast_path as u64),
+            ("idle_restart", s.idle_restart as u64),
+            ("probe_rtt_round_done", s.probe_rtt_round_done as u64),
+            ("init_cwnd", s.init_cwnd as u64),
+            ("pacing_gain", s.pacing_gain as u64),
+            ("cwnd_gain", s.cwnd_gain as u64),
+            ("full_bw_reached", s.full_bw_reached as u64),
+            ("full_bw_cnt", s.full_bw_cnt as u64),
+            ("cycle_idx", s.cycle_idx as u64),
+            ("has_seen_rtt", s.has_seen_rtt as u64),
+            ("prior_cwnd", s.prior_cwnd as u64),
+            ("full_bw", s.full_bw as u64),
+            ("ack_epoch_mstamp", s.ack_epoch_mstamp),
+            ("extra_acked[0]", s.extra_acked[0] as u64),
+            ("extra_acked[1]", s.extra_acked[1] as u64),
+            ("ack_epoch_acked", s.ack_epoch_acked as u64),
+            ("extra_acked_win_rtts", s.extra_acked_win_rtts as u64),
+            ("extra_acked_win_idx", s.extra_acked_win_idx as u64),
+            ("full_bw_now", s.full_bw_now as u64),
+            ("startup_ecn_rounds", s.startup_ecn_rounds as u64),
+            ("loss_in_cycle", s.loss_in_cycle as u64),
+            ("ecn_in_cycle", s.ecn_in_cycle as u64),
+            ("loss_round_delivered", s.loss_round_delivered as u64),
+            ("undo_bw_lo", s.undo_bw_lo as u64),
+            ("undo_inflight_lo", s.undo_inflight_lo as u64),
+            ("undo_inflight_hi", s.undo_inflight_hi as u64),
+            ("bw_latest", s.bw_latest as u64),
+            ("bw_lo", s.bw_lo as u64),
+            ("bw_hi[0]", s.bw_hi[0] as u64),
+            ("bw_hi[1]", s.bw_hi[1] as u64),
+            ("inflight_latest", s.inflight_latest as u64),
+            ("inflight_lo", s.inflight_lo as u64),
+            ("inflight_hi", s.inflight_hi as u64),
+            ("bw_probe_up_cnt", s.bw_probe_up_cnt as u64),
+            ("bw_probe_up_acks", s.bw_probe_up_acks as u64),
+            ("probe_wait_us", s.probe_wait_us as u64),
+            ("ecn_eligible", s.ecn_eligible as u64),
+            ("ecn_alpha", s.ecn_alpha as u64),
+            ("bw_probe_samples", s.bw_probe_samples as u64),
+            ("prev_probe_too_high", s.prev_probe_too_high as u64),
+            ("stopped_risky_probe", s.stopped_risky_probe as u64),
+            ("rounds_since_probe", s.rounds_since_probe as u64),
+            ("loss_round_start", s.loss_round_start as u64),
+            ("loss_in_round", s.loss_in_round as u64),
+            ("ecn_in_round", s.ecn_in_round as u64),
+            ("ack_phase", s.ack_phase as u64),
+            ("loss_events_in_round", s.loss_events_in_round as u64),
+            ("alpha_last_delivered", s.alpha_last_delivered as u64),
+            ("alpha_last_delivered_ce", s.alpha_last_delivered_ce as u64),
+            ("bbr_tso_segs_goal", self.burst_goal() as u64),
         ];
         let fields = ours.into_iter().zip(view.private);
         let mut fields = fields.map(|((name, ours), linux)| (name, ours, linux));

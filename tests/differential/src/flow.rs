@@ -16,6 +16,7 @@ pub fn compare<C: Compared>(core: &mut Core, seed: u64, number: u64, report: &mu
     let mut flow = Flow::<C>::open(core, Random::of(seed, number));
     let mut differs = flow.compare(core);
     let mut event = "open";
+    let mut signs = 0;
     for step in 0..STEPS {
         if let Some((field, ours, linux)) = differs {
             return report.note(Difference { flow: number, step, event, field: field.into(), ours, linux });
@@ -27,6 +28,13 @@ pub fn compare<C: Compared>(core: &mut Core, seed: u64, number: u64, report: &mu
         if now != phase {
             report.count(now.name());
         }
+        let now = flow.ours.controller().signs();
+        C::SIGNS.iter().enumerate().filter(|(place, _)| (now & !signs) >> place & 1 != 0).for_each(
+            |(_, sign)| {
+                report.count(sign);
+            },
+        );
+        signs = now;
         differs = flow.compare(core);
     }
 }
@@ -57,7 +65,8 @@ fn micros(value: u32) -> Duration {
 
 impl<C: Compared> Flow<C> {
     fn open(core: &mut Core, mut random: Random) -> Flow<C> {
-        let profile = Profile::draw(&mut random);
+        let mut profile = Profile::draw(&mut random);
+        C::tune(&mut random, &mut profile);
         let measured = !random.chance(300);
         let rtt_us = (profile.base_rtt_us + random.below(1_000)) as u32;
         let now_us = random.magnitude(1, 1 << 44);
@@ -131,6 +140,9 @@ impl<C: Compared> Flow<C> {
         let view = self.view;
         let Profile { timeouts, reordering_timeouts, probes, app_limited, mss_changes, .. } = self.profile;
         self.app_limited = view.app_limited;
+        if C::READS_LOSSES {
+            core.losses(&plan::losses(&mut self.random, &view));
+        }
         if self.random.chance(mss_changes) {
             return self.change_mss(core);
         }
@@ -197,7 +209,10 @@ impl<C: Compared> Flow<C> {
     }
 
     fn acknowledge(&mut self, core: &mut Core, report: &mut Report) -> &'static str {
-        let plan = plan::ack(&self.profile, &mut self.random, &self.view, &mut self.rtts);
+        let mut plan = plan::ack(&self.profile, &mut self.random, &self.view, &mut self.rtts);
+        if C::READS_LOSSES {
+            plan::add_losses(&self.profile, &mut self.random, &self.view, &mut plan);
+        }
         core.ack(&plan);
         self.replay(core, report, None);
         "ACK"
@@ -322,6 +337,25 @@ impl<C: Compared> Flow<C> {
             }
             linux::LOG_STATE => self.replay_state(entry, connection, report),
             linux::LOG_ACK => self.replay_ack(entry, connection),
+            linux::LOG_LOST => self.ours.on_lost(&Lost {
+                now: connection.now,
+                delivered: connection.delivered,
+                units: entry.acked,
+                new_range: true,
+                tx_in_flight: entry.tx_in_flight,
+                tx_lost: entry.at.lost.wrapping_sub(entry.lost_since) as u64,
+                lost: connection.lost,
+                app_limited: entry.is_app_limited != 0,
+            }),
+            linux::LOG_REPAIR => {
+                report.count("losses repaired by a tail probe");
+                self.ours.on_tail_repair(&TailRepair {
+                    now: connection.now,
+                    delivered: connection.delivered,
+                    units: 1,
+                    app_limited: entry.is_app_limited != 0,
+                });
+            }
             kind => unreachable!("c/api.h knows no entry {kind}"),
         }
     }
@@ -370,12 +404,14 @@ impl<C: Compared> Flow<C> {
                 prior_delivered_time: Time::from_micros(entry.prior_mstamp),
                 app_limited: entry.is_app_limited != 0,
                 retransmitted: entry.is_retrans != 0,
-                ..RateSample::NONE
+                tx_in_flight: entry.tx_in_flight,
+                lost_since_sent: entry.lost_since,
+                marked_since_sent: entry.marked_since,
             },
             cwnd_limited: entry.is_cwnd_limited != 0,
             max_packets_out: entry.max_packets_out,
             may_raise_cwnd: entry.may_raise != 0,
-            may_answer_probe: false,
+            may_answer_probe: entry.may_answer_probe != 0,
         };
         self.ours.on_ack(&ack);
         self.app_limited = entry.at.app_limited;

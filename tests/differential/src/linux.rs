@@ -27,6 +27,8 @@ pub const LOG_STATE: u32 = 3;
 pub const LOG_ACK: u32 = 4;
 pub const LOG_UNUSED: u32 = 5;
 pub const LOG_TX_START: u32 = 6;
+pub const LOG_LOST: u32 = 7;
+pub const LOG_REPAIR: u32 = 8;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +57,10 @@ pub struct Entry {
     pub prior_delivered: u32,
     pub is_app_limited: u32,
     pub is_retrans: u32,
+    pub tx_in_flight: u32,
+    pub lost_since: u32,
+    pub marked_since: u32,
+    pub may_answer_probe: u32,
     pub at: Snapshot,
 }
 
@@ -88,6 +94,18 @@ pub struct Plan {
     pub prior_delivered: u32,
     pub is_app_limited: u32,
     pub is_retrans: u32,
+    pub tx_in_flight: u32,
+    pub lost_since: u32,
+    pub marked_since: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossPlan {
+    pub tx_in_flight: u32,
+    pub since: u32,
+    pub app_limited: u32,
+    pub runs: u32,
 }
 
 #[repr(C)]
@@ -124,6 +142,7 @@ pub struct Setup {
     pub vegas_gamma: i32,
     pub dctcp_shift_g: u32,
     pub dctcp_alpha_on_init: u32,
+    pub ecn_low: u32,
 }
 
 #[repr(C)]
@@ -157,7 +176,7 @@ pub struct View {
     pub frto: u32,
     pub min_tso_segs: u32,
     pub undo_retrans: i32,
-    pub private: [u64; 39],
+    pub private: [u64; 64],
 }
 
 #[repr(C)]
@@ -195,6 +214,7 @@ unsafe extern "C" {
     fn differential_reordering_timeout(lost: u32, lost_retrans: u32, any_retrans: bool);
     fn differential_app_limited();
     fn differential_mss(mss: u32);
+    fn differential_losses(plan: *const LossPlan);
     fn differential_log(len: *mut u32) -> *const Entry;
     fn differential_view(view: *mut View);
     fn differential_rate_open(now_us: u64, delivered: u32);
@@ -256,6 +276,10 @@ impl Core {
 
     pub fn mss(&mut self, mss: u32) {
         unsafe { differential_mss(mss) }
+    }
+
+    pub fn losses(&mut self, plan: &LossPlan) {
+        unsafe { differential_losses(plan) }
     }
 
     /// What the core did in the last event.

@@ -3,7 +3,8 @@
 //!
 //!     differential [NAME...] [--events N] [--quick] [--seed S] [--flow F]
 //!
-//! NAME is `bbr`, `cubic`, `reno`, `vegas`, `dctcp`, `sampler` (tcp_rate.c) or `filter` (win_minmax.c); all without one. `--events` is
+//! NAME is `bbr`, `bbr3` (Google's, which `GOOGLE_BBR` has to name when this is built), `cubic`, `reno`, `vegas`, `dctcp`, `sampler`
+//! (tcp_rate.c) or `filter` (win_minmax.c); all without one. `--events` is
 //! how many of each, 10^8 unless it is given; `--quick` makes 10^6. `--flow` runs one flow of that seed. Exit code 1: a
 //! difference; 2: Linux's source or a C compiler is missing, or the command is wrong. `docs/differential.md` has more.
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(linux_source)]
-const NAMES: [&str; 7] = ["bbr", "cubic", "reno", "vegas", "dctcp", "sampler", "filter"];
+const NAMES: [&str; 8] = ["bbr", "bbr3", "cubic", "reno", "vegas", "dctcp", "sampler", "filter"];
 
 #[cfg(linux_source)]
 struct Options {
@@ -96,6 +97,10 @@ fn run(options: &Options) -> ExitCode {
     let (mut core, mut rate) = (linux::Core::new(), linux::Rate::new());
     let mut differs = false;
     for &name in &options.names {
+        if let ("bbr3", Some(missing)) = (name, option_env!("GOOGLE_BBR_MISSING")) {
+            println!("bbr3: skipped, because {missing}");
+            continue;
+        }
         #[allow(clippy::disallowed_methods, reason = "how long it took is for people, and decides nothing")]
         let begun = std::time::Instant::now();
         let mut report = report::Report::default();
@@ -111,6 +116,7 @@ fn run(options: &Options) -> ExitCode {
             let seed = options.seed;
             match name {
                 "bbr" => compare::<fullpipe_cc::bbr1::Bbr1>(&mut core, seed, number, &mut report),
+                "bbr3" => compare::<fullpipe_cc::bbr3_linux::Bbr3Linux>(&mut core, seed, number, &mut report),
                 "cubic" => compare::<fullpipe_cc::cubic::Cubic>(&mut core, seed, number, &mut report),
                 "reno" => compare::<fullpipe_cc::reno::Reno>(&mut core, seed, number, &mut report),
                 "vegas" => compare::<fullpipe_cc::vegas::Vegas>(&mut core, seed, number, &mut report),

@@ -1,6 +1,6 @@
 //! What happens to a flow: its path, its application and its luck, and the ACKs that come of them.
 
-use crate::linux::{Plan, View};
+use crate::linux::{LossPlan, Plan, View};
 use crate::random::Random;
 
 /// What does not change while a flow lives. Chances are of 10,000.
@@ -45,6 +45,18 @@ impl Profile {
             mss_changes: rate(random, &[0, 0, 0, 5]),
             stretched: rate(random, &[0, 200, 3_000]),
             most_out: random.one_of(&[20, 200, 2_000, 20_000]),
+        }
+    }
+}
+
+impl Profile {
+    /// Half the flows get the RTT of a data centre, and some get marks all the time or in bursts, which Google's BBR tells apart.
+    pub fn make_short_or_marked(&mut self, random: &mut Random) {
+        if random.chance(5_000) {
+            self.base_rtt_us = random.between(50, 4_000);
+        }
+        if random.chance(5_000) {
+            self.marks = random.one_of(&[50, 2_000, 5_000, 9_000]);
         }
     }
 }
@@ -180,4 +192,39 @@ fn sample(profile: &Profile, random: &mut Random, view: &View, plan: &mut Plan) 
     plan.delivered = delivered as i32;
     plan.prior_delivered = after.wrapping_sub(delivered as u32);
     plan.prior_mstamp = view.now_us.saturating_sub(interval);
+}
+
+/// What the losses of an event were sent with: mostly a plausible flight of which few were lost, at times nonsense.
+pub fn losses(random: &mut Random, view: &View) -> LossPlan {
+    let out = view.packets_out.max(1);
+    let tx_in_flight = match random.below(20) {
+        0 => random.upto(3),
+        1 => random.magnitude(1, 1 << 20) as u32,
+        _ => random.between(out as u64 / 2 + 1, out as u64 + out as u64 / 2 + 1) as u32,
+    };
+    let since = match random.below(10) {
+        0..5 => random.upto(3),
+        5..9 => random.upto(tx_in_flight / 4 + 1),
+        _ => random.magnitude(1, 1 << 20) as u32,
+    };
+    LossPlan {
+        tx_in_flight,
+        since,
+        app_limited: random.chance(1_000) as u32,
+        runs: random.between(1, 3) as u32,
+    }
+}
+
+/// What Google's sampler adds to a sample; nothing to none.
+pub fn add_losses(profile: &Profile, random: &mut Random, view: &View, plan: &mut Plan) {
+    if plan.delivered < 0 {
+        return;
+    }
+    let losses = losses(random, view);
+    plan.tx_in_flight = losses.tx_in_flight;
+    plan.lost_since = if random.chance(profile.loss.saturating_mul(4) + 100) { losses.since } else { 0 };
+    if profile.marks > 0 {
+        let delivered = plan.delivered as u32;
+        plan.marked_since = if random.chance(profile.marks) { random.upto(delivered) } else { 0 };
+    }
 }
