@@ -19,6 +19,7 @@ ROOMS = (
     "studies",
     "api",
     "simulation",
+    "conformance",
     "gym",
     "commands",
     "cli",

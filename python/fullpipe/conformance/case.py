@@ -1,0 +1,98 @@
+"""What a case is: criteria with numbers, and a play that measures them."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fullpipe.conformance.stage import Lab
+
+# What a play measured, by the keys of the criteria. None: the moment to measure it did not come.
+Measured: TypeAlias = Mapping[str, float | None]
+# The source of a number that is the draft's own.
+DRAFT = "the draft's number"
+
+
+class NotApplicableError(Exception):
+    """The case says nothing about this controller; `str()` says why."""
+
+
+class NotReachedError(Exception):
+    """The play did not come to the moment that it measures; `str()` says which."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One quantity, and the range in which it must be."""
+
+    key: str
+    says: str
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    # Who chose the numbers: `DRAFT`, or why these.
+    source: str = DRAFT
+
+    def met(self, value: float | None) -> bool:
+        """Whether a measured value is in the range."""
+        return value is not None and math.isfinite(value) and self.excess(value) <= 0
+
+    def excess(self, value: float | None) -> float:
+        """How far a value is out of the range; negative within it."""
+        if value is None or math.isnan(value):
+            return math.inf
+        out = [-math.inf]
+        if self.low is not None:
+            out.append(self.low - value)
+        if self.high is not None:
+            out.append(value - self.high)
+        return max(out)
+
+    @property
+    def bounds(self) -> str:
+        """The range in words: "2 to 3 s", "at most 5 %"."""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.low is not None and self.high is not None:
+            if self.low == self.high:
+                return f"{self.low:g}{unit}"
+            return f"{self.low:g} to {self.high:g}{unit}"
+        if self.low is not None:
+            return f"at least {self.low:g}{unit}"
+        return f"at most {self.high:g}{unit}"
+
+    def show(self, value: float | None) -> str:
+        """A measured value with its unit."""
+        if value is None:
+            return "never"
+        text = f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
+        return f"{text} {self.unit}" if self.unit else text
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. `play` measures on stages that the lab makes; it runs once for each seed."""
+
+    name: str
+    title: str
+    # A section of the draft, or the report of a bug that the case would have caught.
+    source: str
+    # What is played, in a sentence or two, for whoever reads a page.
+    about: str
+    criteria: tuple[Criterion, ...]
+    play: "Callable[[Lab], Measured]"
+    # It speaks of BBR's phases, and is not applicable to a controller that has none.
+    phases: bool = True
+    seeds: tuple[int, ...] = (1,)
+    # Who fails it by design, and the section that says so.
+    failed_by: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuses a case that nothing could fail."""
+        keys = [one.key for one in self.criteria]
+        if not keys or len(set(keys)) != len(keys):
+            raise ValueError(f"{self.name}: needs criteria, and each with a key of its own")
+        if any(one.low is None and one.high is None for one in self.criteria):
+            raise ValueError(f"{self.name}: a criterion without bounds cannot fail")
+        if not self.seeds:
+            raise ValueError(f"{self.name}: needs a seed")

@@ -1,0 +1,101 @@
+"""Acknowledgements that come in bursts: the path holds them, or the receiver merges them."""
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import CRUISE, STARTUP, Lab
+
+_HELD = {"reverse": {"after": [{"kind": "aggregate", "every": "30 ms"}]}}
+
+
+def _startup(lab: Lab) -> Measured:
+    stage = lab.stage(bdps=8, path=_HELD, name="ACKs every 30 ms")
+    stage.until_in(STARTUP, 1)
+    after = stage.until_out(STARTUP, 15)
+    return {
+        "window": max(look.cwnd for look in stage.looks) / stage.bdp,
+        "estimate": after.bandwidth_bps / stage.payload_bps,
+    }
+
+
+IN_STARTUP = Case(
+    name="aggregation-startup",
+    title="Startup finds the bandwidth although ACKs come in bursts",
+    source="draft A.12; 5.5.9",
+    about="The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer.",
+    criteria=(
+        Criterion("window", "largest window until the end of Startup, in BDP", low=2),
+        Criterion(
+            "estimate",
+            "estimate at the end of Startup, of the path's rate",
+            low=0.95,
+            high=1.1,
+            source="ours: the draft wants the full bandwidth, and samples capped by the rate of sending",
+        ),
+    ),
+    play=_startup,
+    seeds=(1, 2, 3),
+)
+
+
+def _cruise(lab: Lab) -> Measured:
+    stage = lab.stage(bdps=8, path=_HELD, name="ACKs every 30 ms")
+    stage.until_in(CRUISE, 20)
+    stage.run(20)
+    stays = [stay for stay in stage.stretches(CRUISE) if stay[-1].time_s - stay[0].time_s >= 0.5]
+    # From ACK burst to ACK burst, and without the rounds in which the flight comes back after ProbeRTT.
+    rates = [stage.rate_between(stay[len(stay) // 4], stay[-1]) or 0 for stay in stays]
+    windows = [min(look.cwnd for look in stay[len(stay) // 4 :]) for stay in stays]
+    return {
+        "stays": float(len(stays)),
+        "rate": min(rates, default=0.0) / stage.payload_bps,
+        "window": min(windows, default=0) / stage.bdp,
+    }
+
+
+IN_CRUISE = Case(
+    name="aggregation-cruise",
+    title="Cruise uses the path although ACKs come in bursts",
+    source="draft A.13; 5.5.9",
+    about=(
+        "The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer, for 20 s from the first "
+        "cruise. The draft lets aggregation begin in Cruise; here it is there from the start."
+    ),
+    criteria=(
+        Criterion("stays", "cruises of half a second or more", low=2, source="ours"),
+        Criterion("rate", "least rate of a cruise, of the path's", low=0.95, source="ours, of 'full': margin and 4 %"),
+        Criterion("window", "least window, in BDP of the empty path", low=2, source="the draft: augmented by extra_acked"),
+    ),
+    play=_cruise,
+    seeds=(1, 2, 3),
+)
+
+
+def _stretched(segments: int) -> Case:
+    def play(lab: Lab) -> Measured:
+        # What arrives within the time of so many packets is acknowledged at once.
+        merged_us = segments * 1500 * 8 / 100
+        hosts = {"gro": f"{merged_us:.0f} us"} if segments > 2 else None
+        stage = lab.stage(mbps=100, ms=40, hosts=hosts, lasts_s=20, name=f"an ACK for {segments}")
+        stage.run(8)
+        first = stage.now
+        stage.run(10)
+        return {"rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps, "lost": stage.now.lost}
+
+    return Case(
+        name=f"stretched-acks-{segments}",
+        title=f"An ACK for {segments} segments",
+        source="draft 5.5.9; digest of bugs",
+        about=f"100 Mbit/s, 40 ms, 2 BDP. The receiver acknowledges {segments} segments at once; from 8 to 18 s.",
+        criteria=(
+            Criterion(
+                "rate",
+                "share of the path's rate, with ProbeRTT",
+                low=0.94,
+                source="ours: the margin of 1 %, 2 % for half a window in 5 % of the time, 3 % for DOWN",
+            ),
+        ),
+        play=play,
+        phases=False,
+    )
+
+
+CASES = (IN_STARTUP, IN_CRUISE, *map(_stretched, (2, 10, 64)))

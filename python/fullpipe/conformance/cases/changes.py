@@ -1,0 +1,211 @@
+"""A path whose rate changes by a factor of ten, and one that hardly holds a packet."""
+
+from statistics import median
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import CRUISE, PROBE_BW, REFILL, UP, Lab, Look, Stage
+
+
+def _reaches(stage: Stage, share: float, within_s: float) -> Look:
+    """The first look after a round trip that delivered at a share of the path's rate."""
+    steps = round(stage.rtt_s / stage.step_s)
+
+    def fast(_: Look) -> bool:
+        if len(stage.looks) <= steps:
+            return False
+        return (stage.rate_between(stage.looks[-1 - steps], stage.now) or 0) >= share * stage.payload_bps
+
+    return stage.until(fast, within_s, f"{share:.0%} of {stage.rate_bps / 1e6:g} Mbit/s")
+
+
+def _up(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=10, bdps=40, name="from 10 to 100 Mbit/s")
+    stage.run(6.5)
+    before = stage.now
+    stage.rate_bps = 100e6
+    stage.change(rate="100 Mbit/s")
+    full = _reaches(stage, 0.9, 60)
+    return {"rounds": full.round - before.round}
+
+
+UP_10X = Case(
+    name="rate-up-10x",
+    title="Ten times the bandwidth is found soon",
+    source="draft A.15; 5.3.3.5",
+    about="10 Mbit/s become 100 after 6.5 s, at 40 ms, with a buffer of 4 BDP of the higher rate.",
+    criteria=(
+        Criterion(
+            "rounds",
+            "rounds from the change until a round trip delivers 90 % of 100 Mbit/s",
+            high=100,
+            unit="rounds",
+            source="ours: 63 until the next probe, 2 log_1.25(10) = 21 of growth, and 16",
+        ),
+    ),
+    play=_up,
+    phases=False,
+    seeds=(1, 2, 3),
+    failed_by={
+        "cubic": "1: loss-based control grows the window slowly; by 0.4 t^3 segments here",
+        "reno": "1: loss-based control grows the window slowly; by a segment a round here",
+    },
+)
+
+
+def _up_bounded(lab: Lab) -> Measured:
+    # A buffer of 30 packets overflows at 10 Mbit/s, so that there is a long-term bound.
+    stage = lab.stage(mbps=10, path={"buffer": "20 packets"}, lasts_s=90, name="from 10 to 100 Mbit/s, bounded")
+    stage.until(lambda look: look.lost > 0, 20, "a loss")
+    stage.until_in(CRUISE, 20)
+    before = stage.now
+    stage.rate_bps = 100e6
+    stage.change(rate="100 Mbit/s", buffer="700 packets")
+    begins = stage.until_in(UP, 10)
+    full = _reaches(stage, 0.9, 60)
+    probing = sum(stay[-1].round - stay[0].round for stay in stage.stretches(UP, stage.since(begins)[:-1]))
+    if full.phase == UP:
+        current = [look for look in stage.since(begins) if look.phase == UP]
+        probing += current[-1].round - current[0].round if probing == 0 else 0
+    return {"rounds": full.round - before.round, "probing": float(probing)}
+
+
+UP_10X_BOUNDED = Case(
+    name="rate-up-10x-bounded",
+    title="The long-term bound grows exponentially to ten times the bandwidth",
+    source="draft A.15; 5.3.3.5; s2n-quic#1539",
+    about="As rate-up-10x, with a buffer of 20 packets that overflows first, and 700 packets with the higher rate.",
+    criteria=(
+        Criterion(
+            "rounds",
+            "rounds from the change until a round trip delivers 90 % of 100 Mbit/s",
+            high=200,
+            unit="rounds",
+            source=(
+                "ours: the bound grows by 1, 2, 4, ... segments a round, so that log2(300) = 9 rounds suffice; 63 until the probe, "
+                "and as many again for each of two further probes"
+            ),
+        ),
+        Criterion(
+            "probing",
+            "rounds of these in ProbeBW_UP",
+            high=36,
+            unit="rounds",
+            source="ours: four times 9, where a segment a round would take 300",
+        ),
+    ),
+    play=_up_bounded,
+    seeds=(1, 2, 3),
+    failed_by={},
+)
+
+
+def _down(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=100, bdps=1, lasts_s=60, name="from 100 to 10 Mbit/s")
+    stage.run(6.5)
+    stage.until_in(CRUISE, 20)
+    before = stage.now
+    stage.rate_bps = 10e6
+    stage.change(rate="10 Mbit/s")
+    lost = stage.until(lambda look: look.lost > before.lost, 10, "a loss")
+    low = stage.until(lambda look: look.bandwidth_bps <= 1.5 * stage.payload_bps, 30, "an estimate of 15 Mbit/s")
+    probes: list[Look] = []
+    while len(probes) < 3:
+        probes.append(stage.until_in(UP, 20))
+    return {"rounds": low.round - lost.round, "max": stage.now.bandwidth_bps / stage.payload_bps}
+
+
+DOWN_10X = Case(
+    name="rate-down-10x",
+    title="A tenth of the bandwidth is noticed at once, and accepted after two cycles",
+    source="draft A.16; 5.5.10.3, 5.5.5",
+    about=(
+        "100 Mbit/s become 10 in a cruise, at 40 ms, with 333 packets of buffer. Where a probe begins, short-term bounds do not "
+        "hold, so that the estimate is max_bw."
+    ),
+    criteria=(
+        Criterion(
+            "rounds",
+            "rounds from the first loss to an estimate of 1.5 times the rate",
+            high=13,
+            unit="rounds",
+            source="ours: at 0.7 a round, log(10)/log(1/0.7) = 6.5 rounds lead from 100 to 10; twice as many",
+        ),
+        Criterion(
+            "max",
+            "estimate at the third probe after the change, of the path's rate",
+            low=0.9,
+            high=1.1,
+            source="the draft's two cycles; ours: a tenth",
+        ),
+    ),
+    play=_down,
+    seeds=(1, 2, 3),
+)
+
+
+def _small(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=0.1, ms=20, path={"buffer": "50 packets"}, step_s=0.02, lasts_s=90, name="100 kbit/s, 20 ms")
+    stage.until(lambda look: look.phase in PROBE_BW, 60, "ProbeBW")
+    first = stage.now
+    stage.run(30)
+    looks = stage.since(first)
+    cruising = [look.pacing_bps for look in looks if look.phase == CRUISE]
+    return {
+        "window": min(look.cwnd for look in looks),
+        "pacing": median(cruising) / stage.payload_bps if cruising else None,
+        "rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps,
+    }
+
+
+SMALL = Case(
+    name="sub-packet-bdp",
+    title="A product of a sixth of a packet",
+    source="draft A.14; 5.6.4.6",
+    about="100 kbit/s and 20 ms: 30 s from the beginning of ProbeBW.",
+    criteria=(
+        Criterion("window", "least window", low=4, unit="segments"),
+        Criterion("pacing", "median pacing rate in cruises, of the path's", low=0.9, high=1.05, source="ours"),
+        Criterion("rate", "share of the rate that is used", low=0.95, source="ours, of 'without stalling'"),
+    ),
+    play=_small,
+)
+
+
+def _filter(lab: Lab) -> Measured:
+    stage = lab.stage(bdps=40, lasts_s=60, name="from 20 to 14 Mbit/s without loss")
+    stage.until_in(UP)
+    stage.until_in(CRUISE)
+    old = stage.now.bandwidth_bps
+    stage.rate_bps = 14e6
+    stage.change(rate="14 Mbit/s")
+    count = 0
+    for _ in range(8):
+        stage.until_in(UP, 20)
+        count += 1
+        if stage.now.bandwidth_bps < 0.9 * old:
+            break
+    else:
+        count = 99
+    return {"probes": float(count), "refill": float(REFILL in stage.phases())}
+
+
+FILTER = Case(
+    name="max-filter-two-cycles",
+    title="The bandwidth filter forgets after two cycles, neither sooner nor later",
+    source="draft 5.5.5, 5.5.6; 2.11; noq 1.4.0, picoquic, s2n-quic#1698",
+    about="20 Mbit/s become 14 in a cruise, with a buffer so large that nothing is lost.",
+    criteria=(
+        Criterion(
+            "probes",
+            "the first probe after the change that begins with an estimate below 90 % of the old one",
+            low=2,
+            high=3,
+            source="the draft's MaxBwFilterLen of two cycles: the one of the change, and the next; ours: where a ProbeRTT falls",
+        ),
+    ),
+    play=_filter,
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "2.11: BBRv1's filter holds ten rounds"},
+)
+
+CASES = (UP_10X, UP_10X_BOUNDED, DOWN_10X, SMALL, FILTER)

@@ -1,0 +1,136 @@
+"""Applications and receivers that limit a flow, and what is left when they no longer do."""
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import PROBE_BW, Lab
+
+
+def _ends(lab: Lab) -> Measured:
+    small = [{"size": "20 KB"} for _ in range(60)]
+    stage = lab.stage(flow={"transfers": [*small, {"size": "200 MB"}]}, name="60 small transfers, then a large one")
+    # 60 round trips and more, an answer of 14 segments in each.
+    stage.run(6)
+    first = stage.now
+    stage.run(4)
+    return {
+        "rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps,
+        "before": float(60 * 20_000 < first.delivered_bytes),
+    }
+
+
+ENDS = Case(
+    name="app-limited-ends",
+    title="A flow that the application limited is not limited for good",
+    source="draft 4.1.2.4; lsquic#544, hysteria#1105, ngtcp2#2217",
+    about="60 answers of 20 KB, one after the other, and then as much data as the path takes, on 20 Mbit/s and 40 ms.",
+    criteria=(
+        Criterion("before", "the small answers are over after 6 s (1)", low=1),
+        Criterion("rate", "share of the rate, from 6 to 10 s", low=0.9, source="ours: with one ProbeRTT"),
+    ),
+    play=_ends,
+    phases=False,
+)
+
+
+def _window(lab: Lab) -> Measured:
+    # 64 KB in flight at most, on a path of 100 KB.
+    stage = lab.stage(hosts={"tcp_rmem": ["4 KB", "128 KB", "128 KB"]}, lasts_s=40, name="a receive window below a BDP")
+    stage.run(5)
+    early = stage.now
+    stage.run(5)
+    first = stage.now
+    stage.run(20)
+    allowed = stage.rate_between(early, first) or 1.0
+    looks = stage.since(first)
+    return {
+        "least": min(look.inflight for look in looks if look.phase not in ("probe_rtt",)) / max(stage.bdp, 1),
+        "rate": (stage.rate_between(first, stage.now) or 0) / allowed,
+        "limited": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps,
+    }
+
+
+WINDOW = Case(
+    name="receive-window",
+    title="A receive window below the product is used, for good",
+    source="draft 4.1.2.4; digest, scripts",
+    about="The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); from 10 to 30 s.",
+    criteria=(
+        Criterion("limited", "share of the path's rate: the window limits", high=0.97, source="ours: the case is what it says"),
+        Criterion("rate", "rate, of that from 5 to 10 s", low=0.9, source="ours: nothing decays"),
+        Criterion("least", "least flight outside ProbeRTT, in BDP", low=0.1, source="ours: nothing stalls"),
+    ),
+    play=_window,
+    phases=False,
+)
+
+
+def _restart(lab: Lab) -> Measured:
+    stage = lab.stage(
+        flow={"transfers": [{"size": "8 MB"}, {"size": "40 MB", "pause": "1 s"}]}, bdps=4, name="a pause of 1 s"
+    )
+    stage.run(4)
+    stage.until(lambda look: look.inflight == 0, 5, "the pause")
+    before = stage.now
+    resumed = stage.until(lambda look: look.sent > before.sent, 5, "new data")
+    looks = stage.run(6 * stage.rtt_s)
+    steps = round(stage.rtt_s / stage.step_s)
+    return {
+        "gain": resumed.pacing_bps / (resumed.bandwidth_bps * 0.99) if resumed.bandwidth_bps else None,
+        "rate": (stage.rate_between(looks[-1 - 3 * steps], looks[-1]) or 0) / stage.payload_bps,
+        "lost": looks[-1].lost - before.lost,
+        "queue": max(look.rtt_ms for look in looks) / 1e3 / stage.rtt_s - 1,
+        "phase": float(before.phase in PROBE_BW),
+    }
+
+
+RESTART = Case(
+    name="idle-restart",
+    title="After a pause the flow is paced at the bandwidth at once",
+    source="draft 5.4.1; quiche#2496",
+    about="8 MB, a pause of 1 s, and 40 MB, on 20 Mbit/s and 40 ms. The first six round trips after the pause are judged.",
+    criteria=(
+        Criterion("phase", "the flow is idle in ProbeBW (1)", low=1),
+        Criterion("gain", "pacing gain of the first data", low=0.97, high=1.03, source="the draft's 1; ours: 3 %"),
+        Criterion("rate", "share of the rate in the last three of six round trips", low=0.9, source="ours"),
+        Criterion("lost", "segments lost", high=0),
+        Criterion("queue", "largest delay of the queue, in round trips", high=0.6, source="ours: below that of a probe"),
+    ),
+    play=_restart,
+)
+
+
+def _tail(lab: Lab) -> Measured:
+    size = 2_000_000
+    first = lab.stage(flow={"size": f"{size}"}, lasts_s=10, step_s=0.001, name="the time of the tail")
+    tail = first.until(lambda look: look.delivered_bytes >= size - 15 * 1448, 5, "the last segments")
+    stage = lab.stage(
+        flow={"transfers": [{"size": f"{size}"}, {"size": "40 MB"}]}, lasts_s=20, step_s=0.001, name="the tail is lost"
+    )
+    stage.run(tail.time_s - stage.rtt_s / 2 - stage.packet_s)
+    before = stage.now
+    stage.change(loss="100 %")
+    stage.run(stage.rtt_s / 2)
+    stage.change(loss="0 %")
+    after = stage.until(lambda look: look.delivered_bytes > size, 5, "the second transfer")
+    second = stage.run(3)
+    return {
+        "lost": float(after.lost + after.timeouts > before.lost + before.timeouts),
+        "seconds": after.time_s - before.time_s,
+        "rate": (stage.rate_between(second[len(second) // 2], second[-1]) or 0) / stage.payload_bps,
+    }
+
+
+TAIL = Case(
+    name="tail-loss",
+    title="Losses at the end of a transfer do not slow the next",
+    source="digest, scripts: tail-loss repair",
+    about="The last segments of 2 MB are lost on 20 Mbit/s and 40 ms; 40 MB follow.",
+    criteria=(
+        Criterion("lost", "the tail was lost (1)", low=1),
+        Criterion("seconds", "time from the loss to data of the second transfer", high=2, unit="s", source="ours: a timeout and a half"),
+        Criterion("rate", "share of the rate 1.5 to 3 s later", low=0.85, source="ours"),
+    ),
+    play=_tail,
+    phases=False,
+)
+
+CASES = (ENDS, WINDOW, RESTART, TAIL)

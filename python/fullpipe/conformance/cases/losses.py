@@ -1,0 +1,206 @@
+"""Losses that are no congestion, losses that were none, and policers."""
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import CRUISE, PROBE_BW, Lab
+
+
+def _policer(lab: Lab) -> Measured:
+    policed = {"before": [{"kind": "policer", "rate": "10 Mbit/s", "burst": "500 KB"}]}
+    stage = lab.stage(mbps=100, path=policed, lasts_s=70, name="policed to 10 Mbit/s")
+    stage.run(30)
+    first = stage.now
+    stage.run(30)
+    last = stage.now
+    return {
+        "loss": (last.lost - first.lost) / max(last.sent - first.sent, 1) * 100,
+        "rate": (stage.rate_between(first, last) or 0) / stage.payload_of(10e6),
+    }
+
+
+POLICER = Case(
+    name="policer",
+    title="Behind a policer, loss is moderate and the rate is used",
+    source="draft A.17; 5.5.10.3",
+    about="A token bucket of 10 Mbit/s and 500 KB drops what exceeds it, on 100 Mbit/s and 40 ms. The second half of 60 s is judged.",
+    criteria=(
+        Criterion(
+            "loss",
+            "segments lost",
+            high=5,
+            unit="%",
+            source="ours, of the draft's 'without excessive continuous loss': two and a half times the 2 % that it tolerates",
+        ),
+        Criterion("rate", "share of the tokens that are used", low=0.7, source="ours: Beta, what a round with losses leaves"),
+    ),
+    play=_policer,
+    phases=False,
+    seeds=(1, 2, 3),
+)
+
+
+def _spurious(lab: Lab) -> Measured:
+    reorder = {"after": [{"kind": "reorder", "probability": "0.1 %", "delay": "15 ms"}]}
+    stage = lab.stage(mbps=50, path=reorder, lasts_s=40, name="0.1 % of packets come 15 ms late")
+    looks = stage.run(30)
+    episodes, least = 0, 1.0
+    best = 0.0
+    for at, look in enumerate(looks[1:], 1):
+        best = max(best, looks[at - 1].bandwidth_bps)
+        if look.state == "open" and looks[at - 1].state == "recovery":
+            episodes += 1
+            begins = at - 1
+            while begins > 0 and looks[begins].state == "recovery":
+                begins -= 1
+            # Two round trips later, or the end.
+            after = looks[min(at + round(2 * stage.rtt_s / stage.step_s), len(looks) - 1)]
+            if looks[begins].phase not in ("startup",) and looks[begins].bandwidth_bps:
+                least = min(least, after.bandwidth_bps / looks[begins].bandwidth_bps)
+    rate = stage.rate_between(looks[len(looks) // 3], looks[-1]) or 0
+    return {
+        "dropped": stage.bed.dropped(),
+        "episodes": float(episodes),
+        "estimate": (1 - least) * 100,
+        "rate": rate / stage.payload_bps,
+    }
+
+
+SPURIOUS = Case(
+    name="spurious-recovery",
+    title="A recovery from losses that were none changes nothing",
+    source="draft A.18; 5.5.11; noq 1.4.0",
+    about=(
+        "One packet of a thousand arrives 15 ms late on 50 Mbit/s, 40 ms and 2 BDP for 30 s: it is retransmitted, and the original "
+        "arrives. The estimate two round trips after each recovery is compared with that before it."
+    ),
+    criteria=(
+        Criterion("dropped", "packets dropped by the queue", high=0),
+        Criterion("episodes", "recoveries", low=3, source="ours: the draft asks for one"),
+        Criterion("estimate", "the estimate falls over a recovery by", high=2, unit="%", source="ours: a round's variation"),
+        Criterion("rate", "share of the rate, from 10 to 30 s", low=0.93, source="ours: as for stretched ACKs, and 1 %"),
+    ),
+    play=_spurious,
+    seeds=(1, 2, 3),
+)
+
+
+def _timeout(lab: Lab) -> Measured:
+    far = {"after": [{"kind": "delay", "delay": "1 ms"}]}
+    stage = lab.stage(path=far, bdps=8, lasts_s=30, name="the path stalls for 0.6 s")
+    stage.until_in(CRUISE, 20)
+    stage.run(0.4)
+    before = stage.now
+    # Whatever is sent from now on arrives 600 ms late; then the delay falls, and nothing overtakes.
+    stage.change(element="forward[3]", delay="600 ms")
+    stage.run(0.65)
+    stage.change(element="forward[3]", delay="1 ms")
+    stage.run(1.5)
+    after = stage.now
+    return {
+        "timeouts": after.timeouts - before.timeouts,
+        "dropped": stage.bed.dropped(),
+        "estimate": after.bandwidth_bps / before.bandwidth_bps,
+        "window": after.cwnd / before.cwnd,
+        "phase": float(after.phase in PROBE_BW),
+    }
+
+
+TIMEOUT = Case(
+    name="spurious-timeout",
+    title="A timeout that was none leaves estimate and window",
+    source="draft A.19; 5.5.11",
+    about=(
+        "In a cruise on 20 Mbit/s and 40 ms, the path's delay is 600 ms for as long, so that the timer fires although nothing is "
+        "lost. The flow is judged 1.5 s after that."
+    ),
+    criteria=(
+        Criterion("timeouts", "timeouts", low=1),
+        Criterion("dropped", "packets dropped by the queue", high=0),
+        Criterion("estimate", "estimate, of the one before", low=0.95, source="ours"),
+        Criterion("window", "window, of the one before", low=0.9, source="ours"),
+        Criterion("phase", "the phase is one of ProbeBW (1)", low=1),
+    ),
+    play=_timeout,
+)
+
+
+def _random(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, bdps=1, path={"loss": "0.5 %"}, lasts_s=40, name="0.5 % of loss")
+    stage.run(10)
+    first = stage.now
+    stage.run(20)
+    return {"rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps}
+
+
+RANDOM = Case(
+    name="random-loss",
+    title="Losses at random do not make a flow slow",
+    source="draft 1; 5.5.10.2",
+    about="50 Mbit/s, 40 ms, 1 BDP, and 0.5 % of all packets are lost; from 10 to 30 s.",
+    criteria=(
+        Criterion("rate", "share of the rate that is used", low=0.7, source="ours: Beta, what a round with losses leaves"),
+    ),
+    play=_random,
+    phases=False,
+    seeds=(1, 2, 3),
+    failed_by={
+        "reno": "1: loss-based control needs loss rates far below those of the path",
+        "cubic": "1: loss-based control needs loss rates far below those of the path",
+    },
+)
+
+
+def _shallow(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, bdps=0.1, lasts_s=70, name="0.1 BDP of buffer")
+    stage.run(10)
+    first = stage.now
+    stage.run(50)
+    last = stage.now
+    return {
+        "loss": (last.lost - first.lost) / max(last.sent - first.sent, 1) * 100,
+        "rate": (stage.rate_between(first, last) or 0) / stage.payload_bps,
+    }
+
+
+SHALLOW = Case(
+    name="shallow-buffer",
+    title="In a shallow buffer, little is lost and the path is used",
+    source="draft 1, 5.5.10.2 (LossThresh)",
+    about="50 Mbit/s, 40 ms and a buffer of 0.1 BDP, from 10 to 60 s.",
+    criteria=(
+        Criterion("loss", "segments lost", high=2, unit="%", source="the draft's LossThresh, which bounds a round of a probe"),
+        Criterion("rate", "share of the rate that is used", low=0.85, source="ours: headroom of 0.15 while cruising"),
+    ),
+    play=_shallow,
+    phases=False,
+    seeds=(1, 2, 3),
+    failed_by={
+        "bbr1": "5.5.10: BBRv1 does not bound its flight by losses",
+        "reno": "1: loss-based control does not use a path whose buffer is shallow",
+    },
+)
+
+
+def _deep(lab: Lab) -> Measured:
+    stage = lab.stage(bdps=8, lasts_s=40, name="8 BDP of buffer")
+    stage.run(10)
+    looks = stage.run(20)
+    return {"queue": (sum(look.rtt_ms for look in looks) / len(looks) / 1e3 / stage.rtt_s - 1)}
+
+
+DEEP = Case(
+    name="deep-buffer",
+    title="In a deep buffer, there is hardly a queue",
+    source="draft 1 (bufferbloat)",
+    about="20 Mbit/s, 40 ms and a buffer of 8 BDP, from 10 to 30 s.",
+    criteria=(
+        Criterion("queue", "mean delay of the queue, in round trips of the empty path", high=0.5, source="ours: UP queues half a BDP"),
+    ),
+    play=_deep,
+    phases=False,
+    failed_by={
+        "reno": "1: loss-based control fills a deep buffer",
+        "cubic": "1: loss-based control fills a deep buffer",
+    },
+)
+
+CASES = (POLICER, SPURIOUS, TIMEOUT, RANDOM, SHALLOW, DEEP)

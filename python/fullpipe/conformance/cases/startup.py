@@ -1,0 +1,252 @@
+"""How Startup ends: on a plateau of the bandwidth, on losses, and never for want of data."""
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import DRAIN, PROBE_RTT, STARTUP, Lab, Stage
+
+# 40 Mbit/s of data on a path of 100: about 138 segments a round trip, all of them sent by the application's clock.
+_BURSTS = {"bursts": {"size": "50 KB", "every": "10 ms"}}
+
+
+def _plateau(lab: Lab) -> Measured:
+    stage = lab.stage()
+    stage.until_in(STARTUP, 1)
+    after = stage.until_out(STARTUP, 10)
+    # A round that grows by less than a quarter cannot begin before the rate is within a quarter of the path's.
+    near = next((look for look in stage.looks if look.bandwidth_bps >= stage.payload_bps / 1.25), None)
+    return {
+        "estimate": abs(after.bandwidth_bps / stage.payload_bps - 1) * 100,
+        "rounds": None if near is None else after.round - near.round,
+        "drain": float(after.phase == DRAIN),
+    }
+
+
+PLATEAU = Case(
+    name="startup-plateau",
+    title="Startup ends on a bandwidth plateau",
+    source="draft A.1; 5.3.1.2",
+    about="A flow with enough data on 20 Mbit/s, 40 ms and 2 BDP of buffer, until it leaves Startup.",
+    criteria=(
+        Criterion("estimate", "the estimate is off the path's rate by", high=2, unit="%"),
+        Criterion(
+            "rounds",
+            "rounds from an estimate within 25 % of the rate to the end of Startup",
+            low=3,
+            high=4,
+            unit="rounds",
+            source="the draft's three, and one that was under way",
+        ),
+        Criterion("drain", "the next phase is Drain (1)", low=1),
+    ),
+    play=_plateau,
+)
+
+
+def _loss(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=100, flow=_BURSTS, name="app-limited, then 10 % of loss")
+    stage.run(2)
+    before = stage.now
+    stage.change(loss="10 %")
+    lost = stage.until(lambda look: look.lost > before.lost, 1, "a loss")
+    after = stage.until_out(STARTUP, 5)
+    return {
+        "before": float(before.phase == STARTUP),
+        "rounds": after.round - lost.round,
+        "drain": float(after.phase == DRAIN),
+    }
+
+
+LOSS = Case(
+    name="startup-loss-app-limited",
+    title="Startup ends on loss though the application limits the flow",
+    source="draft A.2; 5.3.1.3",
+    about=(
+        "An application writes 40 Mbit/s on a path of 100. After 2 s the path loses 10 % of all packets: more than 2 %, in "
+        "more than six places a round."
+    ),
+    criteria=(
+        Criterion("before", "the flow is in Startup after 2 s (1)", low=1),
+        Criterion(
+            "rounds",
+            "rounds from the first loss to the end of Startup",
+            high=6,
+            unit="rounds",
+            source="ours: one until recovery, one full round in recovery; three times as many because losses are random",
+        ),
+        Criterion("drain", "the next phase is Drain (1)", low=1),
+    ),
+    play=_loss,
+    seeds=(1, 2, 3, 4, 5),
+    failed_by={"bbr1": "5.3.1.3: BBRv1 does not look at losses in Startup"},
+)
+
+
+def _app_limited(lab: Lab) -> Measured:
+    stage = lab.stage(flow={"bursts": {"size": "5 KB", "every": "10 ms"}}, name="4 of 20 Mbit/s")
+    stage.run(30)
+    return {"others": float(sum(look.phase not in (STARTUP, PROBE_RTT) for look in stage.looks)), "lost": stage.now.lost}
+
+
+APP_LIMITED = Case(
+    name="startup-app-limited-stays",
+    title="Startup never ends while the application limits the flow and nothing is lost",
+    source="draft A.7; lsquic#544 and hysteria#1105 are its opposite",
+    about="An application writes 4 Mbit/s on a path of 20 for 30 s.",
+    criteria=(
+        Criterion("others", "looks in a phase that is neither Startup nor ProbeRTT", high=0),
+        Criterion("lost", "segments lost", high=0),
+    ),
+    play=_app_limited,
+)
+
+
+def _probe_rtt(lab: Lab) -> Measured:
+    stage = lab.stage(flow={"bursts": {"size": "5 KB", "every": "10 ms"}}, name="4 of 20 Mbit/s")
+    entered = stage.until_in(PROBE_RTT, 20)
+    after = stage.until_out(PROBE_RTT, 3)
+    stage.run(1)
+    return {
+        "since": entered.time_s,
+        "lasts": after.time_s - entered.time_s,
+        "startup": float(after.phase == STARTUP and stage.now.phase == STARTUP),
+    }
+
+
+PROBE_RTT_CASE = Case(
+    name="startup-probe-rtt",
+    title="ProbeRTT in Startup returns to Startup",
+    source="draft A.20; 5.3.4.4",
+    about="An application writes 4 Mbit/s on a path of 20, so that Startup outlasts the ProbeRTT interval.",
+    criteria=(
+        Criterion(
+            "since",
+            "time of ProbeRTT",
+            low=5,
+            high=5.5,
+            unit="s",
+            source="the draft's 5 s since the last lower RTT; ours: half a second for connecting and the queue of the start",
+        ),
+        Criterion(
+            "lasts",
+            "time in ProbeRTT",
+            low=0.2,
+            high=0.4,
+            unit="s",
+            source="the draft's 200 ms and one round trip; ours: four more for the flight to fall",
+        ),
+        Criterion("startup", "Startup goes on afterwards, for a second at least (1)", low=1),
+    ),
+    play=_probe_rtt,
+    failed_by={"bbr1": "5.3.4.1: BBRv1 waits for ten seconds"},
+)
+
+
+def _burst(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=100, bdps=4, step_s=0.72e-3, name="six packets in a row are lost")
+    stage.until(lambda look: look.cwnd >= 100, 2, "a window of 100 segments")
+    before = stage.now
+    # The time of six packets on a path that is not full yet is longer: those of one burst leave together.
+    _lose(stage, 6)
+    stage.run(0.3)
+    lost = stage.now.lost - before.lost
+    after = stage.now if stage.now.phase != STARTUP else stage.until_out(STARTUP, 10)
+    return {
+        "lost": lost,
+        "estimate": (1 - after.bandwidth_bps / stage.payload_bps) * 100,
+        "drain": float(DRAIN in stage.phases()),
+    }
+
+
+def _lose(stage: Stage, packets: int) -> None:
+    """Loses packets in a row: all that pass until so many were lost."""
+    before = stage.now
+    stage.change(loss="100 %")
+    sent = before.sent
+    for _ in range(400):
+        stage.advance(packets * stage.packet_s / 12)
+        if stage.now.sent - sent >= packets:
+            break
+    stage.change(loss="0 %")
+
+
+BURST = Case(
+    name="startup-burst-loss",
+    title="A burst of losses does not end Startup",
+    source="draft 5.3.1.3 (six discontiguous ranges); quinn#2481",
+    about="Some packets in a row are lost when the window is 100 segments, on 100 Mbit/s and 40 ms (BDP 333).",
+    criteria=(
+        Criterion("lost", "segments lost", low=4, high=16, source="ours: more than 2 % of the flight, in one range or two"),
+        Criterion(
+            "estimate",
+            "the estimate at the end of Startup is below the path's rate by",
+            high=5,
+            unit="%",
+            source="ours: Startup that ends here knows less than a third of the rate",
+        ),
+        Criterion("drain", "the next phase is Drain (1)", low=1),
+    ),
+    play=_burst,
+)
+
+
+def _initial(lab: Lab) -> Measured:
+    stage = lab.stage(ms=200, step_s=0.01, name="200 ms")
+    first = stage.until(lambda look: look.inflight > 0, 2, "data in flight")
+    wanted = 2.77 * 10 * 1448 * 8 / stage.rtt_s
+    later = stage.until(lambda look: look.round >= 3, 3, "a third round")
+    return {"first": first.pacing_bps / wanted, "grows": later.pacing_bps / first.pacing_bps}
+
+
+INITIAL = Case(
+    name="startup-initial-rate",
+    title="The first pacing rate follows from the measured RTT",
+    source="draft 5.6.2; noq#800, s2n-quic#1524, quiche#1521",
+    about="A path of 20 Mbit/s and 200 ms. A rate derived from the nominal millisecond would be 200 times as high.",
+    criteria=(
+        Criterion(
+            "first",
+            "first pacing rate, in 2.77 initial windows a round trip",
+            low=0.9,
+            high=1.1,
+            source="ours: a tenth, for BBRv1's 2.89 and for rounding",
+        ),
+        Criterion("grows", "growth of the rate until the third round", low=1.5, source="ours: a round doubles it"),
+    ),
+    play=_initial,
+)
+
+
+def _until_spurious(lab: Lab) -> Measured:
+    reorder = {"after": [{"kind": "reorder", "probability": "5 %", "delay": "15 ms"}]}
+    stage = lab.stage(mbps=50, bdps=4, path=reorder, name="5 % of packets come 15 ms late")
+    stage.run(8)
+    return {
+        "dropped": stage.bed.dropped(),
+        "recovery": float(any(look.state == "recovery" for look in stage.looks)),
+        "estimate": (1 - stage.now.bandwidth_bps / stage.payload_bps) * 100,
+    }
+
+
+SPURIOUS = Case(
+    name="startup-spurious-loss",
+    title="Losses that were none do not end Startup for good",
+    source="draft A.18; 5.5.11.2",
+    about=(
+        "5 % of the packets arrive 15 ms late on 50 Mbit/s and 40 ms, so that they are taken for lost, in many places, until "
+        "they arrive. What ended Startup then has to be undone."
+    ),
+    criteria=(
+        Criterion("dropped", "packets dropped by the queue", high=0),
+        Criterion("recovery", "a recovery was seen (1)", low=1),
+        Criterion(
+            "estimate",
+            "after 8 s the estimate is below the path's rate by",
+            high=5,
+            unit="%",
+            source="ours: as for other ends of Startup",
+        ),
+    ),
+    play=_until_spurious,
+    seeds=(1, 2, 3),
+)
+
+CASES = (PLATEAU, LOSS, APP_LIMITED, PROBE_RTT_CASE, BURST, INITIAL, SPURIOUS)

@@ -1,0 +1,163 @@
+"""What a flow does for a long time on a path that does not change: cruise, probe on time, leave headroom."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.stage import CRUISE, DOWN, PROBE_RTT, REFILL, UP, Lab, Look, Stage
+
+
+def _between_probes(stage: Stage) -> list[Sequence[Look]]:
+    """From the end of each probe to the next ProbeBW_REFILL, where no ProbeRTT came between."""
+    found: list[Sequence[Look]] = []
+    first: int | None = None
+    for at, look in enumerate(stage.looks):
+        before = stage.looks[at - 1].phase if at else None
+        if look.phase == DOWN and before != DOWN:
+            first = at
+        elif look.phase == PROBE_RTT:
+            first = None
+        elif look.phase in (REFILL, UP) and first is not None:
+            found.append(stage.looks[first:at])
+            first = None
+    return found
+
+
+def _holds(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, ms=20, lasts_s=40, name="BDP of 83 segments")
+    stage.run(35)
+    rests = _between_probes(stage)
+    fall = max((1 - rest[-1].bandwidth_bps / max(look.bandwidth_bps for look in rest) for rest in rests), default=None)
+    return {
+        "rounds": max((rest[-1].round - rest[0].round for rest in rests), default=None),
+        "fall": None if fall is None else fall * 100,
+    }
+
+
+HOLDS = Case(
+    name="cruise-holds",
+    title="The estimate does not decay between probes",
+    source="draft 5.5.6; noq 1.4.0, picoquic, s2n-quic#1698",
+    about="50 Mbit/s and 20 ms for 35 s. From the end of each probe to the next, no data shows less bandwidth than there is.",
+    criteria=(
+        Criterion("rounds", "longest time between probes", low=58, high=66, unit="rounds", source="the draft's 62 or 63; ours: four"),
+        Criterion("fall", "the estimate falls in that time by", high=1, unit="%", source="ours: the pacing margin"),
+    ),
+    play=_holds,
+    failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
+)
+
+
+def _reno(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=10, ms=20, lasts_s=40, name="BDP of 17 segments")
+    stage.run(30)
+    starts = [stay[0] for stay in stage.stretches(UP)]
+    cycles = [
+        later.round - first.round
+        for first, later in zip(starts, starts[1:], strict=False)
+        if not any(look.phase == PROBE_RTT for look in stage.looks if first.time_s < look.time_s < later.time_s)
+    ]
+    return {"cycle": float(median(cycles)) if cycles else None}
+
+
+RENO = Case(
+    name="reno-coexistence-rounds",
+    title="The time to the next probe is Reno's, in packets",
+    source="draft 5.3.3.8.2; quinn#2481 compares bytes",
+    about="10 Mbit/s and 20 ms, a BDP of 17 packets, for 30 s: Reno would probe every 17 rounds, long before 2 s have passed.",
+    criteria=(
+        Criterion(
+            "cycle",
+            "median rounds from probe to probe",
+            low=14,
+            high=25,
+            unit="rounds",
+            source="ours: 17, of which the random first and rounding take up to 3, and up to 8 in which the probe itself passes",
+        ),
+    ),
+    play=_reno,
+    failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
+)
+
+_BOUNDED = "50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s."
+
+
+def _headroom(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
+    stage.run(60)
+    shares = []
+    for at, look in enumerate(stage.looks[1:], 1):
+        # The window is the bound in ProbeBW_REFILL, which begins with the first ACK after the cruise.
+        if look.phase == REFILL and stage.looks[at - 1].phase == CRUISE:
+            stay = [one for one in stage.looks[at : at + 40] if one.phase == REFILL]
+            bound = max(one.cwnd for one in stay)
+            cruise = [one.cwnd for one in stage.looks[max(0, at - 200) : at] if one.phase == CRUISE]
+            shares.append(max(cruise) / bound)
+    return {"share": median(shares) if shares else None, "count": float(len(shares))}
+
+
+HEADROOM = Case(
+    name="cruise-headroom",
+    title="Cruise leaves 15 % of the long-term bound to others",
+    source="draft 5.3.3.2, 5.6.4.7; tquic 1.6.0 leaves 85 %",
+    about=f"{_BOUNDED} The window of each cruise is compared with that of the ProbeBW_REFILL after it.",
+    criteria=(
+        Criterion("count", "cruises that were followed by ProbeBW_REFILL", low=5, source="ours"),
+        Criterion("share", "median window of cruises, in windows after it", low=0.8, high=0.9, source="the draft's 0.85; ours: 0.05"),
+    ),
+    play=_headroom,
+    failed_by={"bbr1": "5.3.3.2: BBRv1 has no headroom"},
+)
+
+
+def _cautious(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
+    stage.run(60)
+    count = 0
+    for at, look in enumerate(stage.looks[1:], 1):
+        if look.phase == DOWN and stage.looks[at - 1].phase == UP:
+            # A probe that ends for caution is followed by another, a round later, if nothing was lost.
+            later = [one for one in stage.looks[at:] if one.round <= look.round + 4]
+            count += any(one.phase == REFILL and one.lost == look.lost for one in later)
+    return {"count": float(count)}
+
+
+CAUTIOUS = Case(
+    name="precautionary-probe",
+    title="After a probe that lost, the next stops at the bound and tries again at once",
+    source="draft 5.3.3.9 (IsTimeToGoDown), 5.3.3.6; noq 1.4.0 has none",
+    about=f"{_BOUNDED} Counted are probes that are followed by ProbeBW_REFILL within four rounds without a loss.",
+    criteria=(Criterion("count", "precautionary probes", low=3, source="ours: a probe every three seconds loses, or is one"),),
+    play=_cautious,
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.3.3.6: BBRv1 has no long-term bound"},
+)
+
+
+def _once(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
+    stage.run(60)
+    windows = [max(look.cwnd for look in stay) for stay in stage.stretches(REFILL) if stay[0].lost > 0]
+    # The first fills after ProbeRTT are of less than a round.
+    return {"window": min(windows) / stage.bdp if windows else None}
+
+
+ONCE = Case(
+    name="one-reaction-a-probe",
+    title="A probe lowers the long-term bound once",
+    source="draft 5.5.10.2",
+    about=f"{_BOUNDED} In ProbeBW_REFILL short-term bounds do not hold, so that the window shows the long-term bound.",
+    criteria=(
+        Criterion(
+            "window",
+            "least window in ProbeBW_REFILL, in BDP",
+            low=0.65,
+            source="the draft's Beta of 0.7 of a BDP, once; twice would be 0.49; ours: 0.05 for whole segments",
+        ),
+    ),
+    play=_once,
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.3.3.4: BBRv1 has no ProbeBW_REFILL"},
+)
+
+CASES = (HOLDS, RENO, HEADROOM, CAUTIOUS, ONCE)

@@ -1,0 +1,274 @@
+"""What a case plays on: one flow on a path, advanced in small steps, seen from outside.
+
+A `Stage` drives a `Bed`, which a world provides. It sees what any controller shows: window, rate, phase, flight, estimate.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from fullpipe.ask.controllers import Chosen
+from fullpipe.conformance.case import NotReachedError
+from fullpipe.results.runs import Run
+
+STARTUP, DRAIN = "startup", "drain"
+UP, DOWN = "probe_bw_up", "probe_bw_down"
+CRUISE, REFILL, PROBE_RTT = "probe_bw_cruise", "probe_bw_refill", "probe_rtt"
+PROBE_BW = (UP, DOWN, CRUISE, REFILL)
+
+# The size of a packet on the wire: what paths, queues and losses count.
+PACKET_BYTES = 1500
+# Steps in a round trip of the empty path.
+_STEPS = 20
+
+
+class Bed(Protocol):
+    """A run in some world that can be advanced, seen and changed."""
+
+    # The part of a full-sized packet that is payload.
+    payload_share: float
+
+    def advance(self, seconds: float) -> bool:
+        """Runs for a time; whether it goes on."""
+        ...
+
+    def flow(self) -> Any:
+        """The flow as it is now: the attributes of `FlowNow`."""
+        ...
+
+    def change(self, **amounts: str) -> None:
+        """Changes the path now: rate, rtt, delay, loss, buffer, element, as in `Simulation.path.change`."""
+        ...
+
+    def dropped(self) -> int:
+        """Packets that queues have dropped."""
+        ...
+
+    def finish(self) -> Run:
+        """Ends it, and returns its record."""
+        ...
+
+
+# Opens a scenario, with a seed.
+Opener = Callable[[Mapping[str, Any], int], Bed]
+
+
+class Look(NamedTuple):
+    """The flow at one moment."""
+
+    time_s: float
+    # Packet-timed rounds: each ends when what was in flight at its start is delivered.
+    round: int
+    phase: str | None
+    state: str | None
+    cwnd: int
+    inflight: int
+    pacing_bps: float
+    # The controller's estimate; 0 if it has none.
+    bandwidth_bps: float
+    rtt_ms: float
+    delivered_bytes: int
+    sent: int
+    lost: int
+    timeouts: int
+
+
+class Stage:
+    """One flow on a path. Times are in seconds, rates in bit/s on the wire, volumes in segments."""
+
+    def __init__(self, bed: Bed, *, rate_bps: float, rtt_s: float, step_s: float, name: str) -> None:
+        self.bed = bed
+        self.name = name
+        self.rate_bps = rate_bps
+        self.rtt_s = rtt_s
+        self.step_s = step_s
+        self.looks: list[Look] = []
+        # Moments that a page names.
+        self.marks: list[tuple[float, str]] = []
+        self._time_s = 0.0
+        self._round = 0
+        self._round_ends = 0
+
+    # ---- what the path allows ----
+
+    @property
+    def payload_bps(self) -> float:
+        """The rate of the path, of payload."""
+        return self.payload_of(self.rate_bps)
+
+    def payload_of(self, rate_bps: float) -> float:
+        """The payload that a rate on the wire carries."""
+        return rate_bps * self.bed.payload_share
+
+    @property
+    def bdp(self) -> float:
+        """The bandwidth-delay product in segments."""
+        return self.rate_bps * self.rtt_s / 8 / PACKET_BYTES
+
+    @property
+    def packet_s(self) -> float:
+        """The time of one packet at the bottleneck."""
+        return PACKET_BYTES * 8 / self.rate_bps
+
+    # ---- going on ----
+
+    @property
+    def now(self) -> Look:
+        """The last look."""
+        return self.looks[-1]
+
+    def advance(self, seconds: float) -> bool:
+        """Runs for a time and looks; whether it goes on."""
+        goes_on = self.bed.advance(seconds)
+        self._time_s += seconds
+        self._look()
+        return goes_on
+
+    def run(self, seconds: float) -> Sequence[Look]:
+        """Runs for a time, step by step; returns the looks."""
+        first = len(self.looks)
+        for _ in range(max(1, round(seconds / self.step_s))):
+            if not self.advance(self.step_s):
+                break
+        return self.looks[first:]
+
+    def until(self, reached: Callable[[Look], bool], within_s: float, what: str) -> Look:
+        """Runs until a look shows something; raises `NotReachedError` if none does in time."""
+        ends_s = self._time_s + within_s
+        while self._time_s < ends_s:
+            goes_on = self.advance(self.step_s)
+            if reached(self.now):
+                return self.now
+            if not goes_on:
+                break
+        raise NotReachedError(f"{what}: not within {within_s:g} s")
+
+    def until_in(self, phase: str, within_s: float = 30.0) -> Look:
+        """Runs until the flow enters a phase, which it is not in now."""
+        if self.looks and self.now.phase == phase:
+            self.until_out(phase, within_s)
+        found = self.until(lambda look: look.phase == phase, within_s, f"phase {phase}")
+        self.mark(f"enters {phase}")
+        return found
+
+    def until_out(self, phase: str, within_s: float = 30.0) -> Look:
+        """Runs until the flow leaves a phase, which it is in now; returns the first look of the next."""
+        return self.until(lambda look: look.phase != phase, within_s, f"the end of {phase}")
+
+    def change(self, **amounts: str) -> None:
+        """Changes the path now."""
+        self.bed.change(**amounts)
+        self.mark(", ".join(f"{name} {value}" for name, value in amounts.items() if name != "element"))
+
+    def mark(self, text: str) -> None:
+        """Names this moment."""
+        self.marks.append((self._time_s, text))
+
+    # ---- what was seen ----
+
+    def since(self, look: Look) -> Sequence[Look]:
+        """The looks from a time on."""
+        return [one for one in self.looks if one.time_s >= look.time_s]
+
+    def rate_between(self, first: Look, last: Look) -> float | None:
+        """Payload delivered between two looks, bit/s."""
+        took = last.time_s - first.time_s
+        return (last.delivered_bytes - first.delivered_bytes) * 8 / took if took > 0 else None
+
+    def stretches(self, phase: str, looks: Sequence[Look] | None = None) -> list[Sequence[Look]]:
+        """The looks of each complete stay in a phase, in order."""
+        looks = self.looks if looks is None else looks
+        found: list[Sequence[Look]] = []
+        first: int | None = None
+        for at, look in enumerate(looks):
+            if look.phase == phase:
+                first = at if first is None else first
+            elif first is not None:
+                found.append(looks[first:at])
+                first = None
+        # One that began before the first look is not complete.
+        return found[1:] if found and looks and looks[0].phase == phase else found
+
+    def phases(self, looks: Sequence[Look] | None = None) -> list[str | None]:
+        """The phases in order, each stay once."""
+        looks = self.looks if looks is None else looks
+        return [one.phase for at, one in enumerate(looks) if at == 0 or looks[at - 1].phase != one.phase]
+
+    def _look(self) -> None:
+        flow = self.bed.flow()
+        delivered = flow.delivered_segments
+        if flow.connected and delivered >= self._round_ends:
+            self._round += 1
+            self._round_ends = delivered + max(flow.inflight, 1)
+        self.looks.append(
+            Look(
+                self._time_s,
+                self._round,
+                flow.phase,
+                flow.state,
+                flow.cwnd or 0,
+                flow.inflight,
+                float(flow.pacing_rate_bps or 0),
+                float(flow.bandwidth_bps or 0),
+                flow.rtt_ms or math.nan,
+                flow.delivered_bytes,
+                flow.segments_sent,
+                flow.lost,
+                flow.timeouts,
+            )
+        )
+
+
+@dataclass
+class Lab:
+    """Makes the stages of a play: the controller, its seed, and the world."""
+
+    controller: Chosen
+    seed: int
+    opener: Opener
+
+    def __post_init__(self) -> None:
+        """Begins without stages."""
+        self.stages: list[Stage] = []
+
+    def stage(
+        self,
+        *,
+        mbps: float = 20.0,
+        ms: float = 40.0,
+        bdps: float = 2.0,
+        lasts_s: float = 60.0,
+        path: Mapping[str, Any] | None = None,
+        flow: Mapping[str, Any] | None = None,
+        hosts: Mapping[str, Any] | None = None,
+        step_s: float | None = None,
+        name: str = "",
+    ) -> Stage:
+        """One flow of the controller on a new path: rate, round trip, and a buffer of so many products of both."""
+        document = {
+            "name": name or "stage",
+            "duration": f"{lasts_s:.6f} s",
+            "path": {
+                "rate": f"{mbps * 1e6:.0f} bit/s",
+                "rtt": f"{ms:.6f} ms",
+                "buffer": f"{max(2, round(bdps * mbps * 1e3 * ms / 8 / PACKET_BYTES))} packets",
+                "loss": "0 %",
+                **(path or {}),
+            },
+            "flows": [{"controller": self.controller, "start_jitter": "0 s", **(flow or {})}],
+            **({"hosts": dict(hosts)} if hosts else {}),
+        }
+        stage = Stage(
+            self.opener(document, self.seed),
+            rate_bps=mbps * 1e6,
+            rtt_s=ms / 1e3,
+            step_s=step_s or ms / 1e3 / _STEPS,
+            name=name,
+        )
+        self.stages.append(stage)
+        return stage
+
+    def law(self, name: str) -> tuple[float, str]:
+        """Holds the controller against a law of the crate `fullpipe-conformance`: how often broken, and how."""
+        raise NotImplementedError(name)
