@@ -35,6 +35,8 @@ __all__ = [
     "kernel_probe",
     "kernel_record",
     "kernel_run",
+    "law",
+    "laws",
     "line_of",
     "path_facts",
     "qdisc_doctor",
@@ -556,6 +558,15 @@ def simulate_with(
     logs: Logs | None = None,
 ) -> tuple[str, bytes, bytes]:
     """The same for a spec whose flows have controllers of the user's own."""
+
+def laws() -> list[str]:
+    """The names of the laws of the crate fullpipe-conformance that `law` takes."""
+
+def law(name: str, spec_json: str, brings: Callable[[], _Brought] | None = None) -> str | None:
+    """How the controller of a spec's first flow breaks a law; None if it obeys.
+
+    `brings` makes a controller in Python, once for each connection of the check.
+    """
 
 def kernel_run(spec_json: str, seed: int, logs: Logs | None = None) -> tuple[str, bytes, bytes]:
     """Runs a spec over Linux TCP. Only in a fresh single-threaded process: it enters namespaces."""

@@ -93,7 +93,7 @@ struct Handlers {
 }
 
 /// A controller written in Python.
-struct InPython {
+pub(crate) struct InPython {
     part: Part,
     handlers: Handlers,
     config: Config,
@@ -113,6 +113,22 @@ const SLOW_START_RATIO: f64 = 2.0;
 const RATIO: f64 = 1.2;
 
 impl InPython {
+    /// A controller that is not a flow's; without one it keeps the first limits.
+    pub(crate) fn of(
+        brought: Option<Brought>,
+        faults: Arc<Faults>,
+        config: &Config,
+        connection: &Connection,
+    ) -> InPython {
+        let is_missing = brought.is_none();
+        let (flow, name, _, object, own) = brought.unwrap_or_else(|| {
+            (0, String::new(), false, Python::attach(|py| py.None()), HashMap::new())
+        });
+        let controller = InPython::new(Part { flow, name, object, own, faults }, config, connection);
+        controller.failed.set(is_missing || controller.failed.get());
+        controller
+    }
+
     fn new(mut part: Part, config: &Config, connection: &Connection) -> InPython {
         let mut take = |name: &str| part.own.remove(name);
         let handlers = Handlers {

@@ -6,6 +6,7 @@
 mod catalogue;
 mod controller;
 mod errors;
+mod laws;
 mod logs;
 mod recordings;
 mod simulation;
@@ -408,6 +409,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
+    #[pymodule_export]
+    use crate::laws::{law, laws};
     #[pymodule_export]
     use crate::logs::Logs;
     #[pymodule_export]
