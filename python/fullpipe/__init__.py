@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from fullpipe._native import Cancelled, ControllerError, RecordingError, ScenarioError, WorldError
     from fullpipe.api import agree, compare, controllers, load, run, schema
     from fullpipe.ask.controllers import Controller, Limits
+    from fullpipe.conformance.conformity import Conformity
+    from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
     from fullpipe.judge.agreement import Agreement
     from fullpipe.judge.recordings import read_recording
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "Cancelled",
+    "Conformity",
     "Controller",
     "ControllerError",
     "Limits",
@@ -42,6 +45,7 @@ __all__ = [
     "__version__",
     "agree",
     "compare",
+    "conform",
     "controllers",
     "load",
     "queues",
@@ -54,6 +58,8 @@ _HOME = {
     "agree": "fullpipe.api",
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
+    "conform": "fullpipe.conformance.run",
+    "Conformity": "fullpipe.conformance.conformity",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
     "Controller": "fullpipe.ask.controllers",

@@ -1,8 +1,8 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
 Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
-(`replay`), the emulator is inaccurate (`kernel check`), or a run failed (`study run`); 2 a user error, or
-results that could not be written; 70 a defect of Fullpipe; 130 interrupted.
+(`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`), or a run failed
+(`study run`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130 interrupted.
 
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
@@ -21,6 +21,7 @@ from fullpipe.commands import (
     agree,
     available,
     compare,
+    conform,
     deliveries,
     flows,
     kernel,
@@ -255,6 +256,7 @@ app.command(help=agree.HELP)(agree.agree)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(study, name="study")
+app.command()(conform.conform)
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)
 app.command()(flows.flows)

@@ -1,10 +1,14 @@
-"""The worlds on which cases are played, as beds. A world whose runs can be advanced step by step is one more line here."""
+"""Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from fullpipe import _native
+from fullpipe.api import load
+from fullpipe.ask.controllers import Chosen
+from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import Bed, Opener
-from fullpipe.results.runs import Run
+from fullpipe.results.runs import Runs
 from fullpipe.simulation import Simulation
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
@@ -17,7 +21,8 @@ class Simulated:
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
-        self._simulation = Simulation(document, seed=seed)
+        self._scenario = load(document)
+        self._simulation = Simulation(self._scenario, seed=seed)
 
     def advance(self, seconds: float) -> bool:
         """Runs for a time; whether it goes on."""
@@ -35,14 +40,37 @@ class Simulated:
         """Packets that queues have dropped."""
         return sum(queue.dropped_packets for queue in self._simulation.queues)
 
-    def finish(self) -> Run:
+    def record(self) -> Runs:
         """Ends it, and returns its record."""
-        return self._simulation.finish()
+        return Runs(self._scenario, [self._simulation.finish()])
 
 
-def simulated(document: Mapping[str, Any], seed: int) -> Bed:
-    """Opens a scenario in the simulator."""
+def _simulated(document: Mapping[str, Any], seed: int) -> Bed:
     return Simulated(document, seed)
 
 
-BEDS: dict[str, Opener] = {"sim": simulated}
+# A world is one more line.
+BEDS: dict[str, Opener] = {"sim": _simulated}
+
+# A law that a controller in Python cannot be held to: nothing says whether it answers delay.
+_OF_BUILT_IN = ("jitter",)
+
+
+def broken(controller: Chosen, law: str) -> str | None:
+    """How a controller breaks a law of the crate `fullpipe-conformance`; None if it obeys."""
+    document = {
+        "name": "law",
+        "path": {"rate": "20 Mbit/s", "rtt": "40 ms"},
+        "flows": [{"controller": controller}],
+    }
+    (alternative,) = load(document).alternatives
+    brings: Callable[[], Any] | None = None
+    if alternative.own:
+        if law in _OF_BUILT_IN:
+            raise NotApplicableError("a class in Python does not say whether it answers delay")
+        own = alternative.own[0]
+
+        def brings() -> Any:
+            return own.plug(0)
+
+    return _native.law(law, alternative.spec_json, brings)

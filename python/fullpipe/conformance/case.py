@@ -65,8 +65,9 @@ class Criterion:
         """A measured value with its unit."""
         if value is None:
             return "never"
-        text = f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
-        return f"{text} {self.unit}" if self.unit else text
+        text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:.0f}"
+        unit = self.unit.removesuffix("s") if text == "1" and len(self.unit) > 1 else self.unit
+        return f"{text} {unit}" if unit else text
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Case:
     # It speaks of BBR's phases, and is not applicable to a controller that has none.
     phases: bool = True
     seeds: tuple[int, ...] = (1,)
+    # The criterion that tables show where all are met, by its key; by default the first.
+    main: str = ""
     # Who fails it by design, and the section that says so.
     failed_by: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,5 +97,7 @@ class Case:
             raise ValueError(f"{self.name}: needs criteria, and each with a key of its own")
         if any(one.low is None and one.high is None for one in self.criteria):
             raise ValueError(f"{self.name}: a criterion without bounds cannot fail")
+        if self.main and self.main not in keys:
+            raise ValueError(f"{self.name}: no criterion has the key {self.main}")
         if not self.seeds:
             raise ValueError(f"{self.name}: needs a seed")

@@ -1,4 +1,4 @@
-"""All cases: `CASES` of each module in `cases/`, in the order of their files' names; and those of the laws."""
+"""All cases: `CASES` of each module in `cases/`, those of packages, and those that a script registers."""
 
 import importlib
 import pkgutil
@@ -8,23 +8,43 @@ from functools import cache
 from fullpipe.conformance import cases
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
+from fullpipe.system import plugs
 
+# The text that the cases follow.
+TEXT = "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)"
+# The entry points of packages that have cases: each names one, or a sequence of them.
+GROUP = "fullpipe.conformance"
 # Files whose cases come first, as the draft tells a flow's life; others follow by their names.
-_ORDER = ("startup", "drain", "probe_up", "probe_down", "probe_rtt", "aggregation", "changes", "steady", "losses", "hosts")
+_ORDER = (
+    "startup",
+    "drain",
+    "probe_up",
+    "probe_down",
+    "probe_rtt",
+    "aggregation",
+    "changes",
+    "steady",
+    "losses",
+    "hosts",
+)
+
+_registered: dict[str, Case] = {}
 
 
-@cache
+def register(*more: Case) -> None:
+    """Adds cases, which `fullpipe.conform` then plays, too. One of the same name replaces the earlier."""
+    for case in more:
+        if not isinstance(case, Case):
+            raise TypeError(f"{case!r} is no Case")
+        if any(case.name == own.name for own in _own()):
+            raise ValueError(f"{case.name} is the name of one of Fullpipe's own cases; choose another")
+        _registered[case.name] = case
+
+
 def every() -> tuple[Case, ...]:
     """Every case, in the order of tables."""
-    names = [found.name for found in pkgutil.iter_modules(cases.__path__)]
-    names.sort(key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
-    found: list[Case] = []
-    for name in names:
-        found += importlib.import_module(f"{cases.__name__}.{name}").CASES
-    twice = {one.name for one in found if sum(other.name == one.name for other in found) > 1}
-    if twice:
-        raise ValueError(f"two cases have the name {', '.join(sorted(twice))}")
-    return tuple(found)
+    _load_packages()
+    return (*_own(), *_registered.values())
 
 
 def chosen(names: Sequence[str] | None) -> tuple[Case, ...]:
@@ -40,3 +60,22 @@ def chosen(names: Sequence[str] | None) -> tuple[Case, ...]:
         if name not in known:
             raise mistake("case", name, "the name of a case", "`fullpipe conform --list` has them")
     return tuple(case for case in every() if case.name in names)
+
+
+@cache
+def _own() -> tuple[Case, ...]:
+    names = [found.name for found in pkgutil.iter_modules(cases.__path__)]
+    names.sort(key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+    found: list[Case] = []
+    for name in names:
+        found += importlib.import_module(f"{cases.__name__}.{name}").CASES
+    return tuple(found)
+
+
+@cache
+def _load_packages() -> None:
+    def add(offered: Case | Sequence[Case]) -> None:
+        register(*([offered] if isinstance(offered, Case) else offered))
+
+    for why in plugs.load(GROUP, add).values():
+        raise mistake("case", GROUP, "packages whose cases can be loaded", why)

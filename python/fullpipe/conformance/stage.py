@@ -1,6 +1,7 @@
 """What a case plays on: one flow on a path, advanced in small steps, seen from outside.
 
-A `Stage` drives a `Bed`, which a world provides. It sees what any controller shows: window, rate, phase, flight, estimate.
+A `Stage` drives a `Bed`, which a world provides. It sees what any controller shows: window, rate, phase,
+flight, estimate.
 """
 
 import math
@@ -8,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from fullpipe._native import Cancelled
 from fullpipe.ask.controllers import Chosen
 from fullpipe.conformance.case import NotReachedError
-from fullpipe.results.runs import Run
+from fullpipe.results.runs import Runs
 
 STARTUP, DRAIN = "startup", "drain"
 UP, DOWN = "probe_bw_up", "probe_bw_down"
@@ -45,7 +47,7 @@ class Bed(Protocol):
         """Packets that queues have dropped."""
         ...
 
-    def finish(self) -> Run:
+    def record(self) -> Runs:
         """Ends it, and returns its record."""
         ...
 
@@ -77,8 +79,18 @@ class Look(NamedTuple):
 class Stage:
     """One flow on a path. Times are in seconds, rates in bit/s on the wire, volumes in segments."""
 
-    def __init__(self, bed: Bed, *, rate_bps: float, rtt_s: float, step_s: float, name: str) -> None:
+    def __init__(
+        self,
+        bed: Bed,
+        *,
+        rate_bps: float,
+        rtt_s: float,
+        step_s: float,
+        name: str,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.bed = bed
+        self._stopped = stopped
         self.name = name
         self.rate_bps = rate_bps
         self.rtt_s = rtt_s
@@ -120,6 +132,8 @@ class Stage:
 
     def advance(self, seconds: float) -> bool:
         """Runs for a time and looks; whether it goes on."""
+        if self._stopped():
+            raise Cancelled
         goes_on = self.bed.advance(seconds)
         self._time_s += seconds
         self._look()
@@ -227,10 +241,16 @@ class Lab:
     controller: Chosen
     seed: int
     opener: Opener
+    # How a controller breaks a law; None if it does not.
+    broken: Callable[[Chosen, str], str | None]
+    # Whether nobody waits any longer.
+    stopped: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
         """Begins without stages."""
         self.stages: list[Stage] = []
+        # What explains the result, besides the numbers.
+        self.notes: list[str] = []
 
     def stage(
         self,
@@ -245,8 +265,8 @@ class Lab:
         step_s: float | None = None,
         name: str = "",
     ) -> Stage:
-        """One flow of the controller on a new path: rate, round trip, and a buffer of so many products of both."""
-        document = {
+        """One flow of the controller on a new path: rate, round trip, and a buffer in products of both."""
+        document: dict[str, Any] = {
             "name": name or "stage",
             "duration": f"{lasts_s:.6f} s",
             "path": {
@@ -265,10 +285,14 @@ class Lab:
             rtt_s=ms / 1e3,
             step_s=step_s or ms / 1e3 / _STEPS,
             name=name,
+            stopped=self.stopped,
         )
         self.stages.append(stage)
         return stage
 
-    def law(self, name: str) -> tuple[float, str]:
-        """Holds the controller against a law of the crate `fullpipe-conformance`: how often broken, and how."""
-        raise NotImplementedError(name)
+    def breaks(self, law: str) -> bool:
+        """Holds the controller against a law, and notes how it breaks it."""
+        how = self.broken(self.controller, law)
+        if how is not None:
+            self.notes.append(how)
+        return how is not None

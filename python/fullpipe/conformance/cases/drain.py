@@ -33,11 +33,15 @@ INFLIGHT = Case(
             "flight at the end of Drain, in BDP",
             low=0.9,
             high=1.05,
-            source="the draft's 1; ours: what is delivered or sent between two looks, a twentieth of a round trip, and a burst",
+            source=(
+                "the draft's 1; ours: what is delivered or sent between two looks, a twentieth of a round "
+                "trip, and a burst"
+            ),
         ),
         Criterion("next", "the next phase is one of ProbeBW (1)", low=1),
     ),
     play=_inflight,
+    main="flight",
     failed_by={"bbr1": "5.3.2: BBRv1 drains with 0.35"},
 )
 
@@ -46,7 +50,7 @@ def _time(lab: Lab) -> Measured:
     stage = lab.stage(bdps=8, name="the rate falls when Drain begins")
     entered = stage.until_in(DRAIN, 10)
     bdp = stage.bdp
-    stage.change(rate=f"{stage.rate_bps * 0.45:.0f} bit/s")
+    stage.change(rate=f"{stage.rate_bps * 0.3:.0f} bit/s")
     after = stage.until_out(DRAIN, 5)
     drained = [look for look in stage.looks if look.phase == DRAIN]
     return {
@@ -61,8 +65,8 @@ TIME = Case(
     title="Drain ends after three rounds, whatever is in flight",
     source="draft A.4; 5.3.2; draft#90",
     about=(
-        "The path's rate falls to 45 % when Drain begins, below Drain's own rate, so that the flight stays. The draft lowers it "
-        "by 10 %, which keeps no flight up: Drain sends half of what is delivered then."
+        "The path's rate falls to 30 % when Drain begins, below what Drain sends, so that the flight stays. "
+        "The draft lowers it by 10 %, which keeps no flight up: Drain sends half of what is delivered then."
     ),
     criteria=(
         Criterion("flight", "least flight in Drain, in BDP as estimated", low=1),
@@ -77,6 +81,7 @@ TIME = Case(
         Criterion("next", "the next phase is one of ProbeBW (1)", low=1),
     ),
     play=_time,
+    main="rounds",
     failed_by={"bbr1": "5.3.2: BBRv1 has no such limit"},
 )
 

@@ -6,14 +6,16 @@ from fullpipe.conformance.stage import PROBE_BW, Lab
 
 def _ends(lab: Lab) -> Measured:
     small = [{"size": "20 KB"} for _ in range(60)]
-    stage = lab.stage(flow={"transfers": [*small, {"size": "200 MB"}]}, name="60 small transfers, then a large one")
+    stage = lab.stage(
+        flow={"transfers": [*small, {"size": "200 MB"}]}, name="60 small transfers, then a large one"
+    )
     # 60 round trips and more, an answer of 14 segments in each.
     stage.run(6)
     first = stage.now
     stage.run(4)
     return {
         "rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps,
-        "before": float(60 * 20_000 < first.delivered_bytes),
+        "before": float(first.delivered_bytes > 60 * 20_000),
     }
 
 
@@ -21,19 +23,25 @@ ENDS = Case(
     name="app-limited-ends",
     title="A flow that the application limited is not limited for good",
     source="draft 4.1.2.4; lsquic#544, hysteria#1105, ngtcp2#2217",
-    about="60 answers of 20 KB, one after the other, and then as much data as the path takes, on 20 Mbit/s and 40 ms.",
+    about=(
+        "60 answers of 20 KB, one after the other, and then as much data as the path takes, on 20 Mbit/s and "
+        "40 ms."
+    ),
     criteria=(
         Criterion("before", "the small answers are over after 6 s (1)", low=1),
         Criterion("rate", "share of the rate, from 6 to 10 s", low=0.9, source="ours: with one ProbeRTT"),
     ),
     play=_ends,
+    main="rate",
     phases=False,
 )
 
 
 def _window(lab: Lab) -> Measured:
     # 64 KB in flight at most, on a path of 100 KB.
-    stage = lab.stage(hosts={"tcp_rmem": ["4 KB", "128 KB", "128 KB"]}, lasts_s=40, name="a receive window below a BDP")
+    stage = lab.stage(
+        hosts={"tcp_rmem": ["4 KB", "128 KB", "128 KB"]}, lasts_s=40, name="a receive window below a BDP"
+    )
     stage.run(5)
     early = stage.now
     stage.run(5)
@@ -42,7 +50,7 @@ def _window(lab: Lab) -> Measured:
     allowed = stage.rate_between(early, first) or 1.0
     looks = stage.since(first)
     return {
-        "least": min(look.inflight for look in looks if look.phase not in ("probe_rtt",)) / max(stage.bdp, 1),
+        "least": sorted(look.inflight for look in looks)[len(looks) // 10] / stage.bdp,
         "rate": (stage.rate_between(first, stage.now) or 0) / allowed,
         "limited": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps,
     }
@@ -52,20 +60,36 @@ WINDOW = Case(
     name="receive-window",
     title="A receive window below the product is used, for good",
     source="draft 4.1.2.4; digest, scripts",
-    about="The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); from 10 to 30 s.",
+    about=(
+        "The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); "
+        "from 10 to 30 s."
+    ),
     criteria=(
-        Criterion("limited", "share of the path's rate: the window limits", high=0.97, source="ours: the case is what it says"),
+        Criterion(
+            "limited",
+            "share of the path's rate: the window limits",
+            high=0.97,
+            source="ours: the case is what it says",
+        ),
         Criterion("rate", "rate, of that from 5 to 10 s", low=0.9, source="ours: nothing decays"),
-        Criterion("least", "least flight outside ProbeRTT, in BDP", low=0.1, source="ours: nothing stalls"),
+        Criterion(
+            "least",
+            "flight that is exceeded in 90 % of the time, in BDP",
+            low=0.1,
+            source="ours: nothing stalls",
+        ),
     ),
     play=_window,
+    main="rate",
     phases=False,
 )
 
 
 def _restart(lab: Lab) -> Measured:
     stage = lab.stage(
-        flow={"transfers": [{"size": "8 MB"}, {"size": "40 MB", "pause": "1 s"}]}, bdps=4, name="a pause of 1 s"
+        flow={"transfers": [{"size": "8 MB"}, {"size": "40 MB", "pause": "1 s"}]},
+        bdps=4,
+        name="a pause of 1 s",
     )
     stage.run(4)
     stage.until(lambda look: look.inflight == 0, 5, "the pause")
@@ -86,15 +110,26 @@ RESTART = Case(
     name="idle-restart",
     title="After a pause the flow is paced at the bandwidth at once",
     source="draft 5.4.1; quiche#2496",
-    about="8 MB, a pause of 1 s, and 40 MB, on 20 Mbit/s and 40 ms. The first six round trips after the pause are judged.",
+    about=(
+        "8 MB, a pause of 1 s, and 40 MB, on 20 Mbit/s and 40 ms. The first six round trips after the pause "
+        "are judged."
+    ),
     criteria=(
         Criterion("phase", "the flow is idle in ProbeBW (1)", low=1),
-        Criterion("gain", "pacing gain of the first data", low=0.97, high=1.03, source="the draft's 1; ours: 3 %"),
+        Criterion(
+            "gain", "pacing gain of the first data", low=0.97, high=1.03, source="the draft's 1; ours: 3 %"
+        ),
         Criterion("rate", "share of the rate in the last three of six round trips", low=0.9, source="ours"),
         Criterion("lost", "segments lost", high=0),
-        Criterion("queue", "largest delay of the queue, in round trips", high=0.6, source="ours: below that of a probe"),
+        Criterion(
+            "queue",
+            "largest delay of the queue, in round trips",
+            high=0.6,
+            source="ours: below that of a probe",
+        ),
     ),
     play=_restart,
+    main="gain",
 )
 
 
@@ -103,7 +138,10 @@ def _tail(lab: Lab) -> Measured:
     first = lab.stage(flow={"size": f"{size}"}, lasts_s=10, step_s=0.001, name="the time of the tail")
     tail = first.until(lambda look: look.delivered_bytes >= size - 15 * 1448, 5, "the last segments")
     stage = lab.stage(
-        flow={"transfers": [{"size": f"{size}"}, {"size": "40 MB"}]}, lasts_s=20, step_s=0.001, name="the tail is lost"
+        flow={"transfers": [{"size": f"{size}"}, {"size": "40 MB"}]},
+        lasts_s=20,
+        step_s=0.001,
+        name="the tail is lost",
     )
     stage.run(tail.time_s - stage.rtt_s / 2 - stage.packet_s)
     before = stage.now
@@ -126,10 +164,17 @@ TAIL = Case(
     about="The last segments of 2 MB are lost on 20 Mbit/s and 40 ms; 40 MB follow.",
     criteria=(
         Criterion("lost", "the tail was lost (1)", low=1),
-        Criterion("seconds", "time from the loss to data of the second transfer", high=2, unit="s", source="ours: a timeout and a half"),
+        Criterion(
+            "seconds",
+            "time from the loss to data of the second transfer",
+            high=2,
+            unit="s",
+            source="ours: a timeout and a half",
+        ),
         Criterion("rate", "share of the rate 1.5 to 3 s later", low=0.85, source="ours"),
     ),
     play=_tail,
+    main="seconds",
     phases=False,
 )
 

@@ -21,26 +21,43 @@ POLICER = Case(
     name="policer",
     title="Behind a policer, loss is moderate and the rate is used",
     source="draft A.17; 5.5.10.3",
-    about="A token bucket of 10 Mbit/s and 500 KB drops what exceeds it, on 100 Mbit/s and 40 ms. The second half of 60 s is judged.",
+    about=(
+        "A token bucket of 10 Mbit/s and 500 KB drops what exceeds it, on 100 Mbit/s and 40 ms. The second "
+        "half of 60 s is judged."
+    ),
     criteria=(
         Criterion(
             "loss",
             "segments lost",
             high=5,
             unit="%",
-            source="ours, of the draft's 'without excessive continuous loss': two and a half times the 2 % that it tolerates",
+            source=(
+                "ours, of the draft's 'without excessive continuous loss': two and a half times the 2 % that "
+                "it tolerates"
+            ),
         ),
-        Criterion("rate", "share of the tokens that are used", low=0.7, source="ours: Beta, what a round with losses leaves"),
+        Criterion(
+            "rate",
+            "share of the tokens that are used",
+            low=0.7,
+            source="ours: Beta, what a round with losses leaves",
+        ),
     ),
     play=_policer,
     phases=False,
     seeds=(1, 2, 3),
+    failed_by={
+        ("bbr1"): (
+            "5.5.10.3: BBRv1 has no short-term bounds; its model of policers tries the full rate every 48 "
+            "rounds"
+        )
+    },
 )
 
 
 def _spurious(lab: Lab) -> Measured:
-    reorder = {"after": [{"kind": "reorder", "probability": "0.1 %", "delay": "15 ms"}]}
-    stage = lab.stage(mbps=50, path=reorder, lasts_s=40, name="0.1 % of packets come 15 ms late")
+    reorder = {"after": [{"kind": "reorder", "probability": "0.1 %", "delay": "60 ms"}]}
+    stage = lab.stage(mbps=50, bdps=4, path=reorder, lasts_s=40, name="0.1 % of packets come 60 ms late")
     looks = stage.run(30)
     episodes, least = 0, 1.0
     best = 0.0
@@ -69,16 +86,29 @@ SPURIOUS = Case(
     title="A recovery from losses that were none changes nothing",
     source="draft A.18; 5.5.11; noq 1.4.0",
     about=(
-        "One packet of a thousand arrives 15 ms late on 50 Mbit/s, 40 ms and 2 BDP for 30 s: it is retransmitted, and the original "
-        "arrives. The estimate two round trips after each recovery is compared with that before it."
+        "One packet of a thousand arrives 60 ms late (RACK's window never grows beyond a round trip) on 50 "
+        "Mbit/s, 40 ms and 4 BDP for 30 s: it is retransmitted, and the original arrives. The estimate two "
+        "round trips after each recovery is compared with that before it."
     ),
     criteria=(
         Criterion("dropped", "packets dropped by the queue", high=0),
         Criterion("episodes", "recoveries", low=3, source="ours: the draft asks for one"),
-        Criterion("estimate", "the estimate falls over a recovery by", high=2, unit="%", source="ours: a round's variation"),
-        Criterion("rate", "share of the rate, from 10 to 30 s", low=0.93, source="ours: as for stretched ACKs, and 1 %"),
+        Criterion(
+            "estimate",
+            "the estimate falls over a recovery by",
+            high=2,
+            unit="%",
+            source="ours: a round's variation",
+        ),
+        Criterion(
+            "rate",
+            "share of the rate, from 10 to 30 s",
+            low=0.93,
+            source="ours: as for stretched ACKs, and 1 %",
+        ),
     ),
     play=_spurious,
+    main="estimate",
     seeds=(1, 2, 3),
 )
 
@@ -109,8 +139,8 @@ TIMEOUT = Case(
     title="A timeout that was none leaves estimate and window",
     source="draft A.19; 5.5.11",
     about=(
-        "In a cruise on 20 Mbit/s and 40 ms, the path's delay is 600 ms for as long, so that the timer fires although nothing is "
-        "lost. The flow is judged 1.5 s after that."
+        "In a cruise on 20 Mbit/s and 40 ms, the path's delay is 600 ms for as long, so that the timer fires "
+        "although nothing is lost. The flow is judged 1.5 s after that."
     ),
     criteria=(
         Criterion("timeouts", "timeouts", low=1),
@@ -120,6 +150,7 @@ TIMEOUT = Case(
         Criterion("phase", "the phase is one of ProbeBW (1)", low=1),
     ),
     play=_timeout,
+    main="estimate",
 )
 
 
@@ -137,7 +168,12 @@ RANDOM = Case(
     source="draft 1; 5.5.10.2",
     about="50 Mbit/s, 40 ms, 1 BDP, and 0.5 % of all packets are lost; from 10 to 30 s.",
     criteria=(
-        Criterion("rate", "share of the rate that is used", low=0.7, source="ours: Beta, what a round with losses leaves"),
+        Criterion(
+            "rate",
+            "share of the rate that is used",
+            low=0.7,
+            source="ours: Beta, what a round with losses leaves",
+        ),
     ),
     play=_random,
     phases=False,
@@ -167,14 +203,22 @@ SHALLOW = Case(
     source="draft 1, 5.5.10.2 (LossThresh)",
     about="50 Mbit/s, 40 ms and a buffer of 0.1 BDP, from 10 to 60 s.",
     criteria=(
-        Criterion("loss", "segments lost", high=2, unit="%", source="the draft's LossThresh, which bounds a round of a probe"),
-        Criterion("rate", "share of the rate that is used", low=0.85, source="ours: headroom of 0.15 while cruising"),
+        Criterion(
+            "loss",
+            "segments lost",
+            high=2,
+            unit="%",
+            source="the draft's LossThresh, which bounds a round of a probe",
+        ),
+        Criterion(
+            "rate", "share of the rate that is used", low=0.85, source="ours: headroom of 0.15 while cruising"
+        ),
     ),
     play=_shallow,
     phases=False,
     seeds=(1, 2, 3),
     failed_by={
-        "bbr1": "5.5.10: BBRv1 does not bound its flight by losses",
+        "bbr1": "5.5.10.2: BBRv1 does not bound its flight by losses",
         "reno": "1: loss-based control does not use a path whose buffer is shallow",
     },
 )
@@ -193,7 +237,12 @@ DEEP = Case(
     source="draft 1 (bufferbloat)",
     about="20 Mbit/s, 40 ms and a buffer of 8 BDP, from 10 to 30 s.",
     criteria=(
-        Criterion("queue", "mean delay of the queue, in round trips of the empty path", high=0.5, source="ours: UP queues half a BDP"),
+        Criterion(
+            "queue",
+            "mean delay of the queue, in round trips of the empty path",
+            high=0.5,
+            source="ours: UP queues half a BDP",
+        ),
     ),
     play=_deep,
     phases=False,

@@ -20,9 +20,18 @@ INFLIGHT = Case(
     name="down-inflight",
     title="ProbeBW_DOWN ends when the flight is down",
     source="draft A.8; 5.3.3.1",
-    about="20 Mbit/s, 40 ms, 4 BDP of buffer: the first probe and what follows. Nothing is lost, so headroom asks for nothing.",
+    about=(
+        "20 Mbit/s, 40 ms, 4 BDP of buffer: the first probe and what follows. Nothing is lost, so headroom "
+        "asks for nothing."
+    ),
     criteria=(
-        Criterion("gain", "pacing gain in ProbeBW_DOWN", low=0.891, high=0.909, source="the draft's 0.90; ours: one percent"),
+        Criterion(
+            "gain",
+            "pacing gain in ProbeBW_DOWN",
+            low=0.891,
+            high=0.909,
+            source="the draft's 0.90; ours: one percent",
+        ),
         Criterion(
             "flight",
             "flight at the end of ProbeBW_DOWN, in BDP",
@@ -33,6 +42,7 @@ INFLIGHT = Case(
         Criterion("cruise", "the next phase is ProbeBW_CRUISE (1)", low=1),
     ),
     play=_inflight,
+    main="flight",
     failed_by={"bbr1": "5.3.3.1: BBRv1 drains a probe's queue with 0.75"},
 )
 
@@ -54,8 +64,9 @@ TIME = Case(
     title="ProbeBW_DOWN ends when it is time to probe, whatever is in flight",
     source="draft A.9; 5.3.3.8.3",
     about=(
-        "The path's rate falls by 12 % when ProbeBW_DOWN begins, just below what DOWN sends (0.90, less the pacing margin of 1 %), "
-        "so that the flight stays. The draft lowers it by 10 %, which the margin alone drains."
+        "The path's rate falls by 12 % when ProbeBW_DOWN begins, just below what DOWN sends (0.90, less the "
+        "pacing margin of 1 %), so that the flight stays. The draft lowers it by 10 %, which the margin "
+        "alone drains."
     ),
     criteria=(
         Criterion(

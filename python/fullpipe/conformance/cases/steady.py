@@ -1,6 +1,7 @@
 """What a flow does for a long time on a path that does not change: cruise, probe on time, leave headroom."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from fullpipe.conformance.case import Case, Criterion, Measured
@@ -27,7 +28,10 @@ def _holds(lab: Lab) -> Measured:
     stage = lab.stage(mbps=50, ms=20, lasts_s=40, name="BDP of 83 segments")
     stage.run(35)
     rests = _between_probes(stage)
-    fall = max((1 - rest[-1].bandwidth_bps / max(look.bandwidth_bps for look in rest) for rest in rests), default=None)
+    fall = max(
+        (1 - rest[-1].bandwidth_bps / max(look.bandwidth_bps for look in rest) for rest in rests),
+        default=None,
+    )
     return {
         "rounds": max((rest[-1].round - rest[0].round for rest in rests), default=None),
         "fall": None if fall is None else fall * 100,
@@ -38,12 +42,25 @@ HOLDS = Case(
     name="cruise-holds",
     title="The estimate does not decay between probes",
     source="draft 5.5.6; noq 1.4.0, picoquic, s2n-quic#1698",
-    about="50 Mbit/s and 20 ms for 35 s. From the end of each probe to the next, no data shows less bandwidth than there is.",
+    about=(
+        "50 Mbit/s and 20 ms for 35 s. From the end of each probe to the next, no data shows less bandwidth "
+        "than there is."
+    ),
     criteria=(
-        Criterion("rounds", "longest time between probes", low=58, high=66, unit="rounds", source="the draft's 62 or 63; ours: four"),
-        Criterion("fall", "the estimate falls in that time by", high=1, unit="%", source="ours: the pacing margin"),
+        Criterion(
+            "rounds",
+            "longest time between probes",
+            low=58,
+            high=66,
+            unit="rounds",
+            source="the draft's 62 or 63; ours: four",
+        ),
+        Criterion(
+            "fall", "the estimate falls in that time by", high=1, unit="%", source="ours: the pacing margin"
+        ),
     ),
     play=_holds,
+    main="fall",
     failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
 )
 
@@ -54,8 +71,10 @@ def _reno(lab: Lab) -> Measured:
     starts = [stay[0] for stay in stage.stretches(UP)]
     cycles = [
         later.round - first.round
-        for first, later in zip(starts, starts[1:], strict=False)
-        if not any(look.phase == PROBE_RTT for look in stage.looks if first.time_s < look.time_s < later.time_s)
+        for first, later in pairwise(starts)
+        if not any(
+            look.phase == PROBE_RTT for look in stage.looks if first.time_s < look.time_s < later.time_s
+        )
     ]
     return {"cycle": float(median(cycles)) if cycles else None}
 
@@ -64,7 +83,10 @@ RENO = Case(
     name="reno-coexistence-rounds",
     title="The time to the next probe is Reno's, in packets",
     source="draft 5.3.3.8.2; quinn#2481 compares bytes",
-    about="10 Mbit/s and 20 ms, a BDP of 17 packets, for 30 s: Reno would probe every 17 rounds, long before 2 s have passed.",
+    about=(
+        "10 Mbit/s and 20 ms, a BDP of 17 packets, for 30 s: Reno would probe every 17 rounds, long before 2 "
+        "s have passed."
+    ),
     criteria=(
         Criterion(
             "cycle",
@@ -72,14 +94,19 @@ RENO = Case(
             low=14,
             high=25,
             unit="rounds",
-            source="ours: 17, of which the random first and rounding take up to 3, and up to 8 in which the probe itself passes",
+            source=(
+                "ours: 17, of which the random first and rounding take up to 3, and up to 8 in which the "
+                "probe itself passes"
+            ),
         ),
     ),
     play=_reno,
     failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
 )
 
-_BOUNDED = "50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s."
+_BOUNDED = (
+    "50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s."
+)
 
 
 def _headroom(lab: Lab) -> Measured:
@@ -103,9 +130,16 @@ HEADROOM = Case(
     about=f"{_BOUNDED} The window of each cruise is compared with that of the ProbeBW_REFILL after it.",
     criteria=(
         Criterion("count", "cruises that were followed by ProbeBW_REFILL", low=5, source="ours"),
-        Criterion("share", "median window of cruises, in windows after it", low=0.8, high=0.9, source="the draft's 0.85; ours: 0.05"),
+        Criterion(
+            "share",
+            "median window of cruises, in windows after it",
+            low=0.8,
+            high=0.9,
+            source="the draft's 0.85; ours: 0.05",
+        ),
     ),
     play=_headroom,
+    main="share",
     failed_by={"bbr1": "5.3.3.2: BBRv1 has no headroom"},
 )
 
@@ -116,9 +150,9 @@ def _cautious(lab: Lab) -> Measured:
     count = 0
     for at, look in enumerate(stage.looks[1:], 1):
         if look.phase == DOWN and stage.looks[at - 1].phase == UP:
-            # A probe that ends for caution is followed by another, a round later, if nothing was lost.
+            # Caution is followed by another probe a round later, if no more was lost than is tolerated.
             later = [one for one in stage.looks[at:] if one.round <= look.round + 4]
-            count += any(one.phase == REFILL and one.lost == look.lost for one in later)
+            count += any(one.phase == REFILL and one.lost - look.lost <= 0.02 * look.cwnd for one in later)
     return {"count": float(count)}
 
 
@@ -126,8 +160,18 @@ CAUTIOUS = Case(
     name="precautionary-probe",
     title="After a probe that lost, the next stops at the bound and tries again at once",
     source="draft 5.3.3.9 (IsTimeToGoDown), 5.3.3.6; noq 1.4.0 has none",
-    about=f"{_BOUNDED} Counted are probes that are followed by ProbeBW_REFILL within four rounds without a loss.",
-    criteria=(Criterion("count", "precautionary probes", low=3, source="ours: a probe every three seconds loses, or is one"),),
+    about=(
+        f"{_BOUNDED} Counted are probes that are followed by ProbeBW_REFILL within four rounds, with 2 % of "
+        "loss at most."
+    ),
+    criteria=(
+        Criterion(
+            "count",
+            "precautionary probes",
+            low=3,
+            source="ours: a probe every three seconds loses, or is one",
+        ),
+    ),
     play=_cautious,
     seeds=(1, 2, 3),
     failed_by={"bbr1": "5.3.3.6: BBRv1 has no long-term bound"},
@@ -138,7 +182,6 @@ def _once(lab: Lab) -> Measured:
     stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
     stage.run(60)
     windows = [max(look.cwnd for look in stay) for stay in stage.stretches(REFILL) if stay[0].lost > 0]
-    # The first fills after ProbeRTT are of less than a round.
     return {"window": min(windows) / stage.bdp if windows else None}
 
 
@@ -146,18 +189,23 @@ ONCE = Case(
     name="one-reaction-a-probe",
     title="A probe lowers the long-term bound once",
     source="draft 5.5.10.2",
-    about=f"{_BOUNDED} In ProbeBW_REFILL short-term bounds do not hold, so that the window shows the long-term bound.",
+    about=(
+        f"{_BOUNDED} In ProbeBW_REFILL short-term bounds do not hold, so that the window shows the long-term "
+        "bound."
+    ),
     criteria=(
         Criterion(
             "window",
             "least window in ProbeBW_REFILL, in BDP",
             low=0.65,
-            source="the draft's Beta of 0.7 of a BDP, once; twice would be 0.49; ours: 0.05 for whole segments",
+            source=(
+                "the draft's Beta of 0.7 of a BDP, once; twice would be 0.49; ours: 0.05 for whole segments"
+            ),
         ),
     ),
     play=_once,
     seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.3.3.4: BBRv1 has no ProbeBW_REFILL"},
+    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
 
 CASES = (HOLDS, RENO, HEADROOM, CAUTIOUS, ONCE)

@@ -1,0 +1,101 @@
+"""`fullpipe conform`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fullpipe.commands._common import (
+    DISAGREE,
+    AsJson,
+    complete_controllers,
+    console,
+    folder_for,
+    plain,
+    results_folder,
+    say,
+    watching,
+)
+
+if TYPE_CHECKING:
+    from fullpipe.conformance.case import Case
+
+
+def complete_cases(incomplete: str) -> list[str]:
+    """Names of cases for a shell's completion."""
+    from fullpipe.conformance import registry
+
+    return [case.name for case in registry.every() if case.name.startswith(incomplete)]
+
+
+def conform(
+    controller: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CC",
+            help="A controller: bbr3, bbr3:loss_thresh=0.1, or mine.py:MyController.",
+            autocompletion=complete_controllers,
+        ),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this case; may be repeated.", show_default="all", autocompletion=complete_cases
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the cases and their criteria, and play none.")
+    ] = False,
+    out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
+
+    Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
+    an applicable case fails.
+    """
+    from fullpipe.conformance import registry
+
+    if list_:
+        _list(registry.chosen(case or None), as_json=as_json)
+        return
+    if controller is None:
+        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+    from fullpipe.conformance.run import conform as play
+
+    folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
+    with watching() as watch:
+        found = play(controller, case or None, watch=watch)
+    if as_json:
+        print(found.to_json())
+    else:
+        console().print(found)
+    if folder is not None:
+        errors = console(stderr=True)
+        with errors.status("Drawing the pages"):
+            written = found.write(folder.create())
+        say(f"Pages: {written / 'index.html'}")
+    if not found.passed:
+        raise typer.Exit(DISAGREE)
+
+
+def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:
+    import json
+
+    if as_json:
+        told = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "source": one.source,
+                "about": one.about,
+                "phases": one.phases,
+                "seeds": list(one.seeds),
+                "criteria": [f"{of.says}: {of.bounds}" for of in one.criteria],
+            }
+            for one in cases
+        ]
+        print(json.dumps(told, indent=2))
+        return
+    for one in cases:
+        print(f"{one.name:28} {one.title} ({one.source})")

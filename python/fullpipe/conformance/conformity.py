@@ -1,0 +1,195 @@
+"""What cases came to: verdicts with measured values, as a table, as JSON, in a notebook and as pages."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fullpipe.conformance.case import Case, Criterion
+from fullpipe.results.runs import Runs
+from fullpipe.system.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
+# A criterion that says so is whether something happened; its number shows nothing.
+_WHETHER = "(1)"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A criterion, and the worst value over the seeds."""
+
+    criterion: Criterion
+    value: float | None
+    seed: int
+
+    @property
+    def met(self) -> bool:
+        """Whether the value is in the range."""
+        return self.criterion.met(self.value)
+
+    @property
+    def measured(self) -> str:
+        """The value with its unit."""
+        return self.criterion.show(self.value)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A stage of a case: its name, its record, and the moments that the play named."""
+
+    name: str
+    runs: Runs
+    marks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case and its verdict."""
+
+    case: Case
+    verdict: str
+    # Why it is not applicable, what was not reached, or what explains a failure.
+    reason: str = ""
+    checks: tuple[Check, ...] = ()
+    # Of the seed that failed, or of the first.
+    played: tuple[Played, ...] = ()
+
+    @property
+    def decisive(self) -> Check | None:
+        """The check that a line of a table shows: the first that is not met, or the case's main one."""
+        unmet = [check for check in self.checks if not check.met]
+        main = [check for check in self.checks if check.criterion.key == self.case.main]
+        return next(iter([*unmet, *main, *self.checks]), None)
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """How a controller fares in the cases."""
+
+    controller: str
+    world: str
+    results: tuple[Result, ...]
+
+    def _of(self, verdict: str) -> list[Result]:
+        return [one for one in self.results if one.verdict == verdict]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every applicable case passes."""
+        return not self._of(FAIL)
+
+    @property
+    def failures(self) -> list[str]:
+        """The names of the cases that fail."""
+        return [one.case.name for one in self._of(FAIL)]
+
+    def expected(self, result: Result) -> str | None:
+        """Why a controller fails a case by design, with the draft's section; None if nobody says so."""
+        if result.verdict != FAIL:
+            return None
+        return result.case.failed_by.get(self.controller.partition(":")[0])
+
+    @property
+    def summary(self) -> str:
+        """A sentence for all results."""
+        passes, fails, without = (len(self._of(one)) for one in (PASS, FAIL, NOT_APPLICABLE))
+        applicable = passes + fails
+        said = f"{self.controller} passes {passes} of {counted(applicable, 'applicable case')}"
+        by_design = sum(self.expected(one) is not None for one in self.results)
+        said += f", and fails {by_design} by design" if by_design else ""
+        return (
+            f"{said}; {without} {'is' if without == 1 else 'are'} not applicable." if without else f"{said}."
+        )
+
+    def rows(self) -> "Iterator[tuple[str, str, str, str]]":
+        """Case, verdict, measured value and criterion, for tables."""
+        for one in self.results:
+            check = one.decisive
+            measured, wanted = "", one.reason
+            if check is not None:
+                measured = check.measured
+                wanted = f"{check.criterion.says.removesuffix(f' {_WHETHER}')}: {check.criterion.bounds}"
+                if _WHETHER in check.criterion.says:
+                    measured, wanted = "yes" if check.met else "no", wanted.partition(": ")[0]
+                if not check.met and one.reason:
+                    wanted = f"{wanted}; {one.reason}"
+            if (why := self.expected(one)) is not None:
+                wanted = f"{wanted} (by design: draft {why})"
+            yield one.case.name, one.verdict, measured, wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        from fullpipe.conformance.registry import TEXT
+
+        return {
+            "controller": self.controller,
+            "world": self.world,
+            "text": TEXT,
+            "passed": self.passed,
+            "cases": [self._plain(one) for one in self.results],
+        }
+
+    def _plain(self, one: Result) -> dict[str, Any]:
+        return {
+            "name": one.case.name,
+            "title": one.case.title,
+            "source": one.case.source,
+            "verdict": one.verdict,
+            "reason": one.reason,
+            "by_design": self.expected(one),
+            "seeds": list(one.case.seeds),
+            "criteria": [
+                {
+                    "says": check.criterion.says,
+                    "measured": check.value,
+                    "low": check.criterion.low,
+                    "high": check.criterion.high,
+                    "unit": check.criterion.unit,
+                    "source": check.criterion.source,
+                    "met": check.met,
+                    "seed": check.seed,
+                }
+                for check in one.checks
+            ],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text: what `fullpipe conform` prints with `--json`."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def write(self, folder: str | Path) -> Path:
+        """Writes index.html, a page for each case, and conformity.json into a folder.
+
+        Raises:
+            OutputError: Something cannot be written. What was written stays.
+        """
+        from fullpipe.conformance.pages import write
+
+        return write(self, Path(folder))
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """The table in a terminal."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("Case", "Verdict", "Measured", "Criterion"):
+            table.add_column(heading, overflow="fold", justify="right" if heading == "Measured" else "left")
+        styles = {PASS: "green", FAIL: "bold red", NOT_APPLICABLE: "dim"}
+        for name, verdict, measured, wanted in self.rows():
+            table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
+        yield table
+        yield Text(self.summary)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        from fullpipe.conformance.pages import summary_table
+
+        return summary_table(self)

@@ -1,0 +1,130 @@
+"""The pages of a result: an index with the table, and each case with what was played, wanted and seen."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fullpipe import _native
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Played, Result
+from fullpipe.conformance.registry import TEXT
+from fullpipe.show.page import Heading, figure, page, provenance, table
+from fullpipe.show.page import text as _text
+from fullpipe.system import files
+from fullpipe.system import provenance as origin
+
+# The figures of a case, by their names in `fullpipe.show.figures`: they shade the phases.
+_FIGURES = ("inflight", "throughput")
+
+
+def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
+    """The table of all cases, as HTML; `linked` to the pages of the cases."""
+    rows = []
+    for one, (name, verdict, measured, wanted) in zip(conformity.results, conformity.rows(), strict=True):
+        shown = f'<a href="{_file(one)}">{_text(name)}</a>' if linked else _text(name)
+        rows.append([shown, _verdict(verdict), _text(measured), _text(wanted), _text(one.case.source)])
+    headings = [Heading("Case"), Heading("Verdict"), Heading("Measured", number=True)]
+    return table([*headings, Heading("Criterion"), Heading("Source")], rows)
+
+
+def write(conformity: Conformity, folder: Path) -> Path:
+    """Writes the pages, and the result as JSON; returns the folder."""
+    files.make_folder(folder)
+    files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
+    files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
+    for one in conformity.results:
+        files.write(folder, _file(one), _page(conformity, one).encode(errors="replace"))
+    return folder
+
+
+def _file(one: Result) -> str:
+    return f"cases/{one.case.name}.html"
+
+
+def _verdict(verdict: str) -> str:
+    shown = _text(verdict)
+    return f"<b>{shown}</b>" if verdict == FAIL else shown
+
+
+def _index(conformity: Conformity) -> str:
+    sections = [
+        f"<header><h1>{_text(conformity.controller)} against the cases of BBRv3</h1>"
+        f'<p class="answer">{_text(conformity.summary)}</p>'
+        '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: the '
+        "worst value over the seeds of the case. A case’s page has all of them, with figures.</p></header>",
+        summary_table(conformity, linked=True),
+        _provenance(conformity),
+    ]
+    return page(f"Fullpipe: conformance of {conformity.controller}", sections, [])
+
+
+def _page(conformity: Conformity, one: Result) -> str:
+    case = one.case
+    said = [case.source, f"{conformity.controller}, {conformity.world}"]
+    said += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
+    why = conformity.expected(one)
+    sections = [
+        f'<header><p><a href="../index.html">All cases</a></p><h1>{_text(case.title)}</h1>'
+        f'<p class="answer">{_verdict(one.verdict)}{_text(f": {one.reason}" if one.reason else "")}</p>'
+        f'<p class="quiet">{_text(" · ".join(said))}</p></header>',
+        f"<p>{_text(case.about)}</p>",
+        f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
+        _criteria(one),
+        *_figures(one),
+        _provenance(conformity),
+    ]
+    return page(f"Fullpipe: {case.name}, {conformity.controller}", sections, [])
+
+
+def _criteria(one: Result) -> str:
+    headings = [Heading("Criterion"), Heading("Wanted"), Heading("Measured", number=True), Heading("Met")]
+    headings += [Heading("Seed", number=True), Heading("The number is")]
+    if one.verdict == NOT_APPLICABLE:
+        rows = [[_text(of.says), _text(of.bounds), "", "", "", _text(of.source)] for of in one.case.criteria]
+    else:
+        rows = [
+            [
+                _text(check.criterion.says),
+                _text(check.criterion.bounds),
+                _text(check.measured),
+                "yes" if check.met else "<b>no</b>",
+                str(check.seed),
+                _text(check.criterion.source),
+            ]
+            for check in one.checks
+        ]
+    return table(headings, rows)
+
+
+def _figures(one: Result) -> Iterator[str]:
+    from fullpipe.show.figures import BY_NAME
+    from fullpipe.show.figures.svg import picture
+
+    number = 0
+    for played in one.played:
+        yield f"<h2>{_text(played.name or 'The flow')}</h2>"
+        if played.marks:
+            yield _marks(played)
+        for name in _FIGURES:
+            drawn = picture(BY_NAME[name].draw(played.runs).to_dict())
+            yield figure(number, f"{name}-{number}", drawn, BY_NAME[name].look_at(played.runs))
+            number += 1
+
+
+_MOST_MARKS = 12
+
+
+def _marks(played: Played) -> str:
+    shown = [f"{time_s:.3f} s: {what}" for time_s, what in played.marks[:_MOST_MARKS]]
+    shown += ["…"] if len(played.marks) > _MOST_MARKS else []
+    return f'<p class="quiet">{_text("; ".join(shown))}</p>'
+
+
+def _provenance(conformity: Conformity) -> str:
+    command = origin.command()
+    return provenance(
+        [
+            ("Command", f"<code>{_text(command)}</code>" if command else "called from Python"),
+            ("Written", f"{origin.now()}, by Fullpipe {_text(_native.version())}"),
+            ("Text", _text(TEXT)),
+            ("World", _text(conformity.world)),
+        ]
+    )

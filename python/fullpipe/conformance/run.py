@@ -1,0 +1,166 @@
+"""Plays cases, as many at a time as there are cores."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from fullpipe._native import Cancelled, ControllerError, ScenarioError
+from fullpipe.api import Watcher
+from fullpipe.ask.controllers import Chosen, Own, place_of
+from fullpipe.conformance import registry
+from fullpipe.conformance.beds import BEDS, broken
+from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
+from fullpipe.conformance.stage import STARTUP, Lab
+from fullpipe.errors import mistake
+from fullpipe.system import machine, plugs
+
+_TICK_S = 0.1
+# Long enough to see Startup, which is how a controller shows that it is a BBR.
+_SURVEY_S = 1.0
+
+
+def conform(
+    controller: Chosen,
+    cases: Sequence[str] | None = None,
+    *,
+    world: str = "sim",
+    watch: Watcher | None = None,
+    workers: int | None = None,
+) -> Conformity:
+    """Holds a controller against the cases of BBRv3, all of them or those that are named.
+
+    `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"` or a class that extends
+    `Controller`. Cases that speak of BBR's phases are not applicable to a controller that has none. The
+    result prints as a table; `result.passed` says whether every applicable case passes.
+
+    Raises `ScenarioError` for a case or a controller that is not known, and `ControllerError` for one that
+    fails from the start.
+    """
+    if isinstance(cases, str):
+        cases = [cases]
+    chosen = registry.chosen(cases)
+    if world not in BEDS:
+        raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
+    name = _name(controller)
+    has_phases = _has_phases(controller, world)
+    stop = threading.Event()
+
+    def lab(seed: int) -> Lab:
+        return Lab(controller, seed, BEDS[world], broken, stop.is_set)
+
+    jobs = [(case, seed) for case in chosen if has_phases or not case.phases for seed in case.seeds]
+    played: dict[tuple[str, int], _Attempt] = {}
+    for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
+        played[case.name, seed] = attempt
+    results = [
+        _judged(case, [played[case.name, seed] for seed in case.seeds])
+        if has_phases or not case.phases
+        else Result(case, NOT_APPLICABLE, f"{name} has no phases of BBR")
+        for case in chosen
+    ]
+    return Conformity(name, world, tuple(results))
+
+
+def _name(controller: Chosen) -> str:
+    if isinstance(controller, str):
+        return controller
+    return controller.text if isinstance(controller, Own) else controller.__name__
+
+
+def _has_phases(controller: Chosen, world: str) -> bool:
+    """Whether the controller is a BBR: whether it shows Startup at its beginning."""
+    stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
+    return any(look.phase == STARTUP for look in stage.run(_SURVEY_S))
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What one seed of a case came to."""
+
+    seed: int
+    measured: Measured = field(default_factory=dict)
+    # Why it was not measured, or cannot be.
+    reason: str = ""
+    applicable: bool = True
+    played: tuple[Played, ...] = ()
+
+
+def _carry_out(
+    jobs: Sequence[tuple[Case, int]],
+    lab: Callable[[int], Lab],
+    stop: threading.Event,
+    world: str,
+    watch: Watcher | None,
+    workers: int | None,
+) -> Iterator[tuple[tuple[Case, int], _Attempt]]:
+    pool = ThreadPoolExecutor(workers or machine.cores(), thread_name_prefix="fullpipe-conform")
+    futures: dict[Future[_Attempt], tuple[Case, int]] = {
+        pool.submit(_attempt, case, lab(seed)): (case, seed) for case, seed in jobs
+    }
+    try:
+        pending = set(futures)
+        while pending:
+            finished, pending = wait(pending, timeout=_TICK_S, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                yield futures[future], future.result()
+            if watch is not None:
+                watch(world, len(futures) - len(pending), len(futures))
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _attempt(case: Case, lab: Lab) -> _Attempt:
+    """Plays a case once. What a controller or a case raises costs that case only."""
+    measured: Measured = {}
+    reason, applicable = "", True
+    try:
+        measured = case.play(lab)
+        reason = "; ".join(lab.notes)
+    except NotApplicableError as error:
+        reason, applicable = str(error), False
+    except NotReachedError as error:
+        reason = str(error)
+    except ControllerError as error:
+        reason = f"{place_of(error)}{error}"
+    except (Cancelled, ScenarioError):
+        raise
+    # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
+    except BaseException as error:
+        if plugs.is_interrupt(error):
+            raise
+        reason = plugs.described(error)
+    return _Attempt(lab.seed, measured, reason, applicable, tuple(_played(lab)))
+
+
+def _played(lab: Lab) -> Iterator[Played]:
+    for stage in lab.stages:
+        try:
+            runs = stage.bed.record()
+        # One whose controller raised or panicked has none.
+        except BaseException as error:
+            if plugs.is_interrupt(error):
+                raise
+            continue
+        yield Played(stage.name, runs, tuple(stage.marks))
+
+
+def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:
+    """The worst of each criterion over the seeds, and the stages of the seed that is worst."""
+    applicable = [one for one in attempts if one.applicable]
+    if not applicable:
+        return Result(case, NOT_APPLICABLE, attempts[0].reason)
+    checks = []
+    for criterion in case.criteria:
+        worst = max(
+            applicable,
+            key=lambda one, of=criterion: of.excess(one.measured.get(of.key)),  # type: ignore[misc]
+        )
+        checks.append(Check(criterion, worst.measured.get(criterion.key), worst.seed))
+    unmet = [check for check in checks if not check.met]
+    shown = unmet[0].seed if unmet else applicable[0].seed
+    told = next(one for one in applicable if one.seed == shown)
+    reason = next((one.reason for one in [told, *applicable] if one.reason), "")
+    return Result(case, FAIL if unmet else PASS, reason, tuple(checks), told.played)

@@ -1,0 +1,343 @@
+"""`fullpipe conform`: the cases hold a BBRv3 to the draft, and notice what is none."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe import cli
+from fullpipe.conformance import registry
+from fullpipe.conformance.case import Case, Criterion
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.run import conform
+
+ROOT = Path(__file__).parent.parent
+# The draft's examples, A.1 to A.22.
+EXAMPLES = range(1, 23)
+
+
+@pytest.fixture(scope="module")
+def bbr3() -> fp.Conformity:
+    return fp.conform("bbr3")
+
+
+@pytest.fixture(scope="module")
+def bbr1() -> fp.Conformity:
+    return fp.conform("bbr1")
+
+
+@pytest.fixture(scope="module")
+def cubic() -> fp.Conformity:
+    return fp.conform("cubic")
+
+
+@pytest.fixture(scope="module")
+def reno() -> fp.Conformity:
+    return fp.conform("reno")
+
+
+def verdicts(of: fp.Conformity) -> dict[str, str]:
+    return {one.case.name: one.verdict for one in of.results}
+
+
+def unexpected(of: fp.Conformity) -> list[str]:
+    """Cases that fail and should not, and the other way round."""
+    name = of.controller
+    return [
+        f"{one.case.name}: {one.verdict} {one.reason}"
+        for one in of.results
+        if (one.verdict == FAIL) != (name in one.case.failed_by)
+    ]
+
+
+def test_bbr3_passes_every_case(bbr3: fp.Conformity) -> None:
+    assert set(verdicts(bbr3).values()) == {PASS}, bbr3.failures
+    assert bbr3.passed and bbr3.failures == []
+
+
+def test_bbr1_fails_where_the_draft_says_so_and_nowhere_else(bbr1: fp.Conformity) -> None:
+    assert unexpected(bbr1) == []
+    assert not bbr1.passed
+    assert len(bbr1.failures) >= 15
+
+
+def test_loss_based_controllers_have_no_phases_and_fail_by_design(
+    cubic: fp.Conformity, reno: fp.Conformity
+) -> None:
+    for found in (cubic, reno):
+        assert unexpected(found) == []
+        for one in found.results:
+            assert (one.verdict == NOT_APPLICABLE) == one.case.phases, one.case.name
+            assert (one.reason == f"{found.controller} has no phases of BBR") == one.case.phases
+        assert 3 <= len(found.failures) <= 4
+
+
+def test_whoever_fails_by_design_is_a_controller_and_the_reason_names_a_section() -> None:
+    known = {one["name"] for one in fp.controllers()}
+    for case in registry.every():
+        assert set(case.failed_by) <= known, case.name
+        for why in case.failed_by.values():
+            assert re.match(r"\d(\.\d+)*: ", why), why
+
+
+def test_every_example_of_the_draft_has_a_case() -> None:
+    sources = " ".join(case.source for case in registry.every())
+    assert [number for number in EXAMPLES if not re.search(rf"\bA\.{number}\b", sources)] == []
+
+
+def test_every_number_has_a_source_and_every_name_is_plain() -> None:
+    names = [case.name for case in registry.every()]
+    assert len(set(names)) == len(names)
+    for case in registry.every():
+        assert re.fullmatch(r"[a-z0-9.-]+", case.name)
+        assert case.title and case.source and case.about
+        assert all(criterion.source for criterion in case.criteria)
+        assert not case.phases or not {"cubic", "reno"} & set(case.failed_by)
+
+
+MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–"}
+
+
+def test_the_page_says_what_each_case_is_and_who_passes_it(
+    bbr3: fp.Conformity, bbr1: fp.Conformity, cubic: fp.Conformity, reno: fp.Conformity
+) -> None:
+    page = (ROOT / "docs" / "conform.md").read_text(encoding="utf-8")
+    for number, case in enumerate(registry.every()):
+        criteria = "; ".join(_in_words(one) for one in case.criteria)
+        seeds = f" ({len(case.seeds)} seeds)" if len(case.seeds) > 1 else ""
+        marks = [MARKS[of.results[number].verdict] for of in (bbr3, bbr1, cubic, reno)]
+        cells = (f"`{case.name}`", case.title, f"{criteria}{seeds}", case.source, *marks)
+        assert f"| {' | '.join(cells)} |\n" in page, f"docs/conform.md lacks the line of {case.name}"
+    assert len(re.findall(r"^\| `[a-z0-9.-]+` \|.* \| (?:pass|–) \|$", page, re.MULTILINE)) > 40
+    for of in (bbr3, bbr1, cubic, reno):
+        count = {mark: list(verdicts(of).values()).count(mark) for mark in MARKS}
+        applicable = count[PASS] + count[FAIL]
+        assert f"| {of.controller} | {count[PASS]} of {applicable} | {count[NOT_APPLICABLE]} |\n" in page
+
+
+def _in_words(one: Criterion) -> str:
+    happens = one.says.removesuffix(" (1)")
+    return happens if happens != one.says else f"{one.says}: {one.bounds}"
+
+
+def test_the_page_says_who_fails_by_design() -> None:
+    page = (ROOT / "docs" / "conform.md").read_text(encoding="utf-8")
+    for case in registry.every():
+        for name, why in case.failed_by.items():
+            assert re.search(
+                rf"^\| {re.escape(case.name)} \| .*\b{name}\b.* \| {re.escape(why)} \|$", page, re.MULTILINE
+            )
+
+
+def test_a_parameter_that_contradicts_the_draft_is_noticed() -> None:
+    for controller, case in (
+        ("bbr3:headroom=0.5", "cruise-headroom"),
+        ("bbr3:probe_rtt_interval_s=8", "probe-rtt"),
+        ("bbr3:full_bw_rounds=1", "startup-plateau"),
+        ("bbr3:drain_rounds=20", "drain-time"),
+        ("bbr3:probe_down_pacing_gain=0.5", "down-inflight"),
+        ("bbr3:probe_rtt_cwnd_gain=1", "probe-rtt"),
+    ):
+        found = fp.conform(controller, [case])
+        assert found.failures == [case], controller
+        assert fp.conform("bbr3", [case]).passed
+
+
+def test_the_same_controller_gives_the_same_values(bbr3: fp.Conformity) -> None:
+    again = fp.conform("bbr3", ["up-loss", "random-loss"])
+    before = {one.case.name: one.checks for one in bbr3.results}
+    assert all(before[one.case.name] == one.checks for one in again.results)
+
+
+def test_the_worst_seed_counts() -> None:
+    values = {1: 3.0, 2: 9.0, 3: None}
+
+    def made(seeds: tuple[int, ...]) -> Case:
+        return Case(
+            name="of-seeds",
+            title="t",
+            source="s",
+            about="a",
+            criteria=(Criterion("x", "x", low=2, high=8),),
+            play=lambda lab: {"x": values[lab.seed]},
+            seeds=seeds,
+        )
+
+    def judged(seeds: tuple[int, ...]) -> tuple[str, float | None, int]:
+        registry._registered["of-seeds"] = made(seeds)
+        try:
+            (one,) = conform("bbr3", ["of-seeds"]).results
+        finally:
+            del registry._registered["of-seeds"]
+        return one.verdict, one.checks[0].value, one.checks[0].seed
+
+    assert judged((1,)) == (PASS, 3.0, 1)
+    assert judged((1, 2)) == (FAIL, 9.0, 2)
+    assert judged((2, 3, 1)) == (FAIL, None, 3)
+
+
+def test_a_case_that_nothing_could_fail_is_refused() -> None:
+    told = {"title": "t", "source": "s", "about": "a", "play": lambda _: {}}
+    with pytest.raises(ValueError, match="without bounds"):
+        Case(name="x", criteria=(Criterion("x", "x"),), **told)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs criteria"):
+        Case(name="x", criteria=(), **told)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs a seed"):
+        Case(name="x", criteria=(Criterion("x", "x", low=1),), seeds=(), **told)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no criterion"):
+        Case(name="x", criteria=(Criterion("x", "x", low=1),), main="y", **told)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="own cases"):
+        registry.register(next(iter(registry.every())))
+    with pytest.raises(TypeError, match="is no Case"):
+        registry.register("drain-time")  # type: ignore[arg-type]
+
+
+def test_the_example_of_a_new_case_runs() -> None:
+    readme = (ROOT / "python" / "fullpipe" / "conformance" / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    try:
+        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+        assert "half-rate-queue" in {case.name for case in registry.every()}
+    finally:
+        registry._registered.pop("half-rate-queue", None)
+
+
+class Steady(fp.Controller):
+    """A rate, and a window that does not limit it."""
+
+    paced = True
+    cwnd = 200
+    pacing_rate_bps = 15e6
+
+
+class Raises(fp.Controller):
+    """It fails when the first loss is reported."""
+
+    def on_lost(self, lost: object) -> None:
+        raise ZeroDivisionError("a loss")
+
+
+class RaisesAtOnce(fp.Controller):
+    """It fails before the run."""
+
+    def __init__(self) -> None:
+        raise ValueError("no")
+
+
+def test_a_controller_of_ones_own_in_python() -> None:
+    found = fp.conform(Steady, ["deep-buffer", "drain-time", "law.run", "law.jitter", "law.timeout"])
+    assert verdicts(found) == {
+        "deep-buffer": PASS,
+        "drain-time": NOT_APPLICABLE,
+        "law.run": PASS,
+        "law.jitter": NOT_APPLICABLE,
+        "law.timeout": FAIL,
+    }
+    assert found.controller == "Steady"
+    (timeout,) = [one for one in found.results if one.case.name == "law.timeout"]
+    assert timeout.reason.startswith("TimeoutCollapsesTheWindow at ")
+
+
+def test_one_that_raises_fails_that_case_and_the_others_go_on() -> None:
+    found = fp.conform(Raises, ["random-loss", "law.losses", "law.idle"])
+    assert verdicts(found) == {"random-loss": FAIL, "law.losses": FAIL, "law.idle": PASS}
+    for one in found.results[:2]:
+        assert "on_lost raised ZeroDivisionError: a loss" in one.reason
+
+
+def test_one_that_cannot_be_made_is_an_error() -> None:
+    with pytest.raises(fp.ControllerError, match="no"):
+        fp.conform(RaisesAtOnce, ["deep-buffer"])
+
+
+@pytest.mark.parametrize("name", ["", "drain", "no-such-case", "../drain-time"])
+def test_an_unknown_case_is_an_error(name: str) -> None:
+    with pytest.raises(fp.ScenarioError, match="fullpipe conform --list") as raised:
+        fp.conform("bbr3", ["drain-time", name])
+    assert raised.value.field == "case"
+
+
+def test_unknown_controllers_and_worlds_are_errors() -> None:
+    with pytest.raises(fp.ScenarioError, match="bbr9"):
+        fp.conform("bbr9")
+    with pytest.raises(fp.ScenarioError, match="no_such"):
+        fp.conform("bbr3:no_such=1")
+    with pytest.raises(fp.ScenarioError, match="step by step"):
+        conform("bbr3", world="kernel")
+
+
+def invoke(*words: str) -> "tuple[int, str, str]":
+    done = CliRunner().invoke(cli.app, ["conform", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = invoke("bbr3", "--case", "drain-inflight", "--case", "law.idle", "--out", "kept")
+    assert code == 0, err
+    assert "drain-inflight" in out and "pass" in out and "0.9 to 1.05" in out
+    assert "bbr3 passes 2 of 2 applicable cases." in out
+    code, out, err = invoke("bbr1", "--case", "drain-inflight", "--json")
+    assert code == 1, err
+    told = json.loads(out)
+    assert told["passed"] is False
+    assert told["text"].startswith("draft-ietf-ccwg-bbr-06")
+    (case,) = told["cases"]
+    assert case["verdict"] == "fail" and case["by_design"].startswith("5.3.2")
+    assert not (tmp_path / "out").exists(), "--json writes nothing by itself"
+    pages = sorted(
+        path.relative_to(tmp_path / "kept").as_posix() for path in (tmp_path / "kept").rglob("*.*")
+    )
+    assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformity.json", "index.html"]
+    page = (tmp_path / "kept" / "cases" / "drain-inflight.html").read_text(encoding="utf-8")
+    assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
+    index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
+    assert 'href="cases/drain-inflight.html"' in index
+
+
+def test_the_command_lists_cases_without_a_controller() -> None:
+    code, out, _ = invoke("--list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == [case.name for case in registry.every()]
+    code, out, _ = invoke("--list", "--json", "--case", "drain-time")
+    assert code == 0
+    assert json.loads(out)[0]["criteria"][0].endswith("at least 1")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name a controller, or give --list"),
+        (("bbr9",), "bbr9"),
+        (("bbr3", "--case", "drian-time"), 'drian-time" cannot be used'),
+        (("mine.py:Missing",), "mine.py"),
+        (("bbr3", "--case", "law.idle", "--out", "/dev/null/x"), "--out"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_sentence(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = invoke(*words)
+    assert (code, out) == (2, "")
+    assert said in err and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_with_a_controller_is_one_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    cwnd = 40\n")
+    code, out, err = invoke(f"{file}:Mine", "--case", "tail-loss", "--json")
+    assert code in (0, 1), err
+    assert json.loads(out)["cases"][0]["verdict"] in ("pass", "fail")
+
+
+def test_a_notebook_shows_a_table() -> None:
+    found = fp.conform("bbr3", "drain-inflight")
+    assert "<table" in found._repr_html_() and "drain-inflight" in found._repr_html_()
+    assert repr(found) == "<Conformity: bbr3 passes 1 of 1 applicable case.>"
