@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fullpipe.conformance import registry
+
 ROOT = Path(__file__).parent.parent
 RUNNER = ROOT / "tests" / "mistakes" / "run.py"
 MISTAKES = tomllib.loads((RUNNER.parent / "mistakes.toml").read_text())
@@ -22,8 +24,15 @@ def test_every_mistake_replaces_a_text_that_is_there_once(name: str) -> None:
     mistake = MISTAKES[name]
     assert (ROOT / mistake["file"]).read_text().count(mistake["text"]) == 1
     assert mistake["instead"] != mistake["text"]
-    assert set(mistake["caught"]) <= {"replay", "laws"}
+    assert set(mistake["caught"]) <= {"replay", "laws", "conform"}
     assert mistake["caught"]
+    assert ("case" in mistake) == ("conform" in mistake["caught"])
+
+
+def test_ten_mistakes_of_bbr3_are_caught_by_cases_that_exist() -> None:
+    named = [mistake["case"] for mistake in MISTAKES.values() if "case" in mistake]
+    assert len(named) >= 10
+    assert set(named) <= {case.name for case in registry.every()}
 
 
 def test_the_runner_lists_them_and_knows_no_others() -> None:

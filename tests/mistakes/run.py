@@ -5,11 +5,13 @@
 Each mistake of mistakes.toml replaces a piece of a copy of the workspace. Then the proofs run: the replay of
 every recorded kernel decision (crates/record/tests/corpus.rs); and where that notices nothing, or the list
 expects more, the laws and unit tests of the controllers. Replay or laws must notice: a unit test alone is not
-enough, for who makes the mistake in the code makes it in the test. Needs cargo, and the packages that the
-workspace needs anyway; nothing else.
+enough, for who makes the mistake in the code makes it in the test. No recording has decisions of BBRv3: for a
+mistake in it, the Python module is built in the copy, `fullpipe conform bbr3` plays the cases, and the case
+that the list names must fail. Needs cargo, and the packages that the workspace needs anyway; nothing else.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -21,6 +23,7 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mistakes.toml")
@@ -30,6 +33,13 @@ LAWS = f"{CONFORMANCE}every_controller_obeys"
 
 REPLAY = ("-p", "fullpipe-record", "--features", "parquet", "--test", "corpus")
 SMALL_BYTES = "200000"
+# The Python module, built to be built fast: it plays the cases in seconds anyway.
+MODULE = ("build", "--locked", "--release", "-p", "fullpipe-py")
+FAST_TO_BUILD = {
+    "CARGO_PROFILE_RELEASE_LTO": "false",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+    "CARGO_PROFILE_RELEASE_DEBUG": "0",
+}
 TESTS = ("-p", "fullpipe-cc", "-p", "fullpipe-conformance", "--lib", "--no-fail-fast")
 # A mistake may make a loop endless; a build and a run take seconds once the first build is done.
 FIRST_SECONDS, LIMIT_SECONDS = 3600, 600
@@ -47,6 +57,8 @@ class Mistake:
     instead: str
     caught: tuple[str, ...]
     quick: bool = False
+    # The case of `fullpipe conform bbr3` that must fail, where "conform" is to notice.
+    case: str = ""
 
     def applied(self, source: str) -> str:
         """The source with the mistake in it."""
@@ -76,11 +88,14 @@ class Verdict:
     replayed: int = 0
     laws: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    # Cases of `fullpipe conform bbr3` that fail, and what the first of them says.
+    cases: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     def by(self) -> tuple[str, ...]:
         """The proofs that count."""
-        return (("replay",) if self.replay else ()) + (("laws",) if self.laws else ())
+        proofs = {"replay": self.replay, "laws": self.laws, "conform": self.cases}
+        return tuple(name for name, found in proofs.items() if found)
 
 
 def load() -> list[Mistake]:
@@ -106,6 +121,13 @@ class Copy:
         left_out = shutil.ignore_patterns("target", "peers")
         for name in (".cargo", "crates", "bench"):
             shutil.copytree(ROOT / name, folder / name, ignore=left_out, copy_function=shutil.copyfile)
+        # The module's fingerprint covers files of the package.
+        shutil.copytree(
+            ROOT / "python",
+            folder / "python",
+            ignore=shutil.ignore_patterns("*.so", "__pycache__"),
+            copy_function=shutil.copyfile,
+        )
         (folder / "tests").mkdir()
         (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
 
@@ -126,33 +148,75 @@ class Copy:
         laws = tuple(name.removeprefix(CONFORMANCE) for name in failing if name.startswith(LAWS))
         units = tuple(name for name in failing if not name.startswith(CONFORMANCE))
         replayed = re.search(r"^(\d+) recordings$", replay, re.MULTILINE)
-        return Verdict(differs, int(replayed[1]) if replayed else 0, laws, units, time.monotonic() - start)
+        return Verdict(
+            differs,
+            int(replayed[1]) if replayed else 0,
+            laws,
+            units,
+            seconds=time.monotonic() - start,
+        )
+
+    def conform(self, limit: float) -> Verdict:
+        """Builds the Python module and plays every case with bbr3."""
+        start = time.monotonic()
+        builds = {"CARGO_TARGET_DIR": str(self.target), "CARGO_TERM_COLOR": "never", **FAST_TO_BUILD}
+        code = self._run(["cargo", *MODULE], FIRST_SECONDS, builds)
+        if code != 0:
+            raise BrokenError(f"the Python module does not build:\n{self.output}")
+        package = self.folder / "python"
+        shutil.copyfile(self.target / "release" / "lib_native.so", package / "fullpipe" / "_native.abi3.so")
+        arguments = [sys.executable, "-m", "fullpipe", "conform", "bbr3", "--json"]
+        code = self._run(arguments, limit, {"PYTHONPATH": str(package)}, errors=subprocess.DEVNULL)
+        if code not in (0, 1):
+            raise BrokenError(f"`fullpipe conform bbr3` ended with {code}:\n{self.output}")
+        cases = {
+            one["name"]: _told(one) for one in json.loads(self.output)["cases"] if one["verdict"] == "fail"
+        }
+        return Verdict(cases=cases, seconds=time.monotonic() - start)
 
     def _test(self, what: tuple[str, ...], limit: float, **more: str) -> str:
         """The output of a test run; of one that hangs, what it says so far."""
         builds = {"CARGO_TARGET_DIR": str(self.target), "CARGO_TERM_COLOR": "never"}
         arguments = ["cargo", "test", "--locked", *what]
+        code = self._run(arguments, limit, {**builds, **more})
+        if code is None:
+            self.output = "it hangs\ntest result: FAILED. "
+        output = self.output
+        if code != 0 and "could not compile" in output:
+            raise BrokenError(f"it does not compile:\n{output}")
+        if code != 0 and "Running" not in output and "it hangs" not in output:
+            raise BrokenError(f"`{' '.join(arguments)}` failed:\n{output}")
+        return output if code == 0 else f"{output}\ntest result: FAILED. "
+
+    def _run(
+        self, arguments: list[str], limit: float, more: dict[str, str], errors: int = subprocess.STDOUT
+    ) -> int | None:
+        """Runs a command with its output in `output`; returns its exit code, None if it hangs."""
         # Its own session, so that a hanging test goes with cargo.
         with subprocess.Popen(
             arguments,
             cwd=self.folder,
-            env={**os.environ, **builds, **more},
+            env={**os.environ, **more},
             text=True,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=errors,
             start_new_session=True,
         ) as running:
             try:
-                output, _ = running.communicate(timeout=limit)
+                self.output, _ = running.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
                 os.killpg(running.pid, 9)
-                output = "it hangs\ntest result: FAILED. "
-        self.output = output
-        if running.returncode != 0 and "could not compile" in output:
-            raise BrokenError(f"it does not compile:\n{output}")
-        if running.returncode != 0 and "Running" not in output and "it hangs" not in output:
-            raise BrokenError(f"`{' '.join(arguments)}` failed:\n{output}")
-        return output if running.returncode == 0 else f"{output}\ntest result: FAILED. "
+                return None
+        return running.returncode
+
+
+def _told(case: dict[str, Any]) -> str:
+    """What a failing case says: the first criterion that is not met, and why."""
+    for one in case["criteria"]:
+        if not one["met"]:
+            measured = "never" if one["measured"] is None else f"{one['measured']:.4g}"
+            return f"{one['says']}: {measured} {one['unit']}".rstrip()
+    return str(case["reason"])
 
 
 def _failed(output: str) -> bool:
@@ -165,6 +229,8 @@ def make(copy: Copy, mistake: Mistake, *, tests_too: bool) -> Verdict:
     source = path.read_text()
     path.write_text(mistake.applied(source))
     try:
+        if mistake.case:
+            return copy.conform(LIMIT_SECONDS)
         return copy.prove(LIMIT_SECONDS, tests_too=tests_too or "laws" in mistake.caught)
     except BrokenError as error:
         raise BrokenError(f"{mistake.name}: {error}") from None
@@ -174,6 +240,8 @@ def make(copy: Copy, mistake: Mistake, *, tests_too: bool) -> Verdict:
 
 def problem(mistake: Mistake, verdict: Verdict) -> str | None:
     """What is wrong with a verdict, if something is."""
+    if mistake.case and mistake.case not in verdict.cases:
+        return f"NOT CAUGHT by {mistake.case}"
     if not verdict.by():
         return "NOT CAUGHT by replay or laws" + (", only by unit tests" if verdict.units else "")
     missing = [proof for proof in mistake.caught if proof not in verdict.by()]
@@ -192,15 +260,26 @@ def told(verdict: Verdict, *, short: bool) -> tuple[str, str, str]:
 
 
 def markdown(results: list[tuple[Mistake, Verdict]]) -> str:
-    """The table of docs/mistakes.md."""
+    """The tables of docs/mistakes.md."""
     rows = [
         "| mistake | where it was made | replay differs | laws broken | unit tests |",
         "|---|---|---|---|---|",
     ]
+    cases = [
+        "| mistake | where it was made | the case, and what it shows | others that fail |",
+        "|---|---|---|---|",
+    ]
     for mistake, verdict in results:
-        replay, laws, units = told(verdict, short=True)
-        rows.append(f"| {mistake.what} | {mistake.made} | {replay} | {laws.replace('_', ' ')} | {units} |")
-    return "\n".join(rows) + "\n"
+        if mistake.case:
+            said = verdict.cases.get(mistake.case, "passes")
+            others = ", ".join(name for name in verdict.cases if name != mistake.case)
+            cases.append(f"| {mistake.what} | {mistake.made} | `{mistake.case}`: {said} | {others} |")
+        else:
+            replay, laws, units = told(verdict, short=True)
+            rows.append(
+                f"| {mistake.what} | {mistake.made} | {replay} | {laws.replace('_', ' ')} | {units} |"
+            )
+    return "\n\n".join("\n".join(table) for table in (rows, cases) if len(table) > 2) + "\n"
 
 
 def target_folder() -> Path:
@@ -242,10 +321,16 @@ def main() -> int:
     results, problems = [], 0
     with tempfile.TemporaryDirectory(prefix="fullpipe-mistakes-") as folder:
         copy = Copy(Path(folder), options.target_dir.resolve())
-        unmodified = copy.prove(FIRST_SECONDS)
-        if unmodified.replay or unmodified.laws or unmodified.units:
-            raise BrokenError(f"the suite fails without any mistake:\n{copy.output[-3000:]}")
-        print(f"without a mistake the suite passes ({unmodified.seconds:.0f} s)", flush=True)
+        for needed, proof in (
+            (not all(mistake.case for mistake in mistakes), copy.prove),
+            (any(mistake.case for mistake in mistakes), copy.conform),
+        ):
+            if not needed:
+                continue
+            unmodified = proof(FIRST_SECONDS)
+            if unmodified.by() or unmodified.units:
+                raise BrokenError(f"the suite fails without any mistake:\n{copy.output[-3000:]}")
+            print(f"without a mistake the suite passes ({unmodified.seconds:.0f} s)", flush=True)
         for mistake in mistakes:
             verdict = make(copy, mistake, tests_too=options.tests)
             results.append((mistake, verdict))
@@ -254,6 +339,7 @@ def main() -> int:
             replay, laws, units = told(verdict, short=True)
             by = [f"replay: {replay}" if replay else "", f"laws: {laws}" if laws else ""]
             by.append(f"unit tests: {units}" if units else "")
+            by.append(f"cases: {', '.join(verdict.cases)}" if verdict.cases else "")
             line = "; ".join(filter(None, [wrong or "", *by]))
             print(f"{mistake.name:36} {verdict.seconds:4.0f} s  {line}", flush=True)
     if options.markdown:
