@@ -121,9 +121,8 @@ impl InPython {
         connection: &Connection,
     ) -> InPython {
         let is_missing = brought.is_none();
-        let (flow, name, _, object, own) = brought.unwrap_or_else(|| {
-            (0, String::new(), false, Python::attach(|py| py.None()), HashMap::new())
-        });
+        let (flow, name, _, object, own) = brought
+            .unwrap_or_else(|| (0, String::new(), false, Python::attach(|py| py.None()), HashMap::new()));
         let controller = InPython::new(Part { flow, name, object, own, faults }, config, connection);
         controller.failed.set(is_missing || controller.failed.get());
         controller

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fullpipe_cc::{Any, Config, Connection, Controller};
+use fullpipe_cc::{Any, Config, Connection, Controller, Segments};
 use fullpipe_conformance::{
-    Broken, Path, check_full_pipe, check_idle, check_jitter, check_marks, check_reordering, check_run,
-    check_start_time, check_timeout,
+    Broken, Path, Sizes, check_discards, check_full_pipe, check_idle, check_jitter, check_marks,
+    check_pauses, check_reordering, check_run, check_start_time, check_stretched_acks, check_tail_repair,
+    check_timeout, check_units, check_wrap,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,8 +19,24 @@ use crate::read_spec;
 const FEW: u32 = 5_000;
 
 /// The names of the laws, in the order of [`check`].
-const NAMES: [&str; 9] =
-    ["run", "losses", "start-time", "reordering", "full-pipe", "timeout", "marks", "jitter", "idle"];
+const NAMES: [&str; 16] = [
+    "run",
+    "losses",
+    "start-time",
+    "wrap",
+    "stretched-acks",
+    "units",
+    "mixed-sizes",
+    "reordering",
+    "tail-repair",
+    "discards",
+    "pauses",
+    "full-pipe",
+    "timeout",
+    "marks",
+    "jitter",
+    "idle",
+];
 
 /// The names that `law` takes.
 #[pyfunction]
@@ -52,7 +69,8 @@ pub(crate) fn law(
         (Some(params), _) => {
             path.config.paced |= params.needs_pacing();
             path.answers_delay = params.info().answers_delay;
-            py.detach(|| check(name, &path, |config, connection| Any::new(&params, config, connection)))
+            let new = |config: &Config, connection: &Connection| Any::new(&params, config, connection);
+            py.detach(|| check(name, &path, params.counts_bytes(), new))
         }
         (None, Some(brings)) => in_python(py, name, path, &brings)?,
         (None, None) => return Err(PyValueError::new_err("a controller in Python needs what brings it")),
@@ -67,7 +85,7 @@ fn in_python(py: Python<'_>, name: &str, mut path: Path, brings: &Py<PyAny>) -> 
     path.config.paced |= bring(py)?.2;
     path.segments = path.segments.min(FEW);
     let failed = AtomicBool::new(false);
-    let result = check(name, &path, |config: &Config, connection: &Connection| {
+    let result = check(name, &path, false, |config: &Config, connection: &Connection| {
         let brought = Python::attach(|py| bring(py).ok());
         if brought.is_none() {
             failed.store(true, Ordering::Relaxed);
@@ -82,16 +100,28 @@ fn in_python(py: Python<'_>, name: &str, mut path: Path, brings: &Py<PyAny>) -> 
     Ok(result)
 }
 
+/// A controller that counts segments comes in bytes through [`Segments`].
 fn check<C: Controller>(
     name: &str,
     path: &Path,
+    counts_bytes: bool,
     new: impl Fn(&Config, &Connection) -> C,
 ) -> Result<(), Broken> {
+    let adapted = |config: &Config, connection: &Connection| Segments::new(config, connection, &new);
     match name {
         "run" => check_run(path, new).map(drop),
-        "losses" => check_run(&Path { loss_per_mille: 20, ..*path }, new).map(drop),
+        "losses" => check_run(&lossy(path), new).map(drop),
         "start-time" => check_start_time(path, new),
+        "wrap" => check_wrap(path, new),
+        "stretched-acks" => check_stretched_acks(path, new),
+        "units" if counts_bytes => check_units(path, &new, &new),
+        "units" => check_units(path, &new, adapted),
+        "mixed-sizes" if counts_bytes => check_mixed_sizes(path, new),
+        "mixed-sizes" => check_mixed_sizes(path, adapted),
         "reordering" => check_reordering(path, new),
+        "tail-repair" => check_tail_repair(path, new),
+        "discards" => check_discards(path, new),
+        "pauses" => check_pauses(path, new),
         "full-pipe" => check_full_pipe(path, new),
         "timeout" => check_timeout(path, new),
         "marks" => check_marks(path, new),
@@ -99,4 +129,19 @@ fn check<C: Controller>(
         "idle" => check_idle(path, new),
         _ => unreachable!("the name was looked up"),
     }
+}
+
+fn lossy(path: &Path) -> Path {
+    Path { loss_per_mille: 20, ..*path }
+}
+
+/// A transport that counts bytes, with packets of different sizes: without loss, with loss, with stretched ACKs.
+fn check_mixed_sizes<C: Controller>(
+    path: &Path,
+    new: impl Fn(&Config, &Connection) -> C,
+) -> Result<(), Broken> {
+    let path = path.in_bytes(Sizes::Mixed);
+    check_run(&path, &new)?;
+    check_run(&lossy(&path), &new)?;
+    check_stretched_acks(&path, &new)
 }

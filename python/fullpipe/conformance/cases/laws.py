@@ -28,6 +28,26 @@ _TOLD = {
             "answers."
         ),
     ),
+    "wrap": (
+        "Totals may wrap at 32 bits",
+        "xquic#552, after 4.3 GB",
+        "The same run with counters of delivered and lost data just below 2^32, and far from it.",
+    ),
+    "stretched-acks": (
+        "The laws hold with an ACK for 2, 10 and 64 packets",
+        "digest of bugs; draft 5.5.9",
+        "The receiver acknowledges so many packets at once.",
+    ),
+    "units": (
+        "A transport that counts bytes gets the answers of one that counts segments",
+        "quinn#2481; draft 2",
+        "The same run, counted in segments and in bytes. A controller of segments comes through an adapter.",
+    ),
+    "mixed-sizes": (
+        "The laws hold with packets of different sizes",
+        "draft 2 (volumes are in bytes)",
+        "A transport that counts bytes, and packets of several sizes: without loss, with 2 %, and with stretched ACKs.",
+    ),
     "reordering": (
         "What proves spurious is undone",
         "draft 5.5.11; RFC 4015 3.2",
@@ -35,6 +55,21 @@ _TOLD = {
             "2 % of the segments arrive a quarter of a round trip late, so that some retransmissions are "
             "spurious."
         ),
+    ),
+    "tail-repair": (
+        "A loss that a tail probe repaired leaves no more than there was",
+        "digest, scripts: tail-loss repair",
+        "A tail probe's repair is reported, and then the reduction for it.",
+    ),
+    "discards": (
+        "Packets that are discarded are no signal",
+        "RFC 9002 6.4",
+        "Half of the first flight is discarded, as when QUIC drops its keys.",
+    ),
+    "pauses": (
+        "The laws hold with an application that writes and pauses",
+        "draft 4.1.2.4; ngtcp2#2217",
+        "The application writes 5 and 50 packets at a time, and waits until they have arrived.",
     ),
     "full-pipe": (
         "Half the path is used where nothing is lost",
