@@ -99,6 +99,7 @@ impl Told {
             match sent.again.unwrap() {
                 Why::Probe => self.probes += 1,
                 Why::Lost | Why::TimedOut => assert!(self.lost.contains_key(before), "{sent:?}"),
+                Why::Unknown => panic!("the simulator knows why: {sent:?}"),
             }
         } else {
             assert_eq!((sent.start, sent.again), (self.end, None), "{sent:?}");
