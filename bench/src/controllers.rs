@@ -11,6 +11,7 @@ use std::mem::{size_of, size_of_val};
 use std::time::Instant;
 
 use fullpipe_cc::bbr1::{self, Bbr1};
+use fullpipe_cc::bbr3::{self, Bbr3};
 use fullpipe_cc::cubic::{self, Cubic};
 use fullpipe_cc::reno::{self, Reno};
 use fullpipe_cc::{
@@ -135,12 +136,15 @@ fn nanos_an_ack(piece: &mut u64, subject: &mut dyn Subject) -> f64 {
 pub(crate) fn ours() -> Vec<Box<dyn Subject>> {
     let (config, connection) = (config(), connection(Time::ZERO));
     let bbr1 = Bbr1::new(&bbr1::Params::default(), &config, &connection);
+    let bbr3 = Bbr3::new(&bbr3::Params::default(), &config, &connection);
     let cubic = Cubic::new(&cubic::Params::default(), &config, &connection);
     let reno = Reno::new(&reno::Params::default(), &config, &connection);
     vec![
         Box::new(Nothing(Vec::new())),
         Box::new(Ours::<_, false>::new("bbr1", bbr1, false)),
         Box::new(Ours::<_, true>::new(BBR_WITH_SAMPLER, bbr1, false)),
+        Box::new(Ours::<_, false>::new("bbr3", bbr3, false)),
+        Box::new(Ours::<_, true>::new(BBR3_WITH_SAMPLER, bbr3, false)),
         Box::new(Ours::<_, false>::new("cubic", cubic, true)),
         Box::new(Ours::<_, false>::new("reno", reno, true)),
     ]
@@ -148,6 +152,8 @@ pub(crate) fn ours() -> Vec<Box<dyn Subject>> {
 
 /// The row that compares with a BBR whose bandwidth sampler is part of it.
 pub(crate) const BBR_WITH_SAMPLER: &str = "bbr1, with its rate sampler";
+/// The same of BBRv3.
+const BBR3_WITH_SAMPLER: &str = "bbr3, with its rate sampler";
 
 fn config() -> Config {
     Config {
@@ -380,6 +386,16 @@ mod tests {
         // Payload: 1448 bytes of 1500.
         let mbits = snapshot.bandwidth.unwrap().as_bits_per_sec() as f64 / 1e6;
         assert!((96.0..97.0).contains(&mbits), "{mbits}");
+    }
+
+    #[test]
+    fn bbr3_goes_through_its_phases_and_measures_the_link() {
+        let bbr3 = Bbr3::new(&bbr3::Params::default(), &config(), &connection(Time::ZERO));
+        let (share, snapshot) = a_minute_of(bbr3, false);
+        assert!(share(Phase::ProbeBwUp) >= 2 && share(Phase::ProbeBwRefill) >= 1);
+        assert!(share(Phase::ProbeBwCruise) >= 60 && share(Phase::ProbeRtt) >= 1);
+        let mbits = snapshot.bandwidth.unwrap().as_bits_per_sec() as f64 / 1e6;
+        assert!((95.0..97.0).contains(&mbits), "{mbits}");
     }
 
     #[test]
