@@ -7,12 +7,16 @@
 //! **What accumulates is exact.** A count is the whole segments in the connection's total, rounded down, so that what an event
 //! brings is the difference of two totals: no byte is lost or counted twice, and what does not fill a segment is carried to the
 //! next event. Losses alone are rounded up: none is seen late. What is in flight accumulates nowhere and is rounded up: zero means
-//! nothing. A rate sample keeps its rate: its bytes become whole segments, at least one, and its interval changes in proportion.
+//! nothing. A rate sample keeps its rate: its bytes become whole segments, at least one, and its interval changes in proportion, to ten seconds at most.
 //!
 //! If the segment size changes, counts go on from where they are; values noted before the change are converted by the new size.
 
 use crate::controller::*;
 use fullpipe_units::Duration;
+
+/// The interval of a sample is at most this where it is not longer by itself: Linux's BBRv1 makes a rate of zero of one segment in
+/// 17 s, and then paces at zero.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// How a part of a segment counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +191,9 @@ impl<C: Controller> Segments<C> {
             (Some(interval), Some(bytes), Some(segments)) if bytes > 0 => {
                 let nanos =
                     (interval.as_nanos() as u128 * segments as u128 * mss as u128).div_ceil(bytes as u128);
-                Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+                Some(
+                    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(interval.max(LONGEST)),
+                )
             }
             (interval, ..) => interval,
         };
@@ -507,13 +513,14 @@ mod tests {
     #[test]
     fn a_sample_keeps_its_rate() {
         let mut adapter = sums(0, 0);
-        for (bytes, segments) in [(1_200, 1), (3_000, 2), (37, 1), (6_000_001, 5_000)] {
+        let longest = 10_000_000_000.0;
+        for (bytes, segments) in [(1_200, 1), (3_000, 2), (37, 1), (1, 1), (6_000_001, 5_000)] {
             let interval = Duration::from_micros(40_000);
             let sample = RateSample { delivered: Some(bytes), interval: Some(interval), ..RateSample::NONE };
             adapter.on_ack(&Ack { sample, ..ack(1_000_000, 0, 0, (0, 0, 0)) });
             let seen = adapter.controller.last.unwrap().sample;
             assert_eq!(seen.delivered, Some(segments));
-            let due = interval.as_nanos() as f64 * segments as f64 * 1_200.0 / bytes as f64;
+            let due = (interval.as_nanos() as f64 * segments as f64 * 1_200.0 / bytes as f64).min(longest);
             assert!((seen.interval.unwrap().as_nanos() as f64 - due).abs() <= 1.0, "{seen:?}");
         }
     }

@@ -74,7 +74,9 @@ impl Ledger {
     /// The ACK delivers a packet of `units`.
     pub(super) fn on_delivered(&mut self, noted: &Noted, sequence: u64, retransmitted: bool, units: u32) {
         self.delivered += units as u64;
-        let older = |&(other, place, _): &(Noted, u64, bool)| (other.sent, place) < (noted.sent, sequence);
+        // Linux's clock has microseconds; of packets that left in one, the highest in the stream is the newest.
+        let age = |noted: &Noted, place: u64| (noted.sent.as_micros(), place);
+        let older = |(other, place, _): &(Noted, u64, bool)| age(other, *place) < age(noted, sequence);
         if self.newest.as_ref().is_none_or(older) {
             self.newest = Some((*noted, sequence, retransmitted));
         }
