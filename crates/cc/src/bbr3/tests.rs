@@ -807,6 +807,86 @@ fn the_window_follows_a_larger_segment() {
     assert_eq!(bbr.limits().cwnd, 1, "never zero");
 }
 
+// ---- bytes ----
+
+/// A flow that counts bytes, and believes what [`at`] does.
+fn in_bytes(state: State) -> (Flow, Bbr3) {
+    let (mut flow, segments) = at(state);
+    flow.connection.in_flight = 150 * CONFIG.mss;
+    flow.connection.delivered = 1_000 * MSS;
+    let bytes = |segments: u32| segments.saturating_mul(CONFIG.mss).min(Config::MOST_IN_FLIGHT);
+    let (initial_cwnd, cwnd_clamp) = (bytes(CONFIG.initial_cwnd), bytes(CONFIG.cwnd_clamp));
+    let config = Config { unit: 1, initial_cwnd, cwnd_clamp, ..CONFIG };
+    let bbr = Bbr3::new(&segments.params, &config, &flow.connection);
+    let Bbr3 { unit, cwnd_clamp, initial_cwnd, delivered_at_start, recovery_delivered, rounds, .. } = bbr;
+    let mut congestion = segments.congestion;
+    congestion.loss_round_delivered = flow.connection.delivered;
+    let bbr = Bbr3 {
+        unit,
+        cwnd_clamp,
+        initial_cwnd,
+        delivered_at_start,
+        recovery_delivered,
+        rounds,
+        congestion,
+        ..segments
+    };
+    (flow, bbr)
+}
+
+/// A packet of 37 bytes and one of 1,452 are 1,489 bytes, in the rate, the window and the filters.
+#[test]
+fn in_bytes_packets_of_any_size_count_as_what_they_are() {
+    let (mut flow, mut bbr) = in_bytes(State::Cruise);
+    bbr.cwnd = segments(100);
+    let mut acked = flow.ack(37 + 1_452);
+    acked.sample.delivered = Some(144_799);
+    acked.sample.tx_in_flight = 150_001;
+    bbr.probe.inflight_longterm = 150_000;
+    bbr.on_ack(&acked);
+    assert_eq!(bbr.congestion.bw_latest, 1_447_990, "144,799 bytes in 100 ms");
+    assert_eq!(bbr.congestion.inflight_latest, 144_799);
+    assert_eq!(bbr.probe.inflight_longterm, 150_001);
+    assert_eq!(bbr.limits().cwnd as u64, (segments(100) + 1_489).min(150_001 - 22_500));
+}
+
+/// 60,000 bytes in flight when it left; 1,300 were lost with it and since: (0.02 * 58,800 - 100) / 0.98 of the packet fitted.
+#[test]
+fn in_bytes_the_flight_at_loss_is_solved_within_the_packet_that_crossed_the_threshold() {
+    let (flow, mut bbr) = in_bytes(State::Up);
+    bbr.probe.is_bw_probe_sample = true;
+    bbr.cwnd = 50_000;
+    let lost = |units: u32, before: u64| Lost {
+        now: flow.connection.now,
+        delivered: flow.connection.delivered,
+        units,
+        new_range: true,
+        tx_in_flight: 60_000,
+        tx_lost: 0,
+        lost: before + units as u64,
+        app_limited: false,
+    };
+    bbr.on_lost(&lost(100, 0));
+    assert_eq!(bbr.state, State::Up, "100 of 60,000 bytes");
+    bbr.on_lost(&lost(1_200, 100));
+    assert_eq!((bbr.state, bbr.probe.inflight_longterm), (State::Down, 58_800 + (1_176 - 100) * 100 / 98));
+}
+
+#[test]
+fn in_bytes_floors_and_steps_are_those_of_full_packets() {
+    let (mut flow, mut bbr) = in_bytes(State::Cruise);
+    assert_eq!(bbr.limits().min_burst, 2 * CONFIG.mss);
+    assert_eq!(bbr.min_pipe_cwnd(), segments(4));
+    flow.connection.in_flight = 777;
+    flow.change(&mut bbr, CaState::Loss, true);
+    assert_eq!(bbr.limits().cwnd, 777 + CONFIG.mss);
+    flow.connection.in_flight = 0;
+    flow.change(&mut bbr, CaState::Loss, false);
+    assert_eq!(bbr.limits().cwnd, CONFIG.mss);
+    bbr.on_mss(9_000);
+    assert_eq!((bbr.limits().cwnd, bbr.unit), (9_000, 1), "a full packet at least");
+}
+
 #[test]
 fn the_state_is_small() {
     assert!(size_of::<Bbr3>() < 512, "{}", size_of::<Bbr3>());
