@@ -5,6 +5,7 @@ use fullpipe_emu::namespace::sysctl;
 use fullpipe_replay::Ops;
 
 use crate::KernelError;
+use crate::bbr;
 use crate::recorder;
 use crate::sys;
 
@@ -15,9 +16,28 @@ pub fn doctor() -> Vec<Check> {
     let recorder = recorder();
     let mut checks = fullpipe_emu::doctor();
     checks.extend(["bbr", "cubic", "reno"].map(algorithm));
+    checks.push(version_of_bbr(&bbr::Machine));
     checks.push(optional_algorithm("dctcp"));
     checks.extend([default_algorithm(), timer_frequency(), recorder]);
     checks
+}
+
+/// Which of our controllers the kernel's `bbr` is.
+fn version_of_bbr(shown: &impl bbr::Shown) -> Check {
+    let name = "version of bbr";
+    let and_bbr3 = match bbr::version(shown, "bbr3") {
+        Ok(Some(version)) => format!("; its bbr3 is version {version}"),
+        Ok(None) => "; its bbr3 does not tell its version".to_owned(),
+        Err(_) => String::new(),
+    };
+    let found = format!("{}{and_bbr3}", bbr::described(shown));
+    match bbr::version(shown, "bbr") {
+        Ok(Some(1)) => Check::well(name, format!("{found}; runs as bbr1")),
+        Ok(Some(3)) => {
+            Check::well(name, format!("{found}; runs as bbr3:profile=linux, and bbr1 in no world of Linux"))
+        }
+        _ => Check::ill(name, found, "run bbr1 in the simulator (--world sim)"),
+    }
 }
 
 fn algorithm(name: &str) -> Check {
@@ -56,4 +76,29 @@ fn default_algorithm() -> Check {
 /// TCP's own timers tick at this rate.
 fn timer_frequency() -> Check {
     Check::well("timer frequency", format!("{} Hz", sys::ticks_per_second()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bbr::tests::Pretended;
+
+    #[test]
+    fn the_version_of_bbr_is_told_and_never_taken_for_another() {
+        let told = |shown: &Pretended| {
+            let check = version_of_bbr(shown);
+            (check.ok, check.found)
+        };
+        let (ok, found) = told(&Pretended(&[("bbr", &[0; 20], None)]));
+        assert!(ok && found == "its bbr is Linux's BBR version 1; runs as bbr1", "{found}");
+        let (ok, found) = told(&Pretended(&[("bbr", &[], Some("3"))]));
+        assert!(
+            ok && found.starts_with("its bbr is BBR version 3, Google's; runs as bbr3:profile=linux"),
+            "{found}"
+        );
+        let (ok, found) = told(&Pretended(&[("bbr", &[0; 20], None), ("bbr3", &[], Some("3"))]));
+        assert!(ok && found.contains("; its bbr3 is version 3; runs as bbr1"), "{found}");
+        let (ok, found) = told(&Pretended(&[("bbr", &[], None)]));
+        assert!(!ok && found == "its bbr does not tell its version", "{found}");
+    }
 }

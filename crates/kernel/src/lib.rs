@@ -7,7 +7,7 @@
 //!
 //! * [`run`](mod@run): one run from preparation to record.
 //! * `host`: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
-//! * [`tcp_info`]: what a kernel socket reports about itself.
+//! * [`tcp_info`]: what a kernel socket reports about itself. `bbr`: which version of BBR that is.
 //! * [`recorder`]: records the inputs and decisions of the kernel's congestion control, call by call.
 //! * [`doctor`](mod@doctor): whether this machine can do all that.
 //! * `sys`: thin wrappers around system calls.
@@ -15,6 +15,7 @@
 //! Nothing is left behind, however the process ends, except the compiled recorder, in the user's cache.
 #![cfg(target_os = "linux")]
 
+mod bbr;
 pub mod doctor;
 mod error;
 mod host;

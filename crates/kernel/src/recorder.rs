@@ -54,6 +54,7 @@ use fullpipe_emu::EmuError;
 use fullpipe_emu::namespace::{ask_to_die_with_parent, effective_capabilities};
 
 use crate::KernelError;
+use crate::bbr;
 use crate::host::sender::set_algorithm;
 use crate::run::{check, run_recorded};
 use crate::sys::libbpf::{Library, Object, Refused};
@@ -169,10 +170,10 @@ impl Recorder {
         Recorder { ops, network: AtomicU32::new(0), is_full: AtomicBool::new(false) }
     }
 
-    /// What a flow sets as its congestion control.
+    /// What a flow that is recorded sets as its congestion control; `None` for another.
     pub(crate) fn name_for(&self, flow: &FlowSpec) -> Option<&'static str> {
-        let name = flow.controller.linux_name()?;
-        if name == self.ops.name() { recorded_name(self.ops).to_str().ok() } else { Some(name) }
+        let is_recorded = flow.controller.linux_name() == Some(self.ops.name());
+        recorded_name(self.ops).to_str().ok().filter(|_| is_recorded)
     }
 
     /// The calling thread's network namespace is the one to record.
@@ -191,6 +192,9 @@ struct Program {
 impl Program {
     /// Compiles it if need be, and loads it. Nobody can use it yet.
     fn load(ops: Ops, object: impl FnOnce(Ops) -> Result<Vec<u8>, Missing>) -> Result<Program, KernelError> {
+        if ops == Ops::Bbr {
+            bbr::check_recordable(&bbr::Machine)?;
+        }
         let mut missing = missing_in_kernel();
         let library = Library::open()
             .map_err(|error| Missing::package(format!("libbpf is not installed ({error})"), "libbpf1"));

@@ -12,6 +12,7 @@ use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::Duration;
 
 use crate::KernelError;
+use crate::bbr::{self, Machine, Shown};
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{Host, MAX_FLOWS, Progress};
@@ -102,7 +103,7 @@ fn run_beside<B: Send>(
         if let Some(recorder) = recorder {
             recorder.is_here();
         }
-        let names: Vec<&str> = spec.flows.iter().filter_map(|flow| algorithm_of(flow, recorder)).collect();
+        let names = algorithms_of(spec, recorder, &Machine)?;
         check_algorithms(&names)?;
         let started = end.start()?;
         let is_over =
@@ -120,9 +121,17 @@ fn run_beside<B: Send>(
     Ok((record(spec, seed, &path, carried), beside))
 }
 
-/// The congestion control that a flow sets. The scenario has been checked, so each flow has one.
-fn algorithm_of(flow: &FlowSpec, recorder: Option<&Recorder>) -> Option<&'static str> {
-    recorder.map_or_else(|| flow.controller.linux_name(), |recorder| recorder.name_for(flow))
+/// The congestion control that each flow sets. The scenario has been checked: some kernel has each.
+fn algorithms_of(
+    spec: &Spec,
+    recorder: Option<&Recorder>,
+    shown: &impl Shown,
+) -> Result<Vec<String>, KernelError> {
+    let name = |flow: &FlowSpec| match recorder.and_then(|recorder| recorder.name_for(flow)) {
+        Some(recorded) => Ok(recorded.to_owned()),
+        None => bbr::name_here(&flow.controller, shown),
+    };
+    spec.flows.iter().map(name).collect()
 }
 
 /// Refuses scenarios that the kernel world cannot run, before anything is set up.
@@ -139,7 +148,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
     }
     Path::of(spec, spec.seed).check()?;
     for (number, flow) in spec.flows.iter().enumerate() {
-        if flow.controller.linux_name().is_none() {
+        if !bbr::is_in_a_kernel(&flow.controller) {
             return unsupported(
                 format!("flows[{number}].controller"),
                 format!("Linux has no {:?}", flow.controller.text()),
@@ -159,13 +168,13 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
 }
 
 /// Checks that the kernel has every algorithm in the calling thread's namespace. As root, the check loads the module.
-fn check_algorithms(names: &[&str]) -> Result<(), KernelError> {
+fn check_algorithms(names: &[String]) -> Result<(), KernelError> {
     let socket =
         sys::socket(libc::SOCK_STREAM).map_err(|error| KernelError::system("open a socket", error))?;
     let mut names = names.to_vec();
     names.sort_unstable();
     names.dedup();
-    for name in names {
+    for name in &names {
         set_algorithm(&socket, name).map_err(|error| no_algorithm(name, error))?;
     }
     Ok(())

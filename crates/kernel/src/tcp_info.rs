@@ -111,7 +111,7 @@ impl TcpInfo {
     }
 }
 
-/// `struct tcp_bbr_info`: the estimates of BBRv1.
+/// `struct tcp_bbr_info`: the estimates of BBR. Version 3 appends some, and its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BbrInfo {
     /// Bandwidth estimate, bytes a second.
@@ -122,7 +122,20 @@ pub struct BbrInfo {
     pub pacing_gain: u32,
     /// See `pacing_gain`.
     pub cwnd_gain: u32,
+    /// What version 3 says that it is doing; `None` of version 1, and if it says nothing known.
+    pub told_phase: Option<Phase>,
 }
+
+/// The phases of `enum tcp_bbr_phase`, by their code; zero is none.
+const TOLD_PHASES: [Phase; 7] = [
+    Phase::Startup,
+    Phase::Drain,
+    Phase::ProbeRtt,
+    Phase::ProbeBwUp,
+    Phase::ProbeBwDown,
+    Phase::ProbeBwCruise,
+    Phase::ProbeBwRefill,
+];
 
 impl BbrInfo {
     /// Queries the kernel; `None` if the socket's controller reports nothing of this shape.
@@ -130,7 +143,7 @@ impl BbrInfo {
     /// # Errors
     /// When it is not a TCP socket.
     pub fn of(socket: &OwnedFd) -> io::Result<Option<BbrInfo>> {
-        let mut buffer = [0; 20];
+        let mut buffer = [0; 52];
         let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_CC_INFO, &mut buffer)?;
         Ok(BbrInfo::parse(&buffer[..length]))
     }
@@ -143,11 +156,19 @@ impl BbrInfo {
             min_rtt_us: word(8)?,
             pacing_gain: word(12)?,
             cwnd_gain: word(16)?,
+            told_phase: bytes
+                .get(37)
+                .and_then(|code| TOLD_PHASES.get((*code as usize).wrapping_sub(1)))
+                .copied(),
         })
     }
 
-    /// The phase, derived from the gains, which the first ACK sets. A policer's rate in force reads as cruising.
+    /// The phase: as version 3 tells it, or of version 1 derived from the gains, which the first ACK sets. A policer's rate in force
+    /// reads as cruising.
     pub fn phase(&self) -> Phase {
+        if let Some(told) = self.told_phase {
+            return told;
+        }
         if self.bandwidth == 0 {
             return Phase::Startup;
         }
@@ -224,5 +245,12 @@ mod tests {
         assert_eq!(phase(256, 512), Phase::ProbeBwCruise);
         assert_eq!(phase(256, 256), Phase::ProbeRtt);
         assert_eq!(BbrInfo::parse(&[0; 16]), None);
+        // Version 3, whose gain of one is that of two phases.
+        let told = |code: u8| {
+            let mut bytes = [1; 52];
+            bytes[37] = code;
+            BbrInfo::parse(&bytes).unwrap().told_phase
+        };
+        assert_eq!([told(0), told(7), told(8)], [None, Some(Phase::ProbeBwRefill), None]);
     }
 }

@@ -88,7 +88,7 @@ impl<'a> Sender<'a> {
         let end = Time::ZERO.saturating_add(spec.duration_ns);
         let flow = |(number, flow): (usize, &'a FlowSpec)| {
             let name = flow.controller.linux_name().unwrap_or_default().to_owned();
-            let is_bbr = matches!(flow.controller.params(), Some(Params::Bbr1(_)));
+            let is_bbr = matches!(flow.controller.params(), Some(Params::Bbr1(_) | Params::Bbr3Linux(_)));
             let start = flow.start_time(number, seed);
             Flow {
                 spec: flow,
@@ -127,9 +127,9 @@ impl<'a> Sender<'a> {
     }
 
     /// Makes the flows use these algorithms of the kernel, in their order.
-    pub(crate) fn with_algorithms(mut self, names: &[&str]) -> Sender<'a> {
+    pub(crate) fn with_algorithms(mut self, names: &[String]) -> Sender<'a> {
         for (flow, name) in self.flows.iter_mut().zip(names) {
-            flow.name = (*name).to_owned();
+            flow.name.clone_from(name);
         }
         self
     }
