@@ -119,7 +119,7 @@ pub struct Bytewise<A> {
     period: Period,
     saved: Saved<A>,
     state: CaState,
-    /// The newest packet of those marked lost since the last change of state or ACK, by [`Lost::tx_lost`].
+    /// The newest packet of those marked lost since the last change of state, by [`Lost::tx_lost`].
     newest_lost: Option<u64>,
     /// A packet may leave whatever the window is; with it, no more than this is in flight.
     spare: Option<u64>,
@@ -322,7 +322,6 @@ impl<A: Increase> Controller for Bytewise<A> {
         if !is_allowed {
             return;
         }
-        self.saved.is_allowed = false;
         self.period.is_active = false;
         self.spare = None;
         // RFC 9438 4.9.2: only if the window has not outgrown what it was. The threshold returns in any case.
@@ -391,7 +390,6 @@ impl<A: Increase> Controller for Bytewise<A> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.note(&ack.connection);
-        self.newest_lost = None;
         let bytes = ack.newly_delivered as u64 * self.unit;
         if bytes == 0 {
             return;
@@ -591,8 +589,24 @@ mod tests {
         lose(&mut flow, &mut controller, sent_when);
         assert_eq!((flow.connection.state, controller.window().cwnd), (CaState::Recovery, 25 * MSS));
         flow.change(&mut controller, CaState::Open, false);
+        // Of several losses, one sent after the period began is enough, whichever is reported first.
         let sent_when = flow.connection.lost;
-        lose(&mut flow, &mut controller, sent_when);
+        flow.connection.lost += 1;
+        let lost = flow.connection.lost;
+        let (now, delivered) = (flow.connection.now, flow.connection.delivered);
+        let (units, new_range, tx_in_flight, app_limited) = (1, true, 10, false);
+        let tx_lost = sent_when;
+        controller.on_lost(&Lost {
+            now,
+            delivered,
+            units,
+            new_range,
+            tx_in_flight,
+            tx_lost,
+            lost,
+            app_limited,
+        });
+        lose(&mut flow, &mut controller, 0);
         assert_eq!(controller.window().cwnd, 12 * MSS + MSS / 2);
     }
 
