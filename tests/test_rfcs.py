@@ -33,8 +33,8 @@ def test_newreno_s_sawtooth_is_that_of_the_pipe() -> None:
     found = teeth("newreno")
     # The pipe and the buffer hold 100,000 bytes each: 134 segments, from which a loss takes half.
     assert {(one, other) for _, one, other in found} == {(134, 67)}
-    # A round trip for each segment more, as long as 20 Mbit/s need for the window; then one until the loss is known,
-    # and one of recovery.
+    # A round trip for each segment more, as long as 20 Mbit/s need for the window; then one until the loss is
+    # known, and one of recovery.
     rounds = [max(0.04, window * 1500 * 8 / 20e6) for window in (*range(67, 134), 134, 134)]
     periods = [later - earlier for (earlier, _, _), (later, _, _) in pairwise(found)]
     assert len(periods) >= 5 and all(period == pytest.approx(sum(rounds), rel=0.02) for period in periods)
@@ -43,8 +43,8 @@ def test_newreno_s_sawtooth_is_that_of_the_pipe() -> None:
 def test_cubic_gives_up_three_tenths_and_returns_along_its_curve() -> None:
     found = teeth("cubic9438")
     assert all(one in (133, 134, 135) and other in (93, 94) for _, one, other in found)
-    # K = cbrt(40 / 0.4) = 4.64 s to the old maximum. After a loss just below it, fast convergence aims at 0.85 of
-    # it, which takes cbrt(20 / 0.4) = 3.68 s, and the curve rises on.
+    # K = cbrt(40 / 0.4) = 4.64 s to the old maximum. After a loss just below it, fast convergence aims at
+    # 0.85 of it, which takes cbrt(20 / 0.4) = 3.68 s, and the curve rises on.
     periods = [later - earlier for (earlier, _, _), (later, _, _) in pairwise(found)]
     assert len(periods) >= 4 and all(3 < period < 6 for period in periods)
 

@@ -560,9 +560,9 @@ proptest! {
         reorders in any::<bool>(),
         duplicate in prop_oneof![Just(0.0), 0.0..0.05f64],
         gro_us in prop_oneof![Just(0u32), 1u32..300],
-        flows in prop::collection::vec((0usize..7, 0u32..1500, prop_oneof![Just(0u32), 1u32..3_000_000]), 1..5),
+        flows in prop::collection::vec((0usize..9, 0u32..1500, prop_oneof![Just(0u32), 1u32..3_000_000]), 1..5),
     ) {
-        let names = ["reno", "cubic", "bbr1", "vegas", "fixed:cwnd=60", "copa", "bbr3"];
+        let names = ["reno", "cubic", "bbr1", "vegas", "fixed:cwnd=60", "copa", "bbr3", "newreno", "cubic9438"];
         let flows: Vec<Value> = flows
             .iter()
             .map(|(controller, start_ms, size)| {
