@@ -324,8 +324,8 @@ impl<A: Increase> Controller for Bytewise<A> {
         }
         self.period.is_active = false;
         self.spare = None;
-        // RFC 9438 4.9.2: only if the window has not outgrown what it was. The threshold returns in any case.
-        if self.window.cwnd <= cwnd {
+        // RFC 9438 4.9.2: only if the window is below what it was. The threshold returns in any case.
+        if self.window.cwnd < cwnd {
             self.window.cwnd = cwnd;
             self.increase = increase;
         }
