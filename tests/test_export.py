@@ -1,6 +1,13 @@
 """Logs of a run's packets: qlog and pcapng."""
 
+import array
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +16,11 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH
-from fullpipe import cli
+from fullpipe import _native, cli
+from fullpipe.commands import _common
+from fullpipe.errors import OutputError
 from fullpipe.results.runs import Run
+from fullpipe.worlds import logs, registry
 
 ONE = {
     "name": "one",
@@ -127,3 +137,335 @@ def test_the_command_names_its_logs(in_empty_folder: Path) -> None:
         line for line in done.stderr.splitlines() if line.startswith("Log: ")
     ]
     assert all((in_empty_folder / one).is_file() for one in logs)
+    assert json.loads(done.stdout)["logs"] == logs
+
+
+def test_the_report_names_its_logs(tmp_path: Path) -> None:
+    results = fp.run(ONE, qlog=tmp_path)
+    assert f"<code>{tmp_path}/sim-one-seed1.sqlog</code>" in results.report(tmp_path / "one.html").read_text()
+
+
+# Of each event in the current form: the fields that its type must have, and those that it may (quic-events-13
+# and tests/export/tcp.cddl). tests/export/validate.py, run by hand, has the published schemas themselves.
+FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "quic:packet_sent": ({"header", "frames", "raw", "tcp"}, {"trigger"}),
+    "quic:packet_received": ({"header", "frames", "raw", "tcp"}, set()),
+    "quic:packet_lost": ({"header", "frames"}, {"trigger"}),
+    "quic:recovery_parameters_set": ({"timer_granularity", "max_datagram_size"}, set()),
+    "quic:recovery_metrics_updated": (
+        set(),
+        {"min_rtt", "smoothed_rtt", "latest_rtt", "congestion_window", "bytes_in_flight", "ssthresh"}
+        | {"packets_in_flight", "pacing_rate"},
+    ),
+    "quic:congestion_state_updated": ({"new"}, {"old", "recovery_state"}),
+    "path:packet_arrived": ({"header", "direction", "ecn"}, set()),
+    "path:packet_dropped": ({"header", "direction", "cause"}, {"queue"}),
+}
+FRAMES = {"ack": {"acked_ranges"}, "stream": {"stream_id", "offset", "raw"}, "max_data": {"maximum"}}
+TRIGGERS = {
+    "quic:packet_sent": {"retransmit_reordered", "retransmit_timeout", "pto_probe"},
+    "quic:packet_lost": {"time_threshold", "pto_expired"},
+}
+
+
+def assert_events(events: list[dict[str, Any]]) -> None:
+    """Each event is as its type in the schema."""
+    for event in events:
+        assert set(event) == {"time", "name", "group_id", "data"}
+        must, may = FIELDS[event["name"]]
+        data = event["data"]
+        assert must <= set(data) <= must | may and data, event
+        if "header" in data:
+            assert set(data["header"]) == {"packet_type", "packet_number"}
+            assert data["header"]["packet_type"] in ("initial", "1RTT")
+        for frame in data.get("frames", []):
+            assert set(frame) == {"frame_type"} | FRAMES[frame["frame_type"]], event
+            assert all(len(one) == 2 and one[0] <= one[1] for one in frame.get("acked_ranges", []))
+        assert data.get("trigger") in {None} | TRIGGERS.get(event["name"], set())
+
+
+def test_every_event_is_as_its_type_in_the_schema(logged: tuple[Run, Path]) -> None:
+    _, *events = sequence(logged[1] / "sim-one-seed1.sqlog")
+    assert_events(events)
+    assert {one["name"] for one in events} == set(FIELDS)
+
+
+needs_tshark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="tshark is missing (Debian: apt-get install tshark)"
+)
+
+
+def tshark(path: Path, *arguments: str) -> list[str]:
+    """What tshark prints of a capture, line by line. It checks checksums."""
+    checks = ("tcp.check_checksum", "ip.check_checksum")
+    options = [part for check in checks for part in ("-o", f"{check}:TRUE")]
+    done = subprocess.run(
+        ["tshark", "-n", "-r", path, *options, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def count(path: Path, shown: str) -> int:
+    """How many packets a display filter of Wireshark shows."""
+    return len(tshark(path, "-Y", shown))
+
+
+WRONG = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.expert.severity == error"
+
+
+@needs_tshark
+def test_wireshark_finds_our_packets_valid_and_counts_as_we_do(tmp_path: Path) -> None:
+    (run,) = fp.run(ONE, pcap=tmp_path, snaplen=65_535).runs
+    path = tmp_path / "sim-one-seed1.pcapng"
+    assert count(path, WRONG) == 0
+    assert count(path, "tcp.checksum.status == 1") == count(path, "tcp") > 1000
+    # One that comes soon after a duplicate ACK, Wireshark calls out of order.
+    again = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
+    for number, flow in enumerate(run.summary["flows"]):
+        of_flow = f"tcp.stream == {number} && tcp.len > 0"
+        assert count(path, of_flow) == flow["segments_sent"]
+        assert count(path, f"{of_flow} && ({again})") == flow["retransmits"] > 0
+    options = ("mss_val == 1460", "sack_perm", "wscale", "timestamp.tsval")
+    has_all = " && ".join(f"tcp.options.{one}" for one in options)
+    assert count(path, f"tcp.flags.syn == 1 && {has_all}") == 4
+    assert count(path, "tcp.options.sack") > 100
+    assert count(path, "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment") == 0
+    # An ACK answers the packet that it echoes, an RTT ago.
+    rtts = [float(one) for one in tshark(path, "-T", "fields", "-e", "tcp.analysis.ack_rtt") if one]
+    assert 0.04 <= min(rtts) < 0.0405
+
+
+@needs_tshark
+def test_wireshark_sees_marks_and_their_echoes(tmp_path: Path) -> None:
+    document = {**ONE, "path": {**ONE["path"], "queue": "codel"}, "hosts": {"ecn": True}}  # type: ignore[dict-item]
+    fp.run(document, pcap=tmp_path, snaplen=200)
+    path = tmp_path / "sim-one-seed1.pcapng"
+    assert count(path, WRONG) == 0
+    assert count(path, "tcp.flags.syn == 1 && tcp.flags.ece == 1") == 4
+    # At the sender, nothing is marked yet.
+    assert count(path, "ip.dsfield.ecn == 2") > 1000 and count(path, "ip.dsfield.ecn == 3") == 0
+    assert count(path, "tcp.flags.syn == 0 && tcp.flags.ece == 1") > 10
+    assert count(path, "tcp.flags.syn == 0 && tcp.flags.cwr == 1") > 2
+
+
+def test_our_own_reader_finds_the_flows_in_a_capture(logged: tuple[Run, Path]) -> None:
+    run, folder = logged
+    said, columns = _native.read_capture(str(folder / "sim-one-seed1.pcapng"))
+    numbers = array.array("Q", columns)
+    sent = [0, 0]
+    for place in range(0, len(numbers), 4):
+        sent[numbers[place]] += numbers[place + 3]
+    for flow, size in zip(run.summary["flows"], sent, strict=True):
+        assert size == (flow["segments_sent"] - flow["retransmits"]) * 1448
+    assert json.loads(said)["segments"] > sum(flow["segments_sent"] for flow in run.summary["flows"])
+
+
+def test_a_request_is_a_byte_that_the_receiver_sends(tmp_path: Path) -> None:
+    document = {
+        "name": "asks",
+        "duration": "2 s",
+        "path": {"rate": "10 Mbit/s", "rtt": "20 ms"},
+        "flows": [{"controller": "reno", "requests": {"size": "20 KB", "pause": "100 ms"}}],
+    }
+    fp.run(document, pcap=tmp_path, qlog=tmp_path, snaplen=200)
+    _, *events = sequence(tmp_path / "sim-asks-seed1.sqlog")
+    assert_events(events)
+    asked = [
+        frame["offset"]
+        for one in named(events, "quic:packet_received")
+        for frame in one["data"]["frames"]
+        if frame["frame_type"] == "stream"
+    ]
+    assert asked == list(range(len(asked))) and len(asked) > 10
+    if shutil.which("tshark") is not None:
+        assert count(tmp_path / "sim-asks-seed1.pcapng", WRONG) == 0
+        wrong = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || tcp.analysis.retransmission"
+        assert count(tmp_path / "sim-asks-seed1.pcapng", wrong) == 0
+
+
+def test_a_thousand_flows_are_logged(tmp_path: Path) -> None:
+    document = {
+        "name": "many",
+        "duration": "1 s",
+        "path": {"rate": "100 Mbit/s", "rtt": "20 ms"},
+        "flows": [{"controller": "cubic", "count": 1000}],
+    }
+    (run,) = fp.run(document, qlog=tmp_path, pcap=tmp_path).runs
+    _, *events = sequence(tmp_path / "sim-many-seed1.sqlog")
+    sent = Counter(one["group_id"] for one in named(events, "quic:packet_sent"))
+    assert len(sent) == 1000
+    assert sent.total() >= sum(flow["segments_sent"] for flow in run.summary["flows"]) > 1000
+    json.loads((tmp_path / "sim-many-seed1.qlog").read_text())
+
+
+def test_a_controller_in_python_is_logged(tmp_path: Path) -> None:
+    class Still(fp.Controller):
+        """A window that stays."""
+
+        def __init__(self) -> None:
+            self.cwnd = 20
+
+    assert (
+        fp.compare(
+            [Still], rate="10 Mbit/s", rtt="20 ms", duration="1 s", seeds=1, qlog=tmp_path, pcap=tmp_path
+        )
+        .runs[0]
+        .logs
+    )
+    (path,) = tmp_path.glob("*.sqlog")
+    _, *events = sequence(path)
+    assert_events(events)
+    assert {one["data"].get("congestion_window", 28960) for one in events} == {28960}
+
+
+def test_a_log_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST", 1000)
+    results = fp.run(ONE, qlog=tmp_path, pcap=tmp_path)
+    (note,) = [one for one in results.notes if "its logs end at" in one]
+    assert note.startswith("one, sim, seed 1: its logs end at 0.") and note.endswith("log a shorter run")
+    *_, last = sequence(tmp_path / "sim-one-seed1.sqlog")
+    assert last["name"] == "loglevel:warning"
+    older = json.loads((tmp_path / "sim-one-seed1.qlog").read_text())
+    assert older["traces"][0]["events"][-1]["name"] == "generic:warning"
+    assert json.loads(_native.read_capture(str(tmp_path / "sim-one-seed1.pcapng"))[0])["packets"] == 1000
+
+
+@pytest.mark.parametrize("option", ["--qlog", "--pcap"])
+def test_a_folder_that_cannot_be_written_is_a_sentence(option: str, in_empty_folder: Path) -> None:
+    Path("file").write_text("mine")
+    asked = ["compare", "reno", *PATH, "--duration", "300 ms", "--seeds", "1", "--json"]
+    for given, why in (
+        ("file", "file is a file, and a folder is needed"),
+        ("file/new", "file is a file"),
+        (" ", "no path"),
+    ):
+        done = CliRunner().invoke(cli.app, [*asked, option, given])
+        assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+        assert why in " ".join(done.stderr.replace("│", " ").split()), done.stderr
+        assert done.stdout == ""
+    assert [one.name for one in in_empty_folder.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("snaplen", [0, 13, 262_145, True])
+def test_a_length_that_is_none_is_refused(snaplen: int, tmp_path: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match=r"snaplen: .*from 14 to 262144"):
+        fp.run(ONE, pcap=tmp_path / "new", snaplen=snaplen)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full_disk
+def test_a_full_disk_leaves_no_log(in_empty_folder: Path) -> None:
+    for option in ("qlog", "pcap"):
+        with pytest.raises(OutputError, match=rf"cannot write {option}/sim-one-seed1.*same command again"):
+            fp.run(ONE, **{option: option})
+        assert list((in_empty_folder / option).iterdir()) == []
+
+
+def test_a_link_in_the_place_of_a_log_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "sim-one-seed1.pcapng").symlink_to(tmp_path / "theirs")
+    fp.run(ONE, pcap=tmp_path)
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert not (tmp_path / "sim-one-seed1.pcapng").is_symlink()
+
+
+def test_an_interrupt_leaves_no_log(in_empty_folder: Path) -> None:
+    asked = [
+        "compare",
+        "cubic",
+        "--rate",
+        "1 Gbit/s",
+        "--rtt",
+        "40 ms",
+        "--duration",
+        "600 s",
+        "--seeds",
+        "1",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "fullpipe", *asked, "--json", "--qlog", "q", "--pcap", "p"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        # Until packets are on the disk.
+        while running.poll() is None and not _writes(running.pid, in_empty_folder):
+            os.sched_yield()
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+        assert running.returncode == 130
+    assert [one for one in in_empty_folder.rglob("*") if one.is_file()] == []
+
+
+def _writes(pid: int, folder: Path) -> bool:
+    """Whether a process has an open file below a folder that is not empty."""
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if str(one.readlink()).startswith(str(folder)) and one.stat().st_size > 1_000_000:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_a_world_that_writes_no_logs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(registry.named("sim")), "writes_logs", False)
+    with pytest.raises(
+        fp.WorldError, match="the simulator writes no logs of packets; leave out qlog and pcap"
+    ):
+        fp.run(ONE, qlog=tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+REAL = {**ONE, "flows": [{"controller": "cubic"}, {"controller": "reno"}]}
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_the_kernels_packets_are_logged_as_they_are(tmp_path: Path) -> None:
+    (run,) = fp.run(REAL, world="kernel", attempts=1, qlog=tmp_path, pcap=tmp_path, snaplen=65_535).runs
+    path = tmp_path / "kernel-one-seed1.pcapng"
+    assert [one.name for one in run.logs] == [
+        f"kernel-one-seed1{suffix}" for suffix in (".sqlog", ".qlog", ".pcapng")
+    ]
+    head, *events = sequence(tmp_path / "kernel-one-seed1.sqlog")
+    assert head["trace"]["common_fields"]["reference_time"]["clock_type"] == "monotonic"
+    assert_events(events)
+    times = [one["time"] for one in events]
+    assert times == sorted(times) and times[-1] <= 2100
+    for flow in run.summary["flows"]:
+        sent = [
+            one["data"]["header"]["packet_number"]
+            for one in named(events, "quic:packet_sent", flow["label"])
+            if one["data"]["header"]["packet_type"] == "1RTT"
+        ]
+        assert sent == list(range(len(sent)))
+        # What Linux counts until the measures end, and a little later.
+        assert flow["segments_sent"] * 0.98 <= len(sent) <= flow["segments_sent"] * 1.1 + 20
+        lost = named(events, "quic:packet_lost", flow["label"])
+        assert flow["retransmits"] * 0.9 <= len(lost) <= flow["retransmits"] * 1.2 + 20
+        metrics = [one["data"] for one in named(events, "quic:recovery_metrics_updated", flow["label"])]
+        assert any("congestion_window" in one for one in metrics) and any(
+            "latest_rtt" in one for one in metrics
+        )
+    json.loads((tmp_path / "kernel-one-seed1.qlog").read_text())
+    assert json.loads(_native.read_capture(str(path))[0])["segments"] > 1000
+    if shutil.which("tshark") is not None:
+        assert count(path, WRONG) == 0
+        assert count(path, "tcp.flags.syn == 1") >= 4
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_full_log_of_the_kernel_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST", 200)
+    results = fp.run(REAL, world="kernel", attempts=1, qlog=tmp_path, pcap=tmp_path)
+    assert any("kernel, seed 1: its logs end at " in one for one in results.notes)
+    assert json.loads(_native.read_capture(str(tmp_path / "kernel-one-seed1.pcapng"))[0])["packets"] == 200
+    _, *events = sequence(tmp_path / "kernel-one-seed1.sqlog")
+    assert len(named(events, "quic:packet_sent")) <= 200
+
+
+@pytest.mark.full_disk
+@pytest.mark.usefixtures("kernel_world")
+def test_a_full_disk_leaves_no_log_of_the_kernel(in_empty_folder: Path) -> None:
+    with pytest.raises(OutputError, match=r"cannot write p/kernel-one-seed1.pcapng.*same command again"):
+        fp.run({**REAL, "duration": "500 ms"}, world="kernel", attempts=1, pcap="p")
+    assert list((in_empty_folder / "p").iterdir()) == []

@@ -24,6 +24,52 @@ def names(folder: Path) -> list[str]:
 # Whole or not at all.
 
 
+@pytest.fixture(params=["without a name", "under another name"])
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has files without a name, and one that has not."""
+    if request.param == "without a name":
+        return
+    opened = os.open
+
+    def refuse(path: str, flags: int, *rest: int, **more: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return opened(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+@pytest.mark.usefixtures("file_system")
+def test_a_streamed_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    (tmp_path / "x").chmod(0o640)
+    with files.streamed(tmp_path, "x") as file:
+        os.write(file, b"new")
+        assert (tmp_path / "x").read_text() == "old"
+    assert (tmp_path / "x").read_text() == "new" and names(tmp_path) == ["x"]
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
+
+
+@pytest.mark.usefixtures("file_system")
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, OSError(errno.ENOSPC, "full"), ValueError])
+def test_a_streamed_file_that_fails_leaves_nothing(raised: type[BaseException], tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    with pytest.raises(BaseException), files.streamed(tmp_path, "x") as file:  # noqa: B017
+        os.write(file, b"new")
+        raise raised
+    assert (tmp_path / "x").read_text() == "old" and names(tmp_path) == ["x"]
+
+
+@pytest.mark.usefixtures("file_system")
+def test_a_folder_that_goes_away_while_a_file_is_streamed_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    gone = pytest.raises(OutputError, match=r"cannot write .*new/x: .*same command again")
+    with gone, files.streamed(tmp_path / "new", "x"):
+        for one in (tmp_path / "new").iterdir():
+            one.unlink()
+        (tmp_path / "new").rmdir()
+
+
 @pytest.mark.full_disk
 @pytest.mark.parametrize("named", [False, True])
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(named: bool, tmp_path: Path) -> None:

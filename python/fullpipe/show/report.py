@@ -266,6 +266,8 @@ def _provenance(results: Runs) -> str:
     for world in results.worlds:
         runs = [run for run in results.runs if run.world == world]
         entries.append((theme.world_heading(world), _world_provenance(runs)))
+    if logs := [one for run in results.runs for one in run.logs]:
+        entries.append(("Logs", "<br>".join(f"<code>{_text(str(one))}</code>" for one in logs)))
     return listed_provenance(entries)
 
 

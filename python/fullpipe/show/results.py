@@ -74,7 +74,7 @@ class Results(Runs):
         """The scenario, and one result for each world and alternative, in plain values.
 
         An alternative without a trusted run has `untrusted`: each measure's values, run by run. With
-        `agreement` if two worlds ran, and `notes` if something did not run.
+        `agreement` if two worlds ran, `logs` if packets were logged, and `notes` if something did not run.
         """
         told: dict[str, Any] = {
             "scenario": self.scenario.named,
@@ -82,6 +82,8 @@ class Results(Runs):
         }
         if self.agreement is not None:
             told["agreement"] = self.agreement.to_dict()
+        if logs := [str(one) for run in self.runs for one in run.logs]:
+            told["logs"] = logs
         if self.notes:
             told["notes"] = self.notes
         return told
