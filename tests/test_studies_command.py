@@ -26,7 +26,10 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     written = command("study", "claims", "--write", "claims.md", "--out", str(folder))
     assert written.returncode == 0, written.stderr
     text = (in_empty_folder / "claims.md").read_text()
-    assert "| queue16.fig4 | The first second of BBR and CUBIC | sim | reproduced (quick) |" in text
+    assert (
+        "| queue16.fig4 | The first second of BBR and CUBIC | sim | reproduced (quick, 2 of 3 seeds) |"
+        in text
+    )
     assert "| rebbr.rate |" in text and "not run" in text
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 

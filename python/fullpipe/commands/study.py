@@ -348,8 +348,19 @@ def _row(
             for world in shown
         },
         "size": said["size"] if said else None,
+        "fewer": _fewer(built, said),
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
     }
+
+
+def _fewer(built: "Built | None", said: "Said | None") -> str:
+    """How many seeds a result has, if fewer than the claim's own in that form."""
+    from fullpipe.studies.claim import Size
+
+    if built is None or said is None:
+        return ""
+    own = built.claim.seeds_of(Size(said["size"]))
+    return f"{said['seeds']} of {own} seeds" if said["seeds"] < own else ""
 
 
 def _missed(findings: "Iterable[Said]") -> bool:

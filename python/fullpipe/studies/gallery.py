@@ -46,6 +46,6 @@ def save(
             )
             parts.append(
                 f"### {one['title']} ({one['source']})\n\n![{one['title']}]({shown})\n\n{one['look_at']}\n\n"
-                f"{verdicts}. `fullpipe study run {one['id']}`\n"
+                f"{verdicts}. `{one.get('command', 'fullpipe study run ' + one['id'])}`\n"
             )
     files.write_named(document, "\n".join(parts).encode())

@@ -84,7 +84,10 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    return f" ({row['size']})" if one["reason"] and row["size"] not in (None, "full") else ""
+    """What a reader of a verdict must know: a short form, fewer seeds."""
+    size = row["size"] if row["size"] not in (None, "full") else ""
+    said = ", ".join(filter(None, (size, row.get("fewer", ""))))
+    return f" ({said})" if one["reason"] and said else ""
 
 
 def _coloured(verdict: str, form: str = "") -> Text:
