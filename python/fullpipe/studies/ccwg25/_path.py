@@ -11,8 +11,13 @@ an interrupt (Linux `ixgbe`, IXGBE_ITR_ADAPTIVE_MAX_USECS: 126 us). Interrupts a
 no noise: samples would begin and end at these times and have the correct length. Where many packets arrive
 within 125 us, as at 10 Gbit/s, each waits for a slow one before it: then the delay is longer and varies less.
 
-The slides are about BBRv3, which they call BBR in places, and ran Google's kernel. Only BBRv3 is judged, and
-BBRv1 where they say something of it. Until BBRv3 was there, BBRv1 was judged in its place.
+The slides are about BBRv3, which they call BBR in places, and ran Google's kernel: `bbr3:profile=linux`
+follows that, `bbr3` the draft. Both are judged by the same criteria, and BBRv1 where the slides say something
+of it.
+Until BBRv3 was there, BBRv1 was judged in its place.
+
+On two cores that do nothing else the full form of all claims takes about half an hour, the quick form one
+minute. At 10 Gbit/s a simulated second takes 0.05 s.
 """
 
 from collections.abc import Sequence
@@ -24,7 +29,7 @@ from fullpipe.studies import take
 from fullpipe.studies.claim import Data, Trial
 
 # The variants of BBRv3. Each is run and judged by itself.
-VARIANTS = ("bbr3",)
+VARIANTS = ("bbr3", "bbr3:profile=linux")
 ABOUT = VARIANTS[0]
 # The controllers of every comparison, and those of them that estimate bandwidth.
 BBRS = ("bbr1", *VARIANTS)

@@ -78,7 +78,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         def draw(one: pl.DataFrame) -> Any:
             return _draw.lines(one, x, y, "controller", _OF_A_ROUND, "a round at 1.25")
 
-        return _draw.panels(frame, "controller", titles, draw, columns=3)
+        return _draw.panels(frame, "controller", titles, draw)
 
     return charts.worlds(
         data, panel, "The queue that bandwidth probes build", "100 Mbit/s, 50 ms, 8 BDP, no jitter"

@@ -101,7 +101,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         y = alt.Y("mbps:Q", title="goodput, Mbit/s")
         titles = {name: name for name in _path.CONTROLLERS}
         shown = _draw.panels(
-            frame, "controller", titles, lambda one: _draw.lines(one, x, y, "flow"), columns=3
+            frame, "controller", titles, lambda one: _draw.lines(one, x, y, "flow"), columns=len(titles)
         )
         waits = _draw.means(
             part,
