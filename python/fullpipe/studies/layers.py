@@ -52,6 +52,6 @@ def of(frame: pl.DataFrame, part: Data) -> pl.DataFrame:
 
 
 def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str) -> Any:
-    """Curves of a table, one for each value of `by`."""
+    """Curves of a table, one for each value of `by`, which is no controller."""
     drawn = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
-    return drawn.encode(x=x, y=y, color=charts.controllers(frame, by))
+    return drawn.encode(x=x, y=y, color=alt.Color(f"{by}:N", legend=charts.LEGEND))

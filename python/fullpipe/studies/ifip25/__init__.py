@@ -7,8 +7,9 @@ Prediction: the model holds for BBRv1, best beside a single flow, and not for BB
 
 Named after the conference of the paper, IFIP Networking 2025. Of its text, only the abstract was at hand,
 and the configurations of its experiments (public repository of its first author), which name the paths,
-buffers and numbers of flows. It measured Google's kernel; BBRv3 here is that of the draft. The paper's
-other subject, the fluid model, is not here.
+buffers and numbers of flows. It measured Google's kernel; what is judged is the draft's BBRv3, and
+Google's, added after results were seen, is measured beside it. The paper's other subject, the fluid model,
+is not here.
 """
 
 from fullpipe.studies.claim import Paper

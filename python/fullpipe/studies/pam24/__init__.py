@@ -7,8 +7,8 @@ Prediction: flows that start together converge sooner than with BBRv1; flows tha
 longer. Long RTTs prevail, whoever starts first. CUBIC is left little or nothing.
 
 Named after the conference. Of the paper, the abstract was at hand, which every claim quotes; it has no
-numbers. Paths, durations, buffers and limits are ours. The paper measured Google's kernel; BBRv3 here is
-that of the draft.
+numbers. Paths, durations, buffers and limits are ours. The paper measured Google's kernel. What is judged
+is the draft's BBRv3; Google's was added after results were seen, and is measured beside it.
 """
 
 from fullpipe.studies.claim import Paper

@@ -67,13 +67,21 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
+def _explain(data: Data) -> list[str]:
+    return _path.told(data, "cubic_share", "CUBIC")
+
+
 CLAIM = Claim(
     source="abstract",
     says="We observe that BBRv3 struggles to co-exist with loss-based CCAs such as Cubic; it offers little "
     "to no room for Cubic flows to co-exist even if flow RTTs are similar.",
     worlds=("sim",),
     grid=Grid(
-        factors={"controller": ("bbr3", "bbr1"), "buffer_bdp": _BUFFERS_BDP, "seconds": (120,)},
+        factors={
+            "controller": ("bbr3", _path.GOOGLES, "bbr1"),
+            "buffer_bdp": _BUFFERS_BDP,
+            "seconds": (120,),
+        },
         quick={"buffer_bdp": (0.5, 2, 8)},
         tiny={"buffer_bdp": (1,), "seconds": (6,)},
         document=_document,
@@ -81,6 +89,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     cause="The paper's words name no buffer. Up to 1 BDP, BBRv3 leaves CUBIC a fifth. In deeper ones the "
     "queue never empties, so that BBRv3 takes a part of CUBIC's queue for the path's RTT (161 ms at "
     "least with 8 BDP); its window of 2 to 2.25 such BDP then lets it have about a half with 8 BDP "

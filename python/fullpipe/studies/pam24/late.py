@@ -28,7 +28,7 @@ from fullpipe.studies.pam24 import _path
 _FLOWS, _EVERY_S = 4, 20
 _BIN_S, _WINDOW = 1.0, 5
 _FAIR = 0.9
-_CONTROLLERS = ("bbr3", "bbr1", "cubic")
+_CONTROLLERS = ("bbr3", _path.GOOGLES, "bbr1", "cubic")
 _TOGETHER, _LATE = "together", "late"
 _QUICK_SAID = "converge to their fair shares quicker than prior versions"
 _LATE_SAID = "its convergence time deteriorates substantially"
@@ -71,7 +71,8 @@ def _measure(trial: Trial) -> Row:
 
 
 def _series(trial: Trial) -> pl.DataFrame:
-    return sharing.binned(trial.run, _BIN_S, float("inf"))
+    seconds = float(trial.factors["seconds"])
+    return sharing.binned(trial.run, _BIN_S, _last_s(trial.factors["start"], seconds) + seconds)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -95,7 +96,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             x = alt.X("time_s:Q", title="time, s")
             return layers.lines(ours, x, alt.Y("mbps:Q", title="goodput, Mbit/s"), "flow")
 
-        return alt.vconcat(waits, layers.panels(shown, "controller", {"bbr3": "bbr3", "bbr1": "bbr1"}, flows))
+        names = {name: name for name in _CONTROLLERS if name.startswith("bbr")}
+        below = layers.panels(shown, "controller", names, flows, columns=3)
+        return alt.vconcat(waits, below).resolve_scale(color="independent", strokeDash="independent")
 
     return charts.worlds(
         data, panel, "Four flows converge", "100 Mbit/s, 50 ms; below: one every 20 s, least buffer"

@@ -85,6 +85,10 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
+def _explain(data: Data) -> list[str]:
+    return _path.told(data, "long_share", "the flow with 100 ms")
+
+
 CLAIM = Claim(
     source="abstract",
     says="We note that BBRv3 (similar to BBRv2) is biased towards long-RTT flows; they receive a higher "
@@ -92,7 +96,7 @@ CLAIM = Claim(
     worlds=("sim",),
     grid=Grid(
         factors={
-            "controller": ("bbr3", "bbr1", "cubic"),
+            "controller": ("bbr3", _path.GOOGLES, "bbr1", "cubic"),
             "first": ("short", "long"),
             "buffer_bdp": _path.BUFFERS_BDP,
             "seconds": (120,),
@@ -104,6 +108,7 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
+    explain=_explain,
     look_at="Is the line of BBRv3 above the dashed one on both sides?",
     about=_path.ABOUT,
     seeds=20,
