@@ -526,7 +526,8 @@ impl Bbr3Linux {
 
     /// Changes the mode; nothing else does, except a restored record.
     fn enter(&mut self, to: Mode) {
-        assert!(self.mode.may_become(to), "BBRv3 has no step from {:?} to {to:?}", self.mode);
+        // In release builds nothing here may panic (crates/cc/tests/bpf).
+        debug_assert!(self.mode.may_become(to), "BBRv3 has no step from {:?} to {to:?}", self.mode);
         self.mode = to;
     }
 

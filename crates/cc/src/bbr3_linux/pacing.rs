@@ -24,7 +24,7 @@ pub(crate) fn burst_goal(
     }
     // The kernel compares 32 bits of it.
     let bytes = (bytes as u32).min(max_bytes);
-    (bytes / mss).max(params.min_tso_segs)
+    (bytes / mss.max(1)).max(params.min_tso_segs)
 }
 
 #[cfg(test)]

@@ -82,8 +82,8 @@ impl Probe {
 
     /// Draws when to probe next (Linux: `bbr_pick_probe_wait`, two draws; here both are of one number).
     pub(crate) fn pick_wait(&mut self, params: &Params, random: u32) {
-        self.rounds_since_probe = random % params.bw_probe_rand_rounds;
-        self.probe_wait_us = params.bw_probe_base_us.wrapping_add(random % params.bw_probe_rand_us);
+        self.rounds_since_probe = random % params.bw_probe_rand_rounds.max(1);
+        self.probe_wait_us = params.bw_probe_base_us.wrapping_add(random % params.bw_probe_rand_us.max(1));
     }
 
     /// Whether the time to the next probe has passed (Linux: `bbr_has_elapsed_in_phase`).
@@ -105,7 +105,7 @@ impl Probe {
         if self.bw_probe_up_acks < self.bw_probe_up_cnt {
             return false;
         }
-        let delta = self.bw_probe_up_acks / self.bw_probe_up_cnt;
+        let delta = self.bw_probe_up_acks / self.bw_probe_up_cnt.max(1);
         self.bw_probe_up_acks -= delta * self.bw_probe_up_cnt;
         self.inflight_hi = self.inflight_hi.wrapping_add(delta);
         true
@@ -166,7 +166,7 @@ impl Sample {
         let threshold = params.loss_threshold.q8();
         let budget = (inflight_prev as u64 * threshold as u64 + 255) >> 8;
         let left = budget.saturating_sub(lost_prev as u64);
-        let prefix = (left << 8) / (Gain::ONE.q8() - threshold) as u64;
+        let prefix = (left << 8) / Gain::ONE.q8().saturating_sub(threshold).max(1) as u64;
         (inflight_prev as u64).wrapping_add(prefix) as u32
     }
 }

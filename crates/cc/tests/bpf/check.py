@@ -1,4 +1,4 @@
-"""Checks that BBRv3 could be compiled for BPF, as far as the compiler's output tells.
+"""Checks that BBRv3, the draft's and Google's, could be compiled for BPF, by what the compiler put out.
 
     python crates/cc/tests/bpf/check.py [--mistakes]
 
@@ -24,7 +24,7 @@ STACK_BYTES = 512
 # What LLVM provides in its intermediate code and makes plain BPF instructions of, or nothing.
 HARMLESS = re.compile(
     r"llvm\.("
-    r"[us]max|[us]min|[us]add\.sat|[us]sub\.sat|[us](add|sub)\.with\.overflow|abs|bswap|ctpop|fshl|fshr"
+    r"[us]max|[us]min|ctlz|[us]add\.sat|[us]sub\.sat|[us](add|sub)\.with\.overflow|abs|bswap|ctpop|fshl|fshr"
     r"|memcpy|memmove|memset|lifetime\.(start|end)|experimental\.noalias\.scope\.decl|assume|expect|dbg\.\w+"
     r"|vector\.reduce\.\w+"
     r")\."

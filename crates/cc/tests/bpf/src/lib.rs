@@ -1,55 +1,77 @@
 //! The events and limits of BBRv3 as functions of their own, as a program for the kernel would call them.
 #![no_std]
 
-use fullpipe_cc::bbr3::{Bbr3, Params};
 use fullpipe_cc::{
-    Ack, CeMarks, Config, Connection, Controller, Limits, Lost, StateChange, TransmitStart, Undo,
+    Ack, CeMarks, Config, Connection, Controller, Limits, Lost, StateChange, TailRepair, TransmitStart, Undo,
+    bbr3, bbr3_linux,
 };
 
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_new(bbr: &mut Bbr3, params: &Params, config: &Config, connection: &Connection) {
-    *bbr = Bbr3::new(params, config, connection);
+/// The functions of one controller, whose names begin with `prefix`.
+macro_rules! functions {
+    ($module:ident, $prefix:literal, $controller:ty, $params:ty) => {
+        mod $module {
+            use super::*;
+
+            #[unsafe(export_name = concat!($prefix, "_new"))]
+            pub extern "C" fn new(
+                bbr: &mut $controller,
+                params: &$params,
+                config: &Config,
+                connection: &Connection,
+            ) {
+                *bbr = <$controller>::new(params, config, connection);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_transmit_start"))]
+            pub extern "C" fn on_transmit_start(bbr: &mut $controller, start: &TransmitStart) {
+                bbr.on_transmit_start(start);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_ce"))]
+            pub extern "C" fn on_ce(bbr: &mut $controller, marks: &CeMarks) {
+                bbr.on_ce(marks);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_lost"))]
+            pub extern "C" fn on_lost(bbr: &mut $controller, lost: &Lost) {
+                bbr.on_lost(lost);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_tail_repair"))]
+            pub extern "C" fn on_tail_repair(bbr: &mut $controller, repair: &TailRepair) {
+                bbr.on_tail_repair(repair);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_state"))]
+            pub extern "C" fn on_state(bbr: &mut $controller, change: &StateChange) {
+                bbr.on_state(change);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_undo"))]
+            pub extern "C" fn on_undo(bbr: &mut $controller, undo: &Undo) {
+                bbr.on_undo(undo);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_ack"))]
+            pub extern "C" fn on_ack(bbr: &mut $controller, ack: &Ack) {
+                bbr.on_ack(ack);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_mss"))]
+            pub extern "C" fn on_mss(bbr: &mut $controller, mss: u32) {
+                bbr.on_mss(mss);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_limits"))]
+            pub extern "C" fn limits(bbr: &$controller, limits: &mut Limits) {
+                *limits = bbr.limits();
+            }
+        }
+    };
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_transmit_start(bbr: &mut Bbr3, start: &TransmitStart) {
-    bbr.on_transmit_start(start);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_ce(bbr: &mut Bbr3, marks: &CeMarks) {
-    bbr.on_ce(marks);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_lost(bbr: &mut Bbr3, lost: &Lost) {
-    bbr.on_lost(lost);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_state(bbr: &mut Bbr3, change: &StateChange) {
-    bbr.on_state(change);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_undo(bbr: &mut Bbr3, undo: &Undo) {
-    bbr.on_undo(undo);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_ack(bbr: &mut Bbr3, ack: &Ack) {
-    bbr.on_ack(ack);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_on_mss(bbr: &mut Bbr3, mss: u32) {
-    bbr.on_mss(mss);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn bbr3_limits(bbr: &Bbr3, limits: &mut Limits) {
-    *limits = bbr.limits();
-}
+functions!(draft, "bbr3", bbr3::Bbr3, bbr3::Params);
+functions!(linux, "bbr3_linux", bbr3_linux::Bbr3Linux, bbr3_linux::Params);
 
 /// One function for each thing that BPF does not have; `check.py --mistakes` must find them all.
 #[cfg(feature = "mistakes")]
