@@ -2,8 +2,8 @@
 #![no_std]
 
 use fullpipe_cc::{
-    Ack, CeMarks, Config, Connection, Controller, Limits, Lost, StateChange, TailRepair, TransmitStart, Undo,
-    bbr3, bbr3_linux,
+    Ack, CeMarks, Config, Connection, Controller, Discarded, Limits, Lost, RttSample, Sent, StateChange,
+    TailRepair, TransmitStart, Undo, WindowUnused, bbr3, bbr3_linux,
 };
 
 /// The functions of one controller, whose names begin with `prefix`.
@@ -27,6 +27,21 @@ macro_rules! functions {
                 bbr.on_transmit_start(start);
             }
 
+            #[unsafe(export_name = concat!($prefix, "_on_window_unused"))]
+            pub extern "C" fn on_window_unused(bbr: &mut $controller, unused: &WindowUnused) {
+                bbr.on_window_unused(unused);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_sent"))]
+            pub extern "C" fn on_sent(bbr: &mut $controller, sent: &Sent) {
+                bbr.on_sent(sent);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_rtt"))]
+            pub extern "C" fn on_rtt(bbr: &mut $controller, sample: &RttSample) {
+                bbr.on_rtt(sample);
+            }
+
             #[unsafe(export_name = concat!($prefix, "_on_ce"))]
             pub extern "C" fn on_ce(bbr: &mut $controller, marks: &CeMarks) {
                 bbr.on_ce(marks);
@@ -40,6 +55,11 @@ macro_rules! functions {
             #[unsafe(export_name = concat!($prefix, "_on_tail_repair"))]
             pub extern "C" fn on_tail_repair(bbr: &mut $controller, repair: &TailRepair) {
                 bbr.on_tail_repair(repair);
+            }
+
+            #[unsafe(export_name = concat!($prefix, "_on_discarded"))]
+            pub extern "C" fn on_discarded(bbr: &mut $controller, discarded: &Discarded) {
+                bbr.on_discarded(discarded);
             }
 
             #[unsafe(export_name = concat!($prefix, "_on_state"))]
