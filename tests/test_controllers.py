@@ -182,6 +182,22 @@ def test_the_events_are_those_of_rust_in_their_order() -> None:
     assert repr(last["on_lost"]).startswith("Lost(segments=") and "state='" in repr(ack)
 
 
+def test_the_application_is_found_to_be_the_limit_at_acks_only_if_asked() -> None:
+    for asks in (False, True):
+        limited: list[bool] = []
+
+        class Asks(fp.Controller):
+            check_app_limited = asks
+            cwnd = 1000
+
+            def on_ack(self, ack: _native.Ack, limited: list[bool] = limited) -> None:
+                limited.append(ack.connection.app_limited)
+
+        # Writes always find data waiting; only the end of it leaves the window unfilled.
+        fp.run({**SHORT, "flows": [{"controller": Asks, "size": "2 MB"}]})
+        assert limited[-1] == asks
+
+
 def test_an_exception_says_which_class_event_flow_and_time_and_keeps_the_cause() -> None:
     document = {**SHORT, "flows": [{"controller": "reno"}, {"controller": Fails}]}
     with pytest.raises(fp.ControllerError) as raised:

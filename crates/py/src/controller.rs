@@ -145,13 +145,16 @@ impl InPython {
             limits: take("limits"),
         };
         let start = take("start");
+        // It is the same for the whole connection, so that it need not be read at each event.
+        let asks = |py: Python<'_>| part.object.bind(py).getattr("check_app_limited")?.extract::<bool>();
+        let check_app_limited = Python::attach(asks).unwrap_or(false);
         let limits = Limits {
             cwnd: config.initial_cwnd,
             ssthresh: Limits::INFINITE,
             pacing_rate: config.max_pacing_rate,
             min_burst: MIN_BURST,
             mark_app_limited: false,
-            check_app_limited: false,
+            check_app_limited,
         };
         let controller = InPython {
             part,
@@ -231,7 +234,8 @@ impl InPython {
         // A burst of none would be sent again and again, and time would stand still.
         let min_burst = (min_burst as u32).clamp(1, MOST_IN_BURST);
         let mark_app_limited = source.getattr(intern!(py, "mark_app_limited"))?.extract()?;
-        Ok(Limits { cwnd, ssthresh, pacing_rate, min_burst, mark_app_limited, check_app_limited: false })
+        let check_app_limited = self.limits.get().check_app_limited;
+        Ok(Limits { cwnd, ssthresh, pacing_rate, min_burst, mark_app_limited, check_app_limited })
     }
 
     /// The rate by which Linux sizes the bursts of a controller that has none (`tcp_update_pacing_rate`).

@@ -84,6 +84,7 @@ class Controller:
     pacing_rate_bps: float | None = None  # Of payload; None is Linux's: see below.
     min_burst: int = 2  # The fewest segments that a burst should hold.
     mark_app_limited: bool = False  # Whether the controller itself holds the sender back, as BBR in ProbeRTT.
+    check_app_limited: bool = False  # Whether ACKs and timers, too, look if the application is the limit.
     phase: str | None = None  # Its name in figures and records; None follows window and recovery.
     bandwidth_bps: float | None = None  # Its estimate, for records.
 
