@@ -112,7 +112,8 @@ fn every_controller_obeys_the_laws_in_bytes() {
     for params in Params::all() {
         for sizes in [Sizes::Full, Sizes::Mixed] {
             for paced in [false, true] {
-                let mut path = Path { answers_delay: params.info().answers_delay, ..Path::default() };
+                let answers_delay = params.info().answers_delay;
+                let mut path = Path { answers_delay, segments: 6_000, ..Path::default() };
                 path.config.paced = paced;
                 check_in_bytes(params, &path.in_bytes(sizes))
                     .unwrap_or_else(|broken| panic!("{params:?}, {sizes:?}, paced {paced}: {broken}"));
