@@ -57,10 +57,12 @@ impl fmt::Display for Difference {
             Moment::Before => write!(f, "call {call} ({hook}, flow {flow}): before it "),
             Moment::After => write!(f, "call {call} ({hook}, flow {flow}): after it "),
             Moment::Record => {
-                return write!(
+                write!(
                     f,
                     "call {call} ({hook}, flow {flow}) cannot have happened: {field} is {kernel}, expected {ours}"
-                );
+                )?;
+                let other = if *field == plausible::OUTSIDE { plausible::SUPPORTED } else { "" };
+                return f.write_str(other);
             }
         }?;
         write!(f, "{field} is {ours} here and {kernel} in the kernel")

@@ -10,6 +10,12 @@ const MAX_CREDIT: u32 = 1 << 31;
 /// Microseconds in 285 years.
 const MAX_STAMP: u64 = 1 << 53;
 
+/// The field that stands for private state of another layout.
+pub(super) const OUTSIDE: &str = "icsk_ca_priv outside its fields";
+/// What may be the cause of that.
+pub(super) const SUPPORTED: &str =
+    "; only Linux's own BBR version 1 and CUBIC can be replayed, and BBRv3's state has another layout";
+
 /// A wrong number. `ours` is the value by the kernel's invariant or our controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unequal {
@@ -42,7 +48,7 @@ pub(super) fn check(ops: Ops, call: &Call) -> Result<(), Unequal> {
     }
     for private in [&call.private_before, &call.private_after] {
         if !ops.owns(private) {
-            return Err(Unequal { field: "icsk_ca_priv outside its fields", ours: 0, kernel: 1 });
+            return Err(Unequal { field: OUTSIDE, ours: 0, kernel: 1 });
         }
     }
     let to = if call.hook == Hook::SetState { call.arguments[0] } else { 0 };
@@ -102,6 +108,6 @@ mod tests {
         assert_eq!(broken(|call| call.rate_sample.losses = -1), "rs_losses");
         assert_eq!(broken(|call| call.socket.tcp_clock_cache += 1_000), "tcp_mstamp");
         assert_eq!(broken(|call| call.hook = Hook::CongAvoid), "hook");
-        assert_eq!(broken(|call| call.private_before[5] = 1 << 32), "icsk_ca_priv outside its fields");
+        assert_eq!(broken(|call| call.private_before[5] = 1 << 32), OUTSIDE);
     }
 }

@@ -228,6 +228,11 @@ fn a_flow_that_begins_in_a_state_of_another_layout_is_refused() {
         calls[0].private_before[12] = 1 << 63;
         let found = first_difference(ops, &calls).unwrap();
         assert_eq!((found.moment, found.call), (Moment::Record, 0));
+        assert!(
+            found
+                .to_string()
+                .ends_with("BBR version 1 and CUBIC can be replayed, and BBRv3's state has another layout")
+        );
         // The next init starts over.
         calls.extend(flow_of(ops));
         assert_eq!(replay_flow(ops, HZ, &calls, 0).replayed, 1 + calls.len() as u64 / 2);
