@@ -5,12 +5,14 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.errors import OutputError, mistake
-from fullpipe.results.runs import Run
 from fullpipe.system import files
+
+if TYPE_CHECKING:
+    from fullpipe.results.runs import Run
 
 # What a pcapng file keeps of a packet by default: all headers.
 SNAPLEN = 128
@@ -78,7 +80,7 @@ class Opened:
         """All that a child process must inherit."""
         return [*(self.qlog or ()), *(() if self.pcap is None else (self.pcap,))]
 
-    def of(self, run: Run, full_at_s: float | None, missed: int = 0) -> Run:
+    def of(self, run: "Run", full_at_s: float | None, missed: int = 0) -> "Run":
         """The run with its logs, and notes if they end early or have gaps."""
         which = f"{run.label}, {run.world}, seed {run.seed}"
         notes = []
