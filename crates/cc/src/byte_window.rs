@@ -356,7 +356,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                 // RFC 9002 B.8: the period is over. What was sent before counts as one loss with it.
                 self.period = Period { is_active: false, delivered, lost: connection.lost };
                 // RFC 9002 7.5: the congestion controller does not block probes.
-                self.spare = Some(u64::MAX);
+                self.spare = Some(self.clamp);
             }
             CaState::Recovery => {
                 if change.reduce {
@@ -439,7 +439,7 @@ impl<A: Increase> Controller for Bytewise<A> {
     fn limits(&self) -> Limits {
         let ByteWindow { cwnd, ssthresh, mss } = self.window;
         let spare = self.spare.map_or(0, |most| (self.in_flight + mss).min(most));
-        let units = cwnd.max(spare).min(self.clamp) / self.unit;
+        let units = cwnd.max(spare) / self.unit;
         let threshold = (ssthresh / self.unit).min(Limits::INFINITE as u64) as u32;
         Limits {
             cwnd: units.clamp(1, u32::MAX as u64) as u32,
