@@ -457,6 +457,30 @@ mod tests {
         assert_eq!(windows, [(7, 7), (4, 4), (3, 3), (2, 2), (1, 2), (1, 2), (1, 2), (1, 2)]);
     }
 
+    /// RFC 9438 4.6: a tail probe that repaired a loss shows no mark: two segments remain.
+    #[test]
+    fn a_loss_that_a_tail_probe_repaired_is_a_loss() {
+        let mut flow = Flow::new();
+        let mut cubic = Cubic9438::new(&steady(), &CONFIG, &flow.connection);
+        for _ in 0..8 {
+            flow.change(&mut cubic, CaState::Cwr, true);
+            flow.change(&mut cubic, CaState::Open, false);
+        }
+        assert_eq!((cubic.limits().cwnd, cubic.limits().ssthresh), (2, 2));
+    }
+
+    /// RFC 9438 4.6: flight_size is what is outstanding, lost and SACKed segments included.
+    #[test]
+    fn the_flight_is_what_is_not_acknowledged() {
+        let mut flow = Flow::new();
+        let mut cubic = Cubic9438::new(&Params { flight_size: true, ..steady() }, &CONFIG, &flow.connection);
+        cubic.on_ack(&flow.ack(90));
+        (flow.connection.packets_out, flow.connection.in_flight) = (60, 40);
+        flow.change(&mut cubic, CaState::Recovery, true);
+        flow.send(&mut cubic, 1, true);
+        assert_eq!((cubic.limits().cwnd, cubic.limits().ssthresh), (42, 42));
+    }
+
     /// RFC 9438 4.8: one segment, a threshold of beta, and then a stage that begins at its plateau.
     #[test]
     fn after_a_timeout_the_curve_begins_flat_at_the_threshold() {
