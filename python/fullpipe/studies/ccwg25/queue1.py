@@ -179,13 +179,14 @@ CLAIM = Claim(
     judge=_judge,
     explain=_explain,
     look_at="Look for the peaks of each BBR above its baseline, and for how far below CUBIC both are.",
-    cause="The peaks of probes are those of the slides, but between probes, which is most of the time, there "
-    "is no queue: a flow sends at 99 % of its estimate, and natural jitter raises the estimate by 0.3 % "
-    "only at 100 Mbit/s, 50 ms. Jitter of up to 1 ms raises it by 1.8 % and the median queue to 0.2 "
-    "RTTmin, 4 ms by 3.7 % and to 0.56 RTTmin; with pacing_margin_percent=0 natural jitter makes it "
-    "0.11 RTTmin (3 seeds, 30 s). At 10 Gbit/s about a hundred packets leave within 125 us, and each "
-    "waits for a slow one before it: in this model the noise is smaller there than at 1 Gbit/s. With "
-    "jitter of up to 1 ms the median is 0.33 RTTmin.",
+    cause="The draft's BBRv3 and Google's behave alike. The peaks of their probes are those of the slides, "
+    "but between probes, which is most of the time, there is no queue: a flow sends at 99 % of its "
+    "estimate, and natural jitter raises the estimate by 0.3 % only at 100 Mbit/s, 50 ms. Jitter of up "
+    "to 1 ms raises it by 1.8 % and the median queue to 0.2 RTTmin, 4 ms by 3.7 % and to 0.56 RTTmin; "
+    "with pacing_margin_percent=0 natural jitter makes it 0.11 RTTmin (bbr3, 3 seeds, 30 s). So either "
+    "the slides mean the peaks, or their path is noisier than our model. At 10 Gbit/s about a hundred "
+    "packets leave within 125 us, and each waits for a slow one before it: in this model the noise is "
+    "smaller there than at 1 Gbit/s. With jitter of up to 1 ms the median is 0.33 RTTmin.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -267,5 +267,5 @@ CLAIM = Claim(
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,
-    takes_s={Size.FULL: 500.0, Size.QUICK: 15.0},
+    takes_s={Size.FULL: 300.0, Size.QUICK: 10.0},
 )
