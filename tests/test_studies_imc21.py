@@ -54,6 +54,6 @@ def counts(name: str) -> set[tuple[str, int]]:
 
 
 def test_the_core_has_thousands_of_flows_and_the_edge_tens() -> None:
-    core = {("10 Gbit/s", 1000), ("10 Gbit/s", 3000), ("10 Gbit/s", 5000)}
-    assert counts("imc21.intra") == core | {("100 Mbit/s", 10), ("100 Mbit/s", 30), ("100 Mbit/s", 50)}
-    assert counts("imc21.inter") == {("10 Gbit/s", 1000), ("10 Gbit/s", 5000)}
+    core = {("10 Gbit/s", 1000), ("10 Gbit/s", 5000)}
+    assert counts("imc21.intra") == core | {("100 Mbit/s", 10), ("100 Mbit/s", 50)}
+    assert counts("imc21.inter") == core

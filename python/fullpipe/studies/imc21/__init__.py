@@ -9,7 +9,7 @@ has 70 to 80 % beside Reno, and BBR is highly unfair to both.
 Named after the conference. Of the paper's text, three of its findings were at hand, as quoted by a public
 replication (vinitaparasrampuria/IMC-Revisiting-TCP); the rates, RTTs, numbers of flows and buffers (375 MB
 at the core, 3 MB at the edge) are those of its scripts. That replication ran for up to three hours. We run
-a minute, which is our choice. The first finding, on the model of Mathis et al., needs the number of each
+ten minutes, which is our choice. The first finding, on the model of Mathis et al., needs the number of each
 window's halvings, which records lack, and is not here.
 """
 
