@@ -55,12 +55,12 @@ macro_rules! bytes {
 /// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave. A third one, `bytes: rule`, says whether it
 /// counts bytes.
 ///
-/// Lines in brackets before them are other profiles of controllers that have several: a parameter chooses them ([`Params::profile`]),
+/// Lines in brackets after them are other profiles of controllers that have several: a parameter chooses them ([`Params::profile`]),
 /// and no list has them.
 macro_rules! controllers {
     (
-        [$($(#[$note:meta])* $Profile:ident in $place:ident, paced: $paces:expr $(, ecn: $marks:expr)?;)*]
         $($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?;)+
+        [$($(#[$note:meta])* $Profile:ident in $place:ident, paced: $paces:expr $(, ecn: $marks:expr)?;)*]
     ) => {
         /// Every controller, in the order in which they should be listed.
         pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
@@ -201,10 +201,6 @@ macro_rules! controllers {
 }
 
 controllers! {
-    [
-        /// BBR version 3 as Google's kernel has it.
-        Bbr3Linux in bbr3_linux, paced: always, ecn: bbr3_linux::Params::codepoint;
-    ]
     /// Reno: halves on loss.
     Reno in reno, paced: never;
     /// CUBIC, with HyStart.
@@ -225,6 +221,10 @@ controllers! {
     Dctcp in dctcp, paced: never, ecn: dctcp::Params::codepoint;
     /// A fixed window or rate.
     Fixed in fixed, paced: fixed::Params::is_paced;
+    [
+        /// BBR version 3 as Google's kernel has it.
+        Bbr3Linux in bbr3_linux, paced: always, ecn: bbr3_linux::Params::codepoint;
+    ]
 }
 
 /// The host need not pace.
