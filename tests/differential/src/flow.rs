@@ -53,6 +53,8 @@ struct Flow<C> {
     app_limited: u32,
     /// Of Linux's sequence numbers, which wrap: those that ours has counted.
     counted: u64,
+    /// Segments marked lost, likewise.
+    lost: u64,
 }
 
 fn state(code: u32) -> CaState {
@@ -110,6 +112,7 @@ impl<C: Compared> Flow<C> {
             last_sent_us,
             app_limited: 0,
             counted: 0,
+            lost: setup.lost as u64,
         }
     }
 
@@ -250,13 +253,15 @@ impl<C: Compared> Flow<C> {
 
     // ---- what Linux's core did, to ours ----
 
-    fn connection(&self, at: &linux::Snapshot) -> Connection {
+    fn connection(&mut self, at: &linux::Snapshot) -> Connection {
+        let lost = (self.lost as i64 + at.lost.wrapping_sub(self.lost as u32) as i32 as i64) as u64;
+        self.lost = self.lost.max(lost);
         Connection {
             now: Time::from_micros(at.tcp_mstamp),
             jiffies: at.jiffies,
             delivered: at.delivered as u64,
             delivered_time: Time::from_micros(at.delivered_mstamp),
-            lost: at.lost as u64,
+            lost,
             packets_out: at.packets_out,
             in_flight: at.in_flight,
             srtt: Duration::from_nanos(at.srtt_us as u64 * 125),
@@ -343,7 +348,7 @@ impl<C: Compared> Flow<C> {
                 units: entry.acked,
                 new_range: true,
                 tx_in_flight: entry.tx_in_flight,
-                tx_lost: entry.at.lost.wrapping_sub(entry.lost_since) as u64,
+                tx_lost: connection.lost.wrapping_sub(entry.lost_since as u64),
                 lost: connection.lost,
                 app_limited: entry.is_app_limited != 0,
             }),
