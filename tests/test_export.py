@@ -454,6 +454,22 @@ def test_the_kernels_packets_are_logged_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
+def test_packets_behind_a_queue_of_linux_are_logged(tmp_path: Path) -> None:
+    if shutil.which("tc") is None:
+        pytest.skip("tc is missing (Debian: apt-get install iproute2)")
+    (run,) = fp.run(REAL, world="qdisc", attempts=1, qlog=tmp_path, pcap=tmp_path).runs
+    _, *events = sequence(tmp_path / "qdisc-one-seed1.sqlog")
+    assert_events(events)
+    sent = [one for one in named(events, "quic:packet_sent") if one["data"]["frames"]]
+    # What the queue dropped never came by.
+    in_all = sum(flow["segments_sent"] for flow in run.summary["flows"])
+    dropped = run.summary["links"][0]["dropped_packets"]
+    assert dropped > 0 and in_all - 1.2 * dropped - 20 <= len(sent) <= in_all * 1.1 + 20
+    capture = json.loads(_native.read_capture(str(tmp_path / "qdisc-one-seed1.pcapng"))[0])
+    assert capture["segments"] > len(sent)
+
+
+@pytest.mark.usefixtures("kernel_world")
 def test_a_full_log_of_the_kernel_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST", 200)
     results = fp.run(REAL, world="kernel", attempts=1, qlog=tmp_path, pcap=tmp_path)

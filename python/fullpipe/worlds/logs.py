@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # What a pcapng file keeps of a packet by default: all headers.
 SNAPLEN = 128
 _LONGEST_SNAPLEN = 262_144
-# The most packets in a file: about 1.5 GB of pcapng, and twice 3 GB of qlog.
+# The most packets in a file: about 1.5 GB of pcapng, and 5 and 3 GB of qlog.
 MOST = 10_000_000
 
 
