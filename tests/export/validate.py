@@ -1,11 +1,14 @@
 """Validates qlogs of ours against the published schemas, by hand.
 
     git clone https://github.com/quicwg/qlog
+    git clone https://github.com/quicwg/qlog older
+    git -C older checkout draft-ietf-quic-qlog-quic-events-02
+    git -C older checkout draft-ietf-quic-qlog-main-schema-03 -- draft-ietf-quic-qlog-main-schema.md
     pip install pycddl cbor2
-    python tests/export/validate.py qlog FILE.sqlog...
+    python tests/export/validate.py qlog older FILE.sqlog... FILE.qlog...
 
-The schemas are CDDL within the drafts' Markdown; `tcp.cddl` beside this file has what we add. Each event is
-validated against the very type of its name. The result of the last time is in docs/export.md.
+The schemas are CDDL within the drafts' Markdown; `tcp.cddl` beside this file has what we add to the current
+form. Each event is validated against the very type of its name. The last result is in docs/export.md.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ import cbor2
 import pycddl
 
 OURS = Path(__file__).parent / "tcp.cddl"
-TYPES = {
+CURRENT = {
     "quic:packet_sent": "QUICPacketSent",
     "quic:packet_received": "QUICPacketReceived",
     "quic:packet_lost": "QUICPacketLost",
@@ -31,25 +35,56 @@ TYPES = {
     "path:packet_arrived": "PathPacketArrived",
     "path:packet_dropped": "PathPacketDropped",
 }
+OLDER = {
+    "transport:packet_sent": "TransportPacketSent",
+    "transport:packet_received": "TransportPacketReceived",
+    "recovery:packet_lost": "RecoveryPacketLost",
+    "recovery:metrics_updated": "RecoveryMetricsUpdated",
+    "recovery:parameters_set": "RecoveryParametersSet",
+    "recovery:congestion_state_updated": "RecoveryCongestionStateUpdated",
+    "generic:warning": "GenericWarning",
+}
 FRAMES = {"ack": "AckFrame", "stream": "StreamFrame", "max_data": "MaxDataFrame"}
 # `time` without quotes is a type to pycddl.
 EVENT = 'Root = {{ "time": (int / float), name: {name}, group_id: text, data: {type} }}\n'
 
 
-def published(folder: Path) -> str:
-    """The CDDL of both drafts, and ours."""
+class Form:
+    """A form of qlog: the schemas of its head, its events and their frames."""
+
+    def __init__(self, cddl: str, head: str, types: dict[str, str]) -> None:
+        self.head = pycddl.Schema(f"Root = {head}\n{cddl}")
+        self.events = {
+            name: pycddl.Schema(EVENT.format(name=json.dumps(name), type=kind) + cddl)
+            for name, kind in types.items()
+        }
+        self.frames = {name: pycddl.Schema(f"Root = {kind}\n{cddl}") for name, kind in FRAMES.items()}
+
+    def wrong(self, head: Any, events: list[Any]) -> Iterator[tuple[Any, str]]:
+        """What is invalid, and why."""
+        parts = [(self.head, head)]
+        for event in events:
+            # One by one, because pycddl takes only the first choice of a list's elements.
+            frames = event["data"].get("frames", [])
+            parts += [(self.frames[frame["frame_type"]], frame) for frame in frames]
+            data = event["data"] | ({"frames": []} if frames else {})
+            parts.append((self.events[event["name"]], event | {"data": data}))
+        for schema, part in parts:
+            try:
+                schema.validate_cbor(cbor2.dumps(part))
+            except pycddl.ValidationError as error:
+                yield part, str(error)
+
+
+def published(folder: Path, ours: str = "") -> str:
+    """The CDDL of both drafts, and ours, as pycddl takes it."""
     drafts = ("draft-ietf-quic-qlog-main-schema.md", "draft-ietf-quic-qlog-quic-events.md")
-    blocks = [
-        block
-        for name in drafts
-        for block in re.findall(
-            r"^~~~ *cddl\n(.*?)^~~~", (folder / name).read_text(), re.DOTALL | re.MULTILINE
-        )
-    ]
-    text = "\n".join([*blocks, OURS.read_text()])
+    texts = [(folder / name).read_text() for name in drafts]
+    blocks = [re.findall(r"^~~~ *cddl\n(.*?)^~~~", text, re.DOTALL | re.MULTILINE) for text in texts]
+    text = "\n".join([*blocks[0], *blocks[1], ours])
     # pycddl does not unwrap.
-    (log_file,) = re.findall(r"^LogFile = \{(.*?)\}", text, re.DOTALL | re.MULTILINE)
-    text = text.replace("~LogFile", log_file)
+    for log_file in re.findall(r"^LogFile = \{(.*?)\}", text, re.DOTALL | re.MULTILINE):
+        text = text.replace("~LogFile", log_file)
     # JSON has one kind of number (RFC 8610 appendix E); pycddl's `number` has no fractions.
     text = re.sub(r"\bfloat(32|64)\b", "(int / float)", text)
     for socket, fields in re.findall(r"^(\$\$\S+) //= \((.*?)\)$", text, re.DOTALL | re.MULTILINE):
@@ -60,45 +95,32 @@ def published(folder: Path) -> str:
 
 
 def main() -> int:
-    """Validates each file; returns how many texts are invalid."""
+    """Validates each file; returns 1 if something is invalid."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("schemas", type=Path)
+    for name in ("current", "older"):
+        parser.add_argument(name, type=Path, help=f"folder with the drafts of the {name} form")
     parser.add_argument("files", type=Path, nargs="+")
     arguments = parser.parse_args()
-    cddl = published(arguments.schemas)
-    schemas = {
-        name: pycddl.Schema(EVENT.format(name=json.dumps(name), type=kind) + cddl)
-        for name, kind in TYPES.items()
-    }
-    frames = {name: pycddl.Schema(f"Root = {kind}\n" + cddl) for name, kind in FRAMES.items()}
-    head = pycddl.Schema("Root = QlogFileSeq\n" + cddl)
+    current = Form(published(arguments.current, OURS.read_text()), "QlogFileSeq", CURRENT)
+    older = Form(published(arguments.older), "Trace", OLDER)
     invalid = 0
     for path in arguments.files:
-        counts: Counter[str] = Counter()
-        first, *events = path.read_text().split("\x1e")[1:]
-        invalid += not valid(head, json.loads(first), path)
-        for event in map(json.loads, events):
-            counts[event["name"]] += 1
-            # One by one, because pycddl takes only the first choice of a list's elements.
-            for frame in event["data"].get("frames", []):
-                invalid += not valid(frames[frame["frame_type"]], frame, path)
-            event["data"] |= {"frames": []} if "frames" in event["data"] else {}
-            invalid += not valid(schemas[event["name"]], event, path)
-        print(f"{path}: {counts.total()} events: {', '.join(f'{n} {c}' for n, c in sorted(counts.items()))}")
+        if path.suffix == ".sqlog":
+            form, (head, *events) = current, [json.loads(one) for one in path.read_text().split("\x1e")[1:]]
+        else:
+            # The file around the trace has a version, a format and a title.
+            (head,) = json.loads(path.read_text())["traces"]
+            form, events = older, head.pop("events")
+            head["events"] = []
+        for part, why in form.wrong(head, events):
+            invalid += 1
+            print(f"{path}: {json.dumps(part)[:300]}: {why}", file=sys.stderr)
+        counts = sorted(Counter(event["name"] for event in events).items())
+        print(f"{path}: {len(events)} events: {', '.join(f'{name} {count}' for name, count in counts)}")
     print(f"{invalid} invalid")
     return min(invalid, 1)
-
-
-def valid(schema: pycddl.Schema, text: Any, path: Path) -> bool:
-    """Whether a text is of that schema; says why if it is not."""
-    try:
-        schema.validate_cbor(cbor2.dumps(text))
-    except pycddl.ValidationError as error:
-        print(f"{path}: {json.dumps(text)[:300]}: {error}", file=sys.stderr)
-        return False
-    return True
 
 
 if __name__ == "__main__":
