@@ -48,7 +48,7 @@ SOURCES = (
     "python/fullpipe/conform",
 )
 
-TEST_FOLDERS = {"tests", "conformance", "conform"}
+TEST_FOLDERS = {"tests", "conformance"}
 
 CODE, TEST = "implementation", "test"
 HASH_DIGITS, SHORT_DIGITS = 12, 6
