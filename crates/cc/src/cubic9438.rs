@@ -481,6 +481,38 @@ mod tests {
         assert_eq!((cubic.limits().cwnd, cubic.limits().ssthresh), (42, 42));
     }
 
+    /// RFC 9438 4.2 and 4.7: each loss begins a curve of its own, here to 0.85 of the window of the second one.
+    #[test]
+    fn a_second_loss_begins_another_stage() {
+        let mut flow = Flow::new();
+        let mut cubic = after_loss(&mut flow, &steady(), 1_000);
+        seconds(&mut cubic, &mut flow, 3);
+        let lost_at = cubic.window().cwnd;
+        flow.change(&mut cubic, CaState::Recovery, true);
+        flow.send(&mut cubic, 1, true);
+        flow.change(&mut cubic, CaState::Open, false);
+        assert_eq!(cubic.window().cwnd, lost_at * 7 / 10);
+        let windows = seconds(&mut cubic, &mut flow, 3);
+        let (cwnd, w_max) = (lost_at as f64 * 0.7 / MSS as f64, lost_at as f64 * 0.85 / MSS as f64);
+        let k = ((w_max - cwnd) / 0.4).cbrt();
+        for (second, window) in windows.iter().enumerate() {
+            // The target is a round trip ahead, and reached at its end.
+            let exact = 0.4 * (second as f64 + 1.0 - k).powi(3) + w_max;
+            assert!((exact - *window as f64).abs() < 1.5, "{window} for {exact}");
+        }
+    }
+
+    /// RFC 9438 4.8: a timeout ends the stage, and its window is that from which Reno's pace is Reno's again (4.3).
+    #[test]
+    fn a_timeout_within_a_stage_ends_it() {
+        let mut flow = Flow::new();
+        let mut cubic = after_loss(&mut flow, &steady(), 1_000);
+        seconds(&mut cubic, &mut flow, 2);
+        let before = cubic.window().cwnd;
+        flow.change(&mut cubic, CaState::Loss, true);
+        assert_eq!((cubic.increase().epoch(), cubic.increase().cwnd_prior), (None, before));
+    }
+
     /// RFC 9438 4.8: one segment, a threshold of beta, and then a stage that begins at its plateau.
     #[test]
     fn after_a_timeout_the_curve_begins_flat_at_the_threshold() {
@@ -561,6 +593,31 @@ mod tests {
         window.cwnd = 500_000;
         increase.grow(&mut window, &Acknowledged { bytes: 100_000, now_us: 100_000, srtt_us: 100_000 });
         assert_eq!(window.cwnd, 500_000);
+        // So does one above Reno's, where that is above the curve.
+        let mut increase = CubicIncrease::new(&steady());
+        let mut window = ByteWindow { cwnd: 100_000, ssthresh: 100_000, mss: 1_000 };
+        increase.grow(&mut window, &Acknowledged { bytes: 0, now_us: 0, srtt_us: 100_000 });
+        window.cwnd = 500_000;
+        increase.grow(&mut window, &Acknowledged { bytes: 100_000, now_us: 100_000, srtt_us: 100_000 });
+        assert_eq!(window.cwnd, 500_000);
+    }
+
+    /// Fractions of a byte are carried, so that ACKs of a byte each grow the window, on the curve and beside Reno.
+    #[test]
+    fn nothing_is_lost_to_rounding() {
+        let grown = |w_max: u64, bytes: u64| {
+            let mut increase = CubicIncrease { w_max, is_flat: false, ..CubicIncrease::new(&steady()) };
+            let mut window = ByteWindow { cwnd: 70_000, ssthresh: 70_000, mss: 1_000 };
+            for _ in 0..70_000 / bytes {
+                increase.grow(&mut window, &Acknowledged { bytes, now_us: 0, srtt_us: 100_000 });
+            }
+            window.cwnd - 70_000
+        };
+        // K = cbrt(30 / 0.4) = 4.2 s: the curve climbs by about two segments in 100 ms, Reno by one in a window.
+        for w_max in [100_000, 70_000] {
+            let (one, all) = (grown(w_max, 1), grown(w_max, 1_000));
+            assert!(all > 900 && one.abs_diff(all) < 20, "{one} and {all}");
+        }
     }
 
     /// RFC 9438 4.10: after HyStart++, K is 0 and W_max the window.
