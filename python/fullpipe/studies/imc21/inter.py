@@ -120,9 +120,8 @@ CLAIM = Claim(
     measure=_measure,
     figure=_figure,
     judge=_judge,
-    cause="In the short form of 60 s only. BBR's share of one flow and CUBIC's beside Reno are as the "
-    "paper says; where half of the flows are BBR's, the minute includes a queue that loss-based "
-    "flows have just filled. The full form takes about 20 minutes on two cores",
+    cause="In the short form of 60 s only; BBR's share where half of the flows are its own was not looked "
+    "into. The full form takes about 20 minutes on two cores",
     look_at="Which points are above the dashed line?",
     seeds=2,
     quick_seeds=1,
