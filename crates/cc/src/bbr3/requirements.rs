@@ -728,3 +728,145 @@ fn each_state_has_its_cap_and_the_short_term_bound_is_one_in_all() {
     bbr.set_cwnd(0, flow.connection.delivered);
     assert_eq!(bbr.cwnd, headroom);
 }
+
+// draft 5.3.1.3: ranges of one round, in a recovery that the ACK's packet was sent in
+#[test]
+fn ranges_of_two_rounds_do_not_add_up_and_an_ack_of_before_the_recovery_ends_nothing() {
+    let state = |first: u32, second: u32, before_recovery: bool| {
+        let (mut flow, mut bbr) = at(State::Startup);
+        for _ in 0..first {
+            bbr.on_lost(&lost(&mut flow, 1, 100));
+        }
+        bbr.on_ack(&ack(&mut flow));
+        for _ in 0..second {
+            bbr.on_lost(&lost(&mut flow, 1, 100));
+        }
+        flow.connection.delivered += before_recovery as u64;
+        flow.change(&mut bbr, CaState::Recovery, true);
+        let mut last = ack(&mut flow);
+        last.sample.prior_delivered -= before_recovery as u64;
+        last.sample.lost_since_sent = 10;
+        bbr.on_ack(&last);
+        bbr.state
+    };
+    assert_eq!(state(0, 6, false), State::Drain);
+    assert_eq!(state(3, 3, false), State::Startup, "three in each round");
+    assert_eq!(state(0, 6, true), State::Startup, "sent before recovery began");
+}
+
+#[test]
+fn a_mark_of_one_round_does_not_count_in_the_next() {
+    let (mut flow, mut bbr) = at(State::Startup);
+    flow.change(&mut bbr, CaState::Cwr, true);
+    bbr.on_ce(&CeMarks { echoed: true, delivered: flow.connection.delivered, ..CeMarks::default() });
+    bbr.on_ack(&ack(&mut flow));
+    for _ in 0..6 {
+        bbr.on_lost(&lost(&mut flow, 1, 1_000));
+    }
+    bbr.on_ack(&ack(&mut flow));
+    assert_eq!(bbr.state, State::Startup, "six ranges, but no more than two percent");
+}
+
+// draft 5.3.4.3: CheckProbeRTT
+#[test]
+fn probe_rtt_begins_a_round_in_the_middle_of_another() {
+    let (mut flow, mut bbr) = at(State::Cruise);
+    flow.pass(Duration::from_micros(5_000_001));
+    bbr.probe.cycle_stamp = flow.connection.now.as_micros();
+    bbr.rounds.begin(flow.connection.delivered + 5);
+    let early = ack(&mut flow);
+    let mut begun = bbr.rounds;
+    begun.begin(early.connection.delivered);
+    bbr.on_ack(&early);
+    assert_eq!((bbr.state, bbr.rounds), (State::ProbeRtt, begun));
+}
+
+#[test]
+fn a_probe_that_a_loss_ends_waits_by_the_last_random_number() {
+    type Event = fn(&mut Flow, &mut Bbr3);
+    let events: [Event; 3] = [
+        |flow, bbr| bbr.on_ack(&ack(flow)),
+        |flow, bbr| flow.change(bbr, CaState::Disorder, false),
+        |flow, bbr| {
+            let start = TransmitStart {
+                connection: flow.connection,
+                last_sent: Time::ZERO,
+                rto: Duration::from_millis(300),
+            };
+            bbr.on_transmit_start(&start);
+        },
+    ];
+    for event in events {
+        let (mut flow, mut bbr) = at(State::Up);
+        flow.connection.random = 1 << 31;
+        event(&mut flow, &mut bbr);
+        bbr.probe.is_bw_probe_sample = true;
+        bbr.on_lost(&lost(&mut flow, 10, 100));
+        assert_eq!((bbr.state, bbr.probe.bw_probe_wait), (State::Down, 2_500_000));
+    }
+}
+
+#[test]
+fn a_restart_from_idle_takes_the_mark_of_probe_rtt_back() {
+    let (flow, mut bbr) = at(State::Cruise);
+    bbr.mark_app_limited = true;
+    let start =
+        TransmitStart { connection: flow.connection, last_sent: Time::ZERO, rto: Duration::from_millis(300) };
+    bbr.on_transmit_start(&start);
+    assert!(!bbr.limits().mark_app_limited);
+}
+
+// draft 3.7#36bcec: what marks prove is not undone
+#[test]
+fn neither_a_mark_nor_a_proven_recovery_is_undone() {
+    for by_mark in [true, false] {
+        let (mut flow, mut bbr) = at(State::Cruise);
+        bbr.on_lost(&lost(&mut flow, 1, 100));
+        if by_mark {
+            bbr.on_ce(&CeMarks { echoed: true, ..CeMarks::default() });
+        } else {
+            bbr.on_state(&StateChange {
+                connection: flow.connection,
+                to: CaState::Recovery,
+                reduce: true,
+                proven: true,
+                trigger: Trigger::Ack,
+            });
+        }
+        bbr.cwnd = segments(50);
+        bbr.on_undo(&undo(&flow));
+        assert_eq!(bbr.cwnd, segments(50));
+    }
+}
+
+// draft 5.6.4.4: OnEnterRTO
+#[test]
+fn a_timeout_in_recovery_saves_a_window_that_grew_since() {
+    let (mut flow, mut bbr) = at(State::Cruise);
+    bbr.on_lost(&lost(&mut flow, 1, 100));
+    flow.change(&mut bbr, CaState::Recovery, true);
+    bbr.cwnd = segments(250);
+    flow.change(&mut bbr, CaState::Loss, true);
+    assert_eq!(bbr.undo.prior_cwnd, segments(250));
+}
+
+// draft 5.5.11.1: SaveStateUponLoss
+#[test]
+fn the_loss_after_an_undo_begins_an_episode() {
+    let (mut flow, mut bbr) = at(State::Cruise);
+    bbr.on_lost(&lost(&mut flow, 1, 100));
+    bbr.on_undo(&undo(&flow));
+    bbr.congestion.bw_shortterm = 7;
+    bbr.on_lost(&lost(&mut flow, 1, 100));
+    assert_eq!(bbr.undo.bw_shortterm, 7);
+}
+
+// draft 5.2.3: UpdateModelAndState
+// draft 5.5.10.3: AdvanceLatestDeliverySignals
+#[test]
+fn the_ack_that_ends_a_loss_round_begins_the_next_with_its_own_signals() {
+    let (mut flow, mut bbr) = at(State::Cruise);
+    (bbr.congestion.bw_latest, bbr.congestion.inflight_latest) = (9 * BW, segments(900));
+    bbr.on_ack(&ack(&mut flow));
+    assert_eq!((bbr.congestion.bw_latest, bbr.congestion.inflight_latest), (BW, segments(100)));
+}
