@@ -12,7 +12,10 @@ from fullpipe import cli
 from fullpipe.conformance import registry
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.run import conform
+from fullpipe.engines import pool
+from fullpipe.worlds import registry as worlds
 
 ROOT = Path(__file__).parent.parent
 # The draft's examples, A.1 to A.22.
@@ -119,8 +122,8 @@ def test_the_page_says_what_each_case_is_and_who_passes_it(
 
 
 def _in_words(one: Criterion) -> str:
-    happens = one.says.removesuffix(" (1)")
-    return happens if happens != one.says else f"{one.says}: {one.bounds}"
+    happens = one.quantity
+    return happens if one.is_whether else f"{happens}: {one.bounds}"
 
 
 def test_the_page_says_who_fails_by_design() -> None:
@@ -298,6 +301,21 @@ def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
     assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
     index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
     assert 'href="cases/drain-inflight.html"' in index
+
+
+def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
+    found = fp.conform("bbr3", ["drain-time", "up-loss", "law.idle"])
+    logged, without = found.log(tmp_path / "logs")
+    assert sorted(path.name for path in logged) == [
+        "sim-drain-time-seed1.qlog",
+        "sim-drain-time-seed1.sqlog",
+    ]
+    assert without == ["up-loss"], "a schedule has no buffers"
+    (played,) = found.results[0].played
+    assert played.runs.runs[0].summary["flows"][0]["delivered_bytes"] > 0
+    again = pool.run(worlds.named("sim"), [_job(played, None)])[0]
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+    assert again.summary["flows"][0]["end_ns"] < 5e9, "no longer than it was played"
 
 
 def test_the_command_lists_cases_without_a_controller() -> None:

@@ -33,12 +33,22 @@ LAWS = f"{CONFORMANCE}every_controller_obeys"
 
 REPLAY = ("-p", "fullpipe-record", "--features", "parquet", "--test", "corpus")
 SMALL_BYTES = "200000"
-# The Python module, built to be built fast: it plays the cases in seconds anyway.
-MODULE = ("build", "--locked", "--release", "-p", "fullpipe-py")
+# What the module has besides the simulator, which plays no case: it need not be fast, only built fast.
+BESIDE = ("capture", "emu", "export", "files", "kernel", "record", "replay", "scenario")
+# The Python module. A mistake changes one crate, and the others change little with it.
+MODULE = (
+    "build",
+    "--locked",
+    "--release",
+    "-p",
+    "fullpipe-py",
+    *(f"--config=profile.release.package.fullpipe-{name}.opt-level=0" for name in BESIDE),
+)
 FAST_TO_BUILD = {
     "CARGO_PROFILE_RELEASE_LTO": "false",
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
     "CARGO_PROFILE_RELEASE_DEBUG": "0",
+    "CARGO_INCREMENTAL": "1",
 }
 TESTS = ("-p", "fullpipe-cc", "-p", "fullpipe-conformance", "--lib", "--no-fail-fast")
 # A mistake may make a loop endless; a build and a run take seconds once the first build is done.

@@ -11,11 +11,13 @@ from fullpipe.commands._common import (
     complete_controllers,
     console,
     folder_for,
+    path,
     plain,
     results_folder,
     say,
     watching,
 )
+from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
     from fullpipe.conformance.case import Case
@@ -47,6 +49,15 @@ def conform(
         bool, typer.Option("--list", help="List the cases and their criteria, and play none.")
     ] = False,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
+    qlog: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for a qlog of each case's packets, which takes another run.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
@@ -62,7 +73,9 @@ def conform(
     if controller is None:
         raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
     from fullpipe.conformance.run import conform as play
+    from fullpipe.worlds.logs import Logs
 
+    Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
     folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
     with watching() as watch:
         found = play(controller, case or None, watch=watch)
@@ -75,6 +88,10 @@ def conform(
         with errors.status("Drawing the pages"):
             written = found.write(folder.create())
         say(f"Pages: {written / 'index.html'}")
+    if qlog is not None:
+        logged, without = found.log(qlog)
+        said = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
+        say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
 
@@ -91,7 +108,7 @@ def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:
                 "about": one.about,
                 "phases": one.phases,
                 "seeds": list(one.seeds),
-                "criteria": [f"{of.says}: {of.bounds}" for of in one.criteria],
+                "criteria": [f"{of.quantity}: {of.bounds}" for of in one.criteria],
             }
             for one in cases
         ]

@@ -1,6 +1,8 @@
 """Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fullpipe import _native
@@ -42,7 +44,13 @@ class Simulated:
 
     def record(self) -> Runs:
         """Ends it, and returns its record."""
-        return Runs(self._scenario, [self._simulation.finish()])
+        ended_ns = round(self._simulation.now * 1e9)
+        run = self._simulation.finish()
+        # No longer than it was played.
+        spec = {**run.alternative.spec, "duration_ns": ended_ns}
+        alternative = replace(run.alternative, spec_json=json.dumps(spec))
+        scenario = replace(self._scenario, alternatives=(alternative,))
+        return Runs(scenario, [replace(run, alternative=alternative)])
 
 
 def _simulated(document: Mapping[str, Any], seed: int) -> Bed:

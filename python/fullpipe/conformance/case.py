@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 Measured: TypeAlias = Mapping[str, float | None]
 # The source of a number that is the draft's own.
 DRAFT = "the draft's number"
+# Ends what a criterion says that asks whether something happened.
+WHETHER = " (1)"
 
 
 class NotApplicableError(Exception):
@@ -50,8 +52,20 @@ class Criterion:
         return max(out)
 
     @property
+    def is_whether(self) -> bool:
+        """Whether it asks if something happened: 1 if it did."""
+        return self.says.endswith(WHETHER)
+
+    @property
+    def quantity(self) -> str:
+        """What is measured, or what has to happen."""
+        return self.says.removesuffix(WHETHER)
+
+    @property
     def bounds(self) -> str:
         """The range in words: "2 to 3 s", "at most 5 %"."""
+        if self.is_whether:
+            return "yes"
         unit = f" {self.unit}" if self.unit else ""
         if self.low is not None and self.high is not None:
             if self.low == self.high:
@@ -65,6 +79,8 @@ class Criterion:
         """A measured value with its unit."""
         if value is None:
             return "never"
+        if self.is_whether:
+            return "yes" if self.met(value) else "no"
         text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:.0f}"
         unit = self.unit.removesuffix("s") if text == "1" and len(self.unit) > 1 else self.unit
         return f"{text} {unit}" if unit else text

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
-# A criterion that says so is whether something happened; its number shows nothing.
-_WHETHER = "(1)"
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Played:
     name: str
     runs: Runs
     marks: tuple[tuple[float, str], ...]
+    # Whether its spec says all that was changed: a buffer's size has no schedule.
+    repeatable: bool
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,7 @@ class Conformity:
             measured, wanted = "", one.reason
             if check is not None:
                 measured = check.measured
-                wanted = f"{check.criterion.says.removesuffix(f' {_WHETHER}')}: {check.criterion.bounds}"
-                if _WHETHER in check.criterion.says:
-                    measured, wanted = "yes" if check.met else "no", wanted.partition(": ")[0]
+                wanted = f"{check.criterion.quantity}: {check.criterion.bounds}"
                 if not check.met and one.reason:
                     wanted = f"{wanted}; {one.reason}"
             if (why := self.expected(one)) is not None:
@@ -145,7 +143,7 @@ class Conformity:
             "seeds": list(one.case.seeds),
             "criteria": [
                 {
-                    "says": check.criterion.says,
+                    "says": check.criterion.quantity,
                     "measured": check.value,
                     "low": check.criterion.low,
                     "high": check.criterion.high,
@@ -169,6 +167,12 @@ class Conformity:
             OutputError: Something cannot be written. What was written stays.
         """
         from fullpipe.conformance.pages import write
+
+        return write(self, Path(folder))
+
+    def log(self, folder: str | Path) -> tuple[list[Path], list[str]]:
+        """Writes a qlog for each stage; returns the files, and the cases without (their buffer changed)."""
+        from fullpipe.conformance.packet_logs import write
 
         return write(self, Path(folder))
 

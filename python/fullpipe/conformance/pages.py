@@ -19,7 +19,9 @@ def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
     """The table of all cases, as HTML; `linked` to the pages of the cases."""
     rows = []
     for one, (name, verdict, measured, wanted) in zip(conformity.results, conformity.rows(), strict=True):
-        shown = f'<a href="{_file(one)}">{_text(name)}</a>' if linked else _text(name)
+        shown = (
+            f'<a href="{_file(one)}" style="white-space:nowrap">{_text(name)}</a>' if linked else _text(name)
+        )
         rows.append([shown, _verdict(verdict), _text(measured), _text(wanted), _text(one.case.source)])
     headings = [Heading("Case"), Heading("Verdict"), Heading("Measured", number=True)]
     return table([*headings, Heading("Criterion"), Heading("Source")], rows)
@@ -47,7 +49,7 @@ def _verdict(verdict: str) -> str:
 def _index(conformity: Conformity) -> str:
     sections = [
         f"<header><h1>{_text(conformity.controller)} against the cases of BBRv3</h1>"
-        f'<p class="answer">{_text(conformity.summary)}</p>'
+        f"<p>{_text(conformity.summary)}</p>"
         '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: the '
         "worst value over the seeds of the case. A case’s page has all of them, with figures.</p></header>",
         summary_table(conformity, linked=True),
@@ -63,7 +65,7 @@ def _page(conformity: Conformity, one: Result) -> str:
     why = conformity.expected(one)
     sections = [
         f'<header><p><a href="../index.html">All cases</a></p><h1>{_text(case.title)}</h1>'
-        f'<p class="answer">{_verdict(one.verdict)}{_text(f": {one.reason}" if one.reason else "")}</p>'
+        f"<p>{_verdict(one.verdict)}{_text(f': {one.reason}' if one.reason else '')}</p>"
         f'<p class="quiet">{_text(" · ".join(said))}</p></header>',
         f"<p>{_text(case.about)}</p>",
         f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
@@ -78,11 +80,13 @@ def _criteria(one: Result) -> str:
     headings = [Heading("Criterion"), Heading("Wanted"), Heading("Measured", number=True), Heading("Met")]
     headings += [Heading("Seed", number=True), Heading("The number is")]
     if one.verdict == NOT_APPLICABLE:
-        rows = [[_text(of.says), _text(of.bounds), "", "", "", _text(of.source)] for of in one.case.criteria]
+        rows = [
+            [_text(of.quantity), _text(of.bounds), "", "", "", _text(of.source)] for of in one.case.criteria
+        ]
     else:
         rows = [
             [
-                _text(check.criterion.says),
+                _text(check.criterion.quantity),
                 _text(check.criterion.bounds),
                 _text(check.measured),
                 "yes" if check.met else "<b>no</b>",

@@ -19,6 +19,8 @@ from fullpipe.system import machine, plugs
 _TICK_S = 0.1
 # Long enough to see Startup, which is how a controller shows that it is a BBR.
 _SURVEY_S = 1.0
+# How long a stage goes on when its play is over, of what it took and at most.
+_AFTER_SHARE, _AFTER_S = 0.3, 1.0
 
 
 def conform(
@@ -138,13 +140,15 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
 def _played(lab: Lab) -> Iterator[Played]:
     for stage in lab.stages:
         try:
+            # What comes next, for the figures.
+            stage.run(min(stage.end_ns / 1e9 * _AFTER_SHARE, _AFTER_S))
             runs = stage.bed.record()
         # One whose controller raised or panicked has none.
         except BaseException as error:
             if plugs.is_interrupt(error):
                 raise
             continue
-        yield Played(stage.name, runs, tuple(stage.marks))
+        yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable)
 
 
 def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:

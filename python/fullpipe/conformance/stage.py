@@ -98,6 +98,8 @@ class Stage:
         self.looks: list[Look] = []
         # Moments that a page names.
         self.marks: list[tuple[float, str]] = []
+        # Whether a spec can say all that was changed: a buffer's size has no schedule.
+        self.repeatable = True
         self._time_s = 0.0
         self._round = 0
         self._round_ends = 0
@@ -124,6 +126,11 @@ class Stage:
         return PACKET_BYTES * 8 / self.rate_bps
 
     # ---- going on ----
+
+    @property
+    def end_ns(self) -> int:
+        """How far it has come."""
+        return max(1, round(self._time_s * 1e9))
 
     @property
     def now(self) -> Look:
@@ -173,6 +180,7 @@ class Stage:
     def change(self, **amounts: str) -> None:
         """Changes the path now."""
         self.bed.change(**amounts)
+        self.repeatable &= "buffer" not in amounts
         self.mark(", ".join(f"{name} {value}" for name, value in amounts.items() if name != "element"))
 
     def mark(self, text: str) -> None:

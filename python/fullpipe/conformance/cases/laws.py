@@ -46,7 +46,7 @@ _TOLD = {
     "mixed-sizes": (
         "The laws hold with packets of different sizes",
         "draft 2 (volumes are in bytes)",
-        "A transport that counts bytes, and packets of several sizes: without loss, with 2 %, and with stretched ACKs.",
+        "A transport that counts bytes, and packets of several sizes; with loss, and with stretched ACKs.",
     ),
     "reordering": (
         "What proves spurious is undone",

@@ -1,0 +1,30 @@
+"""A qlog for each stage of a result: its record has all changes of the path, so that it can run again."""
+
+from pathlib import Path
+
+from fullpipe.conformance.conformity import Conformity, Played
+from fullpipe.engines import pool
+from fullpipe.worlds import registry
+from fullpipe.worlds.job import Job
+from fullpipe.worlds.logs import Logs
+
+
+def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
+    """Writes the files; returns their paths, and the cases that have none although they were played."""
+    world = registry.named(conformity.world)
+    logs = Logs.of(folder, None)
+    jobs, without = [], []
+    for one in conformity.results:
+        for number, played in enumerate(one.played):
+            if not played.repeatable:
+                without.append(one.case.name)
+                continue
+            name = one.case.name if len(one.played) == 1 else f"{one.case.name}-{number + 1}"
+            jobs.append(_job(played, logs.named(name) if logs else None))
+    runs = pool.run(world, jobs)
+    return [path for run in runs for path in run.logs], list(dict.fromkeys(without))
+
+
+def _job(played: Played, logs: Logs | None) -> Job:
+    (run,) = played.runs.runs
+    return Job(run.alternative, run.seed, logs)
