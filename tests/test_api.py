@@ -142,6 +142,29 @@ def test_controllers_and_schema() -> None:
     assert {"path", "flows", "duration"} <= set(fp.schema()["properties"])
 
 
+def test_a_choice_has_names_and_parameters_name_their_profile() -> None:
+    (bbr3,) = [one for one in fp.controllers() if one["name"] == "bbr3"]
+    parameters = {one["name"]: one for one in bbr3["parameters"]}
+    profile = parameters["profile"]
+    assert (profile["kind"], profile["default"], profile["choices"]) == (
+        "choice",
+        "draft",
+        ["draft", "linux"],
+    )
+    assert [parameters[name]["profile"] for name in ("profile", "beta", "ecn")] == [None, "draft", "linux"]
+
+
+def test_a_profile_is_chosen_by_name_and_refuses_parameters_of_the_other() -> None:
+    where = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s", "seeds": 1}
+    results = fp.compare(["bbr3", "bbr3:fast_path=0,profile=linux"], **where)
+    assert results.summary["controller"].to_list() == ["bbr3", "bbr3:profile=linux,fast_path=0"]
+    with pytest.raises(fp.ScenarioError, match="is not one of its choices; expected one of draft, linux"):
+        fp.compare(["bbr3:profile=google"], **where)
+    with pytest.raises(fp.ScenarioError, match="is a parameter of profile=linux only") as caught:
+        fp.compare(["bbr3:ecn=1"], **where)
+    assert "write bbr3:profile=linux,ecn=" in str(caught.value)
+
+
 def test_errors_name_their_parts() -> None:
     with pytest.raises(fp.ScenarioError) as caught:
         fp.compare(["bbr1"], rate="100 parsecs", rtt="40 ms")

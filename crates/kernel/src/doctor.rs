@@ -33,9 +33,7 @@ fn version_of_bbr(shown: &impl bbr::Shown) -> Check {
     let found = format!("{}{and_bbr3}", bbr::described(shown));
     match bbr::version(shown, "bbr") {
         Ok(Some(1)) => Check::well(name, format!("{found}; runs as bbr1")),
-        Ok(Some(3)) => {
-            Check::well(name, format!("{found}; runs as bbr3:profile=linux, and bbr1 in no world of Linux"))
-        }
+        Ok(Some(3)) => Check::well(name, format!("{found}; runs as bbr3:profile=linux, never as bbr1")),
         _ => Check::ill(name, found, "run bbr1 in the simulator (--world sim)"),
     }
 }

@@ -91,7 +91,9 @@ def known_algorithm(given: str) -> str:
     for one in json.loads(_native.controllers()):
         if given in (one["name"], one["kernel"]) and one["kernel"] in ALGORITHMS:
             return str(one["kernel"])
-    raise mistake("cc", given, "bbr or cubic", "Linux's own BBR version 1 and CUBIC can be recorded, BBRv3 cannot")
+    raise mistake(
+        "cc", given, "bbr or cubic", "Linux's own BBR version 1 and CUBIC can be recorded, BBRv3 cannot"
+    )
 
 
 def _alternative(scenario: Scenario, algorithm: str) -> Alternative:
