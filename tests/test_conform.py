@@ -78,6 +78,13 @@ def test_loss_based_controllers_have_no_phases_and_fail_by_design(
         assert 3 <= len(found.failures) <= 4
 
 
+@pytest.mark.parametrize("controller", ["bbr3:profile=linux", "bbr3:profile=linux,ecn=1"])
+def test_a_profile_that_differs_on_purpose_is_not_judged_there(controller: str) -> None:
+    found = fp.conform(controller, ["drain-time", "startup-plateau"])
+    assert verdicts(found) == {"startup-plateau": PASS, "drain-time": NOT_APPLICABLE}
+    assert found.results[1].reason == "Google's kernel drains until the queue is gone"
+
+
 def test_whoever_fails_by_design_is_a_controller_and_the_reason_names_a_section() -> None:
     known = {one["name"] for one in fp.controllers()}
     for case in registry.every():

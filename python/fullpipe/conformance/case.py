@@ -103,6 +103,8 @@ class Case:
     seeds: tuple[int, ...] = (1,)
     # The criterion that tables show where all are met, by its key; by default the first.
     main: str = ""
+    # Controllers that differ from the draft here on purpose, as they are written, and why.
+    differs: Mapping[str, str] = field(default_factory=dict)
     # Who fails it by design, and the section that says so.
     failed_by: Mapping[str, str] = field(default_factory=dict)
 

@@ -52,14 +52,15 @@ def conform(
     def lab(seed: int) -> Lab:
         return Lab(controller, seed, BEDS[world], broken, stop.is_set)
 
-    jobs = [(case, seed) for case in chosen if has_phases or not case.phases for seed in case.seeds]
+    barred = {case.name: _barred(case, name, has_phases=has_phases) for case in chosen}
+    jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
         played[case.name, seed] = attempt
     results = [
         _judged(case, [played[case.name, seed] for seed in case.seeds])
-        if has_phases or not case.phases
-        else Result(case, NOT_APPLICABLE, f"{name} has no phases of BBR")
+        if (reason := barred[case.name]) is None
+        else Result(case, NOT_APPLICABLE, reason)
         for case in chosen
     ]
     return Conformity(name, world, tuple(results))
@@ -69,6 +70,17 @@ def _name(controller: Chosen) -> str:
     if isinstance(controller, str):
         return controller
     return controller.text if isinstance(controller, Own) else controller.__name__
+
+
+def _barred(case: Case, name: str, *, has_phases: bool) -> str | None:
+    """Why a case is not applicable to a controller; None if it is."""
+    if case.phases and not has_phases:
+        return f"{name} has no phases of BBR"
+    for other, why in case.differs.items():
+        # With further parameters it is the same algorithm.
+        if name == other or name.startswith(f"{other},"):
+            return why
+    return None
 
 
 def _has_phases(controller: Chosen, world: str) -> bool:
