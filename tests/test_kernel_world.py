@@ -30,8 +30,9 @@ def blob(data: bytes) -> bytes:
 
 def test_whole_answers_become_a_run() -> None:
     answers = b"".join(map(blob, (b'{"ok": true}', b'{"flows": []}', b"flows", b"links")))
-    run = kernel._result(JOB, answers, 0, "")
+    run, header = kernel._result(JOB, answers, 0, "")
     assert (run.world, run.seed, run.flow_parquet, run.link_parquet) == ("kernel", 1, b"flows", b"links")
+    assert header == {"ok": True}
 
 
 def test_errors_keep_their_kind_and_mend() -> None:
