@@ -1,5 +1,6 @@
 //! What Linux's BBRv1 ([`crate::bbr1`]) and Google's BBRv3 for Linux ([`crate::bbr3_linux`]) both have. The draft's BBRv3
-//! ([`crate::bbr3`]) counts bytes and shares only `rounds`.
+//! ([`crate::bbr3`]) counts bytes and shares only `rounds` and
+//! [`Moment`].
 //!
 //! Bandwidth is in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies, all in integers
 //! that wrap as the kernel's do. Constants are parameters of each version; these files have none that a version changes.
@@ -21,6 +22,30 @@ mod gain;
 pub(crate) mod rounds;
 
 pub use gain::Gain;
+
+use crate::controller::Connection;
+
+/// When something happens, as far as the phases of BBRv3 are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The time in microseconds.
+    pub(crate) now_us: u64,
+    /// Units that the connection has delivered.
+    pub(crate) delivered: u64,
+    /// [`Connection::random`].
+    pub(crate) random: u32,
+}
+
+impl Moment {
+    #[inline]
+    pub(crate) fn of(connection: &Connection) -> Moment {
+        Moment {
+            now_us: connection.now.as_micros(),
+            delivered: connection.delivered,
+            random: connection.random,
+        }
+    }
+}
 
 /// Microseconds from `earlier` to `later`, zero if it is the other way round (Linux: `tcp_stamp_us_delta`).
 #[inline]

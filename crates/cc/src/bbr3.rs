@@ -29,6 +29,7 @@ mod state;
 mod tests;
 mod undo;
 
+use crate::bbr::Moment;
 use crate::bbr::rounds::Rounds;
 use crate::controller::*;
 use aggregation::{Aggregation, Delivery};
@@ -55,26 +56,6 @@ const INFINITY: u64 = u64::MAX;
 const NOMINAL_RTT_US: u64 = 1_000;
 /// The most bytes in a quantum (draft section 5.6.3).
 const MAX_QUANTUM: u64 = 64 * 1_024;
-
-/// When something happens, as far as the state machine is concerned.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    now_us: u64,
-    /// Units that the connection has delivered.
-    delivered: u64,
-    random: u32,
-}
-
-impl Moment {
-    #[inline]
-    fn of(connection: &Connection) -> Moment {
-        Moment {
-            now_us: connection.now.as_micros(),
-            delivered: connection.delivered,
-            random: connection.random,
-        }
-    }
-}
 
 // draft 2#808e42: bytes, and bytes a second
 /// The rate sample of an ACK in bytes (draft: `RS`, sections 2.3 and 4.1.2.1.3).
@@ -833,6 +814,9 @@ impl Controller for Bbr3 {
 
     fn on_mss(&mut self, mss: u32) {
         if self.unit == self.mss {
+            // The clamp stays the same number of segments.
+            self.cwnd_clamp = self.cwnd_clamp / self.unit.max(1) as u64 * mss as u64;
+            self.cwnd = self.cwnd.min(self.cwnd_clamp);
             self.unit = mss;
         }
         self.mss = mss;

@@ -27,10 +27,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::bbr::Gain;
 use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
 use crate::bbr::bandwidth::{self, NO_RTT};
 use crate::bbr::rounds::Rounds;
+use crate::bbr::{Gain, Moment};
 pub use crate::bbr1::Mode;
 use crate::controller;
 use crate::controller::*;
@@ -51,26 +51,6 @@ pub use state::State;
 /// What is implemented.
 pub const SOURCE: &str =
     "Google's BBRv3 for Linux, repository google/bbr, branch v3 at 001a430b, net/ipv4/tcp_bbr.c";
-
-/// When something happens, as far as the phases are concerned.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    now_us: u64,
-    /// Segments that the connection has delivered.
-    delivered: u64,
-    random: u32,
-}
-
-impl Moment {
-    #[inline]
-    fn of(connection: &Connection) -> Moment {
-        Moment {
-            now_us: connection.now.as_micros(),
-            delivered: connection.delivered,
-            random: connection.random,
-        }
-    }
-}
 
 /// What a loss may have to restore (Linux: `undo_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -423,6 +423,8 @@ impl<A: Increase> Controller for Bytewise<A> {
     fn on_mss(&mut self, mss: u32) {
         let before = self.window.mss;
         if self.unit == before {
+            // The clamp stays the same number of segments.
+            self.clamp = self.clamp / before * mss as u64;
             self.unit = mss as u64;
         }
         self.window.mss = mss as u64;
@@ -535,6 +537,19 @@ mod tests {
         assert_eq!(used.window().cwnd, 11 * MSS);
         used.on_mss(8_948);
         assert_eq!((used.window().cwnd, used.limits().cwnd), (17_896, 2));
+    }
+
+    #[test]
+    fn the_clamp_is_as_many_segments_of_another_size() {
+        let mut flow = Flow::new();
+        let config = Config { cwnd_clamp: 10, ..CONFIG };
+        let mut controller = NewReno::new(&Params::default(), &config, &flow.connection);
+        controller.on_ack(&flow.ack(1));
+        for mss in [724, 4_000] {
+            controller.set_window_for_test(1_000 * MSS, 10 * MSS);
+            controller.on_mss(mss);
+            assert_eq!(controller.limits().cwnd, 10, "{mss}");
+        }
     }
 
     /// RFC 9002 7.3.1: by the bytes acknowledged, so that the window doubles in each round.

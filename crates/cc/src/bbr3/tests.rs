@@ -807,6 +807,16 @@ fn the_window_follows_a_larger_segment() {
     assert_eq!(bbr.limits().cwnd, 1, "never zero");
 }
 
+#[test]
+fn the_clamp_is_as_many_segments_of_another_size() {
+    let (_, mut bbr) = at(State::Cruise);
+    (bbr.cwnd_clamp, bbr.cwnd) = (segments(300), segments(200));
+    bbr.on_mss(CONFIG.mss / 2);
+    assert_eq!(bbr.limits().cwnd, 300);
+    bbr.on_mss(CONFIG.mss);
+    assert_eq!(bbr.cwnd_clamp, segments(300));
+}
+
 // ---- bytes ----
 
 /// A flow that counts bytes, and believes what [`at`] does.
