@@ -102,7 +102,7 @@ def _stretched(segments: int) -> Case:
     return Case(
         name=f"stretched-acks-{segments}",
         title=f"An ACK for {segments} segments",
-        source="draft 5.5.9; digest of bugs",
+        source="draft 5.5.9",
         about=(
             f"100 Mbit/s, 40 ms, 2 BDP. The receiver acknowledges {segments} segments at once; from 8 to 18 "
             "s."

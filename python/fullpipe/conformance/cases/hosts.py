@@ -59,7 +59,7 @@ def _window(lab: Lab) -> Measured:
 WINDOW = Case(
     name="receive-window",
     title="A receive window below the product is used, for good",
-    source="draft 4.1.2.4; digest, scripts",
+    source="draft 4.1.2.4",
     about=(
         "The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); "
         "from 10 to 30 s."
@@ -160,7 +160,7 @@ def _tail(lab: Lab) -> Measured:
 TAIL = Case(
     name="tail-loss",
     title="Losses at the end of a transfer do not slow the next",
-    source="digest, scripts: tail-loss repair",
+    source="RFC 8985 7 (tail loss probes)",
     about="The last segments of 2 MB are lost on 20 Mbit/s and 40 ms; 40 MB follow.",
     criteria=(
         Criterion("lost", "the tail was lost (1)", low=1),

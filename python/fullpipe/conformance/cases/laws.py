@@ -9,7 +9,7 @@ from fullpipe.conformance.stage import Lab
 _TOLD = {
     "run": (
         "The laws of every moment hold, with counters just below 2^32",
-        "xquic#552 (wrap); draft 5.3.4.3 (ProbeRTT ends, and marks its samples); digest of properties",
+        "xquic#552 (wrap); draft 5.3.4.3 (ProbeRTT ends, and marks its samples)",
         (
             "20,000 segments over 20 Mbit/s, 40 ms and one BDP of queue. The counts of delivered and lost "
             "segments wrap at 32 bits."
@@ -22,7 +22,7 @@ _TOLD = {
     ),
     "start-time": (
         "The origin of the clock does not matter",
-        "digest of properties: shift of time",
+        "ours: microseconds in 32 bits wrap after 72 minutes",
         (
             "The same run, now and two hours later, when 32-bit microseconds have wrapped, gives the same "
             "answers."
@@ -35,7 +35,7 @@ _TOLD = {
     ),
     "stretched-acks": (
         "The laws hold with an ACK for 2, 10 and 64 packets",
-        "digest of bugs; draft 5.5.9",
+        "draft 5.5.9",
         "The receiver acknowledges so many packets at once.",
     ),
     "units": (
@@ -58,7 +58,7 @@ _TOLD = {
     ),
     "tail-repair": (
         "A loss that a tail probe repaired leaves no more than there was",
-        "digest, scripts: tail-loss repair",
+        "RFC 8985 7.4.2",
         "A tail probe's repair is reported, and then the reduction for it.",
     ),
     "discards": (

@@ -117,7 +117,7 @@ def _gain(lab: Lab) -> Measured:
 GAIN = Case(
     name="probe-rtt-cwnd-gain",
     title="After ProbeRTT the window is two products again",
-    source="draft 5.6.1 (table of gains) against its pseudocode, which leaves 0.5; digest of bugs",
+    source="draft 5.6.1 (table of gains) against its pseudocode, which leaves 0.5",
     about="20 Mbit/s, 40 ms, 4 BDP of buffer: six round trips after the first ProbeRTT.",
     criteria=(
         Criterion(

@@ -165,7 +165,7 @@ def _burst(lab: Lab) -> Measured:
     for _ in range(3):
         begins = stage.now
         _lose(stage, 10)
-        stage.until(lambda look, since=begins: look.round > since.round, 1, ("the next round"))  # type: ignore[misc]
+        stage.until(lambda look, since=begins: look.round > since.round, 1, "the next round")  # type: ignore[misc]
     stage.run(0.1)
     lost = stage.now.lost - before.lost
     after = stage.now if stage.now.phase != STARTUP else stage.until_out(STARTUP, 10)
