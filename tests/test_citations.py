@@ -131,6 +131,10 @@ def test_every_requirement_of_the_draft_is_cited_in_code_and_in_a_test() -> None
     assert "all cited or excepted" in result.stdout
 
 
+def test_every_folder_that_is_searched_exists() -> None:
+    assert [folder for folder in citations.SOURCES if not (ROOT / folder).is_dir()] == []
+
+
 def test_the_table_has_hashes_and_no_text_of_the_draft() -> None:
     for line in citations.TABLE.read_text().splitlines()[1:]:
         name, kind, digits = line.split(",")

@@ -45,7 +45,7 @@ SOURCES = (
     "crates/sim/src",
     "crates/sim/tests",
     "crates/conformance",
-    "python/fullpipe/conform",
+    "python/fullpipe/conformance",
 )
 
 TEST_FOLDERS = {"tests", "conformance"}
