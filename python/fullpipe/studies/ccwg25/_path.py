@@ -14,7 +14,6 @@ within 125 us, as at 10 Gbit/s, each waits for a slow one before it: then the de
 The slides are about BBRv3, which they call BBR in places, and ran Google's kernel: `bbr3:profile=linux`
 follows that, `bbr3` the draft. Both are judged by the same criteria, and BBRv1 where the slides say something
 of it.
-Until BBRv3 was there, BBRv1 was judged in its place.
 
 On two cores that do nothing else the full form of all claims takes about half an hour, the quick form one
 minute. At 10 Gbit/s a simulated second takes 0.05 s.
@@ -107,29 +106,3 @@ def drawn(trial: Trial, rtt_ms: float) -> pl.DataFrame:
 def part(frame: pl.DataFrame, of: pl.Expr) -> float | None:
     """The share of samples that meet a condition; None where there are no samples."""
     return frame.select(of.cast(pl.Float64).mean()).item() if frame.height else None
-
-
-def rates(trial: Trial, bin_s: float, seconds: float) -> pl.DataFrame:
-    """Goodput of every flow in each whole bin of the run: columns time_s (the end of the bin), flow, mbps."""
-    ends = (
-        trial.run.flow_series()
-        .with_columns((pl.col("time_s") / bin_s).floor().alias("bin"))
-        .group_by("flow", "bin", maintain_order=True)
-        .agg(pl.col("delivered_bytes").last())
-        .filter((pl.col("bin") + 1) * bin_s <= seconds)
-    )
-    before = pl.col("delivered_bytes").shift(1).fill_null(0).over("flow")
-    return ends.select(
-        ((pl.col("bin") + 1) * bin_s).alias("time_s"),
-        "flow",
-        ((pl.col("delivered_bytes") - before) * 8e-6 / bin_s).alias("mbps"),
-    )
-
-
-def share(trial: Trial, label: str, after_s: float) -> float | None:
-    """The flow's share of all bytes delivered from a time on."""
-    late = take.samples(trial.run, after_s=after_s)
-    rate = {name: take.delivered_mbps(part) for (name,), part in late.group_by("flow")}
-    total = sum(one for one in rate.values() if one is not None)
-    own = rate.get(label)
-    return own / total if own is not None and total else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.studies import charts
+from fullpipe.studies import charts, sharing
 from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 from fullpipe.system.words import joined
@@ -45,7 +45,8 @@ def _is_run(rate_mbps: int, buffer_bdp: float, **_others: Any) -> bool:
 
 
 def _measure(trial: Trial) -> Row:
-    share = _path.share(trial, "one", min(_AFTER_S, trial.factors["seconds"] / 2))
+    by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
+    share = sharing.share(by_flow, "one")
     return {"share": share, "cubic_share": None if share is None else 1 - share}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts
+from fullpipe.studies import charts, sharing
 from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
 
@@ -54,14 +54,13 @@ def _is_run(rate_mbps: int, buffer_bdp: float, **_others: Any) -> bool:
 
 
 def _jain(first: float, late: float) -> float:
-    squares = first * first + late * late
-    return (first + late) ** 2 / 2 / squares if squares else 0.0
+    return sharing.jain((first, late)) or 0.0
 
 
 def _measure(trial: Trial) -> Row:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
     later_s = min(_LATER_S, seconds / 3)
-    by_flow = _path.rates(trial, _BIN_S, seconds).pivot("flow", index="time_s", values="mbps")
+    by_flow = sharing.binned(trial.run, _BIN_S, seconds).pivot("flow", index="time_s", values="mbps")
     if not {_FIRST, _LATE} <= set(by_flow.columns):
         return dict.fromkeys(("converge_s", "early_share", "last_jain"))
     window = round(_WINDOW_S / _BIN_S)
@@ -88,7 +87,7 @@ def _measure(trial: Trial) -> Row:
 
 def _series(trial: Trial) -> pl.DataFrame:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
-    return _path.rates(trial, _BIN_S, seconds)
+    return sharing.binned(trial.run, _BIN_S, seconds)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:

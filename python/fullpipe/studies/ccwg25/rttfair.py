@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.studies import charts, take
+from fullpipe.studies import charts, sharing, take
 from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 from fullpipe.system.words import joined
@@ -51,7 +51,8 @@ def _is_run(rate_mbps: int, long_ms: int, buffer_bdp: float, **_others: Any) -> 
 
 
 def _measure(trial: Trial) -> Row:
-    return {"long_share": _path.share(trial, _LONG, min(_AFTER_S, trial.factors["seconds"] / 2))}
+    by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
+    return {"long_share": sharing.share(by_flow, _LONG)}
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:

@@ -9,7 +9,7 @@ from fullpipe.studies.claim import Data, number
 RATE_MBPS, RTT_MS = 100, 50
 BUFFERS_BDP = (1, 2, 8)
 ABOUT = "bbr3"
-# What the paper measured. It came to the simulator after the criteria and the first results.
+# What the paper measured: shown beside the draft's, which is judged.
 GOOGLES = "bbr3:profile=linux"
 
 
