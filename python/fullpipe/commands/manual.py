@@ -21,9 +21,8 @@ _EXIT_CODES = (
     ("0", "Done. With agree and replay: both sides agree."),
     (
         "1",
-        "They do not agree, agree is inconclusive, kernel check found the emulator inaccurate, a "
-        "case of conform "
-        "fails, or a run of study run failed.",
+        "They do not agree, agree is inconclusive, kernel check found the emulator inaccurate, a case "
+        "of conform fails, or a run of study run failed.",
     ),
     (str(MISTAKE), "A mistake in the command or a file. One sentence on stderr names it and the fix."),
     ("70", "A defect of Fullpipe: please report the traceback."),
