@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import cli
+from fullpipe import _native, cli
 from fullpipe.conformance import registry
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
@@ -160,6 +160,26 @@ def test_the_same_controller_gives_the_same_values(bbr3: fp.Conformity) -> None:
     again = fp.conform("bbr3", ["up-loss", "random-loss"])
     before = {one.case.name: one.checks for one in bbr3.results}
     assert all(before[one.case.name] == one.checks for one in again.results)
+
+
+class Phased(fp.Controller):
+    """It shows phases and no estimate of the bandwidth."""
+
+    paced = True
+    cwnd = 100
+    pacing_rate_bps = 15e6
+    phase = "startup"
+
+    def on_ack(self, ack: _native.Ack) -> None:
+        delivered = ack.connection.delivered
+        self.phase = "startup" if delivered < 100 else "drain" if delivered < 400 else "probe_bw_down"
+
+
+def test_a_quantity_that_a_controller_does_not_show_is_not_measured() -> None:
+    (found,) = fp.conform(Phased, ["drain-inflight"]).results
+    gain, _, following = found.checks
+    assert (found.verdict, found.reason) == (FAIL, "")
+    assert (gain.value, gain.measured, following.met) == (None, "never", True)
 
 
 def test_the_worst_seed_counts() -> None:

@@ -23,6 +23,8 @@ PROBE_BW = (UP, DOWN, CRUISE, REFILL)
 PACKET_BYTES = 1500
 # Steps in a round trip of the empty path.
 _STEPS = 20
+# What the draft's pacing margin of 1 % leaves of a rate (section 2.5, BBR.PacingMarginPercent).
+_LESS_MARGIN = 0.99
 
 
 class Bed(Protocol):
@@ -74,6 +76,11 @@ class Look(NamedTuple):
     sent: int
     lost: int
     timeouts: int
+
+    @property
+    def pacing_gain(self) -> float | None:
+        """The pacing rate divided by the estimate less the margin; None without an estimate."""
+        return self.pacing_bps / (self.bandwidth_bps * _LESS_MARGIN) if self.bandwidth_bps else None
 
 
 class Stage:

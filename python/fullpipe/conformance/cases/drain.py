@@ -9,7 +9,7 @@ def _inflight(lab: Lab) -> Measured:
     entered = stage.until_in(DRAIN, 10)
     after = stage.until_out(DRAIN, 5)
     return {
-        "gain": entered.pacing_bps / (entered.bandwidth_bps * 0.99),
+        "gain": entered.pacing_gain,
         "flight": after.inflight / stage.bdp,
         "next": float(after.phase in PROBE_BW),
     }

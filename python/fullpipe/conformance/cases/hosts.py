@@ -98,7 +98,7 @@ def _restart(lab: Lab) -> Measured:
     looks = stage.run(6 * stage.rtt_s)
     steps = round(stage.rtt_s / stage.step_s)
     return {
-        "gain": resumed.pacing_bps / (resumed.bandwidth_bps * 0.99) if resumed.bandwidth_bps else None,
+        "gain": resumed.pacing_gain,
         "rate": (stage.rate_between(looks[-1 - 3 * steps], looks[-1]) or 0) / stage.payload_bps,
         "lost": looks[-1].lost - before.lost,
         "queue": max(look.rtt_ms for look in looks) / 1e3 / stage.rtt_s - 1,

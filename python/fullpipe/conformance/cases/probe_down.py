@@ -10,7 +10,7 @@ def _inflight(lab: Lab) -> Measured:
     entered = stage.until_in(DOWN)
     after = stage.until_out(DOWN, 5)
     return {
-        "gain": entered.pacing_bps / (entered.bandwidth_bps * 0.99),
+        "gain": entered.pacing_gain,
         "flight": after.inflight / stage.bdp,
         "cruise": float(after.phase == CRUISE),
     }
