@@ -109,7 +109,7 @@ def test_a_shell_without_a_script_is_one_sentence() -> None:
     ("line", "offered"),
     [
         ("fullpipe comp", {"compare", "completion"}),
-        ("fullpipe compare cu", {"cubic"}),
+        ("fullpipe compare cu", {"cubic", "cubic9438"}),
         ("fullpipe run --world ", {"sim", "kernel", "all"}),
         ("fullpipe run --rep", {"--repetitions"}),
     ],
