@@ -20,6 +20,7 @@ ROOMS = (
     "api",
     "simulation",
     "conformance",
+    "advise",
     "gym",
     "commands",
     "cli",

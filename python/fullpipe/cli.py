@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from fullpipe.commands import (
     _usage,
+    advise,
     agree,
     available,
     compare,
@@ -26,6 +27,7 @@ from fullpipe.commands import (
     flows,
     kernel,
     manual,
+    map,
     replay,
     run,
     shell,
@@ -250,6 +252,8 @@ def _options(
     pass
 
 
+app.command()(advise.advise)
+app.command(name="map")(map.map_)
 app.command()(compare.compare)
 app.command()(run.run)
 app.command(help=agree.HELP)(agree.agree)

@@ -107,7 +107,7 @@ def run(
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     chosen = _installed(catalogue.find(what))
-    carrier = _engine(engine, ray_address, asked)
+    carrier = engine_of(engine, ray_address, asked)
     size = Size.QUICK if quick else Size.FULL
     papers = list(dict.fromkeys(one.paper for one in chosen))
     failed, rows = 0, []
@@ -267,7 +267,8 @@ def _papers_of(chosen: "list[Built]") -> str:
     return ", ".join(dict.fromkeys(one.paper for one in chosen))
 
 
-def _engine(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
+def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
+    """The engine that was asked for; None for the local one."""
     from fullpipe.errors import mistake
 
     if name == "local":

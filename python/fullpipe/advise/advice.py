@@ -1,0 +1,289 @@
+"""The answer: a ranking, what would change it, how far to trust it, and how to apply it."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fullpipe.advise import candidates, crossings, goals, ranking, recipes, trust
+from fullpipe.advise.crossings import Crossing
+from fullpipe.advise.goals import Trial
+from fullpipe.advise.question import Question
+from fullpipe.advise.ranking import Place, Ranking
+from fullpipe.advise.recipes import Line
+from fullpipe.advise.trials import Bench
+from fullpipe.errors import mistake
+from fullpipe.results.statistics import Estimate
+from fullpipe.system.words import joined
+
+# Seconds that an answer may take: about as long as people wait.
+BUDGET_S = 5.0
+# The part of it for the ranking; the rest looks for what would change it.
+_FOR_RANKING = 0.5
+# Paths of a range, and seeds on each.
+_PATHS, _PATHS_SEEDS = 48, 3
+_PRIMES = (2, 3, 5, 7, 11)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What people see of a candidate, besides its score."""
+
+    name: str
+    title: str
+    unit: str
+    take: Callable[[Trial], float | None]
+    digits: int
+
+
+COLUMNS = (
+    Column("goodput", "Goodput", "Mbit/s", lambda trial: trial.goodput_bps / 1e6, 2),
+    Column("rtt_p95", "RTT p95", "ms", lambda trial: trial.rtt_p95_ms, 1),
+    Column("retransmitted", "Retransmitted", "%", lambda trial: 100 * trial.loss_ratio, 2),
+    Column("short_flows", "Short flows", "ms", lambda trial: trial.fct_ms, 1),
+    Column("harm", "Harm", "%", lambda trial: None if trial.harm is None else 100 * trial.harm, 0),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A candidate's part of a range of paths."""
+
+    candidate: str
+    wins: float  # The share of the paths where it is the clear winner.
+    leads: float  # The share where it is a leader: wins, or cannot be told from the winner.
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An answer. `str()` is its first sentence; `to_dict` has all of it in plain values."""
+
+    question: Question
+    goal: str
+    world: str
+    took_s: float
+    # On one path: the ranking. Over a range: one at each path.
+    rankings: tuple[Ranking, ...]
+    paths: tuple[Question, ...]
+    crossings: tuple[Crossing, ...] = ()
+    parts: tuple[Part, ...] = ()
+    trust: str = ""
+    lines: tuple[Line, ...] = field(default=())
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking of the path, or that of a range's first path."""
+        return self.rankings[0]
+
+    @property
+    def winner(self) -> str | None:
+        """Who is clearly best; over a range, on at least 90 % of its paths. None if nobody is."""
+        if not self.parts:
+            return self.ranking.winner
+        return next((part.candidate for part in self.parts if part.wins >= _MOSTLY), None)
+
+    def __str__(self) -> str:
+        return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        told: dict[str, Any] = {
+            "answer": str(self),
+            "winner": self.winner,
+            "goal": self.goal,
+            "world": self.world,
+            "path": _path(self.question),
+            "seconds": round(self.took_s, 3),
+            "trust": self.trust,
+            "apply": [{"where": one.where, "line": one.text, "checked": one.checked} for one in self.lines],
+        }
+        if self.parts:
+            told["paths"] = len(self.paths)
+            told["parts"] = [
+                {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
+            ]
+            told["winners"] = [
+                {"path": _path(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
+                for path, ranking in zip(self.paths, self.rankings, strict=True)
+            ]
+            return told
+        told["seeds"] = self.ranking.seeds
+        told["settled"] = self.ranking.settled
+        told["ranking"] = [_place(place) for place in self.ranking.places]
+        told["crossings"] = [
+            {
+                "quantity": one.quantity,
+                "side": "below" if one.below else "above",
+                "value": one.value,
+                "ahead": one.ahead,
+                "lacks": one.lacks,
+                "seen_at": one.seen_at,
+            }
+            for one in self.crossings
+        ]
+        return told
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+
+_MOSTLY = 0.9
+
+
+def advise(
+    question: Question,
+    *,
+    goal: str = goals.DEFAULT,
+    world: str = "sim",
+    budget_s: float = BUDGET_S,
+    watch: Callable[[float], None] = lambda _done: None,
+) -> Advice:
+    """Answers a question. Candidates that it does not name are those of this machine's kernel."""
+    began_s = time.monotonic()
+    if not 0 < budget_s <= 86_400:
+        raise mistake("budget", budget_s, "seconds above zero, up to a day", "e.g. 5")
+    question = with_candidates(question)
+    chosen = goals.named(goal, sized=question.flow_size is not None)
+    bench = Bench.of(world, watch)
+    if question.ranges:
+        return _answer_range(bench, question, chosen, began_s, budget_s)
+    path = question.numbers()
+    found = ranking.rank(bench, question, chosen, until_s=began_s + _FOR_RANKING * budget_s)
+    until_s = began_s + budget_s
+    crossed = (
+        [] if bench.world.wall_time else crossings.nearest(bench, question, chosen, found, until_s=until_s)
+    )
+    return Advice(
+        question=question,
+        goal=chosen.name,
+        world=world,
+        took_s=time.monotonic() - began_s,
+        rankings=(found,),
+        paths=(question,),
+        crossings=tuple(crossed),
+        trust="" if bench.world.wall_time else trust.sentence(path, found.leaders),
+        lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
+    )
+
+
+def with_candidates(question: Question) -> Question:
+    """The question with candidates: those that it names, else those of this machine's kernel."""
+    chosen = question.candidates or candidates.names()
+    if len(set(chosen)) < 2:
+        raise mistake(
+            "candidates", joined(list(chosen)), "two or more different controllers", "name another one"
+        )
+    return replace(question, candidates=tuple(dict.fromkeys(chosen)))
+
+
+def _answer_range(
+    bench: Bench, question: Question, goal: goals.Goal, began_s: float, budget_s: float
+) -> Advice:
+    places = [_spread(number, len(question.ranges)) for number in range(1, _PATHS + 1)]
+    paths: list[Question] = []
+    rankings: list[Ranking] = []
+    # Few paths at a time, so that the time is kept.
+    for some in _batched(places, 8):
+        if rankings and time.monotonic() - began_s > budget_s * len(paths) / (len(paths) + len(some)):
+            break
+        asked = [question.at(place) for place in some]
+        for path, trials in zip(asked, bench.run(asked, range(1, _PATHS_SEEDS + 1), goal.needs), strict=True):
+            paths.append(path)
+            rankings.append(ranking.ranked(goal, trials))
+    parts = []
+    for name in question.candidates:
+        wins = sum(one.winner == name for one in rankings) / len(rankings)
+        leads = sum(name in one.leaders for one in rankings) / len(rankings)
+        parts.append(Part(name, wins, leads))
+    parts.sort(key=lambda part: (-part.wins, -part.leads))
+    best = parts[0].candidate
+    return Advice(
+        question=question,
+        goal=goal.name,
+        world=bench.world.name,
+        took_s=time.monotonic() - began_s,
+        rankings=tuple(rankings),
+        paths=tuple(paths),
+        parts=tuple(parts),
+        trust=trust.sentence(question.at([0.5] * len(question.ranges)).numbers(), question.candidates),
+        lines=tuple(recipes.of(best)) if parts[0].wins >= _MOSTLY else (),
+    )
+
+
+def _batched(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]
+
+
+def _spread(number: int, dimensions: int) -> list[float]:
+    """The number-th point of Halton's sequence, which fills the unit cube evenly."""
+    return [_radical_inverse(number, base) for base in _PRIMES[:dimensions]]
+
+
+def _radical_inverse(number: int, base: int) -> float:
+    value, part = 0.0, 1.0 / base
+    while number:
+        number, digit = divmod(number, base)
+        value += digit * part
+        part /= base
+    return value
+
+
+def _on_a_path(found: Ranking) -> str:
+    first = found.places[0]
+    others = [place for place in found.places[1:] if place.standing == "behind"]
+    if found.winner is None:
+        level = [place for place in found.places[1:] if place.standing == "level"]
+        unsure = [place for place in found.places[1:] if place.standing == "undecided"]
+        why = "they are within 1 %" if level and not unsure else "their scores cannot be told apart"
+        said = f"No clear winner between {joined(list(found.leaders))}: {why}"
+        return said + (f"; {_behind(others, first)}." if others else ".")
+    return f"{first.candidate}: {_behind(others, first)}."
+
+
+def _behind(others: Sequence[Place], first: Place) -> str:
+    said = [f"{one.candidate} by {100 * one.behind.mean / first.score.mean:.0f} %" for one in others]
+    return f"{joined(said)} behind" if said else "nobody is behind"
+
+
+def _over_a_range(advice: "Advice") -> str:
+    best = advice.parts[0]
+    said = joined([f"{one.candidate} on {100 * one.wins:.0f} %" for one in advice.parts if one.wins > 0])
+    unclear = sum(ranking.winner is None for ranking in advice.rankings) / len(advice.rankings)
+    rest = f"; no clear winner on {100 * unclear:.0f} %" if unclear else ""
+    if advice.winner is not None:
+        return f"{best.candidate}: it is the clear winner on {100 * best.wins:.0f} % of the range{rest}."
+    wins = f"{said} of {len(advice.rankings)} paths are clear" if said else "no path has a clear winner"
+    return f"No clear winner over the range: {wins}{rest if said else ''}."
+
+
+def _path(question: Question) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        name: value if isinstance(value, str | int | float) else str(value)
+        for name in ("rate", "rtt", "buffer", "loss", "jitter", "queue", "policer", "flow_size", "tcp_memory")
+        if (value := getattr(question, name)) is not None
+    }
+    if question.competitors:
+        given["competitors"] = [f"{name}:{count}" for name, count in question.competitors]
+    return given | ({"ecn": True} if question.ecn else {})
+
+
+def _place(place: Place) -> dict[str, Any]:
+    measures = {column.name: _interval(place.measure(column.take)) for column in COLUMNS}
+    return {
+        "controller": place.candidate,
+        "standing": place.standing,
+        "score": _interval(place.score),
+        "behind": _interval(place.behind),
+        "measures": {
+            column.name: None
+            if measures[column.name] is None
+            else {**(measures[column.name] or {}), "unit": column.unit}
+            for column in COLUMNS
+        },
+    }
+
+
+def _interval(value: Estimate | None) -> dict[str, Any] | None:
+    return None if value is None else {"mean": value.mean, "ci95": [value.low, value.high]}

@@ -1,0 +1,96 @@
+"""What a path can be for, and how well a candidate serves it: a score from 0 to 1 for each run.
+
+`used` is the candidate's goodput over its fair part of what the path carries: all of it alone, a third of
+it beside two others. `short` is the ratio of the empty path's round-trip time to the 95th percentile of
+what the flow measured.
+
+* throughput: `used`; beside competitors it may exceed one. With short flows of a given size: the time on an
+  ideal path over their mean completion time.
+* delay: `short`, as long as at least 80 % is used; below, less in proportion.
+* balance: `used`, at most one, times `short`, the quotient of throughput and delay that Kleinrock calls
+  power.
+* neighbours: one minus the harm to a neighbour, as long as at least 80 % is used; below, less in
+  proportion.
+
+Harm is that of Ware et al., "Beyond Jain's Fairness Index" (HotNets 2019): the share of its goodput alone
+that a neighbour loses beside the candidate.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fullpipe.errors import mistake
+
+# Below this part of the path, a short queue and a kind neighbour are no merit.
+ENOUGH = 0.8
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one candidate did with one seed."""
+
+    goodput_bps: float
+    rtt_p95_ms: float
+    loss_ratio: float
+    # Mean completion time of short flows; None if some did not complete, or if they did not run.
+    fct_ms: float | None
+    harm: float | None  # None if no neighbour ran.
+    used: float
+    short: float
+    ideal_fct_ms: float
+
+    @property
+    def quick(self) -> float:
+        """How close short flows come to an ideal path."""
+        return 0.0 if self.fct_ms is None else min(1.0, self.ideal_fct_ms / self.fct_ms)
+
+    @property
+    def enough(self) -> float:
+        """One if the flow uses enough of the path, else less in proportion."""
+        return min(1.0, self.used / ENOUGH)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a path is for."""
+
+    name: str
+    means: str  # What its score is, for people.
+    score: Callable[[Trial], float]
+    needs: frozenset[str] = frozenset()  # Which scenarios besides the flow itself: "short", "duel".
+
+
+BULK = Goal("throughput", "goodput as a part of the path's rate", lambda trial: trial.used)
+QUICK = Goal(
+    "throughput",
+    "an ideal path's completion time over that of the flows",
+    lambda trial: trial.quick,
+    frozenset({"short"}),
+)
+GOALS: Mapping[str, Goal] = {
+    "throughput": BULK,
+    "delay": Goal(
+        "delay",
+        "the empty path's round-trip time over the 95th percentile of the flow's",
+        lambda trial: trial.short * trial.enough,
+    ),
+    "balance": Goal(
+        "balance",
+        "the used part of the rate, times the empty path's round-trip time over the flow's 95th percentile",
+        lambda trial: min(1.0, trial.used) * trial.short,
+    ),
+    "neighbours": Goal(
+        "neighbours",
+        "the part of its goodput that a neighbour keeps",
+        lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,
+        frozenset({"duel"}),
+    ),
+}
+DEFAULT = "balance"
+
+
+def named(name: str, *, sized: bool) -> Goal:
+    """A goal by its name; `sized` if the user's flows have a size. Raises `ScenarioError` for others."""
+    if name not in GOALS:
+        raise mistake("goal", name, f"one of {', '.join(GOALS)}", "choose one of these")
+    return QUICK if name == "throughput" and sized else GOALS[name]

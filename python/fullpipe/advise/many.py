@@ -1,0 +1,108 @@
+"""Answers for many paths: one for each, and a summary."""
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fullpipe.advise import goals
+from fullpipe.advise.advice import Advice, advise
+from fullpipe.advise.sources import Path
+from fullpipe.system.words import counted, joined
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A path of a source, and the answer."""
+
+    path: Path
+    advice: Advice
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a source, in its order."""
+
+    answered: tuple[Answered, ...]
+    # How many paths the source has; the time may not have been enough for all.
+    paths: int
+
+    def share(self, candidate: str | None) -> float:
+        """The share of the weight where a candidate is the clear winner; of None, where nobody is."""
+        weight = sum(one.path.weight for one in self.answered)
+        won = sum(one.path.weight for one in self.answered if one.advice.winner == candidate)
+        return won / weight if weight else 0.0
+
+    @property
+    def candidates(self) -> list[str]:
+        """All of them, those with the largest share first."""
+        names = dict.fromkeys(name for one in self.answered for name in one.advice.question.candidates)
+        return sorted(names, key=lambda name: -self.share(name))
+
+    def __str__(self) -> str:
+        won = [
+            f"{name} on {100 * self.share(name):.0f} %" for name in self.candidates if self.share(name) > 0
+        ]
+        none = f"no clear winner on {100 * self.share(None):.0f} %"
+        said = (
+            f"{counted(len(self.answered), 'path')}: {joined([*won, none] if self.share(None) > 0 else won)}."
+        )
+        if len(self.answered) < self.paths:
+            said += f" The time was enough for {len(self.answered)} of {counted(self.paths, 'path')}."
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "answer": str(self),
+            "paths": [
+                {"name": one.path.name, "weight": one.path.weight, "notes": list(one.path.notes)}
+                | one.advice.to_dict()
+                for one in self.answered
+            ],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_csv(self) -> str:
+        """One row for each path: its name, the winner, the leaders, the sentence."""
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(["name", "weight", "winner", "leaders", "answer"])
+        for one in self.answered:
+            leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
+            out.writerow(
+                [one.path.name, f"{one.path.weight:g}", one.advice.winner or "", leaders, str(one.advice)]
+            )
+        return text.getvalue()
+
+
+def answer(
+    paths: Sequence[Path],
+    asked: Mapping[str, Any],
+    *,
+    goal: str = goals.DEFAULT,
+    world: str = "sim",
+    budget_s: float,
+    watch: Callable[[float], None] = lambda _done: None,
+) -> Answers:
+    """Answers each path; `asked` are fields of a `Question` for what the source does not say.
+
+    All answers together take about `budget_s` seconds; what is left when the time is over has no answer.
+    """
+    questions = [path.question(asked) for path in paths]
+    until_s = time.monotonic() + budget_s
+    answered: list[Answered] = []
+    for number, (path, question) in enumerate(zip(paths, questions, strict=True)):
+        left_s = until_s - time.monotonic()
+        if answered and left_s <= 0:
+            break
+        own_s = max(left_s / (len(paths) - number), 1e-3)
+        answered.append(Answered(path, advise(question, goal=goal, world=world, budget_s=own_s)))
+        watch(len(answered))
+    return Answers(tuple(answered), len(paths))

@@ -1,0 +1,275 @@
+"""The question: a path as its user knows it, what it is for, and which controllers may answer.
+
+A quantity that nobody knows exactly is a range, `"20..80 ms"`. A `Question` with ranges stands for many
+paths; `at` gives the one at a place in the unit cube, each range on a logarithmic scale.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fullpipe._native import ScenarioError
+from fullpipe.ask import scenario
+from fullpipe.ask.scenario import Amount, Scenario
+from fullpipe.errors import mistake, renamed
+
+# The quantities of a path that may be ranges, in the order in which answers name them.
+QUANTITIES = ("rate", "rtt", "buffer", "loss", "jitter")
+# What the fields of the documents below are made from, for errors.
+PARAMETERS = {
+    "path.rate": "rate",
+    "path.rtt": "rtt",
+    "path.buffer": "buffer",
+    "path.loss": "loss",
+    "path.jitter": "jitter",
+    "path.queue": "queue",
+    "path.before[0].rate": "policer",
+    "path.before[0].burst": "policer",
+    "hosts.tcp_memory": "tcp_memory",
+    "flows[0].size": "flow_size",
+    "compare": "candidates",
+}
+# A flow is watched for this many round trips, but not shorter or longer than the times after it.
+_ROUNDS, _LEAST_S, _MOST_S = 300, 20.0, 60.0
+# Nor, on a fast path, for more packets than these, as long as that leaves a hundred round trips.
+_PACKETS, _LEAST_ROUNDS, _LEAST_FAST_S = 1.5e6, 100, 3.0
+_PACKET_BITS = 12_000
+# The size of the short flows whose completion is measured, if the user names none, and how many there are.
+SHORT = "100 KB"
+_SHORT_FLOWS = 10
+_RANGE = ".."
+
+
+@dataclass(frozen=True)
+class Range:
+    """From `low` to `high`, both with a unit."""
+
+    low: str
+    high: str
+
+    def __str__(self) -> str:
+        return f"{self.low}{_RANGE}{self.high}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One path in numbers."""
+
+    rate_bps: float
+    rtt_ms: float
+    buffer_bytes: float
+    loss: float  # A probability.
+    jitter_ms: float
+
+    @property
+    def bdp_bytes(self) -> float:
+        """What fills the pipe without a queue."""
+        return self.rate_bps * self.rtt_ms / 8e3
+
+    def of(self, quantity: str) -> float:
+        """A quantity by its name in `QUANTITIES`."""
+        return float(getattr(self, _FIELD[quantity]))
+
+
+_FIELD = {
+    "rate": "rate_bps",
+    "rtt": "rtt_ms",
+    "buffer": "buffer_bytes",
+    "loss": "loss",
+    "jitter": "jitter_ms",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user asks. Fields are as they were given, with units."""
+
+    rate: Amount | Range
+    rtt: Amount | Range
+    buffer: Amount | Range = "1 bdp"
+    loss: Amount | Range | None = None
+    jitter: Amount | Range | None = None
+    queue: str | None = None
+    policer: str | None = None
+    ecn: bool = False
+    competitors: tuple[tuple[str, int], ...] = ()
+    flow_size: Amount | None = None
+    tcp_memory: str | None = None
+    candidates: tuple[str, ...] = field(default=())
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The quantities that are ranges."""
+        return tuple(name for name in QUANTITIES if isinstance(getattr(self, name), Range))
+
+    @property
+    def neighbour(self) -> str:
+        """Whom harm is measured on: the first competitor, else the default of most hosts."""
+        return self.competitors[0][0] if self.competitors else "cubic"
+
+    def at(self, places: Sequence[float]) -> "Question":
+        """The path at `places`, one number from 0 to 1 for each of `ranges`.
+
+        A buffer in bandwidth-delay products is one of that path's rate and round-trip time.
+        """
+        at = self._with({name: getattr(self, name).low for name in self.ranges})
+        for name, place in zip(self.ranges, places, strict=True):
+            given = getattr(self, name)
+            low, high = (at._with({name: end}).numbers().of(name) for end in (given.low, given.high))
+            if not 0 < low < high:
+                expected = "a range from a smaller to a larger value above zero"
+                raise mistake(name, str(given), expected, "e.g. 20..80 ms")
+            at = at.moved(name, low * (high / low) ** place)
+        return at
+
+    def moved(self, quantity: str, value: float) -> "Question":
+        """The same path with another value of one quantity, in the units of `Numbers`."""
+        return self._with({quantity: written(quantity, value)})
+
+    def _with(self, values: Mapping[str, Any]) -> "Question":
+        return replace(self, **values)
+
+    def numbers(self) -> Numbers:
+        """The path in numbers. Raises `ScenarioError` for a path that cannot be."""
+        spec = self._scenario([{}], ["cubic"], "1 s").alternatives[0].spec
+        elements = {one["kind"]: one for one in spec["forward"]}
+        link = elements["link"]
+        loss, jitter = elements.get("loss"), elements.get("jitter")
+        both_ways = spec["forward"] + spec["reverse"]
+        delays = [one["delay_ns"]["initial"] for one in both_ways if one["kind"] == "delay"]
+        queue = link["queue"]
+        return Numbers(
+            rate_bps=float(link["rate_bps"]["initial"]),
+            rtt_ms=math.fsum(delays) / 1e6,
+            buffer_bytes=float(queue.get("bytes") or queue["packets"] * spec["mtu_bytes"]),
+            loss=loss["probability"]["initial"] / 2**32 if loss else 0.0,
+            jitter_ms=jitter["amplitude_ns"] / 1e6 if jitter else 0.0,
+        )
+
+    def duration_s(self) -> float:
+        """How long a run of it is simulated."""
+        path = self.numbers()
+        rtt_s = path.rtt_ms / 1e3
+        long_s = min(max(_LEAST_S, _ROUNDS * rtt_s), _MOST_S)
+        fast_s = max(_PACKETS * _PACKET_BITS / path.rate_bps, _LEAST_ROUNDS * rtt_s, _LEAST_FAST_S)
+        return min(long_s, fast_s)
+
+    def alone(self) -> Scenario:
+        """The candidate with all the competitors."""
+        others = [
+            {"controller": name, "count": count, "label": f"{name}-neighbour"}
+            for name, count in self.competitors
+        ]
+        return self._scenario([{"label": "you"}, *others], self.candidates, f"{self.duration_s():.3f} s")
+
+    def short(self) -> Scenario:
+        """Short flows of the candidate, one after the other, beside the competitors."""
+        duration_s = self.duration_s()
+        others = [
+            {"controller": name, "count": count, "label": f"{name}-neighbour"}
+            for name, count in self.competitors
+        ]
+        flows = {
+            "size": self.flow_size or SHORT,
+            "count": _SHORT_FLOWS,
+            "label": "short",
+            # The first ones, too, meet competitors that fill the path.
+            "start": f"{duration_s / 4:.3f} s",
+            "stagger": f"{duration_s / 2 / _SHORT_FLOWS:.3f} s",
+        }
+        return self._scenario([flows, *others], self.candidates, f"{duration_s:.3f} s")
+
+    def duel(self) -> Scenario:
+        """The candidate beside one neighbour; also the neighbour beside one of its own kind."""
+        both = list(dict.fromkeys([*self.candidates, self.neighbour]))
+        flows = [{"label": "you"}, {"controller": self.neighbour, "label": "neighbour"}]
+        return self._scenario(flows, both, f"{self.duration_s():.3f} s")
+
+    def neighbour_alone(self) -> Scenario:
+        """The neighbour without anybody."""
+        return self._scenario([{"label": "neighbour"}], [self.neighbour], f"{self.duration_s():.3f} s")
+
+    def _scenario(
+        self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: str
+    ) -> Scenario:
+        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt, "buffer": self.buffer}
+        path |= {
+            name: value
+            for name, value in (("loss", self.loss), ("jitter", self.jitter), ("queue", self.queue))
+            if value is not None
+        }
+        if self.policer is not None:
+            path["before"] = [_policer(self.policer)]
+        hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}
+        if self.tcp_memory is not None:
+            hosts["tcp_memory"] = self.tcp_memory
+        document = {
+            "name": "advise",
+            "duration": duration,
+            "path": path,
+            "flows": list(flows),
+            "compare": list(compared),
+            "record": {"series": False},
+            **({"hosts": hosts} if hosts else {}),
+        }
+        try:
+            return scenario.from_document(document)
+        except ScenarioError as error:
+            raise renamed(error, PARAMETERS) from None
+
+
+def parsed(name: str, given: Amount) -> Amount | Range:
+    """A quantity as it was given, or a range. The lower end may leave out the unit: `20..80 ms`."""
+    if not isinstance(given, str) or _RANGE not in given:
+        return given
+    low, _, high = (part.strip() for part in given.partition(_RANGE))
+    unit = high.lstrip("0123456789.eE+-_ ")
+    if not low or not high or _RANGE in high:
+        raise mistake(name, given, "a value, or a range of two", "e.g. 20..80 ms")
+    return Range(low if low.lstrip("0123456789.eE+-_ ") else f"{low} {unit}", high)
+
+
+def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Competitors as typed: `cubic:3` is three of `cubic`; a controller may have parameters before that."""
+    found = []
+    for one in given:
+        name, _, count = one.rpartition(":")
+        if name and count.isdigit():
+            if not 0 < int(count) <= 1_000:
+                raise mistake("competitors", one, "1 to 1000 flows", "e.g. cubic:3")
+            found.append((name, int(count)))
+        else:
+            found.append((one, 1))
+    return tuple(found)
+
+
+def _policer(given: str) -> dict[str, str]:
+    rate, _, burst = (part.strip() for part in given.partition(","))
+    return {"kind": "policer", "rate": rate, "burst": burst or "100 KB"}
+
+
+def written(quantity: str, value: float) -> str:
+    """A quantity's number with a unit that a scenario takes."""
+    if quantity == "rate":
+        return f"{max(1, round(value))} bit/s"
+    if quantity in ("rtt", "jitter"):
+        return f"{max(1, round(value * 1e3))} us"
+    if quantity == "buffer":
+        return f"{max(1, round(value))} B"
+    return f"{value:.9f}"
+
+
+def shown(quantity: str, value: float) -> str:
+    """The same for people: two or three digits and a usual unit."""
+    scales: tuple[tuple[float, str], ...]
+    if quantity == "rate":
+        scales = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"))
+    elif quantity in ("rtt", "jitter"):
+        scales = ((1e3, "s"), (1.0, "ms"), (1e-3, "us"))
+    elif quantity == "buffer":
+        scales = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B"))
+    else:
+        return f"{100 * value:.2g} %"
+    scale, unit = next(((scale, unit) for scale, unit in scales if value >= scale), scales[-1])
+    return f"{float(f'{value / scale:.2g}'):,g} {unit}"

@@ -1,0 +1,138 @@
+"""Runs the scenarios of a question, and takes the measures of each candidate from them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fullpipe._native import WorldError
+from fullpipe.advise.goals import Trial
+from fullpipe.advise.question import Question
+from fullpipe.ask import path_facts
+from fullpipe.ask.scenario import Scenario
+from fullpipe.engines import pool
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.errors import SweepError, mistake
+from fullpipe.results.measures import Summary
+from fullpipe.sweeps import sweep
+from fullpipe.sweeps.memory import Memory
+from fullpipe.worlds import registry
+from fullpipe.worlds.job import Job, jobs
+from fullpipe.worlds.world import World
+
+# Trials of each candidate, a seed after the other.
+Trials = dict[str, list[Trial]]
+Progress = Callable[[float], None]
+# The scenarios that can be asked for besides the candidate alone.
+EXTRAS = frozenset({"short", "duel"})
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the scenarios run."""
+
+    world: World
+    # Told of the runs that are done, for a progress bar.
+    watch: Progress = lambda _done: None
+
+    @staticmethod
+    def of(world: str, watch: Progress = lambda _done: None) -> "Bench":
+        """The bench of a world by its name. Raises `ScenarioError` for an unknown one, and for several."""
+        chosen = registry.chosen(world)
+        if len(chosen) != 1:
+            raise mistake("world", world, "one world", f"e.g. {registry.DEFAULT}")
+        return Bench(chosen[0], watch)
+
+    def run(
+        self, questions: Sequence[Question], seeds: Sequence[int], extras: frozenset[str] = EXTRAS
+    ) -> list[Trials]:
+        """The trials of every candidate of every question, all of them at once."""
+        plans = [Plan(question, extras) for question in questions]
+        wanted = [job for plan in plans for job in plan.jobs(seeds)]
+        summaries = dict(zip(map(_address, wanted), self._carry_out(wanted), strict=True))
+        return [plan.trials(seeds, summaries) for plan in plans]
+
+    def _carry_out(self, wanted: list[Job]) -> list[Summary]:
+        for job in wanted:
+            if (reason := self.world.refuses(job.alternative)) is not None:
+                raise WorldError(reason)
+        if not self.world.wall_time:
+            return [run.summary for run in pool.run(self.world, wanted, self.watch)]
+        tasks = [Task(self.world.name, job) for job in wanted]
+        outcome = sweep.carry_out(tasks, Memory(), Local(), watch=lambda progress: self.watch(progress.runs))
+        if outcome.failed:
+            raise SweepError(outcome.failed[0].reason)
+        return [stored.run().summary for stored in outcome.of(tasks)]
+
+
+_Address = tuple[str, int]
+
+
+def _address(job: Job) -> _Address:
+    return job.alternative.digest, job.seed
+
+
+class Plan:
+    """The scenarios of one question."""
+
+    def __init__(self, question: Question, extras: frozenset[str]) -> None:
+        self._question = question
+        self._alone = question.alone()
+        self._short = question.short() if "short" in extras else None
+        self._duel = (question.duel(), question.neighbour_alone()) if "duel" in extras else None
+        path, facts = question.numbers(), path_facts.of(self._alone.alternatives[0])
+        self._rtt_ms = path.rtt_ms
+        payload = facts.goodput_mbps
+        self._capacity_bps = payload[0][1] * 1e6 if payload else path.rate_bps
+        self._fair_bps = self._capacity_bps / (1 + sum(count for _, count in question.competitors))
+
+    def jobs(self, seeds: Sequence[int]) -> list[Job]:
+        """Every run, once."""
+        scenarios = [self._alone, *(self._duel or ()), *([self._short] if self._short else [])]
+        return [job for scenario in scenarios for job in jobs(scenario.alternatives, seeds)]
+
+    def trials(self, seeds: Sequence[int], summaries: dict[_Address, Summary]) -> Trials:
+        """The measures of each candidate."""
+
+        def summary(scenario: Scenario, label: str, seed: int) -> Summary:
+            found = next(one for one in scenario.alternatives if one.label == label)
+            return summaries[found.digest, seed]
+
+        def fct_ms(candidate: str, seed: int) -> tuple[float | None, float]:
+            if self._short is None:
+                return None, 0.0
+            flows = summary(self._short, candidate, seed)["flows"]
+            taken = [one["completion_ms"] for one in flows if one["label"].startswith("short")]
+            size_bytes = self._short.alternatives[0].spec["flows"][0]["workload"]["size_bytes"]
+            ideal_ms = self._rtt_ms + size_bytes * 8e3 / self._capacity_bps
+            return (None if None in taken else math.fsum(taken) / len(taken)), ideal_ms
+
+        def harm(candidate: str, seed: int) -> float | None:
+            if self._duel is None:
+                return None
+            beside = _flow(summary(self._duel[0], candidate, seed), "neighbour")["goodput_bps"]
+            by_itself = summary(self._duel[1], self._question.neighbour, seed)["total_goodput_bps"]
+            return max(0.0, 1 - beside / by_itself) if by_itself else 0.0
+
+        def trial(candidate: str, seed: int) -> Trial:
+            alone = _flow(summary(self._alone, candidate, seed), "you")
+            rtt_p95_ms = alone["rtt_ms"]["p95"] if alone["rtt_ms"] else math.inf
+            taken_ms, ideal_ms = fct_ms(candidate, seed)
+            return Trial(
+                goodput_bps=alone["goodput_bps"],
+                rtt_p95_ms=rtt_p95_ms,
+                loss_ratio=alone["loss_ratio"] or 0.0,
+                fct_ms=taken_ms,
+                harm=harm(candidate, seed),
+                used=alone["goodput_bps"] / self._fair_bps,
+                short=min(1.0, self._rtt_ms / rtt_p95_ms) if rtt_p95_ms else 1.0,
+                ideal_fct_ms=ideal_ms,
+            )
+
+        return {
+            candidate: [trial(candidate, seed) for seed in seeds] for candidate in self._question.candidates
+        }
+
+
+def _flow(summary: Summary, label: str) -> Summary:
+    return next(flow for flow in summary["flows"] if flow["label"] == label)

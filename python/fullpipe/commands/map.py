@@ -1,0 +1,107 @@
+"""`fullpipe map`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.commands._common import (
+    SEEDS_HELP,
+    Ecn,
+    Queue,
+    check_folder,
+    complete_controllers,
+    console,
+    results_folder,
+    say,
+)
+from fullpipe.worlds import registry
+
+
+def map_(
+    x: Annotated[str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Across, e.g. rate=1mbit..1gbit.")],
+    y: Annotated[str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Upwards, e.g. rtt=5ms..300ms.")],
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, unless an axis has it.")] = "100 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip time, unless an axis has it.")] = "40 ms",
+    buffer: Annotated[str, typer.Option(help="What fits into the queue, unless an axis has it.")] = "1 bdp",
+    loss: Annotated[str | None, typer.Option(help="Random loss.", show_default="none")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Random extra delay up to this.", show_default="none")
+    ] = None,
+    queue: Queue = None,
+    ecn: Ecn = False,
+    competitors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CC[:N]",
+            help="Flows that share the path, e.g. cubic:3. May be repeated.",
+            show_default="none",
+            autocompletion=complete_controllers,
+        ),
+    ] = None,
+    flow_size: Annotated[
+        str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
+    ] = None,
+    goal: Annotated[
+        str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")
+    ] = "balance",
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CC",
+            help="Controllers to choose from. May be repeated.",
+            show_default="those of this kernel",
+            autocompletion=complete_controllers,
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
+    seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
+        ),
+    ] = None,
+    out: Annotated[Path | None, results_folder("out/map")] = None,
+) -> None:
+    """Draw which congestion control is best where, over two quantities of the path."""
+    from rich.console import Console
+
+    from fullpipe.advise import Question, page, question
+    from fullpipe.advise import map as maps
+    from fullpipe.commands.study import engine_of
+    from fullpipe.show.watched import Watched
+    from fullpipe.sweeps.store import Store
+    from fullpipe.system import files
+
+    axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
+    across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))
+    asked = Question(
+        rate=question.parsed("rate", rate),
+        rtt=question.parsed("rtt", rtt),
+        buffer=question.parsed("buffer", buffer),
+        loss=None if loss is None else question.parsed("loss", loss),
+        jitter=None if jitter is None else question.parsed("jitter", jitter),
+        queue=queue,
+        ecn=ecn,
+        competitors=question.competitors(competitors or []),
+        flow_size=flow_size,
+        candidates=tuple(candidates or ()),
+    )
+    plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds)
+    folder = out or Path("out") / "map"
+    check_folder(folder)
+    carrier = engine_of(engine, ray_address, [registry.DEFAULT])
+    files.make_folder(folder)
+    try:
+        with files.runs_kept(folder), Watched(Console(stderr=True, highlight=False), say, "map") as watch:
+            found = maps.draw(plan, Store(folder), carrier, watch=watch)
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        written = page.write(found, folder)
+    console().print(str(found), soft_wrap=True)
+    say(f"Map: {written}")
