@@ -346,8 +346,13 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(option: str, in_empty_fol
     assert [one.name for one in in_empty_folder.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("snaplen", [0, 13, 262_145, True])
-def test_a_length_that_is_none_is_refused(snaplen: int, tmp_path: Path) -> None:
+def test_a_length_without_a_capture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match="snaplen: 200 cannot be used; expected a capture"):
+        fp.run(ONE, qlog=tmp_path / "new", snaplen=200)
+
+
+@pytest.mark.parametrize("snaplen", [0, 13, 262_145, True, "128"])
+def test_a_length_that_is_none_is_refused(snaplen: Any, tmp_path: Path) -> None:
     with pytest.raises(fp.ScenarioError, match=r"snaplen: .*from 14 to 262144"):
         fp.run(ONE, pcap=tmp_path / "new", snaplen=snaplen)
     assert list(tmp_path.iterdir()) == []
@@ -477,6 +482,8 @@ def test_a_full_log_of_the_kernel_is_a_note(tmp_path: Path, monkeypatch: pytest.
     assert json.loads(_native.read_capture(str(tmp_path / "kernel-one-seed1.pcapng"))[0])["packets"] == 200
     _, *events = sequence(tmp_path / "kernel-one-seed1.sqlog")
     assert len(named(events, "quic:packet_sent")) <= 200
+    (warning,) = named(events, "loglevel:warning")
+    assert "the log ends here" in warning["data"]["message"]
 
 
 @pytest.mark.full_disk

@@ -24,6 +24,11 @@ pub struct Files<W: Write> {
     title: String,
 }
 
+/// What a file says that ends because it has the most packets.
+pub fn full_note(at: Time) -> String {
+    format!("the log ends here, at {at}, because it has as many packets as it may")
+}
+
 /// What became of the files of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -39,6 +44,11 @@ impl<W: Write> Files<W> {
             (pcapng, addresses)
         });
         Files { qlog, pcapng, room: most, full_at: None, error: None, title: header.title.clone() }
+    }
+
+    /// Writes nothing more: at this time the most packets were written, by whoever counted them before.
+    pub fn end_at(&mut self, at: Time) {
+        self.full_at.get_or_insert(at);
     }
 
     /// The first error, if there was one.
@@ -66,9 +76,7 @@ impl<W: Write> Files<W> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let note = self.full_at.map(|at| {
-            format!("{}: the log ends here, at {at}, because it has as many packets as it may", self.title)
-        });
+        let note = self.full_at.map(|at| format!("{}: {}", self.title, full_note(at)));
         let at = self.full_at.unwrap_or(Time::ZERO);
         if let Some(qlog) = self.qlog {
             qlog.finish(note.as_deref().map(|note| (at, note)))?;

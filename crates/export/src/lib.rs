@@ -18,5 +18,5 @@ mod window;
 pub use event::{
     Acknowledgement, Arrival, Codepoint, Drop, Event, Flow, Header, Log, Loss, Sent, State, Trigger, Why,
 };
-pub use files::{Files, Written};
+pub use files::{Files, Written, full_note};
 pub use read::Reader;

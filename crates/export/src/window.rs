@@ -114,13 +114,15 @@ impl Window {
             self.out.pop_front();
         }
         for &(start, end) in ack.received() {
-            let mut from = start.max(ack.ack);
+            let mut begin = start.max(ack.ack);
+            let mut from = begin;
             if let Some(known) = self.known.iter().find(|known| known.0 <= from && from < known.1) {
-                from = known.1;
+                (begin, from) = *known;
             }
-            let mut place = self.out.partition_point(|out| out.start < from);
+            // The first may have been reported in part before; one that begins before all that is reported is not whole.
+            let mut place = self.out.partition_point(|out| out.end <= from);
             while let Some(out) = self.out.get_mut(place).filter(|out| out.end <= end) {
-                if !out.reported {
+                if !out.reported && out.start >= begin {
                     out.reported = true;
                     note(out, &mut self.numbers);
                 }
@@ -133,5 +135,41 @@ impl Window {
         self.numbers.dedup();
         let rtt_ns = latest.map(|out| at.saturating_since(out.at).as_nanos());
         Told { numbers: &self.numbers, rtt_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Codepoint;
+
+    fn sent(number: u64, start: u64) -> Sent {
+        Sent { number, start, payload: 1_000, ..Sent::default() }
+    }
+
+    fn told(window: &mut Window, blocks: &[(u64, u64)]) -> Vec<u64> {
+        let mut sack = [(0, 0); SACK_BLOCKS];
+        sack[..blocks.len()].copy_from_slice(blocks);
+        let blocks = blocks.len() as u8;
+        let ack = Acknowledgement {
+            ack: 1_000,
+            sack,
+            blocks,
+            codepoint: Codepoint::default(),
+            ..Acknowledgement::default()
+        };
+        window.acknowledged(Time::ZERO, &ack).numbers.to_vec()
+    }
+
+    #[test]
+    fn a_segment_is_told_when_all_of_it_is_reported() {
+        let mut window = Window::default();
+        for number in 0..4 {
+            window.sent(Time::ZERO, &sent(number, number * 1_000));
+        }
+        assert_eq!(told(&mut window, &[(2_000, 2_500)]), [0], "a half of the third");
+        assert_eq!(told(&mut window, &[(2_000, 3_000)]), [2], "then all of it");
+        assert_eq!(told(&mut window, &[(3_500, 4_000)]), [], "the other half of the fourth");
+        assert_eq!(told(&mut window, &[(2_000, 4_000)]), [3]);
     }
 }

@@ -10,7 +10,7 @@ use fullpipe_cc::{CaState, Phase};
 use fullpipe_emu::{FIRST_PORT, Seen, Watched};
 use fullpipe_export::pcapng::Pcapng;
 use fullpipe_export::qlog::Qlog;
-use fullpipe_export::{Event, Files, Header, Log, Reader, State, tcp};
+use fullpipe_export::{Event, Files, Header, Log, Reader, State, full_note, tcp};
 use fullpipe_record::{FlowRecord, FlowSeries};
 use fullpipe_units::Time;
 
@@ -70,7 +70,7 @@ impl Logs {
                 }
             }
         });
-        let note = full_at.map(|at| format!("the log ends here, at {at}: it has as many packets as it may"));
+        let note = full_at.map(full_note);
         files?.finish(note.as_deref())?;
         Ok(Collected { logged: Logged { full_at, missed }, header, qlog })
     }
@@ -150,6 +150,9 @@ impl Collected {
         }
         let end = logged.full_at.unwrap_or(Time::NEVER);
         states.tell_until(end, &mut log);
+        if let Some(at) = logged.full_at {
+            log.end_at(at);
+        }
         log.finish()?;
         Ok(logged)
     }

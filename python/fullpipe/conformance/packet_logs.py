@@ -12,7 +12,7 @@ from fullpipe.worlds.logs import Logs
 def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
     """Writes the files; returns their paths, and the cases that have none although they were played."""
     world = registry.named(conformity.world)
-    logs = Logs.of(folder, None)
+    logs = Logs(qlog=folder)
     jobs, without = [], []
     for one in conformity.results:
         for number, played in enumerate(one.played):
@@ -20,11 +20,11 @@ def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
                 without.append(one.case.name)
                 continue
             name = one.case.name if len(one.played) == 1 else f"{one.case.name}-{number + 1}"
-            jobs.append(_job(played, logs.named(name) if logs else None))
+            jobs.append(_job(played, logs.named(name)))
     runs = pool.run(world, jobs)
     return [path for run in runs for path in run.logs], list(dict.fromkeys(without))
 
 
-def _job(played: Played, logs: Logs | None) -> Job:
+def _job(played: Played, logs: Logs) -> Job:
     (run,) = played.runs.runs
     return Job(run.alternative, run.seed, logs)

@@ -37,9 +37,11 @@ class Logs:
         Raises:
             ScenarioError: A folder cannot be written into, or `snaplen` is no length.
         """
-        if isinstance(snaplen, bool) or not 14 <= snaplen <= _LONGEST_SNAPLEN:
+        if type(snaplen) is not int or not 14 <= snaplen <= _LONGEST_SNAPLEN:
             expected = f"a number of bytes from 14 to {_LONGEST_SNAPLEN}"
             raise mistake("snaplen", snaplen, expected, "e.g. 128 for the headers alone")
+        if pcap is None and snaplen != SNAPLEN:
+            raise mistake("snaplen", snaplen, "a capture whose packets it shortens", "name a folder for it: pcap")
         if qlog is None and pcap is None:
             return None
         for name, folder in (("qlog", qlog), ("pcap", pcap)):
