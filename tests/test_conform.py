@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,45 @@ def test_a_profile_that_differs_on_purpose_is_not_judged_there(controller: str) 
     found = fp.conform(controller, ["drain-time", "startup-plateau"])
     assert verdicts(found) == {"startup-plateau": PASS, "drain-time": NOT_APPLICABLE}
     assert found.results[1].reason == "Google's kernel drains until the queue is gone"
+
+
+def test_googles_kernel_passes_every_case_where_it_does_not_differ() -> None:
+    page = (ROOT / "docs" / "conform.md").read_text(encoding="utf-8").partition("## Google's kernel")[2]
+    page = page.partition("\n## ")[0]
+    name = "bbr3:profile=linux"
+    found = fp.conform(name)
+    marked = {case.name for case in registry.every() if name in case.differs}
+    assert found.passed, found.failures
+    assert {case for case, verdict in verdicts(found).items() if verdict == NOT_APPLICABLE} == marked
+    assert f"passes all {len(found.results) - len(marked)} that apply" in page
+    assert set(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)) == marked
+
+
+def as_changed(controller: str, name: str, **changes: object) -> fp.Conformity:
+    """How a controller fares in a case of which something is changed."""
+    (case,) = [case for case in registry.every() if case.name == name]
+    registry._registered["changed"] = replace(case, name="changed", **changes)  # type: ignore[arg-type]
+    try:
+        return fp.conform(controller, ["changed"])
+    finally:
+        del registry._registered["changed"]
+
+
+def test_whoever_differs_would_fail() -> None:
+    for case in registry.every():
+        for name in case.differs:
+            assert as_changed(name, case.name, differs={}).failures == ["changed"], case.name
+
+
+def test_a_kernel_that_drains_more_cruises_behind_acks_for_64_segments() -> None:
+    drains = "bbr3:profile=linux,probe_down_gain=0.85"
+    assert as_changed(drains, "stretched-acks-64", differs={}).passed
+
+
+@pytest.mark.parametrize("controller", ["bbr3", "bbr3:profile=linux"])
+def test_when_probe_rtt_comes_decides_no_verdict(controller: str) -> None:
+    # Seeds with which ProbeRTT comes in the second or third probe, of either profile.
+    assert as_changed(controller, "up-loss", seeds=(1, 12, 13, 14, 16, 18, 20)).passed
 
 
 def test_whoever_fails_by_design_is_a_controller_and_the_reason_names_a_section() -> None:

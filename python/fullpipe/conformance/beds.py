@@ -42,6 +42,10 @@ class Simulated:
         """Packets that queues have dropped."""
         return sum(queue.dropped_packets for queue in self._simulation.queues)
 
+    def queued_bytes(self) -> int:
+        """What waits in queues now."""
+        return sum(queue.backlog_bytes for queue in self._simulation.queues)
+
     def record(self) -> Runs:
         """Ends it, and returns its record."""
         ended_ns = round(self._simulation.now * 1e9)

@@ -49,6 +49,10 @@ class Bed(Protocol):
         """Packets that queues have dropped."""
         ...
 
+    def queued_bytes(self) -> int:
+        """What waits in queues now."""
+        ...
+
     def record(self) -> Runs:
         """Ends it, and returns its record."""
         ...
@@ -76,6 +80,8 @@ class Look(NamedTuple):
     sent: int
     lost: int
     timeouts: int
+    # In the path's queues.
+    queued_bytes: int
 
     @property
     def pacing_gain(self) -> float | None:
@@ -245,6 +251,7 @@ class Stage:
                 flow.segments_sent,
                 flow.lost,
                 flow.timeouts,
+                self.bed.queued_bytes(),
             )
         )
 
@@ -287,7 +294,7 @@ class Lab:
             "path": {
                 "rate": f"{mbps * 1e6:.0f} bit/s",
                 "rtt": f"{ms:.6f} ms",
-                "buffer": f"{max(2, round(bdps * mbps * 1e3 * ms / 8 / PACKET_BYTES))} packets",
+                "buffer": f"{max(2, round(bdps * mbps * 1e3 * ms / 8 / PACKET_BYTES)) * PACKET_BYTES} B",
                 "loss": "0 %",
                 **(path or {}),
             },

@@ -3,7 +3,7 @@
 from statistics import median
 
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.stage import CRUISE, PROBE_BW, PROBE_RTT, REFILL, UP, Lab, Look, Stage
+from fullpipe.conformance.stage import CRUISE, PACKET_BYTES, PROBE_BW, PROBE_RTT, REFILL, UP, Lab, Look, Stage
 
 
 def _reaches(stage: Stage, share: float, within_s: float) -> Look:
@@ -55,7 +55,7 @@ UP_10X = Case(
 def _up_bounded(lab: Lab) -> Measured:
     # Probes overflow a buffer of 20 packets at 10 Mbit/s, so that there is a long-term bound.
     stage = lab.stage(
-        mbps=10, path={"buffer": "20 packets"}, lasts_s=90, name="from 10 to 100 Mbit/s, bounded"
+        mbps=10, path={"buffer": f"{20 * PACKET_BYTES} B"}, lasts_s=90, name="from 10 to 100 Mbit/s, bounded"
     )
     probe = stage.until_in(UP)
     stage.until(lambda look: look.lost > probe.lost, 20, "a loss in a probe")

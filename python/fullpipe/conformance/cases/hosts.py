@@ -1,7 +1,7 @@
 """Applications and receivers that limit a flow, and what is left when they no longer do."""
 
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.stage import PROBE_BW, Lab
+from fullpipe.conformance.stage import PACKET_BYTES, PROBE_BW, Lab
 
 
 def _ends(lab: Lab) -> Measured:
@@ -101,7 +101,7 @@ def _restart(lab: Lab) -> Measured:
         "gain": resumed.pacing_gain,
         "rate": (stage.rate_between(looks[-1 - 3 * steps], looks[-1]) or 0) / stage.payload_bps,
         "lost": looks[-1].lost - before.lost,
-        "queue": max(look.rtt_ms for look in looks) / 1e3 / stage.rtt_s - 1,
+        "queue": max(look.queued_bytes for look in looks) / PACKET_BYTES / stage.bdp,
         "phase": float(before.phase in PROBE_BW),
     }
 
