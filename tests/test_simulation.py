@@ -189,6 +189,15 @@ def test_ctrl_c_stops_a_long_step_which_can_go_on() -> None:
     assert child.returncode == 0
 
 
+@pytest.mark.parametrize("queue", ["fifo", "codel", "fq_codel"])
+def test_a_buffer_given_in_packets_grows(queue: str) -> None:
+    path = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "33 packets", "queue": queue}
+    with fp.Simulation({"path": path, "flows": [{"controller": "fixed:cwnd=1000"}]}) as s:
+        s.path.change(buffer="667 packets")
+        backlog = [s.queues[0].backlog_bytes for _ in range(100) if s.advance("10 ms")]
+    assert max(backlog) > 60 * 1500
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_buffer_in_bdps_is_that_of_the_path_as_it_becomes(at_once: bool) -> None:
     path = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp"}

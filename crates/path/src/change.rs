@@ -19,7 +19,7 @@ pub enum Change {
     Delay(Duration),
     /// The probability of independent loss.
     Loss(Probability),
-    /// How many bytes a queue takes. What is in it stays. A schedule has no buffers, so only the chain changes.
+    /// How many bytes a queue takes, of any number of packets. What is in it stays. A schedule has no buffers, so only the chain changes.
     Buffer(Bytes),
 }
 

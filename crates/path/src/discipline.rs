@@ -99,7 +99,7 @@ pub trait Discipline: fmt::Debug + Send {
     /// What waits: packets, of which a burst counts as one, and bytes.
     fn backlog(&self) -> Tally;
 
-    /// The most that may wait in bytes becomes this; what waits stays.
+    /// This many bytes may wait from now on, of any number of packets; what waits stays.
     fn set_limit(&mut self, bytes: Bytes);
 }
 

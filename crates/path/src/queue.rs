@@ -235,9 +235,9 @@ impl<S: Server> Queue<S> {
         self.departures.is_none() && self.history.is_none()
     }
 
-    /// Changes how many bytes it takes. What is in it stays.
+    /// Changes how many bytes it takes, of any number of packets. What is in it stays.
     pub(crate) fn change_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        (self.limit.bytes, self.limit.packets) = (bytes, None);
     }
 
     /// Why a packet is rejected before the server decides.

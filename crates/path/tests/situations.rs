@@ -209,6 +209,20 @@ fn a_buffer_that_shrinks_keeps_what_it_has_and_takes_no_more() {
 }
 
 #[test]
+fn a_buffer_that_changes_forgets_its_limit_of_packets() {
+    let at = Time::from_micros;
+    let mut chain = Chain::changing(&[link(8, 60_000, Some(2))], &[], 1).unwrap();
+    let mut taken = |bytes| {
+        if let Some(bytes) = bytes {
+            chain.change(at(0), 0, at(0), Change::Buffer(Bytes::new(bytes)));
+        }
+        (0..20).filter(|_| chain.push(at(0), FULL, ()) == Admission::Queued).count()
+    };
+    assert_eq!(taken(None), 2);
+    assert_eq!(taken(Some(15_000)), 8);
+}
+
+#[test]
 fn what_waits_leaves_at_the_new_rate() {
     let at = Time::from_micros;
     let mbit = |rate: u64| Rate::from_bits_per_sec(rate * 1_000_000);

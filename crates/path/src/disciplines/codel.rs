@@ -79,7 +79,7 @@ impl Discipline for Codel {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }
 

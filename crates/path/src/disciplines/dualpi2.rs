@@ -180,7 +180,7 @@ impl Discipline for Dualpi2 {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }
 

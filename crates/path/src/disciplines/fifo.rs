@@ -50,6 +50,6 @@ impl Discipline for Fifo {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }

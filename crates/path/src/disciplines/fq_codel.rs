@@ -186,7 +186,7 @@ impl Discipline for FqCodel {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }
 

@@ -175,7 +175,7 @@ impl Link {
 
     /// The most bytes that may wait become this.
     pub(crate) fn set_limit(&mut self, bytes: u64) {
-        self.limit.bytes = Bytes::new(bytes);
+        self.limit = Room { bytes: Bytes::new(bytes), packets: None };
         self.discipline.set_limit(Bytes::new(bytes));
         assert_eq!(self.discipline.backlog(), self.backlog, "what waits stays");
     }

@@ -124,7 +124,7 @@ impl Discipline for Pie {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }
 

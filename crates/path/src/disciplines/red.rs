@@ -178,7 +178,7 @@ impl Discipline for Red {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
         self.thresholds = Thresholds::new(&self.settings, self.limit);
         self.average.set_ewma(self.thresholds.ewma);
     }

@@ -101,7 +101,7 @@ impl Discipline for Step {
     }
 
     fn set_limit(&mut self, bytes: Bytes) {
-        self.limit.bytes = bytes;
+        self.limit = Room { bytes, packets: None };
     }
 }
 
