@@ -492,3 +492,15 @@ def test_a_full_disk_leaves_no_log_of_the_kernel(in_empty_folder: Path) -> None:
     with pytest.raises(OutputError, match=r"cannot write p/kernel-one-seed1.pcapng.*same command again"):
         fp.run({**REAL, "duration": "500 ms"}, world="kernel", attempts=1, pcap="p")
     assert list((in_empty_folder / "p").iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["qlog", "pcap"])
+def test_a_folder_that_is_a_file_is_named_as_it_was_typed(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+    path = ["--rate", "10 Mbit/s", "--rtt", "40 ms", "--duration", "300 ms"]
+    done = CliRunner().invoke(cli.app, ["compare", "reno", *path, f"--{option}", "taken"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f'fullpipe: --{option} "taken" cannot be used; expected a folder')

@@ -48,9 +48,9 @@ class Logs:
             if folder is None:
                 continue
             if not str(folder).strip():
-                raise mistake(name, folder, "a folder to write into", "name a folder")
+                raise mistake(name, str(folder), "a folder to write into", "name a folder")
             if (reason := files.obstacle(Path(folder))) is not None:
-                raise mistake(name, folder, f"a folder to write into ({reason})", "name another folder")
+                raise mistake(name, str(folder), f"a folder to write into ({reason})", "name another folder")
         folders = [None if one is None else Path(one) for one in (qlog, pcap)]
         return Logs(folders[0], folders[1], snaplen)
 
