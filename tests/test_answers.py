@@ -133,3 +133,12 @@ def test_untrusted_runs_do_not_decide() -> None:
 )
 def test_a_flow_alone_is_said_as_it_is(queue_ms: float | None, end: str) -> None:
     assert answer(alone("a", 3, queue_ms)) == f"a had 3.00 Mbit/s of goodput{end}"
+
+
+def test_of_many_flows_a_few_are_named() -> None:
+    said = answer(run("many", {f"f{number}": 60.0 - number for number in range(40)}, 1))
+    assert said.startswith("f0 had the most goodput (60.00 Mbit/s; f1 59.00, ")
+    assert ", f8 52.00, 31 others), " in said
+    assert said.count(" others") == 1 and len(said) < 300
+    alike = answer(*[alone(f"f{number}", 9) for number in range(40)])
+    assert "f7 and 32 others had about the same goodput" in alike

@@ -91,6 +91,18 @@ _LESS = _Words("less", "the least", largest=False)
 _SHORTER = _Words("a shorter", "the shortest", largest=False)
 
 
+# A sentence names no more than this many; of more, it names this many less two, and counts the others.
+_MOST_NAMED = 10
+
+
+def _few(words: list[str]) -> list[str]:
+    """The words, or the first of them and how many more there are."""
+    if len(words) <= _MOST_NAMED:
+        return words
+    named = words[: _MOST_NAMED - 2]
+    return [*named, f"{len(words) - len(named)} others"]
+
+
 def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike: float | None = None) -> str:
     """Which is best, and all values. Means that differ by up to `alike` are equal."""
     if alike is None:
@@ -101,9 +113,9 @@ def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike:
     unsure = [one for one in order if one not in leaders and _overlap(field[one], best)]
     rest = [one for one in order if one not in leaders and one not in unsure]
     shown = {one: measure.show(value.mean) for one, value in field.items()}
-    numbers = f"{joined([shown[one] for one in leaders])} {measure.unit}"
+    numbers = f"{joined(_few([shown[one] for one in leaders]))} {measure.unit}"
     if len(leaders) == len(order):
-        return f"{joined(leaders)} had about the same {noun} ({numbers})"
+        return f"{joined(_few(leaders))} had about the same {noun} ({numbers})"
     if len(order) == 2:
         first, second = order
         if unsure:
@@ -111,10 +123,10 @@ def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike:
             return f"{first} and {second} cannot be told apart in {noun} with this many runs ({both})"
         against = f"{shown[first]} against {shown[second]} {measure.unit}"
         return f"{first} had {words.of_two} {noun} than {second} ({against})"
-    others = "".join(f"{', ' if number else '; '}{one} {shown[one]}" for number, one in enumerate(rest))
-    said = f"{joined(leaders)} had {words.of_several} {noun} ({numbers}{others})"
+    others = f"; {', '.join(_few([f'{one} {shown[one]}' for one in rest]))}" if rest else ""
+    said = f"{joined(_few(leaders))} had {words.of_several} {noun} ({numbers}{others})"
     if unsure:
-        doubt = joined([f"{one} ({shown[one]})" for one in unsure])
+        doubt = joined(_few([f"{one} ({shown[one]})" for one in unsure]))
         said += f", from which {doubt} cannot be told apart with this many runs"
     return said
 
@@ -136,7 +148,7 @@ def _shared(group: "Group") -> str:
         goodput = group.measures[measure.name]
         all_of_them = " together" if len(labels) > 1 else ""
         shown = measure.show(goodput.mean if goodput else None)
-        return f"{joined(labels)} had {shown} {measure.unit} of goodput{all_of_them}"
+        return f"{joined(_few(labels))} had {shown} {measure.unit} of goodput{all_of_them}"
     field = {
         label: estimate([goodput_bps(flow_alone(summary, label)) for summary in summaries])
         for label in labels
