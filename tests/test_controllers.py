@@ -248,8 +248,9 @@ def test_a_missing_argument_names_the_class_and_the_argument() -> None:
             self.gain = gain
 
     message = r"Needs: missing a required argument: 'gain'; Needs.using\(...\) gives it its arguments"
-    with pytest.raises(fp.ControllerError, match=message):
+    with pytest.raises(fp.ControllerError, match=message) as raised:
         fp.run(alone(Needs))
+    assert controllers.place_of(raised.value) == "", "the line that noticed is none of the user's"
 
 
 def test_a_simulation_says_what_is_no_seed_and_no_time() -> None:

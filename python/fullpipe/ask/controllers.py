@@ -53,6 +53,7 @@ _METHODS = (
 )
 _IN_NO_FILE = "own"
 _SUFFIX = ".py"
+_OURS = Path(__file__).parent.parent  # The package.
 _MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
 
 
@@ -196,8 +197,9 @@ class Own:
         try:
             signature.bind(**self.parameters)
         except TypeError as error:
-            using = f"{self.made_by.__name__}.using(...) gives it its arguments"
-            raise TypeError(f"{self.made_by.__name__}: {error}; {using}") from None
+            name = self.made_by.__name__
+            using = f"{name}.using(...) gives it its arguments; on the command line, {name}:NAME=VALUE does"
+            raise TypeError(f"{name}: {error}; {using}") from None
 
     def plug(self, flow: int) -> "Brought":
         """A controller for one flow, as the native half takes it."""
@@ -232,6 +234,8 @@ def place_of(error: ControllerError) -> str:
     """The line that raised, as `mine.py:17: `; empty if no line did, as for a limit that is no number."""
     traceback = error.__cause__.__traceback__ if error.__cause__ is not None else None
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
+    # A line of ours is not where the mistake is.
+    frames = [(file, line) for file, line in frames if not Path(file).is_relative_to(_OURS)]
     return f"{frames[-1][0]}:{frames[-1][1]}: " if frames else ""
 
 
