@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import _native, cli
-from fullpipe.conformance import registry
+from fullpipe.conformance import pages, registry
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
 from fullpipe.conformance.packet_logs import _job
@@ -374,8 +374,8 @@ def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
     found = fp.conform("bbr3", ["drain-time", "up-loss", "law.idle"])
     logged, without = found.log(tmp_path / "logs")
     assert sorted(path.name for path in logged) == [
-        "sim-drain-time-seed1.qlog",
-        "sim-drain-time-seed1.sqlog",
+        "sim-bbr3-drain-time-seed1.qlog",
+        "sim-bbr3-drain-time-seed1.sqlog",
     ]
     assert without == ["up-loss"], "a schedule has no buffers"
     (played,) = found.results[0].played
@@ -383,6 +383,56 @@ def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
     again = pool.run(worlds.named("sim"), [_job(played, None)])[0]
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
     assert again.summary["flows"][0]["end_ns"] < 5e9, "no longer than it was played"
+
+
+def test_logs_and_pages_of_two_controllers_are_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("--case", "drain-time", "--case", "policer", "--qlog", "logs", "--out")
+    assert invoke("bbr3", *asked, "one")[0] == 0
+    held = (tmp_path / "one" / "index.html").read_bytes()
+    code, _, err = invoke("cubic", *asked, "one")
+    assert code == 2 and '--out "one" holds results of the conformance of bbr3; name another folder' in err
+    assert (tmp_path / "one" / "index.html").read_bytes() == held
+    assert invoke("cubic", *asked, "two")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "logs").glob("*.qlog")) == [
+        "sim-bbr3-drain-time-seed1.qlog",
+        "sim-bbr3-policer-seed1.qlog",
+        "sim-cubic-policer-seed1.qlog",
+    ]
+
+
+def test_one_has_no_plural() -> None:
+    assert Criterion("k", "rounds", high=1, unit="rounds", source="").bounds == "at most 1 round"
+    assert Criterion("k", "rounds", low=1, high=2, unit="rounds", source="").bounds == "1 to 2 rounds"
+    one = Criterion("k", "time", high=1, unit="ms", source="")
+    assert (one.bounds, one.show(1.0)) == ("at most 1 ms", "1 ms")
+
+
+def test_the_order_of_parameters_does_not_matter() -> None:
+    for controller in ("bbr3:profile=linux", "bbr3:ecn=0,profile=linux", "bbr3:profile=linux,ecn=0"):
+        assert verdicts(fp.conform(controller, ["drain-time"])) == {"drain-time": NOT_APPLICABLE}, controller
+    assert verdicts(fp.conform("bbr3:profile=draft", ["drain-time"])) == {"drain-time": PASS}
+
+
+def test_an_index_has_all_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    found = fp.conform("bbr3", ["law.idle"])
+    monkeypatch.setattr(pages, "_page", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        found.write(tmp_path)
+    assert not (tmp_path / "index.html").exists()
+
+
+def test_no_logs_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = invoke("bbr3", "--case", "law.idle", "--qlog", "logs", "--out", "kept")
+    assert code == 0 and "Logs: none; the laws" in out + err
+    code, out, err = invoke("cubic", "--case", "drain-time", "--qlog", "logs", "--out", "other")
+    assert code == 0 and "Logs: none; the laws" in out + err
 
 
 def test_the_command_lists_cases_without_a_controller() -> None:
@@ -398,8 +448,11 @@ def test_the_command_lists_cases_without_a_controller() -> None:
     ("words", "said"),
     [
         ((), "name a controller, or give --list"),
-        (("bbr9",), "bbr9"),
+        (("bbr9",), 'fullpipe: "bbr9" is not available'),
+        (("bbr3:profile=none",), 'fullpipe: "profile=none" is not one of'),
         (("bbr3", "--case", "drian-time"), 'drian-time" cannot be used'),
+        (("bbr3", "--case", "drian-time"), "use drain-time"),
+        (("bbr3", "--qlog", "/dev/null/x"), '--qlog "/dev/null/x" cannot be used'),
         (("mine.py:Missing",), "mine.py"),
         (("bbr3", "--case", "law.idle", "--out", "/dev/null/x"), "--out"),
     ],

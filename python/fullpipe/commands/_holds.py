@@ -31,6 +31,11 @@ SCENARIO = Kind("scenario.json", lambda said: said, _scenario)
 STUDY = Kind("claims.json", lambda said: said["paper"], lambda said: f"the study {said['paper']}")
 GRID = Kind("grid.json", lambda said: said["grid"], lambda said: f"the grid {said['grid']}")
 CHECK = Kind("check.json", lambda _said: "check", lambda _said: "`fullpipe kernel check`")
+CONFORMITY = Kind(
+    "conformity.json",
+    lambda said: said["controller"],
+    lambda said: f"the conformance of {said['controller']}",
+)
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
 _STORED = (STUDY, GRID)
 
@@ -50,7 +55,7 @@ def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
 
 def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     """The other command's results in a folder, in words; None if there are none."""
-    for one in (SCENARIO, STUDY, GRID, CHECK):
+    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY):
         path = folder / one.file
         if not path.is_file():
             continue

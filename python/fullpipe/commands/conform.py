@@ -17,6 +17,7 @@ from fullpipe.commands._common import (
     say,
     watching,
 )
+from fullpipe.commands._holds import CONFORMITY, refuse_others
 from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def conform(
         ),
     ] = None,
     list_: Annotated[
-        bool, typer.Option("--list", help="List the cases and their criteria, and play none.")
+        bool,
+        typer.Option("--list", help="List the cases and play none; with --json, their criteria as well."),
     ] = False,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
@@ -77,6 +79,8 @@ def conform(
 
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
     folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
+    if folder is not None:
+        refuse_others(folder.path, CONFORMITY, lambda: controller)
     with watching() as watch:
         found = play(controller, case or None, watch=watch)
     if as_json:
@@ -91,7 +95,10 @@ def conform(
     if qlog is not None:
         logged, without = found.log(qlog)
         said = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
-        say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")
+        if logged:
+            say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")
+        else:
+            say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
 

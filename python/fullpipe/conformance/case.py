@@ -66,7 +66,13 @@ class Criterion:
         """The range in words: "2 to 3 s", "at most 5 %"."""
         if self.is_whether:
             return "yes"
-        unit = f" {self.unit}" if self.unit else ""
+        # "at most 1 round", as in `show`.
+        unit = (
+            self._unit(f"{self.high if self.low is None else self.low:g}")
+            if None in (self.low, self.high)
+            else self.unit
+        )
+        unit = f" {unit}" if unit else ""
         if self.low is not None and self.high is not None:
             if self.low == self.high:
                 return f"{self.low:g}{unit}"
@@ -82,8 +88,12 @@ class Criterion:
         if self.is_whether:
             return "yes" if self.met(value) else "no"
         text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:.0f}"
-        unit = self.unit.removesuffix("s") if text == "1" and len(self.unit) > 1 else self.unit
+        unit = self._unit(text)
         return f"{text} {unit}" if unit else text
+
+    def _unit(self, text: str) -> str:
+        """The unit after this number: that of 1 has no plural."""
+        return self.unit.removesuffix("s") if text == "1" and len(self.unit) > 2 else self.unit
 
 
 @dataclass(frozen=True)

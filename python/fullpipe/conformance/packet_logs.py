@@ -4,13 +4,17 @@ from pathlib import Path
 
 from fullpipe.conformance.conformity import Conformity, Played
 from fullpipe.engines import pool
+from fullpipe.system import files
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import Logs
 
 
 def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
-    """Writes the files; returns their paths, and the cases that have none although they were played."""
+    """Writes the files; returns their paths, and the cases that have none although they were played.
+
+    Their names have the controller, so that a folder can hold the logs of several.
+    """
     world = registry.named(conformity.world)
     logs = Logs(qlog=folder)
     jobs, without = [], []
@@ -19,7 +23,8 @@ def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
             if not played.repeatable:
                 without.append(one.case.name)
                 continue
-            name = one.case.name if len(one.played) == 1 else f"{one.case.name}-{number + 1}"
+            name = f"{files.shortened(conformity.controller)}-{one.case.name}"
+            name = name if len(one.played) == 1 else f"{name}-{number + 1}"
             jobs.append(_job(played, logs.named(name)))
     runs = pool.run(world, jobs)
     return [path for run in runs for path in run.logs], list(dict.fromkeys(without))

@@ -31,9 +31,10 @@ def write(conformity: Conformity, folder: Path) -> Path:
     """Writes the pages, and the result as JSON; returns the folder."""
     files.make_folder(folder)
     files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
-    files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
     for one in conformity.results:
         files.write(folder, _file(one), _page(conformity, one).encode(errors="replace"))
+    # Last, so that every link of it has its page.
+    files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
     return folder
 
 

@@ -1,5 +1,6 @@
 """All cases: `CASES` of each module in `cases/`, those of packages, and those that a script registers."""
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from fullpipe.conformance import cases
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
 from fullpipe.system import plugs
+from fullpipe.system.words import joined
 
 # The text that the cases follow.
 TEXT = "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)"
@@ -55,10 +57,14 @@ def chosen(names: Sequence[str] | None) -> tuple[Case, ...]:
     """
     if names is None:
         return every()
-    known = {case.name for case in every()}
+    known = [case.name for case in every()]
     for name in names:
         if name not in known:
-            raise mistake("case", name, "the name of a case", "`fullpipe conform --list` has them")
+            near = difflib.get_close_matches(name, known)
+            fix = "`fullpipe conform --list` has them"
+            raise mistake(
+                "case", name, "the name of a case", f"use {joined(near, 'or')}; {fix}" if near else fix
+            )
     return tuple(case for case in every() if case.name in names)
 
 

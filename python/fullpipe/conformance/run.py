@@ -13,7 +13,7 @@ from fullpipe.conformance.beds import BEDS, broken
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, renamed
 from fullpipe.system import machine, plugs
 
 _TICK_S = 0.1
@@ -77,15 +77,24 @@ def _barred(case: Case, name: str, *, has_phases: bool) -> str | None:
     if case.phases and not has_phases:
         return f"{name} has no phases of BBR"
     for other, why in case.differs.items():
-        # With further parameters it is the same algorithm.
-        if name == other or name.startswith(f"{other},"):
+        if _is_variant(name, other):
             return why
     return None
 
 
+def _is_variant(name: str, other: str) -> bool:
+    """Whether a controller is another one with further parameters, in any order."""
+    algorithm, _, said = name.partition(":")
+    others, _, wanted = other.partition(":")
+    return algorithm == others and set(wanted.split(",")) <= {one.strip() for one in said.split(",")}
+
+
 def _has_phases(controller: Chosen, world: str) -> bool:
     """Whether the controller is a BBR: whether it shows Startup at its beginning."""
-    stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
+    try:
+        stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
+    except ScenarioError as error:
+        raise renamed(error, {"flows[0].controller": "controller"}) from None
     return any(look.phase == STARTUP for look in stage.run(_SURVEY_S))
 
 
