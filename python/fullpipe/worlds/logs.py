@@ -41,7 +41,8 @@ class Logs:
             expected = f"a number of bytes from 14 to {_LONGEST_SNAPLEN}"
             raise mistake("snaplen", snaplen, expected, "e.g. 128 for the headers alone")
         if pcap is None and snaplen != SNAPLEN:
-            raise mistake("snaplen", snaplen, "a capture whose packets it shortens", "name a folder for it: pcap")
+            expected = "a capture whose packets it shortens"
+            raise mistake("snaplen", snaplen, expected, "name a folder for it: pcap")
         if qlog is None and pcap is None:
             return None
         for name, folder in (("qlog", qlog), ("pcap", pcap)):
