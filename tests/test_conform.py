@@ -479,3 +479,11 @@ def test_a_notebook_shows_a_table() -> None:
     found = fp.conform("bbr3", "drain-inflight")
     assert "<table" in found._repr_html_() and "drain-inflight" in found._repr_html_()
     assert repr(found) == "<Conformity: bbr3 passes 1 of 1 applicable case.>"
+
+
+def test_what_is_said_of_an_algorithm_holds_for_its_other_specification_and_not_for_other_parameters() -> None:
+    for controller, by_design in (("newreno", True), ("cubic9438", True), ("cubic:fast_convergence=0", False)):
+        found = fp.conform(controller, cases=["random-loss"])
+        (result,) = found.results
+        assert result.verdict == FAIL
+        assert (found.expected(result) is not None) is by_design, controller

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
 
 
+# The same algorithms by another specification: what is said of one holds for the other.
+_LIKE = {"newreno": "reno", "cubic9438": "cubic"}
+
+
 @dataclass(frozen=True)
 class Check:
     """A criterion, and the worst value over the seeds."""
@@ -89,10 +93,13 @@ class Conformity:
         return [one.case.name for one in self._of(FAIL)]
 
     def expected(self, result: Result) -> str | None:
-        """Why a controller fails a case by design, with the draft's section; None if nobody says so."""
+        """Why a controller fails a case by design, with the draft's section; None if nobody says so.
+
+        With other parameters it is another controller, whose failures are its own.
+        """
         if result.verdict != FAIL:
             return None
-        return result.case.failed_by.get(self.controller.partition(":")[0])
+        return result.case.failed_by.get(_LIKE.get(self.controller, self.controller))
 
     @property
     def summary(self) -> str:
