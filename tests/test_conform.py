@@ -481,9 +481,15 @@ def test_a_notebook_shows_a_table() -> None:
     assert repr(found) == "<Conformity: bbr3 passes 1 of 1 applicable case.>"
 
 
-def test_what_is_said_of_an_algorithm_holds_for_its_other_specification_and_not_for_other_parameters() -> None:
-    for controller, by_design in (("newreno", True), ("cubic9438", True), ("cubic:fast_convergence=0", False)):
-        found = fp.conform(controller, cases=["random-loss"])
-        (result,) = found.results
-        assert result.verdict == FAIL
-        assert (found.expected(result) is not None) is by_design, controller
+@pytest.mark.parametrize(
+    ("controller", "by_design"),
+    [("newreno", True), ("cubic9438", True), ("cubic:fast_convergence=0", False)],
+)
+def test_what_is_said_of_an_algorithm_holds_for_its_other_specification(
+    controller: str, by_design: bool
+) -> None:
+    """Not with other parameters: then it is another controller."""
+    found = fp.conform(controller, cases=["random-loss"])
+    (result,) = found.results
+    assert result.verdict == FAIL
+    assert (found.expected(result) is not None) is by_design
