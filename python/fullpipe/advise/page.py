@@ -115,7 +115,7 @@ def html(of: DecisionMap, drawn: dict[str, Any], svg: str) -> str:
         provenance(
             [
                 ("Made", text(made.now())),
-                ("Command", f"<code>{text(made.command() or 'fullpipe.decision_map')}</code>"),
+                ("Command", f"<code>{text(made.command() or 'from Python')}</code>"),
                 ("Version", text(f"Fullpipe {_native.version()}")),
             ]
         ),
