@@ -244,7 +244,7 @@ def test_without_permission_it_says_so(in_empty_folder: Path) -> None:
 
 SCENARIO = '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
 BAD = {
-    "an algorithm that cannot be recorded": (["--cc", "reno", *PATH], "cc", "reno"),
+    "an algorithm that cannot be recorded": (["--cc", "reno", *PATH], "--cc", "reno"),
     "no path": (["--cc", "bbr"], "--rtt", "is missing"),
     "no rate": (["--cc", "bbr", "--rtt", "20 ms"], "--rate", "is missing"),
     "no flows": (["--cc", "bbr", *PATH, "--flows", "0"], "flows", "0"),

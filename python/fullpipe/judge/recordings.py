@@ -92,7 +92,10 @@ def known_algorithm(given: str) -> str:
         if given in (one["name"], one["kernel"]) and one["kernel"] in ALGORITHMS:
             return str(one["kernel"])
     raise mistake(
-        "cc", given, "bbr or cubic", "Linux's own BBR version 1 and CUBIC can be recorded, BBRv3 cannot"
+        "algorithm",
+        given,
+        "bbr (or bbr1) or cubic",
+        "Linux's own BBR version 1 and CUBIC can be recorded, BBRv3 cannot",
     )
 
 
