@@ -313,8 +313,8 @@ def test_numbers_are_refused_in_our_own_words() -> None:
 
 
 def test_a_suggestion_ends_with_one_mark() -> None:
-    assert said("comapre") == (
-        "fullpipe: No such command 'comapre'; did you mean 'compare'? See `fullpipe --help`"
+    assert said("comprae") == (
+        "fullpipe: No such command 'comprae'; did you mean 'compare'? See `fullpipe --help`"
     )
 
 
