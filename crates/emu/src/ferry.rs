@@ -246,7 +246,7 @@ struct Direction {
     slowest: Rate,
     /// Bytes read since the last [`Direction::settle`].
     fetched: Bytes,
-    /// Who is told of the packets that enter the path, and of those that leave it.
+    /// Receives the packets that enter the path, and those that leave it.
     entering: Option<Rc<RefCell<Tap>>>,
     leaving: Option<Rc<RefCell<Tap>>>,
 }

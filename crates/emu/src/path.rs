@@ -86,7 +86,7 @@ pub struct Path {
     pub standstill: Standstill,
     /// A queue of Linux before the forward direction, which the packets pass first.
     pub queue: Option<LinuxQueue>,
-    /// Who is told of the packets at the near host's device.
+    /// Receives the packets at the near host's device.
     pub watcher: Option<Watcher>,
 }
 

@@ -1,7 +1,6 @@
 """A decision map: the answer at every point of two quantities, as who is best and by how much.
 
-Runs are kept in a folder, so that an interrupted map goes on where it ended, and a finer one finds what it
-has.
+Runs are kept in a folder: an interrupted map resumes, and a map of the same points runs nothing again.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """The lines that apply an answer: for a Linux host, for one program, for QUIC stacks.
 
-What can be tried on this machine is tried, and the result stands beside the line: whether the kernel has the
+Lines are tried on this machine where that is possible, and each has its result: whether the kernel has the
 controller, and whether a socket takes it.
 """
 
