@@ -123,6 +123,28 @@ def complete_controllers(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+# What `advise` and `map` ask alike.
+Competitors = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CC[:N]",
+        help="Flows that share the path, e.g. cubic:3. May be repeated.",
+        show_default="none",
+        autocompletion=complete_controllers,
+    ),
+]
+Candidates = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CC",
+        help="Controllers to choose from. May be repeated.",
+        show_default="those of this kernel",
+        autocompletion=complete_controllers,
+    ),
+]
+Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")]
+
+
 def complain(sentence: str) -> int:
     """Prints an error; returns the exit code for a user error."""
     say(f"fullpipe: {sentence}")

@@ -7,9 +7,11 @@ import typer
 
 from fullpipe.commands._common import (
     AsJson,
+    Candidates,
+    Competitors,
     Ecn,
+    Goal,
     Queue,
-    complete_controllers,
     console,
     path,
     watching,
@@ -56,15 +58,7 @@ def advise(
         ),
     ] = None,
     ecn: Ecn = False,
-    competitors: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CC[:N]",
-            help="Flows that share the path, e.g. cubic:3. May be repeated.",
-            show_default="none",
-            autocompletion=complete_controllers,
-        ),
-    ] = None,
+    competitors: Competitors = None,
     flow_size: Annotated[
         str | None,
         typer.Option(
@@ -75,18 +69,8 @@ def advise(
     tcp_memory: Annotated[
         str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
     ] = None,
-    goal: Annotated[
-        str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")
-    ] = "balance",
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CC",
-            help="Controllers to choose from. May be repeated.",
-            show_default="those of this kernel",
-            autocompletion=complete_controllers,
-        ),
-    ] = None,
+    goal: Goal = "balance",
+    candidates: Candidates = None,
     source: Annotated[
         Path | None,
         typer.Option(

@@ -8,10 +8,12 @@ import typer
 
 from fullpipe.commands._common import (
     SEEDS_HELP,
+    Candidates,
+    Competitors,
     Ecn,
+    Goal,
     Queue,
     check_folder,
-    complete_controllers,
     console,
     results_folder,
     say,
@@ -31,30 +33,12 @@ def map_(
     ] = None,
     queue: Queue = None,
     ecn: Ecn = False,
-    competitors: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CC[:N]",
-            help="Flows that share the path, e.g. cubic:3. May be repeated.",
-            show_default="none",
-            autocompletion=complete_controllers,
-        ),
-    ] = None,
+    competitors: Competitors = None,
     flow_size: Annotated[
         str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
     ] = None,
-    goal: Annotated[
-        str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")
-    ] = "balance",
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CC",
-            help="Controllers to choose from. May be repeated.",
-            show_default="those of this kernel",
-            autocompletion=complete_controllers,
-        ),
-    ] = None,
+    goal: Goal = "balance",
+    candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
     seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
