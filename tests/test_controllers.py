@@ -1,11 +1,14 @@
 """Controllers of the user's own, written in Python."""
 
+import ast
 import functools
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -726,3 +729,26 @@ def test_a_strange_burst_neither_hangs_nor_passes_unnoticed(least: float) -> Non
             fp.run(scenario)
     else:
         assert fp.run(scenario).runs[0].summary["flows"][0]["delivered_bytes"] > 100_000
+
+
+def test_threads_parse_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two syntax trees at once are a SystemError in CPython 3.11, if the collector runs within.
+    parse, met = ast.parse, []
+
+    def meeting(*given: Any, **more: Any) -> ast.AST:
+        try:
+            both.wait(timeout=0.1)
+        except threading.BrokenBarrierError:
+            both.reset()
+        else:
+            met.append(given)
+        return parse(*given, **more)
+
+    def use(_number: int) -> None:
+        Own.of(Stays).plug(0)
+
+    both = threading.Barrier(2)
+    monkeypatch.setattr(ast, "parse", meeting)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(use, range(2)))
+    assert met == []

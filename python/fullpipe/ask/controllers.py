@@ -20,6 +20,7 @@ import json
 import os
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,9 @@ _IN_NO_FILE = "own"
 _SUFFIX = ".py"
 _OURS = Path(__file__).parent.parent  # The package.
 _MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
+# CPython 3.11 counts the depth of a syntax tree in one place for all threads. When the collector runs in the
+# middle, another thread can begin a tree of its own, and both fail with a `SystemError`.
+_parser = threading.RLock()
 
 
 @dataclass
@@ -191,7 +195,8 @@ class Own:
     def _check_arguments(self) -> None:
         """Raises a `TypeError` that names class and argument if `__init__` cannot take the parameters."""
         try:
-            signature = inspect.signature(self.made_by)
+            with _parser:
+                signature = inspect.signature(self.made_by)  # It parses the text of a builtin's signature.
         except (TypeError, ValueError):
             return
         try:
@@ -488,7 +493,10 @@ def _sources(path: Path) -> list[Path]:
 
 def _imported(file: Path, folder: Path) -> Iterator[Path]:
     """The files in `folder` that the imports of `file` name."""
-    for node in ast.walk(ast.parse(_read(file), str(file))):
+    content = _read(file)
+    with _parser:
+        tree = ast.parse(content, str(file))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [(folder, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
