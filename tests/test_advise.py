@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advise import Question, advise, crossings, goals, many, ranking, recipes, sources, trust
-from fullpipe.advise import advice as answers
-from fullpipe.advise import candidates as there
-from fullpipe.advise.goals import Trial
-from fullpipe.advise.question import competitors, parsed, shown, written
-from fullpipe.advise.trials import EXTRAS, Bench, Trials
+from fullpipe.advisor import Question, advise, crossings, goals, many, ranking, recipes, sources, trust
+from fullpipe.advisor import advice as answers
+from fullpipe.advisor import candidates as there
+from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.question import competitors, parsed, shown, written
+from fullpipe.advisor.trials import EXTRAS, Bench, Trials
 
 OURS = ("reno", "cubic", "bbr1")
 

@@ -20,7 +20,7 @@ ROOMS = (
     "api",
     "simulation",
     "conformance",
-    "advise",
+    "advisor",
     "gym",
     "commands",
     "cli",

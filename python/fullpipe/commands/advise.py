@@ -21,8 +21,8 @@ from fullpipe.worlds import registry
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from fullpipe.advise import Advice
-    from fullpipe.advise.many import Answers
+    from fullpipe.advisor import Advice
+    from fullpipe.advisor.many import Answers
     from fullpipe.show.fitting import Fitting
 
 _RANGE = " A range, e.g. '{0}', asks for all of it."
@@ -93,8 +93,8 @@ def advise(
     Every candidate is simulated on the path itself, with seeds until the ranking is settled or the time is
     over.
     """
-    from fullpipe import advise as advisor
-    from fullpipe.advise import many, question, sources
+    from fullpipe import advisor
+    from fullpipe.advisor import many, question, sources
     from fullpipe.errors import mistake
 
     given = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
@@ -177,7 +177,7 @@ def _headline(advice: "Advice") -> "Text":
 def _ranking(advice: "Advice") -> "Fitting":
     from rich.text import Text
 
-    from fullpipe.advise.advice import COLUMNS
+    from fullpipe.advisor.advice import COLUMNS
     from fullpipe.show.fitting import Fitting
 
     table = Fitting("Controller")

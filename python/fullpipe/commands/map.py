@@ -53,8 +53,8 @@ def map_(
     """Draw which congestion control is best where, over two quantities of the path."""
     from rich.console import Console
 
-    from fullpipe.advise import Question, page, question
-    from fullpipe.advise import map as maps
+    from fullpipe.advisor import Question, page, question
+    from fullpipe.advisor import map as maps
     from fullpipe.commands.study import engine_of
     from fullpipe.show.watched import Watched
     from fullpipe.sweeps.store import Store

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.advise import goals
-from fullpipe.advise.advice import Advice, advise
-from fullpipe.advise.sources import Path
+from fullpipe.advisor import goals
+from fullpipe.advisor.advice import Advice, advise
+from fullpipe.advisor.sources import Path
 from fullpipe.system.words import counted, joined
 
 

@@ -1,6 +1,6 @@
 """Which congestion control should this path run? An answer by simulation of the path itself."""
 
-from fullpipe.advise.advice import BUDGET_S, Advice, advise
-from fullpipe.advise.question import Question, Range
+from fullpipe.advisor.advice import BUDGET_S, Advice, advise
+from fullpipe.advisor.question import Question, Range
 
 __all__ = ["BUDGET_S", "Advice", "Question", "Range", "advise"]

@@ -4,7 +4,7 @@ from pathlib import Path as File
 
 import polars as pl
 
-from fullpipe.advise.sources import Path
+from fullpipe.advisor.sources import Path
 from fullpipe.ask.arrivals import flow_list
 
 

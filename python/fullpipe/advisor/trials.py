@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fullpipe._native import WorldError
-from fullpipe.advise.goals import Trial
-from fullpipe.advise.question import Question
+from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.question import Question
 from fullpipe.ask import path_facts
 from fullpipe.ask.scenario import Scenario
 from fullpipe.engines import pool

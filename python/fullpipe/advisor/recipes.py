@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe.advise import candidates
+from fullpipe.advisor import candidates
 
 # Linux before this cannot pace without the fq discipline (tcp_internal_pacing came with 4.13).
 _PACES_ITSELF = "Linux 4.13"

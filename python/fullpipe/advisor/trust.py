@@ -1,6 +1,6 @@
 """How far the simulator can be trusted near a path: the nearest cells of the table in docs/fidelity.md.
 
-`fidelity.json` has that table's cells with their paths in numbers. `python -m fullpipe.advise.trust PAGE
+`fidelity.json` has that table's cells with their paths in numbers. `python -m fullpipe.advisor.trust PAGE
 GRID` makes it from the page and the grid that the page was made with.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from fullpipe.advise.question import Numbers
+from fullpipe.advisor.question import Numbers
 
 _FILE = Path(__file__).with_name("fidelity.json")
 # Cells farther away than this say little about a path: as far as ten times the rate and the round-trip time.

@@ -8,7 +8,7 @@ taken for random loss.
 
 import re
 
-from fullpipe.advise.sources import Path
+from fullpipe.advisor.sources import Path
 
 # Below this many delivered segments the rate says little.
 _LEAST_DELIVERED = 100

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fullpipe.advise.goals import Goal, Trial
-from fullpipe.advise.question import Question
-from fullpipe.advise.trials import Bench, Trials
+from fullpipe.advisor.goals import Goal, Trial
+from fullpipe.advisor.question import Question
+from fullpipe.advisor.trials import Bench, Trials
 from fullpipe.results.statistics import Estimate, estimate
 
 # Scores that differ by less than this share of the best one count as equal.

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fullpipe.advise.goals import Goal
-from fullpipe.advise.question import Question, shown
-from fullpipe.advise.ranking import FIRST, Ranking, ranked
-from fullpipe.advise.trials import Bench
+from fullpipe.advisor.goals import Goal
+from fullpipe.advisor.question import Question, shown
+from fullpipe.advisor.ranking import FIRST, Ranking, ranked
+from fullpipe.advisor.trials import Bench
 
 _FACTORS = (2.0, 4.0, 8.0, 16.0)
 _HALVINGS = 3

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fullpipe.advise import candidates, crossings, goals, ranking, recipes, trust
-from fullpipe.advise.crossings import Crossing
-from fullpipe.advise.goals import Trial
-from fullpipe.advise.question import Question
-from fullpipe.advise.ranking import Place, Ranking
-from fullpipe.advise.recipes import Line
-from fullpipe.advise.trials import Bench
+from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
+from fullpipe.advisor.crossings import Crossing
+from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.question import Question
+from fullpipe.advisor.ranking import Place, Ranking
+from fullpipe.advisor.recipes import Line
+from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake
 from fullpipe.results.statistics import Estimate
 from fullpipe.system.words import joined

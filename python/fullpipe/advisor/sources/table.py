@@ -20,7 +20,7 @@ import csv
 import io
 import math
 
-from fullpipe.advise.sources import Path
+from fullpipe.advisor.sources import Path
 from fullpipe.errors import mistake
 
 _UNITS = {

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.advise import goals, ranking
-from fullpipe.advise.advice import with_candidates
-from fullpipe.advise.question import QUANTITIES, Numbers, Question, parsed
-from fullpipe.advise.ranking import Ranking
-from fullpipe.advise.trials import Plan
+from fullpipe.advisor import goals, ranking
+from fullpipe.advisor.advice import with_candidates
+from fullpipe.advisor.question import QUANTITIES, Numbers, Question, parsed
+from fullpipe.advisor.ranking import Ranking
+from fullpipe.advisor.trials import Plan
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task

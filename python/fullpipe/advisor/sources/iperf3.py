@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any
 
-from fullpipe.advise.sources import Path
+from fullpipe.advisor.sources import Path
 from fullpipe.errors import mistake
 
 

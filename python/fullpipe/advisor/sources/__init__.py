@@ -12,7 +12,7 @@ from pathlib import Path as File
 from typing import Any, Protocol
 
 from fullpipe import _native
-from fullpipe.advise.question import Question, parsed
+from fullpipe.advisor.question import Question, parsed
 from fullpipe.errors import mistake, stated
 
 # No source of these is larger, but captures, which are read elsewhere.
@@ -65,7 +65,7 @@ def read(path: File) -> list[Path]:
     Raises:
         ScenarioError: It cannot be read, or is of no such kind, or is damaged.
     """
-    from fullpipe.advise.sources import capture, iperf3, ss, table
+    from fullpipe.advisor.sources import capture, iperf3, ss, table
 
     kind = _native.file_kind(str(path))
     if kind is not None and kind[0] == "Capture":

@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 
 from fullpipe import _native
-from fullpipe.advise.map import DecisionMap
-from fullpipe.advise.question import shown
+from fullpipe.advisor.map import DecisionMap
+from fullpipe.advisor.question import shown
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
