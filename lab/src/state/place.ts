@@ -1,0 +1,81 @@
+// Where the visitor is: the view and the setup, both in the address after `#`, so that a link is all there is.
+
+import { createSignal, onCleanup } from "solid-js";
+import { createStore, reconcile, unwrap } from "solid-js/store";
+
+import { parametersOf, setupOf, type Setup } from "./setup";
+
+export const VIEWS = ["live", "compare", "map", "packets", "gallery"] as const;
+export type View = (typeof VIEWS)[number];
+
+/** The fragment of a link to a view of a setup. `more` is the view's own: the claim of the gallery, the flow of the packets. */
+export function linkOf(view: View, setup: Setup, more: Record<string, string> = {}): string {
+  const said = parametersOf(setup);
+  for (const [key, value] of Object.entries(more)) said.set(key, value);
+  const query = said.toString();
+  return `#/${view}${query === "" ? "" : `?${query}`}`;
+}
+
+/** What a fragment says; the live view where it says nothing that is known. */
+export function placeOf(fragment: string): { view: View; setup: Setup; said: URLSearchParams } {
+  const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const said = new URLSearchParams(query);
+  return { view: VIEWS.find((view) => view === path) ?? "live", setup: setupOf(said), said };
+}
+
+const start = placeOf(typeof location === "undefined" ? "" : location.hash);
+const [view, setView] = createSignal<View>(start.view);
+const [said, setSaid] = createSignal(start.said);
+const [setup, setStore] = createStore<Setup>(start.setup);
+
+export { setup, view };
+
+/** A parameter of the link that a view has for itself. */
+export function own(key: string): string | null {
+  return said().get(key);
+}
+
+let waiting: ReturnType<typeof setTimeout> | undefined;
+let ownKeys: Record<string, string> = {};
+
+function write(): void {
+  clearTimeout(waiting);
+  // A slider that moves must not fill the browser's history, nor meet its limit of changes a second.
+  waiting = setTimeout(() => {
+    history.replaceState(null, "", linkOf(view(), unwrap(setup), ownKeys));
+  }, 200);
+}
+
+/** Changes some of the setup; the link follows. */
+export function change(some: Partial<Setup>): void {
+  setStore(some);
+  write();
+}
+
+/** Says what the view itself wants kept in the link. */
+export function keep(more: Record<string, string>): void {
+  ownKeys = more;
+  setSaid(new URLSearchParams({ ...Object.fromEntries(parametersOf(unwrap(setup))), ...more }));
+  write();
+}
+
+/** Goes to a view, with a setup of its own if one is given; the browser's way back leads here. */
+export function go(to: View, to_setup: Setup = unwrap(setup), more: Record<string, string> = {}): void {
+  location.hash = linkOf(to, to_setup, more);
+}
+
+/** Follows the address; call once, within a root. */
+export function follow(): void {
+  const read = () => {
+    clearTimeout(waiting);
+    const place = placeOf(location.hash);
+    ownKeys = {};
+    setView(place.view);
+    setSaid(place.said);
+    setStore(reconcile(place.setup));
+  };
+  addEventListener("hashchange", read);
+  onCleanup(() => {
+    removeEventListener("hashchange", read);
+  });
+}

@@ -1,0 +1,143 @@
+// What a visitor has set: the path, the controllers, the seed. A link carries all of it.
+
+import type { Document } from "../engine/protocol";
+
+/** Flows that cross the path beside those that are looked at. */
+export interface Competitor {
+  controller: string;
+  count: number;
+}
+
+/** Quantities are words with units, as on the command line: `50mbit`, `80 ms`, `1 bdp`. */
+export interface Setup {
+  rate: string;
+  rtt: string;
+  buffer: string;
+  /** Empty for none, as `jitter`. */
+  loss: string;
+  jitter: string;
+  queue: string;
+  ecn: boolean;
+  duration: string;
+  seed: number;
+  /** One to four. */
+  controllers: string[];
+  competitors: Competitor[];
+  /** A whole scenario in TOML that replaces all of the above but the seed; empty for none. */
+  text: string;
+}
+
+export const MOST_CONTROLLERS = 4;
+export const MOST_COMPETITORS = 20;
+
+export const DEFAULTS: Readonly<Setup> = {
+  rate: "50 Mbit/s",
+  rtt: "40 ms",
+  buffer: "1 bdp",
+  loss: "",
+  jitter: "",
+  queue: "fifo",
+  ecn: false,
+  duration: "10 s",
+  seed: 1,
+  controllers: ["bbr3", "cubic"],
+  competitors: [],
+  text: "",
+};
+
+/** A TOML string: its escapes are JSON's but for DEL, which TOML wants escaped. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll("\u007f", "\\u007F");
+}
+
+function pathOf(setup: Setup): string[] {
+  const lines = ["[path]", `rate = ${quoted(setup.rate)}`, `rtt = ${quoted(setup.rtt)}`, `buffer = ${quoted(setup.buffer)}`];
+  if (setup.queue !== DEFAULTS.queue) lines.push(`queue = ${quoted(setup.queue)}`);
+  if (setup.loss !== "") lines.push(`loss = ${quoted(setup.loss)}`);
+  if (setup.jitter !== "") lines.push(`jitter = ${quoted(setup.jitter)}`);
+  return lines;
+}
+
+function hostsOf(setup: Setup): string[] {
+  return setup.ecn ? ["", "[hosts]", "ecn = true"] : [];
+}
+
+function competitorsOf(setup: Setup): string[] {
+  return setup.competitors.flatMap(({ controller, count }) =>
+    Array.from({ length: count }, () => ["", "[[flows]]", `controller = ${quoted(controller)}`]).flat(),
+  );
+}
+
+/** Each controller has the path for itself, or shares it with the competitors: one alternative a controller. */
+export function comparison(setup: Setup): Document {
+  if (setup.text !== "") return { text: setup.text, format: "toml" };
+  const lines = [
+    `duration = ${quoted(setup.duration)}`,
+    `compare = [${setup.controllers.map(quoted).join(", ")}]`,
+    "",
+    ...pathOf(setup),
+    ...hostsOf(setup),
+  ];
+  if (setup.competitors.length > 0) lines.push("", "[[flows]]", ...competitorsOf(setup));
+  return { text: `${lines.join("\n")}\n`, format: "toml" };
+}
+
+/** All controllers and all competitors share the path. */
+export function shared(setup: Setup): Document {
+  if (setup.text !== "") return { text: setup.text, format: "toml" };
+  const flows = setup.controllers.flatMap((controller) => ["", "[[flows]]", `controller = ${quoted(controller)}`]);
+  const lines = [`duration = ${quoted(setup.duration)}`, "", ...pathOf(setup), ...hostsOf(setup), ...flows, ...competitorsOf(setup)];
+  return { text: `${lines.join("\n")}\n`, format: "toml" };
+}
+
+/** The parameters of a link, in the order of `DEFAULTS`; what is as by default is left out. */
+export function parametersOf(setup: Setup): URLSearchParams {
+  const said = new URLSearchParams();
+  if (setup.text !== "") {
+    said.set("toml", setup.text);
+    if (setup.seed !== DEFAULTS.seed) said.set("seed", String(setup.seed));
+    return said;
+  }
+  for (const key of ["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration"] as const) {
+    if (setup[key] !== DEFAULTS[key]) said.set(key, setup[key]);
+  }
+  if (setup.ecn) said.set("ecn", "1");
+  if (setup.seed !== DEFAULTS.seed) said.set("seed", String(setup.seed));
+  if (setup.controllers.join(" ") !== DEFAULTS.controllers.join(" ")) {
+    for (const one of setup.controllers) said.append("cc", one);
+  }
+  for (const { controller, count } of setup.competitors) said.append("with", `${String(count)} ${controller}`);
+  return said;
+}
+
+function whole(text: string | null, least: number, most: number, otherwise: number): number {
+  if (text === null || !/^\d{1,15}$/.test(text)) return otherwise;
+  return Math.min(Math.max(Number(text), least), most);
+}
+
+/** Reads a link. What it does not say, or says wrongly, is as by default; the engine judges the quantities. */
+export function setupOf(said: URLSearchParams): Setup {
+  const text = (key: "rate" | "rtt" | "buffer" | "loss" | "jitter" | "queue" | "duration") =>
+    (said.get(key) ?? DEFAULTS[key]).slice(0, 200);
+  const controllers = said.getAll("cc").filter((one) => one !== "");
+  const competitors = said.getAll("with").slice(0, MOST_CONTROLLERS).flatMap((one) => {
+    const [, count, controller] = /^(\d{1,3}) (.{1,200})$/.exec(one) ?? [];
+    return count === undefined || controller === undefined
+      ? []
+      : [{ controller, count: whole(count, 1, MOST_COMPETITORS, 1) }];
+  });
+  return {
+    rate: text("rate"),
+    rtt: text("rtt"),
+    buffer: text("buffer"),
+    loss: text("loss"),
+    jitter: text("jitter"),
+    queue: text("queue"),
+    duration: text("duration"),
+    ecn: said.get("ecn") === "1",
+    seed: whole(said.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed),
+    controllers: controllers.length > 0 ? controllers.slice(0, MOST_CONTROLLERS) : [...DEFAULTS.controllers],
+    competitors,
+    text: (said.get("toml") ?? "").slice(0, 100_000),
+  };
+}

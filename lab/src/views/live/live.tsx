@@ -1,0 +1,3 @@
+export default function Live() {
+  return <p>live</p>;
+}

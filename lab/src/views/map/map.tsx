@@ -1,0 +1,3 @@
+export default function Map() {
+  return <p>map</p>;
+}

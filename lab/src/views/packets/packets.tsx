@@ -1,0 +1,3 @@
+export default function Packets() {
+  return <p>packets</p>;
+}
