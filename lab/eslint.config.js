@@ -7,5 +7,6 @@ export default ts.config(
   js.configs.recommended,
   ...ts.configs.strict,
   { files: ["**/*.{ts,tsx}"], ...solid },
+  { files: ["public/*.js"], languageOptions: { globals: { document: "readonly", localStorage: "readonly" } } },
   { rules: { "@typescript-eslint/no-non-null-assertion": "error", eqeqeq: "error" } },
 );
