@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
@@ -20,6 +21,7 @@ from fullpipe.judge import emulator_check, recordings
 from fullpipe.results.runs import Run
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.watched import Watched
+from fullpipe.system import files
 from fullpipe.worlds import kernel
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
@@ -253,6 +255,12 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
     assert said in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_file_system_that_takes_no_files_is_a_sentence() -> None:
+    with pytest.raises(fp.OutputError, match="no file can be made in /proc; name another place"):
+        files.make_folder(Path("/proc/none"))
 
 
 # stdout and stderr.

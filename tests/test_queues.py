@@ -51,6 +51,18 @@ def test_every_discipline_is_listed_with_its_settings_and_its_source() -> None:
     assert ALL["fifo"]["kernel"] == "bfifo"
 
 
+def test_only_those_that_are_named_are_listed() -> None:
+    assert json.loads(invoke("queues", "red", "codel:target=1ms", "--json").stdout) == [
+        ALL["red"],
+        ALL["codel"],
+    ]
+    listed = json.loads(invoke("controllers", "bbr3", "--json").stdout)
+    assert [one["name"] for one in listed] == ["bbr3"]
+    refused = invoke("controllers", "bbr3", "elephant")
+    assert refused.exit_code == _common.MISTAKE
+    assert 'controller: "elephant" cannot be used; expected one of reno, ' in refused.stderr
+
+
 def test_names_are_completed() -> None:
     assert _common.complete_queues("") == [one["name"] for one in fp.queues()]
     assert _common.complete_queues("fif") == ["fifo"]

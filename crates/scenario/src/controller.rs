@@ -236,6 +236,13 @@ fn of_profile(info: &ControllerInfo, profile: &str) -> String {
 fn unknown_parameter(field: &str, info: &ControllerInfo, parameter: &str) -> ScenarioError {
     let names: Vec<&str> = info.parameters.iter().map(|known| known.name).collect();
     let error = ScenarioError::new(field, parameter, format!("is not a parameter of {}", info.name));
+    // Nobody reads a longer list in a sentence.
+    if names.len() > 25 {
+        let fix = format!("`fullpipe controllers {}` describes them", info.name);
+        return error
+            .expected(format!("one of its {} parameters", names.len()))
+            .nearest(parameter, &names, &fix);
+    }
     error.expected(one_of(&names)).nearest(parameter, &names, "choose one of these, or remove it")
 }
 
@@ -360,6 +367,14 @@ mod tests {
         let error = message("bbr1:prob_gain=1.5");
         assert!(error.contains("\"prob_gain\" is not a parameter of bbr1; expected one of "), "{error}");
         assert!(error.ends_with("did you mean probe_gain?"), "{error}");
+    }
+
+    #[test]
+    fn a_long_list_of_parameters_is_left_to_its_command() {
+        let error = message("bbr3:elephant=1");
+        assert!(error.contains("\"elephant\" is not a parameter of bbr3; expected one of its "), "{error}");
+        assert!(error.ends_with(" parameters; `fullpipe controllers bbr3` describes them"), "{error}");
+        assert!(message("bbr3:bta=1").ends_with("did you mean beta?"));
     }
 
     #[test]

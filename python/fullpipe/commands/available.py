@@ -1,33 +1,67 @@
 """`fullpipe controllers`, `queues`, `schema` and `doctor`: what is available."""
 
 import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
 
 from fullpipe.commands._common import (
     AsJson,
+    complete_controllers,
+    complete_queues,
     console,
 )
+from fullpipe.errors import mistake
+
+Controllers = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CC...", help="Only these.", show_default="all", autocompletion=complete_controllers
+    ),
+]
+Queues = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="QUEUE...", help="Only these.", show_default="all", autocompletion=complete_queues
+    ),
+]
 
 
-def controllers(as_json: AsJson = False) -> None:
+def controllers(names: Controllers = None, as_json: AsJson = False) -> None:
     """List the congestion controllers and their parameters."""
     from fullpipe import api
     from fullpipe.show import tables
 
+    found = _named(api.controllers(), names, "controller")
     if as_json:
-        print(json.dumps(api.controllers(), indent=2))
+        print(json.dumps(found, indent=2))
         return
-    console().print(tables.controllers(api.controllers()))
+    console().print(tables.controllers(found))
 
 
-def queues(as_json: AsJson = False) -> None:
+def queues(names: Queues = None, as_json: AsJson = False) -> None:
     """List the queue disciplines and their settings."""
     from fullpipe import api
     from fullpipe.show import tables
 
+    found = _named(api.queues(), names, "queue")
     if as_json:
-        print(json.dumps(api.queues(), indent=2))
+        print(json.dumps(found, indent=2))
         return
-    console().print(tables.queues(api.queues()))
+    console().print(tables.queues(found))
+
+
+def _named(every: Sequence[dict[str, Any]], names: Sequence[str] | None, kind: str) -> list[dict[str, Any]]:
+    """Those of the names, in their order; all without names. Parameters after a name do not matter."""
+    if not names:
+        return list(every)
+    by_name = {one["name"]: one for one in every}
+    wanted = [name.partition(":")[0] for name in names]
+    for name in wanted:
+        if name not in by_name:
+            raise mistake(kind, name, f"one of {', '.join(by_name)}", "choose one of these")
+    return [by_name[name] for name in wanted]
 
 
 def schema() -> None:

@@ -549,7 +549,10 @@ def _sentence(path: Path, error: OSError, needed: int) -> str:
         fix = f"free about {max(1, round(needed / 1e6))} MB on the disk of {folder}"
     elif error.errno == errno.ENOENT:
         gone = [one for one in path.parents if _kind(one) is None]
-        why = f"the folder {gone[-1] if gone else folder} does not exist"
+        if not gone:
+            # So answer file systems that hold what the kernel tells, as /proc.
+            return f"cannot write {path}: no file can be made in {folder}; name another place"
+        why = f"the folder {gone[-1]} does not exist"
         fix = "make sure that nothing removes it"
     elif error.errno == errno.EFBIG:
         fix = "raise the limit on the size of files (ulimit -f)"
