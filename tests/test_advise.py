@@ -159,7 +159,12 @@ def test_harm_is_what_a_neighbour_loses() -> None:
 
 def test_short_flows_that_do_not_complete_have_no_time() -> None:
     question = Question(
-        rate="100 kbit/s", rtt="40ms", buffer="20 packets", flow_size="10 MB", candidates=("reno", "cubic")
+        rate="100 kbit/s",
+        rtt="40ms",
+        buffer="20 packets",
+        loss="30 %",
+        flow_size="1 MB",
+        candidates=("reno", "cubic"),
     )
     (found,) = Bench.of("sim").run([question], [1])
     assert [one.fct_ms for one in found["cubic"]] == [None]

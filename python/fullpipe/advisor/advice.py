@@ -1,10 +1,11 @@
 """The answer: a ranking, what would change it, how far to trust it, and how to apply it."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
 from fullpipe.advisor.crossings import Crossing
@@ -13,14 +14,23 @@ from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.advisor.trials import Bench
+from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.results.statistics import Estimate
 from fullpipe.system.words import joined
+from fullpipe.worlds import registry
 
 # Seconds that an answer may take: about as long as people wait.
 BUDGET_S = 5.0
 # The part of it for the ranking; the rest looks for what would change it.
 _FOR_RANKING = 0.5
+# Called with what is being done, and the part of the whole that is done.
+Watcher: TypeAlias = Callable[[str, float], None]
+# Called before the first run, with the runs of the first round and how many seconds they take, about.
+Beginner: TypeAlias = Callable[[int, float], None]
+_MOST_BUDGET_S, _MOST_SEEDS = 86_400, 10_000
+# Shown as done until it is.
+_NEARLY = 0.99
 # Paths of a range, and seeds on each.
 _PATHS, _PATHS_SEEDS = 48, 3
 _PRIMES = (2, 3, 5, 7, 11)
@@ -93,7 +103,7 @@ class Advice:
             "winner": self.winner,
             "goal": self.goal,
             "world": self.world,
-            "path": _path(self.question),
+            "path": path_of(self.question),
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
             "apply": [{"where": one.where, "line": one.text, "checked": one.checked} for one in self.lines],
@@ -104,7 +114,7 @@ class Advice:
                 {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
             ]
             told["winners"] = [
-                {"path": _path(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
+                {"path": path_of(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
                 for path, ranking in zip(self.paths, self.rankings, strict=True)
             ]
             return told
@@ -136,36 +146,101 @@ def advise(
     question: Question,
     *,
     goal: str = goals.DEFAULT,
-    world: str = "sim",
-    budget_s: float = BUDGET_S,
-    watch: Callable[[float], None] = lambda _done: None,
+    world: str = registry.DEFAULT,
+    budget_s: float | None = None,
+    seeds: int | None = None,
+    watch: Watcher = lambda _doing, _done: None,
+    begin: Beginner = lambda _runs, _seconds: None,
 ) -> Advice:
-    """Answers a question. Candidates that it does not name are those of this machine's kernel."""
+    """Answers a question. Candidates that it does not name are those of this machine's kernel.
+
+    The answer takes about `budget_s` seconds: 5, or as long as it takes if the most `seeds` are given. With
+    `seeds` alone it is the same on any machine, however busy.
+    """
     began_s = time.monotonic()
-    if not 0 < budget_s <= 86_400:
+    if budget_s is None:
+        budget_s = BUDGET_S if seeds is None else math.inf
+    elif not 0 < budget_s <= _MOST_BUDGET_S:
         raise mistake("budget", budget_s, "seconds above zero, up to a day", "e.g. 5")
+    if seeds is not None and (isinstance(seeds, bool) or not 2 <= seeds <= _MOST_SEEDS):
+        raise mistake("seeds", seeds, f"a whole number from 2 to {_MOST_SEEDS}", "e.g. 8")
     question = with_candidates(question)
     chosen = goals.named(goal, sized=question.flow_size is not None)
-    bench = Bench.of(world, watch)
+    meter = _Meter(watch, began_s, budget_s)
+    bench = Bench.of(world, meter.ran)
     if question.ranges:
-        return _answer_range(bench, question, chosen, began_s, budget_s)
+        return _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
     path = question.numbers()
-    found = ranking.rank(bench, question, chosen, until_s=began_s + _FOR_RANKING * budget_s)
-    until_s = began_s + budget_s
-    crossed = (
-        [] if bench.world.wall_time else crossings.nearest(bench, question, chosen, found, until_s=until_s)
+    most, few = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST)
+    first = bench.tasks(question, range(1, few + 1))
+    begin(len(first), Local().takes_s(first))
+    # A world in wall time has no time to look around.
+    for_ranking = 1.0 if bench.world.wall_time else _FOR_RANKING
+    found = ranking.rank(
+        bench,
+        question,
+        chosen,
+        until_s=began_s + for_ranking * budget_s,
+        most=most,
+        begin=lambda done, wanted: meter.at(
+            "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
+        ),
     )
+    crossed: list[Crossing] = []
+    if not bench.world.wall_time:
+        crossed = crossings.nearest(
+            bench,
+            question,
+            chosen,
+            found,
+            until_s=began_s + budget_s,
+            seeds=few,
+            begin=lambda quantity, done: meter.at(
+                f"what would change it: {quantity}", for_ranking + (1 - for_ranking) * done
+            ),
+        )
     return Advice(
         question=question,
         goal=chosen.name,
         world=world,
-        took_s=time.monotonic() - began_s,
+        took_s=meter.took_s,
         rankings=(found,),
         paths=(question,),
         crossings=tuple(crossed),
         trust="" if bench.world.wall_time else trust.sentence(path, found.leaders),
         lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
     )
+
+
+class _Meter:
+    """Tells how far an answer is: by the time that it may take, or else by its parts."""
+
+    def __init__(self, watch: Watcher, began_s: float, budget_s: float) -> None:
+        self._watch, self._began_s, self._budget_s = watch, began_s, budget_s
+        self._doing, self._done, self._span = "", 0.0, 0.0
+
+    @property
+    def took_s(self) -> float:
+        """How long it took so far."""
+        return time.monotonic() - self._began_s
+
+    def over(self, part: float = 1.0) -> bool:
+        """Whether this part of the time is over."""
+        return self.took_s > part * self._budget_s
+
+    def at(self, doing: str, done: float, span: float = 0.0) -> None:
+        """What begins now, which part of the whole is done, and which part it is itself."""
+        self._doing, self._done, self._span = doing, done, span
+        self.ran(0.0)
+
+    def ran(self, part: float) -> None:
+        """Which part of what began has run."""
+        done = self._done + part * self._span
+        if math.isfinite(self._budget_s):
+            spent = self.took_s / self._budget_s
+            # What runs in any case, the first round, may take longer than all of the time.
+            done = min(spent, part if self._done == 0 else _NEARLY)
+        self._watch(self._doing, done)
 
 
 def with_candidates(question: Question) -> Question:
@@ -178,18 +253,17 @@ def with_candidates(question: Question) -> Question:
     return replace(question, candidates=tuple(dict.fromkeys(chosen)))
 
 
-def _answer_range(
-    bench: Bench, question: Question, goal: goals.Goal, began_s: float, budget_s: float
-) -> Advice:
+def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Meter, seeds: int) -> Advice:
     places = [_spread(number, len(question.ranges)) for number in range(1, _PATHS + 1)]
     paths: list[Question] = []
     rankings: list[Ranking] = []
     # Few paths at a time, so that the time is kept.
     for some in _batched(places, 8):
-        if rankings and time.monotonic() - began_s > budget_s * len(paths) / (len(paths) + len(some)):
+        if rankings and meter.over(len(paths) / (len(paths) + len(some))):
             break
+        meter.at("paths of the range", len(paths) / len(places), len(some) / len(places))
         asked = [question.at(place) for place in some]
-        for path, trials in zip(asked, bench.run(asked, range(1, _PATHS_SEEDS + 1), goal.needs), strict=True):
+        for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
             paths.append(path)
             rankings.append(ranking.ranked(goal, trials))
     parts = []
@@ -203,7 +277,7 @@ def _answer_range(
         question=question,
         goal=goal.name,
         world=bench.world.name,
-        took_s=time.monotonic() - began_s,
+        took_s=meter.took_s,
         rankings=tuple(rankings),
         paths=tuple(paths),
         parts=tuple(parts),
@@ -258,7 +332,8 @@ def _over_a_range(advice: "Advice") -> str:
     return f"No clear winner over the range: {wins}{rest if said else ''}."
 
 
-def _path(question: Question) -> dict[str, Any]:
+def path_of(question: Question) -> dict[str, Any]:
+    """What was given of a path, in plain values."""
     given: dict[str, Any] = {
         name: value if isinstance(value, str | int | float) else str(value)
         for name in ("rate", "rtt", "buffer", "loss", "jitter", "queue", "policer", "flow_size", "tcp_memory")

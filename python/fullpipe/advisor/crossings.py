@@ -1,15 +1,17 @@
 """What would change the answer: the nearest value of each quantity from which another candidate is best.
 
 Each quantity moves by factors of two in both directions, to 16 times and a sixteenth of its value, until a
-candidate that was behind is clearly ahead of all that led. Bisection then narrows the place. All other
+candidate that was behind is ahead of the winner; if nobody wins, until somebody does. Bisection then narrows
+the place. All other
 quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
 """
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fullpipe._native import ScenarioError
 from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question, shown
 from fullpipe.advisor.ranking import FIRST, Ranking, ranked
@@ -47,20 +49,36 @@ class Crossing:
         )
 
 
-def nearest(bench: Bench, question: Question, goal: Goal, now: Ranking, *, until_s: float) -> list[Crossing]:
-    """The nearest crossing in each quantity and direction, as far as there is one and time to find it."""
+def nearest(
+    bench: Bench,
+    question: Question,
+    goal: Goal,
+    now: Ranking,
+    *,
+    until_s: float = math.inf,
+    seeds: int = FIRST,
+    begin: Callable[[str, float], None] = lambda _quantity, _done: None,
+) -> list[Crossing]:
+    """The nearest crossing in each quantity and direction, as far as there is one and time to find it.
+
+    Every path on the way has `seeds` seeds. `begin` is told of each quantity, and of the part that is done.
+    """
     found: list[Crossing] = []
     path = question.numbers()
-    for quantity in ("buffer", "rtt", "rate", "loss"):
-        value = path.of(quantity)
-        for below in (True, False):
-            if quantity == "loss" and value == 0 and below:
-                continue
-            if time.monotonic() > until_s:
-                return found
-            crossing = _along(bench, question, goal, now, quantity, value, below=below)
-            if crossing is not None:
-                found.append(crossing)
+    directions = [
+        (quantity, below)
+        for quantity in ("buffer", "rtt", "rate", "loss")
+        for below in (True, False)
+        if not (quantity == "loss" and path.loss == 0 and below)
+    ]
+    seek = _Seek(bench, question, goal, now, range(1, seeds + 1))
+    for number, (quantity, below) in enumerate(directions):
+        if time.monotonic() > until_s:
+            return found
+        begin(quantity, number / len(directions))
+        crossing = seek.along(quantity, path.of(quantity), below=below)
+        if crossing is not None:
+            found.append(crossing)
     return found
 
 
@@ -73,36 +91,51 @@ def _steps(quantity: str, value: float, *, below: bool) -> Iterator[float]:
         yield step
 
 
-def _along(
-    bench: Bench, question: Question, goal: Goal, now: Ranking, quantity: str, value: float, *, below: bool
-) -> Crossing | None:
-    inside = value
-    for outside in _steps(quantity, value, below=below):
-        there = _ranking(bench, question, goal, quantity, outside)
-        if _is_changed(now, there):
-            break
-        inside = outside
-    else:
-        return None
-    seen = outside
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(max(inside, _LEAST_LOSS / 4) * outside)
-        ranking = _ranking(bench, question, goal, quantity, middle)
-        if _is_changed(now, ranking):
-            outside, there = middle, ranking
+@dataclass(frozen=True)
+class _Seek:
+    """A search for crossings around one answer."""
+
+    bench: Bench
+    question: Question
+    goal: Goal
+    now: Ranking
+    seeds: Sequence[int]
+
+    def along(self, quantity: str, value: float, *, below: bool) -> Crossing | None:
+        """The nearest crossing in one direction; None without one."""
+        inside = value
+        for outside in _steps(quantity, value, below=below):
+            there = self._ranking(quantity, outside)
+            if there is None:
+                return None
+            if self._is_changed(there):
+                break
+            inside = outside
         else:
-            inside = middle
-    there = _ranking(bench, question, goal, quantity, seen)
-    old = there.place(now.places[0].candidate)
-    lacks = old.behind.mean / there.places[0].score.mean
-    return Crossing(quantity, below, outside, there.places[0].candidate, old.candidate, lacks, seen)
+            return None
+        seen, new = outside, there
+        for _ in range(_HALVINGS):
+            middle = math.sqrt(max(inside, _LEAST_LOSS / 4) * outside)
+            there = self._ranking(quantity, middle)
+            if there is not None and self._is_changed(there):
+                outside = middle
+            else:
+                inside = middle
+        ahead = new.places[0].candidate
+        old = new.place(next(name for name in self.now.leaders if name != ahead))
+        lacks = old.behind.mean / new.places[0].score.mean
+        return Crossing(quantity, below, outside, ahead, old.candidate, lacks, seen)
 
+    def _ranking(self, quantity: str, value: float) -> Ranking | None:
+        """The ranking with another value; None if there cannot be such a path."""
+        try:
+            (trials,) = self.bench.run([self.question.moved(quantity, value)], self.seeds, self.goal.needs)
+        except ScenarioError:
+            return None
+        return ranked(self.goal, trials)
 
-def _ranking(bench: Bench, question: Question, goal: Goal, quantity: str, value: float) -> Ranking:
-    (trials,) = bench.run([question.moved(quantity, value)], range(1, FIRST + 1), goal.needs)
-    return ranked(goal, trials)
-
-
-def _is_changed(now: Ranking, there: Ranking) -> bool:
-    """Whether all that led are behind there."""
-    return not set(now.leaders) & set(there.leaders)
+    def _is_changed(self, there: Ranking) -> bool:
+        """Whether the winner is behind there; if nobody wins, whether somebody does there."""
+        if self.now.winner is None:
+            return there.winner is not None
+        return self.now.winner not in there.leaders

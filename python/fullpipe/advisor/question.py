@@ -38,6 +38,9 @@ _PACKET_BITS = 12_000
 # The size of the short flows whose completion is measured, if the user names none, and how many there are.
 SHORT = "100 KB"
 _SHORT_FLOWS = 10
+# Larger ones take fewer flows, so that those take about this long together; and so large are long flows.
+_SHORT_IN_ALL_S, _LEAST_SHORT_FLOWS = 60.0, 2
+_MOST_ALONE_S, _MOST_SIZE_BYTES = 120.0, 1_000_000_000
 _RANGE = ".."
 
 
@@ -164,21 +167,45 @@ class Question:
         return self._scenario([{"label": "you"}, *others], self.candidates, f"{self.duration_s():.3f} s")
 
     def short(self) -> Scenario:
-        """Short flows of the candidate, one after the other, beside the competitors."""
-        duration_s = self.duration_s()
+        """Short flows of the candidate, one after the other, beside the competitors.
+
+        Each has at least twice the time that its share of the path takes for it, before the next one starts,
+        and the last one has four times as long.
+        """
+        duration_s, alone_s = self.duration_s(), self._takes_s()
+        count = min(max(round(_SHORT_IN_ALL_S / alone_s), _LEAST_SHORT_FLOWS), _SHORT_FLOWS)
+        # The first ones, too, meet competitors that fill the path.
+        start_s = duration_s / 4
+        apart_s = max(duration_s / 2 / _SHORT_FLOWS, 2 * alone_s)
+        ends_s = max(duration_s, start_s + (count - 1) * apart_s + 4 * alone_s)
         others = [
             {"controller": name, "count": count, "label": f"{name}-neighbour"}
             for name, count in self.competitors
         ]
         flows = {
             "size": self.flow_size or SHORT,
-            "count": _SHORT_FLOWS,
+            "count": count,
             "label": "short",
-            # The first ones, too, meet competitors that fill the path.
-            "start": f"{duration_s / 4:.3f} s",
-            "stagger": f"{duration_s / 2 / _SHORT_FLOWS:.3f} s",
+            "start": f"{start_s:.3f} s",
+            "stagger": f"{apart_s:.3f} s",
         }
-        return self._scenario([flows, *others], self.candidates, f"{duration_s:.3f} s")
+        return self._scenario([flows, *others], self.candidates, f"{ends_s:.3f} s")
+
+    def _takes_s(self) -> float:
+        """How long a flow of the given size takes with its share of an ideal path, at most two minutes."""
+        path = self.numbers()
+        sized = self._scenario([{"size": self.flow_size or SHORT}], ["cubic"], "1 s").alternatives[0].spec
+        size_bytes = float(sized["flows"][0]["workload"]["size_bytes"])
+        sharing = 1 + sum(count for _, count in self.competitors)
+        takes_s = path.rtt_ms / 1e3 + size_bytes * 8 * sharing / path.rate_bps
+        if self.flow_size is not None and (takes_s > _MOST_ALONE_S or size_bytes > _MOST_SIZE_BYTES):
+            raise mistake(
+                "flow_size",
+                self.flow_size,
+                f"at most 1 GB, and what its share of the path carries within {_MOST_ALONE_S:.0f} s",
+                "leave it out: flows that large are long flows",
+            )
+        return min(takes_s, _MOST_ALONE_S)
 
     def duel(self) -> Scenario:
         """The candidate beside one neighbour; also the neighbour beside one of its own kind."""

@@ -1,4 +1,4 @@
-"""Which candidate is best, with as many seeds as it takes to know, or as the time allows.
+"""Which candidate is best, with as many seeds as it takes to know, or as the time or their number allows.
 
 Candidates meet the same seeds, so they are compared by the differences of their scores, seed by seed. A
 candidate is *behind* the first one if the 95 % confidence interval of the difference is above `ALIKE` of
@@ -6,6 +6,7 @@ the first one's score, *level* if it is within, and *undecided* if it is neither
 when none is undecided.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,12 @@ from typing import Literal
 
 from fullpipe.advisor.goals import Goal, Trial
 from fullpipe.advisor.question import Question
-from fullpipe.advisor.trials import Bench, Trials
+from fullpipe.advisor.trials import EXTRAS, Bench, Trials
 from fullpipe.results.statistics import Estimate, estimate
 
 # Scores that differ by less than this share of the best one count as equal.
 ALIKE = 0.01
-# Seeds of the first round, and of all rounds. Each round doubles them.
+# Seeds of the first round, and of all rounds unless another number is given. Each round doubles them.
 FIRST, MOST = 4, 256
 
 Standing = Literal["first", "level", "behind", "undecided"]
@@ -95,20 +96,31 @@ def _standing(behind: Estimate, best: float) -> Standing:
     return "level" if -alike <= low and high <= alike else "undecided"
 
 
-def rank(bench: Bench, question: Question, goal: Goal, *, until_s: float) -> Ranking:
-    """Runs seeds until the ranking is settled, or as long as the next round would end before `until_s`.
+def rank(
+    bench: Bench,
+    question: Question,
+    goal: Goal,
+    *,
+    until_s: float = math.inf,
+    most: int = MOST,
+    begin: Callable[[int, int], None] = lambda _done, _wanted: None,
+    extras: frozenset[str] = EXTRAS,
+) -> Ranking:
+    """Runs up to `most` seeds until the ranking is settled, or the next round would end after `until_s`.
 
-    `until_s` is a time of `time.monotonic`. The first round runs in any case.
+    `until_s` is a time of `time.monotonic`. The first round runs in any case. `begin` is told before each
+    round how many seeds are done, and how many will be after it.
     """
     trials: Trials = {name: [] for name in question.candidates}
-    done, wanted = 0, FIRST
+    done, wanted = 0, min(FIRST, most)
     while True:
+        begin(done, wanted)
         began_s = time.monotonic()
-        (more,) = bench.run([question], range(done + 1, wanted + 1))
+        (more,) = bench.run([question], range(done + 1, wanted + 1), extras | goal.needs)
         for name, own in more.items():
             trials[name] += own
         took_s = (time.monotonic() - began_s) / (wanted - done)
         ranking = ranked(goal, trials)
-        done, wanted = wanted, 2 * wanted
-        if ranking.settled or wanted > MOST or time.monotonic() + took_s * (wanted - done) > until_s:
+        done, wanted = wanted, min(2 * wanted, most)
+        if ranking.settled or done == most or time.monotonic() + took_s * (wanted - done) > until_s:
             return ranking

@@ -1,7 +1,7 @@
 """Runs the scenarios of a question, and takes the measures of each candidate from them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fullpipe._native import WorldError
@@ -23,6 +23,9 @@ from fullpipe.worlds.world import World
 # Trials of each candidate, a seed after the other.
 Trials = dict[str, list[Trial]]
 Progress = Callable[[float], None]
+# Where a run's summary is: its alternative's digest, and its seed.
+Address = tuple[str, int]
+Summaries = Mapping[Address, Summary]
 # The scenarios that can be asked for besides the candidate alone.
 EXTRAS = frozenset({"short", "duel"})
 
@@ -32,7 +35,7 @@ class Bench:
     """Where the scenarios run."""
 
     world: World
-    # Told of the runs that are done, for a progress bar.
+    # Told of the part of the runs that is done, for a progress bar.
     watch: Progress = lambda _done: None
 
     @staticmethod
@@ -49,27 +52,33 @@ class Bench:
         """The trials of every candidate of every question, all of them at once."""
         plans = [Plan(question, extras) for question in questions]
         wanted = [job for plan in plans for job in plan.jobs(seeds)]
-        summaries = dict(zip(map(_address, wanted), self._carry_out(wanted), strict=True))
+        summaries = dict(zip(map(address, wanted), self._carry_out(wanted), strict=True))
         return [plan.trials(seeds, summaries) for plan in plans]
+
+    def tasks(self, question: Question, seeds: Sequence[int]) -> list[Task]:
+        """What `run` would run for one question."""
+        return self._tasks(Plan(question, EXTRAS).jobs(seeds))
+
+    def _tasks(self, wanted: Sequence[Job]) -> list[Task]:
+        return [Task(self.world.name, job) for job in wanted]
 
     def _carry_out(self, wanted: list[Job]) -> list[Summary]:
         for job in wanted:
             if (reason := self.world.refuses(job.alternative)) is not None:
                 raise WorldError(reason)
         if not self.world.wall_time:
-            return [run.summary for run in pool.run(self.world, wanted, self.watch)]
-        tasks = [Task(self.world.name, job) for job in wanted]
-        outcome = sweep.carry_out(tasks, Memory(), Local(), watch=lambda progress: self.watch(progress.runs))
+            in_all = len(wanted)
+            ran = pool.run(self.world, wanted, lambda done: self.watch(done / in_all))
+            return [run.summary for run in ran]
+        tasks = self._tasks(wanted)
+
+        def tell(progress: sweep.Progress) -> None:
+            self.watch(progress.cost / progress.cost_in_all if progress.cost_in_all else 0.0)
+
+        outcome = sweep.carry_out(tasks, Memory(), Local(), watch=tell)
         if outcome.failed:
             raise SweepError(outcome.failed[0].reason)
         return [stored.run().summary for stored in outcome.of(tasks)]
-
-
-_Address = tuple[str, int]
-
-
-def _address(job: Job) -> _Address:
-    return job.alternative.digest, job.seed
 
 
 class Plan:
@@ -91,47 +100,63 @@ class Plan:
         scenarios = [self._alone, *(self._duel or ()), *([self._short] if self._short else [])]
         return [job for scenario in scenarios for job in jobs(scenario.alternatives, seeds)]
 
-    def trials(self, seeds: Sequence[int], summaries: dict[_Address, Summary]) -> Trials:
+    def trials(self, seeds: Sequence[int], summaries: Summaries) -> Trials:
         """The measures of each candidate."""
-
-        def summary(scenario: Scenario, label: str, seed: int) -> Summary:
-            found = next(one for one in scenario.alternatives if one.label == label)
-            return summaries[found.digest, seed]
-
-        def fct_ms(candidate: str, seed: int) -> tuple[float | None, float]:
-            if self._short is None:
-                return None, 0.0
-            flows = summary(self._short, candidate, seed)["flows"]
-            taken = [one["completion_ms"] for one in flows if one["label"].startswith("short")]
-            size_bytes = self._short.alternatives[0].spec["flows"][0]["workload"]["size_bytes"]
-            ideal_ms = self._rtt_ms + size_bytes * 8e3 / self._capacity_bps
-            return (None if None in taken else math.fsum(taken) / len(taken)), ideal_ms
-
-        def harm(candidate: str, seed: int) -> float | None:
-            if self._duel is None:
-                return None
-            beside = _flow(summary(self._duel[0], candidate, seed), "neighbour")["goodput_bps"]
-            by_itself = summary(self._duel[1], self._question.neighbour, seed)["total_goodput_bps"]
-            return max(0.0, 1 - beside / by_itself) if by_itself else 0.0
-
-        def trial(candidate: str, seed: int) -> Trial:
-            alone = _flow(summary(self._alone, candidate, seed), "you")
-            rtt_p95_ms = alone["rtt_ms"]["p95"] if alone["rtt_ms"] else math.inf
-            taken_ms, ideal_ms = fct_ms(candidate, seed)
-            return Trial(
-                goodput_bps=alone["goodput_bps"],
-                rtt_p95_ms=rtt_p95_ms,
-                loss_ratio=alone["loss_ratio"] or 0.0,
-                fct_ms=taken_ms,
-                harm=harm(candidate, seed),
-                used=alone["goodput_bps"] / self._fair_bps,
-                short=min(1.0, self._rtt_ms / rtt_p95_ms) if rtt_p95_ms else 1.0,
-                ideal_fct_ms=ideal_ms,
-            )
-
         return {
-            candidate: [trial(candidate, seed) for seed in seeds] for candidate in self._question.candidates
+            candidate: [self.trial(candidate, seed, summaries) for seed in seeds]
+            for candidate in self._question.candidates
         }
+
+    def needs(self, candidate: str, seed: int) -> list[Address]:
+        """The runs that a trial is taken from."""
+        wanted = [(self._alone, candidate)]
+        if self._short is not None:
+            wanted.append((self._short, candidate))
+        if self._duel is not None:
+            wanted += [(self._duel[0], candidate), (self._duel[1], self._question.neighbour)]
+        return [_at(scenario, label, seed) for scenario, label in wanted]
+
+    def trial(self, candidate: str, seed: int, summaries: Summaries) -> Trial:
+        """The measures of one candidate with one seed."""
+        alone = _flow(summaries[_at(self._alone, candidate, seed)], "you")
+        rtt_p95_ms = alone["rtt_ms"]["p95"] if alone["rtt_ms"] else math.inf
+        taken_ms, ideal_ms = self._fct_ms(candidate, seed, summaries)
+        return Trial(
+            goodput_bps=alone["goodput_bps"],
+            rtt_p95_ms=rtt_p95_ms,
+            loss_ratio=alone["loss_ratio"] or 0.0,
+            fct_ms=taken_ms,
+            harm=self._harm(candidate, seed, summaries),
+            used=alone["goodput_bps"] / self._fair_bps,
+            short=min(1.0, self._rtt_ms / rtt_p95_ms) if rtt_p95_ms else 1.0,
+            ideal_fct_ms=ideal_ms,
+        )
+
+    def _fct_ms(self, candidate: str, seed: int, summaries: Summaries) -> tuple[float | None, float]:
+        """The mean completion time of the short flows, None if one did not complete; and an ideal path's."""
+        if self._short is None:
+            return None, 0.0
+        flows = summaries[_at(self._short, candidate, seed)]["flows"]
+        taken = [one["completion_ms"] for one in flows if one["label"].startswith("short")]
+        size_bytes = self._short.alternatives[0].spec["flows"][0]["workload"]["size_bytes"]
+        ideal_ms = self._rtt_ms + size_bytes * 8e3 / self._capacity_bps
+        return (None if None in taken else math.fsum(taken) / len(taken)), ideal_ms
+
+    def _harm(self, candidate: str, seed: int, summaries: Summaries) -> float | None:
+        if self._duel is None:
+            return None
+        beside = _flow(summaries[_at(self._duel[0], candidate, seed)], "neighbour")["goodput_bps"]
+        alone = summaries[_at(self._duel[1], self._question.neighbour, seed)]["total_goodput_bps"]
+        return max(0.0, 1 - beside / alone) if alone else 0.0
+
+
+def _at(scenario: Scenario, label: str, seed: int) -> Address:
+    return next(one.digest for one in scenario.alternatives if one.label == label), seed
+
+
+def address(job: Job) -> Address:
+    """Where a job's summary is."""
+    return job.alternative.digest, job.seed
 
 
 def _flow(summary: Summary, label: str) -> Summary:
