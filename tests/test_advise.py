@@ -445,7 +445,7 @@ def test_a_map_is_drawn_and_found_again(tmp_path: Path) -> None:
     assert told["answer"] in page
     assert (tmp_path / "map" / "map.png").read_bytes().startswith(b"\x89PNG")
     rows = (tmp_path / "map" / "map.csv").read_text().splitlines()
-    assert rows[0] == 'rate_bps,rtt_ms,winner,ahead,"cubic","bbr1"'
+    assert rows[0] == "rate_bps,rtt_ms,winner,leaders,ahead,ahead_low,ahead_high,cubic,bbr1"
     assert len(rows) == 5
     log = (tmp_path / "map" / "log.jsonl").read_text()
     assert _map(tmp_path / "map").stdout == first.stdout

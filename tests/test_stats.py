@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.results.statistics import estimate, t_quantile
+from fullpipe.results.statistics import estimate, share_interval, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,13 @@ def test_the_interval_holds_the_mean(values: list[float]) -> None:
 @given(some.integers(1, 500))
 def test_more_degrees_never_widen(degrees: int) -> None:
     assert t_quantile(degrees) >= t_quantile(degrees + 1)
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    # Brown, Cai and DasGupta, Statistical Science 16 (2001), and the limits.
+    assert share_interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert share_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+    assert share_interval(100, 100) == pytest.approx((0.9630, 1.0), abs=1e-4)
+    for wrong in ((1, 0), (-1, 2), (3, 2)):
+        with pytest.raises(ValueError, match="share"):
+            share_interval(*wrong)

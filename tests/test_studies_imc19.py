@@ -10,6 +10,7 @@ import pytest
 from conftest import SCENARIOS
 from fullpipe.ask.scenario import from_document
 from fullpipe.show.figures import theme
+from fullpipe.show.figures import tree as tree_figure
 from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
@@ -225,11 +226,11 @@ def test_a_tree_finds_a_rule_that_is_there() -> None:
     assert len(tree.nodes) == 3
     top = tree.nodes[0]
     assert top.condition is not None and top.condition.startswith("BDP ≤")
-    assert (top.bbr + top.cubic, top.gini > 0) == (240, True)  # Three quarters of the paths.
+    assert (top.paths, top.gini > 0) == (240, True)  # Three quarters of the paths.
     low = tree.nodes[top.left or 0]
-    assert (low.decision, low.bbr, low.gini) == ("CUBIC", 0, 0.0)
+    assert (low.decision, low.counts["BBR"], low.gini) == ("CUBIC", 0, 0.0)
     assert tree.rules().splitlines()[0] == f"if {top.condition}:"
-    assert tree.rules().splitlines()[1] == f"    use CUBIC ({low.cubic} of {low.cubic} paths)"
+    assert tree.rules().splitlines()[1] == f"    use CUBIC ({low.paths} of {low.paths} paths)"
     assert json.loads(json.dumps(tree.about()))["nodes"][0]["condition"] == top.condition
 
 
@@ -252,10 +253,10 @@ def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
     assert tree is not None
     drawn = json.dumps(_draw.draw(tree, "title").to_dict())
     for node in tree.nodes:
-        assert f"[{node.bbr}, {node.cubic}]" in drawn
+        assert f"[{node.counts['BBR']}, {node.counts['CUBIC']}]" in drawn
     pure = next(node for node in tree.nodes if node.gini == 0 and node.decision == "BBR")
     assert pure.condition is None
-    assert theme.tint(theme.CONTROLLER["bbr1"], _draw._STRONGEST) in drawn
+    assert theme.tint(theme.CONTROLLER["bbr1"], tree_figure.STRONGEST) in drawn
 
 
 def test_rules_and_trees_are_written_for_people_and_programs() -> None:

@@ -6,13 +6,15 @@ Runs are kept in a folder: an interrupted map resumes, and a map of the same poi
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fullpipe.advisor import goals, ranking
+from fullpipe.advisor import tree as trees
 from fullpipe.advisor.advice import with_candidates
-from fullpipe.advisor.question import QUANTITIES, Numbers, Question, parsed
+from fullpipe.advisor.question import QUANTITIES, Numbers, Question, Range, parsed, shown
 from fullpipe.advisor.ranking import Ranking
+from fullpipe.advisor.tree import Tree, Try
 from fullpipe.advisor.trials import Plan
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
@@ -22,11 +24,14 @@ from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
 from fullpipe.system.limits import MOST_STORED_RUNS
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
 SEEDS = 3
 STEPS = 12
 _MOST_STEPS = 100
+UNCLEAR = "no clear winner"
+UNITS = {"rate": "bit/s", "rtt": "ms", "buffer": "bytes", "loss": "probability", "jitter": "ms"}
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,44 @@ class Point:
     @property
     def ahead(self) -> float:
         """By how much of its score the first one is ahead of the next."""
-        first, second = self.ranking.places[:2]
-        return second.behind.mean / first.score.mean if first.score.mean else 0.0
+        return self._part(self.ranking.places[1].behind.mean)
+
+    @property
+    def ahead_ci95(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of `ahead`; None with one seed."""
+        behind = self.ranking.places[1].behind
+        if behind.low is None or behind.high is None:
+            return None
+        return self._part(behind.low), self._part(behind.high)
+
+    @property
+    def verdict(self) -> str:
+        """Who is best and by how much, or that nobody is and how far apart the leaders are."""
+        if self.winner is not None:
+            return f"{self.winner} by {percent(self.ahead)}"
+        return f"{UNCLEAR} between {joined(list(self.ranking.leaders))}, within {percent(self.apart)}"
+
+    @property
+    def apart(self) -> float:
+        """By how much of its score the first one is ahead of the last that nobody clearly beats."""
+        return max(self._part(self.ranking.place(name).behind.mean) for name in self.ranking.leaders)
+
+    def _part(self, score: float) -> float:
+        best = self.ranking.places[0].score.mean
+        return score / best if best else 0.0
+
+
+def percent(part: float) -> str:
+    """A lead in per cent; small ones with a digit, for they decide whether somebody is ahead."""
+    return f"{100 * part:.1f} %" if abs(part) < 0.0995 else f"{100 * part:.0f} %"
 
 
 @dataclass(frozen=True)
 class DecisionMap:
-    """Who is best where. Values of the axes are in the units of `Numbers`."""
+    """Who is best where.
+
+    Values of the axes are in the units of `Numbers`, those of a buffer in BDP if it is `relative`.
+    """
 
     question: Question
     goal: goals.Goal
@@ -63,6 +99,16 @@ class DecisionMap:
     y_values: tuple[float, ...]
     points: tuple[Point, ...]
     seeds: int
+    relative: bool = False
+    tree: Tree | None = None  # If it was asked for.
+
+    def unit(self, quantity: str) -> str:
+        """The unit of an axis."""
+        return "BDP" if self.relative and quantity == "buffer" else UNITS[quantity]
+
+    def shown(self, quantity: str, value: float) -> str:
+        """An axis' value for people."""
+        return f"{value:.2g} BDP" if self.unit(quantity) == "BDP" else shown(quantity, value)
 
     def share(self, candidate: str) -> float:
         """The share of the points where a candidate is the clear winner."""
@@ -82,25 +128,32 @@ class DecisionMap:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
-        return {
+        told = {
             "answer": str(self),
+            "shares": {name: self.share(name) for name in self.question.candidates},
+            "unclear": self.unclear,
             "goal": self.goal.name,
             "world": self.world,
             "seeds": self.seeds,
-            "x": {"quantity": self.x, "values": list(self.x_values)},
-            "y": {"quantity": self.y, "values": list(self.y_values)},
+            "x": {"quantity": self.x, "unit": self.unit(self.x), "values": list(self.x_values)},
+            "y": {"quantity": self.y, "unit": self.unit(self.y), "values": list(self.y_values)},
             "points": [
                 {
                     self.x: self.x_values[point.x],
                     self.y: self.y_values[point.y],
+                    "path": asdict(point.path),
                     "winner": point.winner,
                     "leaders": list(point.ranking.leaders),
                     "ahead": point.ahead,
+                    "ahead_ci95": point.ahead_ci95,
+                    "verdict": point.verdict,
+                    "settled": point.ranking.settled,
                     "scores": {place.candidate: place.score.mean for place in point.ranking.places},
                 }
                 for point in self.points
             ],
         }
+        return told if self.tree is None else told | {"tree": self.tree.to_dict()}
 
     def to_json(self) -> str:
         """`to_dict` as text."""
@@ -118,13 +171,18 @@ class Asked:
     world: str
     steps: int
     seeds: int
+    relative: bool = False  # Whether the axis of the buffer is in BDP, which the other axis changes.
+    # Random paths that a tree is held against; 0 for no tree.
+    unseen: int = 0
 
     def values(self, axis: str) -> tuple[float, ...]:
         """The values of an axis, evenly on a logarithmic scale."""
-        ends = [
-            self.question.at([place] * len(self.question.ranges)).numbers().of(axis) for place in (0.0, 1.0)
-        ]
-        low, high = ends
+        first, last = (
+            self.question.at([place] * len(self.question.ranges)).numbers() for place in (0.0, 1.0)
+        )
+        low, high = first.of(axis), last.of(axis)
+        if axis == "buffer" and self.relative:
+            low, high = low / first.bdp_bytes, high / last.bdp_bytes
         return tuple(
             low * (high / low) ** (step / (self.steps - 1)) if self.steps > 1 else low
             for step in range(self.steps)
@@ -157,6 +215,16 @@ def axis(name: str, given: str) -> tuple[str, Any]:
     return quantity, found
 
 
+def _relative(question: Question) -> bool:
+    given = question.buffer
+    if not isinstance(given, Range):
+        return False
+    low, high = (end.lower().rstrip("s").endswith("bdp") for end in (given.low, given.high))
+    if low != high:
+        raise mistake("buffer", str(given), "both ends in bdp, or none", "e.g. 0.5..8 bdp")
+    return low
+
+
 def ask(
     question: Question,
     x: str,
@@ -166,8 +234,11 @@ def ask(
     world: str = registry.DEFAULT,
     steps: int = STEPS,
     seeds: int = SEEDS,
+    tree: bool = False,
 ) -> Asked:
     """A map's question. Raises `ScenarioError` for what cannot be asked."""
+    if tree:
+        trees.check()
     if x == y:
         raise mistake(
             "y", y, f"another quantity than x, which is {x}", f"e.g. {'rtt' if x != 'rtt' else 'rate'}=..."
@@ -183,12 +254,12 @@ def ask(
             other, str(getattr(question, other)), "a single value: a map has two axes", "give one value"
         )
     question = with_candidates(question)
-    asked = Asked(
-        question, x, y, goals.named(goal, sized=question.flow_size is not None), world, steps, seeds
-    )
+    chosen = goals.named(goal, sized=question.flow_size is not None)
+    unseen = trees.UNSEEN if tree else 0
+    asked = Asked(question, x, y, chosen, world, steps, seeds, _relative(question), unseen)
     for corner in itertools.product((0.0, 1.0), repeat=2):
         question.at(corner).alone()
-    if (runs := steps * steps * seeds * len(question.candidates)) > MOST_STORED_RUNS:
+    if (runs := (steps * steps + unseen) * seeds * len(question.candidates)) > MOST_STORED_RUNS:
         raise mistake(
             "steps", steps, f"at most {MOST_STORED_RUNS} runs in all", f"fewer than the {runs} of these"
         )
@@ -210,10 +281,12 @@ def draw(
     """
     (world,) = registry.chosen(asked.world)
     seeds = range(1, asked.seeds + 1)
-    places = [(x, y, question, Plan(question, asked.goal.needs)) for x, y, question in asked.questions()]
-    tasks = {id(plan): [Task(world.name, job) for job in plan.jobs(seeds)] for *_, plan in places}
+    places = asked.questions()
+    questions = [question for *_, question in places] + trees.unseen(asked.question, asked.unseen)
+    plans = [Plan(question, asked.goal.needs) for question in questions]
+    tasks = [[Task(world.name, job) for job in plan.jobs(seeds)] for plan in plans]
     outcome = sweep.carry_out(
-        [task for own in tasks.values() for task in own],
+        list(itertools.chain(*tasks)),
         store,
         engine or Local(),
         watch=watch,
@@ -221,16 +294,14 @@ def draw(
     )
     if outcome.failed:
         raise SweepError(f"{len(outcome.failed)} runs failed, the first because {outcome.failed[0].reason}")
-    points = []
-    for x, y, question, plan in places:
+    judged = []
+    for question, plan, own in zip(questions, plans, tasks, strict=True):
         summaries = {
-            (task.job.alternative.digest, task.job.seed): outcome.stored[task.key].summary
-            for task in tasks[id(plan)]
+            (task.job.alternative.digest, task.job.seed): outcome.stored[task.key].summary for task in own
         }
-        points.append(
-            Point(x, y, question.numbers(), ranking.ranked(asked.goal, plan.trials(seeds, summaries)))
-        )
-    return DecisionMap(
+        judged.append((question.numbers(), ranking.ranked(asked.goal, plan.trials(seeds, summaries))))
+    seen, unseen = judged[: len(places)], judged[len(places) :]
+    found = DecisionMap(
         asked.question,
         asked.goal,
         asked.world,
@@ -238,6 +309,12 @@ def draw(
         asked.y,
         asked.values(asked.x),
         asked.values(asked.y),
-        tuple(points),
+        tuple(Point(x, y, path, ranks) for (x, y, _), (path, ranks) in zip(places, seen, strict=True)),
         asked.seeds,
+        asked.relative,
     )
+    if not asked.unseen:
+        return found
+    tree = trees.grow(seen, asked.question.candidates)
+    tries = tuple(Try(path, ranks, tree.decide(path)) for path, ranks in unseen)
+    return replace(found, tree=replace(tree, tries=tries))

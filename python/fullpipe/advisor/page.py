@@ -1,19 +1,24 @@
 """A decision map as a figure, a page and files."""
 
-import json
+import csv
+import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 
 from fullpipe import _native
-from fullpipe.advisor.map import DecisionMap
-from fullpipe.advisor.question import shown
+from fullpipe.advisor.map import UNCLEAR, DecisionMap, percent
+from fullpipe.advisor.tree import Tree
+from fullpipe.results.tree import Node
 from fullpipe.show.figures import theme
+from fullpipe.show.figures import tree as trees
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.system import files
 from fullpipe.system import provenance as made
+from fullpipe.system.words import counted
 
 _TITLES = {
     "rate": "Rate",
@@ -22,13 +27,21 @@ _TITLES = {
     "loss": "Random loss",
     "jitter": "Jitter",
 }
-_UNCLEAR = "no clear winner"
 # From this lead on, a cell has its controller's full colour.
 _FULL = 0.30
 _SIDE = 420
+_GREY = "#b9bec6"
+# Cells of larger maps have no numbers, and not every one of their values has a label.
+_NUMBERED, _LABELS = 16, 20
+# From this opacity on, numbers have the paper's colour.
+_DARK = 0.62
 _LOOK_AT = (
     "Each cell has the colour of the controller that is clearly best there, the stronger the farther it is "
     "ahead; grey cells have no clear winner."
+)
+_GO_DOWN = (
+    "Start at the top and go left where the condition is true. A box says on how many of the map's paths "
+    "there its controller is best or as good as the best; the stronger its colour, the more."
 )
 _PNG_SCALE = 2
 
@@ -37,53 +50,65 @@ def spec(of: DecisionMap) -> dict[str, Any]:
     """The map as Vega-Lite."""
     names = list(of.question.candidates)
     colours = theme.controller_colours(names)
-    cells = [
-        {
-            "x": shown(of.x, of.x_values[point.x]),
-            "y": shown(of.y, of.y_values[point.y]),
-            "column": point.x,
-            "row": point.y,
-            "winner": point.winner or _UNCLEAR,
-            "strength": 0.35 + 0.65 * min(1.0, point.ahead / _FULL) if point.winner else 0.5,
-            "says": f"{point.winner} by {100 * point.ahead:.0f} %"
-            if point.winner
-            else f"{_UNCLEAR}: {', '.join(point.ranking.leaders)}",
-        }
-        for point in of.points
-    ]
+    numbered = max(len(of.x_values), len(of.y_values)) <= _NUMBERED
+    cells = []
+    for point in of.points:
+        strength = 0.35 + 0.65 * min(1.0, point.ahead / _FULL) if point.winner else 0.5
+        cells.append(
+            {
+                "x": of.shown(of.x, of.x_values[point.x]),
+                "y": of.shown(of.y, of.y_values[point.y]),
+                "winner": point.winner or UNCLEAR,
+                "strength": strength,
+                "ahead": f"{100 * point.ahead:.0f}" if point.winner else "=",
+                "ink": theme.PAPER if point.winner and strength > _DARK else theme.INK,
+                "says": point.verdict,
+            }
+        )
     order = {
-        axis: [shown(quantity, value) for value in values]
+        axis: list(dict.fromkeys(of.shown(quantity, value) for value in values))
         for axis, quantity, values in (("x", of.x, of.x_values), ("y", of.y, of.y_values))
     }
-    chart = (
-        alt.Chart(alt.InlineData(values=cells))
-        .mark_rect(stroke=theme.PAPER)
-        .encode(
-            x=alt.X("x:N", sort=order["x"], title=_TITLES[of.x], axis=alt.Axis(labelAngle=-45)),
-            y=alt.Y("y:N", sort=list(reversed(order["y"])), title=_TITLES[of.y]),
-            color=alt.Color(
-                "winner:N",
-                title="Clearly best",
-                scale=alt.Scale(
-                    domain=[*names, _UNCLEAR], range=[*(colours[one] for one in names), "#b9bec6"]
-                ),
-            ),
-            opacity=alt.Opacity("strength:Q", scale=None, legend=None),
-            tooltip=[
-                alt.Tooltip("x:N", title=_TITLES[of.x]),
-                alt.Tooltip("y:N", title=_TITLES[of.y]),
-                alt.Tooltip("says:N", title="Best"),
-            ],
-        )
-        .properties(
-            width=_SIDE,
-            height=_SIDE,
-            title=alt.TitleParams("Who is best where", subtitle=[f"{of.goal.name}; {_fixed(of)}"]),
+    chart = alt.Chart(alt.InlineData(values=cells)).encode(
+        x=alt.X("x:N", sort=order["x"], title=_TITLES[of.x], axis=_axis(of.x_values, labelAngle=-45)),
+        y=alt.Y("y:N", sort=list(reversed(order["y"])), title=_TITLES[of.y], axis=_axis(of.y_values)),
+        tooltip=[
+            alt.Tooltip("x:N", title=_TITLES[of.x]),
+            alt.Tooltip("y:N", title=_TITLES[of.y]),
+            alt.Tooltip("says:N", title="Best"),
+        ],
+    )
+    rects = chart.mark_rect(stroke=theme.PAPER, strokeWidth=1 if numbered else 0.3).encode(
+        color=alt.Color(
+            "winner:N",
+            title="Clearly best",
+            legend=alt.Legend(symbolType="square"),
+            scale=alt.Scale(domain=[*names, UNCLEAR], range=[*(colours[one] for one in names), _GREY]),
+        ),
+        opacity=alt.Opacity("strength:Q", scale=None, legend=None),
+    )
+    leads = chart.mark_text(fontSize=9).encode(text="ahead:N", color=alt.Color("ink:N", scale=None))
+    layers = alt.layer(rects, leads) if numbered else alt.layer(rects)
+    subtitle = [f"{of.goal.name}; {_fixed(of)}" if _fixed(of) else of.goal.name, str(of)]
+    if numbered:
+        subtitle.append("numbers: by how many per cent of the score; =: no clear winner")
+    found: dict[str, Any] = (
+        layers.properties(
+            width=_SIDE, height=_SIDE, title=alt.TitleParams("Who is best where", subtitle=subtitle)
         )
         .configure(**theme.config())
+        .to_dict()
     )
-    found: dict[str, Any] = chart.to_dict()
     return found
+
+
+def _axis(values: Sequence[float], **more: Any) -> alt.Axis:
+    """An axis whose labels do not overlap: of many, every second or third has one."""
+    every = -(-len(values) // _LABELS)
+    if every > 1:
+        # Vega counts from 0, in the order of the scale.
+        more["labelExpr"] = f"datum.index * {len(values) - 1} % {every} < 0.5 ? datum.label : ''"
+    return alt.Axis(**more)
 
 
 def _fixed(of: DecisionMap) -> str:
@@ -99,19 +124,48 @@ def _fixed(of: DecisionMap) -> str:
     return ", ".join(said)
 
 
-def html(of: DecisionMap, drawn: dict[str, Any], svg: str) -> str:
+def tree_spec(of: DecisionMap, tree: Tree) -> dict[str, Any]:
+    """The tree of a map as Vega-Lite."""
+    colours = theme.controller_colours(of.question.candidates)
+    chart = trees.draw(tree.nodes, colours, _lines, _told, strength=_certain, wide=1.3)
+    shared = f"{100 * tree.right / len(tree.tries):.0f} % of {len(tree.tries)} unseen paths"
+    title = alt.TitleParams("Which to use", subtitle=[f"right on {shared}"])
+    found: dict[str, Any] = (
+        chart.properties(title=title, usermeta=theme.RIGID).configure(**theme.config()).to_dict()
+    )
+    return found
+
+
+def _certain(node: Node) -> float:
+    """How far its decision is above chance among the paths that reach a node."""
+    chance = 1 / len(node.counts)
+    share = node.counts[node.decision] / node.paths
+    return (share - chance) / (1 - chance) if chance < 1 else 1.0
+
+
+def _lines(node: Node) -> list[str]:
+    leads = f"{node.counts[node.decision]} of {counted(node.paths, 'path')}"
+    return [node.condition, leads] if node.condition is not None else [f"use {node.decision}", leads]
+
+
+def _told(node: Node) -> dict[str, str | int | float]:
+    return {"best or as good": ", ".join(f"{name} on {often}" for name, often in node.counts.items())}
+
+
+def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) -> str:
     """The whole page."""
     shares = [
         [text(name), f"{100 * of.share(name):.0f}", text(_where(of, name))]
         for name in sorted(of.question.candidates, key=lambda one: -of.share(one))
     ]
-    rows = [*shares, [text(_UNCLEAR), f"{100 * of.unclear:.0f}", ""]]
+    rows = [*shares, [text(UNCLEAR), f"{100 * of.unclear:.0f}", text(_apart(of))]]
     headings = [Heading("Clearly best"), Heading("Paths", "%", number=True), Heading("By how much")]
     body = [
-        f'<header><h1>Decision map</h1><p class="answer">{text(str(of))}</p>'
+        f"<header><h1>Decision map</h1><p>{text(str(of))}</p>"
         f'<p class="quiet">Score: {text(of.goal.means)}. {of.seeds} seeds on each path.</p></header>',
-        figure(0, "map", svg, _LOOK_AT),
+        figure(0, "map", svgs[0], _LOOK_AT),
         table(headings, rows),
+        *(_short(of.tree, svgs[1]) if of.tree is not None else ()),
         provenance(
             [
                 ("Made", text(made.now())),
@@ -120,7 +174,11 @@ def html(of: DecisionMap, drawn: dict[str, Any], svg: str) -> str:
             ]
         ),
     ]
-    return page("Fullpipe: decision map", body, [drawn])
+    return page("Fullpipe: decision map", body, drawn)
+
+
+def _short(tree: Tree, svg: str) -> list[str]:
+    return ["<h2>In short</h2>", f"<p>{text(str(tree))}</p>", figure(1, "tree", svg, _GO_DOWN)]
 
 
 def _where(of: DecisionMap, name: str) -> str:
@@ -131,36 +189,57 @@ def _where(of: DecisionMap, name: str) -> str:
     return f"by {100 * leads[len(leads) // 2]:.0f} % in the median, {100 * leads[-1]:.0f} % at most"
 
 
+def _apart(of: DecisionMap) -> str:
+    """How far leaders are apart where there is no clear winner."""
+    apart = sorted(point.apart for point in of.points if point.winner is None)
+    if not apart:
+        return ""
+    return f"leaders within {percent(apart[len(apart) // 2])} in the median, {percent(apart[-1])} at most"
+
+
 def write(of: DecisionMap, folder: Path) -> Path:
-    """Writes index.html, map.json, map.csv, and the figure as SVG and PNG; returns the page.
+    """Writes index.html, map.json, map.csv, and the figures as SVG and PNG; returns the page.
 
     Raises:
         OutputError: Something cannot be written, e.g. because the disk is full.
     """
     import vl_convert
 
-    drawn = spec(of)
-    svg = picture(drawn)
+    drawn = {"map": spec(of)} | ({"tree": tree_spec(of, of.tree)} if of.tree is not None else {})
+    svgs = {name: picture(one) for name, one in drawn.items()}
     files.write(folder, "map.json", (of.to_json() + "\n").encode())
     files.write(folder, "map.csv", _csv(of).encode())
-    files.write(folder, "map.svg", svg.encode())
-    files.write(folder, "map.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
-    files.write(folder, "index.html", html(of, drawn, svg).encode())
+    for name, svg in svgs.items():
+        files.write(folder, f"{name}.svg", svg.encode())
+        files.write(folder, f"{name}.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+    files.write(folder, "index.html", html(of, list(drawn.values()), list(svgs.values())).encode())
     return folder / "index.html"
 
 
 def _csv(of: DecisionMap) -> str:
-    units = {"rate": "bps", "rtt": "ms", "buffer": "bytes", "loss": "probability", "jitter": "ms"}
     names = of.question.candidates
-    lines = [
-        ",".join(
-            [f"{of.x}_{units[of.x]}", f"{of.y}_{units[of.y]}", "winner", "ahead", *map(json.dumps, names)]
-        )
-    ]
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    axes = [_column(of, quantity) for quantity in (of.x, of.y)]
+    rows.writerow([*axes, "winner", "leaders", "ahead", "ahead_low", "ahead_high", *names])
     for point in of.points:
-        scores = [f"{point.ranking.place(name).score.mean:.6g}" for name in names]
-        x, y = of.x_values[point.x], of.y_values[point.y]
-        lines.append(
-            ",".join([f"{x:.6g}", f"{y:.6g}", json.dumps(point.winner or ""), f"{point.ahead:.6g}", *scores])
+        values = [of.x_values[point.x], of.y_values[point.y]]
+        leads = [point.ahead, *(point.ahead_ci95 or ("", ""))]
+        scores = [point.ranking.place(name).score.mean for name in names]
+        rows.writerow(
+            [
+                *map(_cell, values),
+                point.winner or UNCLEAR,
+                " ".join(point.ranking.leaders),
+                *map(_cell, leads + scores),
+            ]
         )
-    return "\n".join(lines) + "\n"
+    return out.getvalue()
+
+
+def _column(of: DecisionMap, quantity: str) -> str:
+    return f"{quantity}_{of.unit(quantity).replace('bit/s', 'bps').lower()}"
+
+
+def _cell(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

@@ -287,8 +287,8 @@ def written(quantity: str, value: float) -> str:
     return f"{value:.9f}"
 
 
-def shown(quantity: str, value: float) -> str:
-    """The same for people: two or three digits and a usual unit."""
+def shown(quantity: str, value: float, digits: int = 2) -> str:
+    """The same for people: few digits and a usual unit."""
     scales: tuple[tuple[float, str], ...]
     if quantity == "rate":
         scales = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"))
@@ -297,6 +297,6 @@ def shown(quantity: str, value: float) -> str:
     elif quantity == "buffer":
         scales = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B"))
     else:
-        return f"{100 * value:.2g} %"
+        return f"{100 * value:.{digits}g} %"
     scale, unit = next(((scale, unit) for scale, unit in scales if value >= scale), scales[-1])
-    return f"{float(f'{value / scale:.2g}'):,g} {unit}"
+    return f"{float(f'{value / scale:.{digits}g}'):,g} {unit}"

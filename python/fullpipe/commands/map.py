@@ -14,7 +14,6 @@ from fullpipe.commands._common import (
     Goal,
     Queue,
     check_folder,
-    console,
     results_folder,
     say,
 )
@@ -41,6 +40,13 @@ def map_(
     candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
     seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,
+    tree: Annotated[
+        bool,
+        typer.Option(
+            "--tree",
+            help="Also a few rules that say the same, held against random paths between the points.",
+        ),
+    ] = False,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     ray_address: Annotated[
         str | None,
@@ -74,7 +80,7 @@ def map_(
         flow_size=flow_size,
         candidates=tuple(candidates or ()),
     )
-    plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds)
+    plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds, tree=tree)
     folder = out or Path("out") / "map"
     check_folder(folder)
     carrier = engine_of(engine, ray_address, [registry.DEFAULT])
@@ -87,5 +93,7 @@ def map_(
         raise
     with files.runs_kept(folder):
         written = page.write(found, folder)
-    console().print(str(found), soft_wrap=True)
+    print(found)
+    if found.tree is not None:
+        print(f"\n{found.tree.rules()}\n{found.tree}")
     say(f"Map: {written}")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 LEVEL = 0.95
+# The normal distribution's quantile for it.
+_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,17 @@ def estimate(values: Sequence[float]) -> Estimate:
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     half = t_quantile(count - 1) * math.sqrt(variance / count)
     return Estimate(mean, mean - half, mean + half, min(values), max(values), count)
+
+
+def share_interval(successes: int, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share by Wilson's method (J. Am. Stat. Assoc. 22, 1927, p. 209)."""
+    if not 0 <= successes <= count or not count:
+        raise ValueError("a share needs at least one trial, and no more successes than trials")
+    share, z = successes / count, _Z
+    middle = share + z * z / (2 * count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    whole = 1 + z * z / count
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
 @cache

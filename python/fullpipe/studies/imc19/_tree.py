@@ -6,12 +6,14 @@ the paper mentions when it explains the tree; the depth is limited to what can b
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
+from fullpipe.results import tree as trees
+from fullpipe.results.tree import SEED, Node
 from fullpipe.system.words import counted
 
 # Columns of a table of paths, and their names in rules.
@@ -25,27 +27,6 @@ CLASSES = ("BBR", "CUBIC")
 DEPTH = 4
 FOLDS = 5
 _HELD_OUT = 0.25
-# The seed for splits of the data and for ties between equally good conditions.
-_SEED = 1
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node: a condition with its two children, or a leaf. A path goes left where the condition is true."""
-
-    number: int
-    depth: int
-    condition: str | None
-    left: int | None
-    right: int | None
-    gini: float
-    bbr: int  # Training paths that reach this node and that BBR wins,
-    cubic: int  # and that CUBIC wins.
-
-    @property
-    def decision(self) -> str:
-        """The controller that wins most paths of this node."""
-        return CLASSES[0] if self.bbr >= self.cubic else CLASSES[1]
 
 
 @dataclass(frozen=True)
@@ -75,23 +56,22 @@ class Tree:
             "mean": self.mean,
             "median": self.median,
             **{name: value for name, value in asdict(self).items() if name not in ("nodes", "decisions")},
-            "nodes": [{**asdict(node), "decision": node.decision} for node in self.nodes],
+            "nodes": [_about(node) for node in self.nodes],
         }
 
     def rules(self) -> str:
         """The tree as indented rules."""
-        return "\n".join(self._lines(self.nodes[0], 0)) + "\n"
+        return trees.rules(self.nodes, _decided)
 
-    def _lines(self, node: Node, indent: int) -> Iterator[str]:
-        pad = "    " * indent
-        if node.condition is None or node.left is None or node.right is None:
-            right = max(node.bbr, node.cubic)
-            yield f"{pad}use {node.decision} ({right} of {counted(node.bbr + node.cubic, 'path')})"
-            return
-        yield f"{pad}if {node.condition}:"
-        yield from self._lines(self.nodes[node.left], indent + 1)
-        yield f"{pad}else:"
-        yield from self._lines(self.nodes[node.right], indent + 1)
+
+def _about(node: Node) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(node).items() if name not in ("counts", "paths")}
+    counts = {name.lower(): count for name, count in node.counts.items()}
+    return {**values, "gini": node.gini, **counts, "decision": node.decision}
+
+
+def _decided(node: Node) -> str:
+    return f"use {node.decision} ({max(node.counts.values())} of {counted(node.paths, 'path')})"
 
 
 def fit(paths: pl.DataFrame) -> Tree | None:
@@ -105,16 +85,16 @@ def fit(paths: pl.DataFrame) -> Tree | None:
         return None
     # Classes are numbered so that BBR's count comes first, as in the paper.
     inputs, winners = paths.select(*FEATURES).to_numpy(), (~paths["bbr_wins"]).cast(pl.Int64).to_numpy()
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
 
     def accuracies(depth: int | None) -> tuple[float, ...]:
-        classifier = DecisionTreeClassifier(max_depth=depth, random_state=_SEED)
+        classifier = DecisionTreeClassifier(max_depth=depth, random_state=SEED)
         return tuple(float(one) for one in cross_val_score(classifier, inputs, winners, cv=folds))
 
     train, test, train_winners, test_winners = train_test_split(
-        inputs, winners, test_size=_HELD_OUT, stratify=winners, random_state=_SEED
+        inputs, winners, test_size=_HELD_OUT, stratify=winners, random_state=SEED
     )
-    fitted = DecisionTreeClassifier(max_depth=DEPTH, random_state=_SEED).fit(train, train_winners)
+    fitted = DecisionTreeClassifier(max_depth=DEPTH, random_state=SEED).fit(train, train_winners)
     return Tree(
         nodes=_nodes(fitted.tree_),
         folds=accuracies(DEPTH),
@@ -134,7 +114,8 @@ def _nodes(tree: Any) -> list[Node]:
         if not leaf:
             depths[left] = depths[right] = depths[number] + 1
         # Counts from the shares that scikit-learn stores.
-        bbr, cubic = (round(float(part) * int(tree.n_node_samples[number])) for part in tree.value[number][0])
+        paths = int(tree.n_node_samples[number])
+        counts = [round(float(part) * paths) for part in tree.value[number][0]]
         nodes.append(
             Node(
                 number=number,
@@ -142,9 +123,8 @@ def _nodes(tree: Any) -> list[Node]:
                 condition=None if leaf else _condition(int(tree.feature[number]), tree.threshold[number]),
                 left=None if leaf else left,
                 right=None if leaf else right,
-                gini=float(tree.impurity[number]),
-                bbr=bbr,
-                cubic=cubic,
+                paths=paths,
+                counts=dict(zip(CLASSES, counts, strict=True)),
             )
         )
     return nodes

@@ -17,6 +17,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.results.tree import INSTALL
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
 from fullpipe.studies.imc19 import _draw, _grid, _tree
@@ -248,7 +249,7 @@ def _folds(tree: _tree.Tree | None) -> list[float]:
 
 CLAIM = Claim(
     source="figure 4",
-    modules={"sklearn": "pip install 'scikit-learn>=1.5'"},
+    modules={"sklearn": INSTALL},
     says="The median and mean classification accuracy for the decision tree is 81.9% and 81.3% under 5-fold "
     "cross validation. Under the OS's default TCP memory sizes, they increase to 90.2% and 90.0%. The "
     "left branch indicates the region where BDP is small and buffer is large, under which Cubic results "
