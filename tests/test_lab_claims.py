@@ -1,0 +1,61 @@
+"""The lab's gallery: its file is current, its texts are true, and its scenarios are those of the studies."""
+
+import dataclasses
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fullpipe.ask import scenario
+
+LAB = Path(__file__).parents[1] / "lab"
+
+
+def load(name: str) -> ModuleType:
+    """A module of the lab's folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, LAB / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+texts = load("gallery_texts")
+claims = load("claims")
+IDS = [entry.id for entry in texts.ENTRIES]
+
+
+def test_the_file_of_the_gallery_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    # It runs every scenario, and stops where the numbers are not what the text says.
+    claims.main(["--check"])
+    assert len(capsys.readouterr().out.splitlines()) == len(IDS) >= 12
+
+
+def test_a_text_that_is_not_true_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    false = dataclasses.replace(texts.ENTRIES[1], holds=lambda numbers: numbers["RTT at the end, bbr1"] < 1)
+    monkeypatch.setattr(claims, "ENTRIES", (false,))
+    with pytest.raises(SystemExit, match="do not show what the text says"):
+        claims.main(["--check"])
+
+
+@pytest.mark.parametrize("entry", texts.ENTRIES, ids=IDS)
+def test_a_scenario_in_toml_is_that_of_the_study(entry: texts.Entry) -> None:
+    for document in claims.documents(entry).values():
+        text = claims.toml(document)
+        assert tomllib.loads(text) == document
+        assert len(scenario.from_document(tomllib.loads(text)).alternatives) == 1
+
+
+@pytest.mark.parametrize("entry", texts.ENTRIES, ids=IDS)
+def test_a_text_has_three_sentences(entry: texts.Entry) -> None:
+    for text in (entry.see, entry.why, entry.attempt):
+        assert text.endswith(".") and not re.search(r"[.!?] [A-Z]", text), text
+
+
+def test_several_papers_are_shown() -> None:
+    assert len({identity.partition(".")[0] for identity in IDS}) >= 6
