@@ -173,8 +173,6 @@ class Path:
         loss behind it, the round-trip time. `delay` is the one-way delay towards the receivers. `element` is
         the name of a queue, or a position such as `"forward[2]"`.
         """
-        if element is not None and rtt is not None:
-            raise mistake("rtt", rtt, "a delay, because an element has no round trip", "give delay")
         self._native.change(element, _text(rate), _time(delay), _time(rtt), _text(loss), _text(buffer))
 
 

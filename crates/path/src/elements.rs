@@ -234,7 +234,7 @@ impl ElementConfig {
     }
 
     /// The queue in front of it, if packets wait there.
-    pub(crate) fn queue(&self) -> Option<&QueueConfig> {
+    pub fn queue(&self) -> Option<&QueueConfig> {
         match self {
             ElementConfig::Link { queue, .. }
             | ElementConfig::DeliveryTrace { queue, .. }

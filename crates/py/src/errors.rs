@@ -8,9 +8,8 @@ use std::path::Path;
 use fullpipe_capture::CaptureError;
 use fullpipe_files::Kind;
 use fullpipe_kernel::KernelError;
-use fullpipe_path::ConfigError;
 use fullpipe_record::frames::FrameError;
-use fullpipe_sim::SimError;
+use fullpipe_sim::{ChangeError, Mistake, SimError};
 use fullpipe_units::Time;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -125,30 +124,22 @@ pub(crate) fn world_error(py: Python<'_>, error: &KernelError) -> PyErr {
 pub(crate) fn sim_error(py: Python<'_>, error: &SimError) -> PyErr {
     match error {
         SimError::Cancelled => Cancelled::new_err(error.to_string()),
-        SimError::Refused { field, given, expected } => {
-            let fix = "see docs/simulation.md";
-            let parts = [("field", field.as_str()), ("given", given), ("expected", expected), ("fix", fix)];
-            with_parts(py, ScenarioError::new_err(error.to_string()), &parts)
-        }
-        SimError::Path(path) => {
-            let fix = "resolve the scenario again";
-            let parts =
-                [("field", path.field), ("given", &path.given), ("expected", path.expected), ("fix", fix)];
-            with_parts(py, ScenarioError::new_err(format!("{path}; {fix}")), &parts)
-        }
+        SimError::Refused { .. } | SimError::Path(_) => refused(py, &error.mistake()),
     }
 }
 
-/// The exception for an element that cannot change as the option `name` asks.
-pub(crate) fn change_error(py: Python<'_>, name: &str, given: &str, error: &SimError) -> PyErr {
-    let SimError::Path(ConfigError { index, kind, expected, .. }) = error else {
-        return sim_error(py, error);
-    };
-    let fix = "choose another element";
-    let sentence =
-        format!("{name}: {given:?} is not for element {index} ({kind}); expected {expected}; {fix}");
-    let parts = [("field", name), ("given", given), ("expected", expected), ("fix", fix)];
-    with_parts(py, ScenarioError::new_err(sentence), &parts)
+/// The exception for a path that does not change as somebody said.
+pub(crate) fn change_error(py: Python<'_>, error: &ChangeError) -> PyErr {
+    match error {
+        ChangeError::Unreadable(error) => scenario_error(py, error),
+        ChangeError::Refused(mistake) => refused(py, mistake),
+    }
+}
+
+fn refused(py: Python<'_>, mistake: &Mistake) -> PyErr {
+    let Mistake { sentence, field, given, expected, fix } = mistake;
+    let parts = [("field", field), ("given", given), ("expected", expected), ("fix", fix)];
+    with_parts(py, ScenarioError::new_err(sentence.clone()), &parts.map(|(name, part)| (name, part.as_str())))
 }
 
 /// The exception for user code that raised one in a run.

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fullpipe_export::pcapng::Pcapng;
 use fullpipe_export::qlog::Qlog;
-use fullpipe_export::{Event, Files, Flow, Header, Log, Written};
+use fullpipe_export::{Event, Files, Header, Log, Written};
 use fullpipe_kernel::{Logged, Logs as KernelLogs};
 use fullpipe_record::{Run, WorldName};
 use fullpipe_scenario::Spec;
-use fullpipe_sim::{SimError, Simulation, Status};
+use fullpipe_sim::{SimError, Simulation, Status, log_header};
 use fullpipe_units::{Duration, Time};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -95,7 +95,7 @@ impl Logs {
             header: Header {
                 world: if world == WorldName::Qdisc { "qdisc" } else { "kernel" }.to_owned(),
                 clock: "monotonic",
-                ..header(&self.title, spec, seed)
+                ..log_header(&self.title, spec, seed)
             },
             qlog,
             pcap: self.pcap.as_ref().map(again).transpose()?,
@@ -110,7 +110,7 @@ impl Logs {
     }
 
     fn begin(&self, spec: &Spec, seed: u64) -> io::Result<Files<Out>> {
-        let header = header(&self.title, spec, seed);
+        let header = log_header(&self.title, spec, seed);
         let out =
             |file: &File| -> io::Result<Out> { Ok(BufWriter::with_capacity(1 << 18, file.try_clone()?)) };
         let qlog = match &self.qlog {
@@ -123,23 +123,6 @@ impl Logs {
             None => None,
         };
         Ok(Files::new(qlog, pcap, &header, self.most))
-    }
-}
-
-fn header(title: &str, spec: &Spec, seed: u64) -> Header {
-    let window_scale = Flow::window_scale_of(spec.hosts.tcp_rmem_bytes[2].as_u64());
-    let flow = |flow: &fullpipe_scenario::spec::FlowSpec| Flow {
-        label: flow.label.clone(),
-        controller: flow.controller.text().to_owned(),
-        mss: spec.mss(),
-        window_scale,
-    };
-    Header {
-        title: title.to_owned(),
-        world: "sim".to_owned(),
-        seed,
-        clock: "virtual",
-        flows: spec.flows.iter().map(flow).collect(),
     }
 }
 

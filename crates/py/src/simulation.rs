@@ -6,12 +6,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use fullpipe_path::Change;
-use fullpipe_path::config::Probability;
-use fullpipe_scenario::quantity::{Quantity, Said, Size};
+use fullpipe_scenario::quantity::{Quantity, Said};
 use fullpipe_scenario::spec::Spec;
-use fullpipe_sim::{Place, SimError, Simulation, Status};
-use fullpipe_units::{Bytes, Duration, Rate, Time};
+use fullpipe_sim::{SaidChange, SimError, Simulation, Status};
+use fullpipe_units::Time;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -160,42 +158,8 @@ impl PySimulation {
     ) -> PyResult<()> {
         let mut held = self.held()?;
         let simulation = &mut running(&mut held)?.simulation;
-        let rtt = rtt.map(|text| said::<Duration>(py, "rtt", text)).transpose()?;
-        let mut changes = Vec::new();
-        let mut new_rate = None;
-        if let Some(text) = rate {
-            let rate = said::<Rate>(py, "rate", text.clone())?;
-            new_rate = Some(rate);
-            changes.push(("rate", text, Change::Rate(rate)));
-        }
-        if let Some(text) = delay {
-            changes.push(("delay", text.clone(), Change::Delay(said::<Duration>(py, "delay", text)?)));
-        }
-        if let Some(text) = loss {
-            changes.push(("loss", text.clone(), Change::Loss(said::<Probability>(py, "loss", text)?)));
-        }
-        if let Some(text) = buffer {
-            // Bandwidth-delay products are those of the path as this call makes it.
-            let packet = Bytes::new(u64::from(simulation.spec().mtu_bytes));
-            let bytes =
-                Said::<Size>::new(text.clone()).read_buffer("buffer", packet, simulation.bdp(new_rate, rtt));
-            let bytes = bytes.map_err(|error| scenario_error(py, &error))?;
-            changes.push(("buffer", text, Change::Buffer(bytes)));
-        }
-        let place = match element.as_deref() {
-            None => Place::Path,
-            Some(name) => at_position(name).unwrap_or(Place::Named(name)),
-        };
-        for (name, text, change) in &changes {
-            simulation.check(place, *change).map_err(|error| change_error(py, name, text, &error))?;
-        }
-        if let Some(rtt) = rtt {
-            simulation.change_rtt(rtt).map_err(|error| sim_error(py, &error))?;
-        }
-        for (_, _, change) in changes {
-            simulation.change(place, change).map_err(|error| sim_error(py, &error))?;
-        }
-        Ok(())
+        let said = SaidChange { element, rate, delay, rtt, loss, buffer };
+        simulation.change_said(&said).map_err(|error| change_error(py, &error))
     }
 
     /// Ends the run: summary JSON, flow series and link series as Parquet, and the spec with all changes as JSON.
@@ -246,17 +210,6 @@ fn over() -> PyErr {
 /// Reads a quantity; an error names the parameter.
 fn said<T: Quantity>(py: Python<'_>, field: &str, text: String) -> PyResult<T> {
     Said::<T>::new(text).read(field).map_err(|error| scenario_error(py, &error))
-}
-
-/// `forward[2]` or `reverse[0]`.
-fn at_position(name: &str) -> Option<Place<'static>> {
-    let (way, rest) = name.split_once('[')?;
-    let index = rest.strip_suffix(']')?.parse().ok()?;
-    match way {
-        "forward" => Some(Place::Forward(index)),
-        "reverse" => Some(Place::Reverse(index)),
-        _ => None,
-    }
 }
 
 fn millis(nanos: u64) -> f64 {

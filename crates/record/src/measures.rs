@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use crate::run::{FlowRecord, LinkRecord, Run, present};
+use crate::run::{FlowRecord, FlowSeries, LinkRecord, Run, present};
 
 /// How a quantity is spread over its samples, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -201,8 +201,25 @@ pub fn percentile(sorted: &[u64], fraction: f64) -> Option<f64> {
     Some((low + step * (rank - below as f64)).min(sorted[above] as f64))
 }
 
+impl FlowSeries {
+    /// Of each sample from number `from` on, the bits delivered per second since the one before it; `None` at the very first and
+    /// between samples of the same instant.
+    ///
+    /// # Panics
+    /// If samples are not in order of time, or delivered bytes fall.
+    pub fn goodputs_bps(&self, from: usize) -> impl Iterator<Item = Option<f64>> {
+        (from..self.len()).map(|index| {
+            let before = index.checked_sub(1)?;
+            let (time, delivered) = (&self.time_ns[before..=index], &self.delivered_bytes[before..=index]);
+            assert!(time[0] <= time[1], "samples are not in order of time");
+            assert!(delivered[0] <= delivered[1], "delivered bytes fell between two samples");
+            bits_per_second(delivered[1] - delivered[0], time[1] - time[0])
+        })
+    }
+}
+
 /// `bytes` in `nanos` nanoseconds as bits per second; `None` of no time.
-pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> Option<f64> {
+fn bits_per_second(bytes: u64, nanos: u64) -> Option<f64> {
     (nanos > 0).then(|| bytes as f64 * 8e9 / nanos as f64)
 }
 

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::measures::bits_per_second;
 use fullpipe_cc::{CaState, Limits, Phase};
 
-use crate::run::{FlowSeries, Run, present};
+use crate::run::{Run, present};
 
 /// Which table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +109,7 @@ fn flow_columns(run: &Run) -> Vec<ArrayRef> {
         reals(series().flat_map(|s| s.min_rtt_ns.iter().map(|&v| millis(v)))),
         counts(series().flat_map(|s| s.delivery_bps.iter().map(|&v| present(v)))),
         counts(series().flat_map(|s| s.bandwidth_bps.iter().map(|&v| present(v)))),
-        reals(series().flat_map(goodputs)),
+        reals(series().flat_map(|s| s.goodputs_bps(0))),
         counts(series().flat_map(|s| s.delivered_bytes.iter().map(|&v| Some(v)))),
         counts(series().flat_map(|s| s.retransmits.iter().map(|&v| Some(v)))),
         texts(series().flat_map(|s| s.phase.iter().map(|&code| named(&phases, code, "phase")))),
@@ -129,18 +128,6 @@ fn link_columns(run: &Run) -> Vec<ArrayRef> {
         counts(series().flat_map(|s| s.early_packets.iter().map(|&v| Some(v)))),
         counts(series().flat_map(|s| s.marked_packets.iter().map(|&v| Some(v)))),
     ]
-}
-
-/// Bits delivered per second since the previous sample; none at the first and between samples of the same instant.
-fn goodputs(series: &FlowSeries) -> Vec<Option<f64>> {
-    let mut goodputs = Vec::with_capacity(series.len());
-    goodputs.extend((!series.is_empty()).then_some(None));
-    for (time, delivered) in series.time_ns.windows(2).zip(series.delivered_bytes.windows(2)) {
-        assert!(time[0] <= time[1], "samples are not in order of time");
-        assert!(delivered[0] <= delivered[1], "delivered bytes fell between two samples");
-        goodputs.push(bits_per_second(delivered[1] - delivered[0], time[1] - time[0]));
-    }
-    goodputs
 }
 
 fn counts(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {

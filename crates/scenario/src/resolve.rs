@@ -52,7 +52,19 @@ impl Resolved {
     /// # Errors
     /// The document makes no sense, or is too large. The error has the line of its field.
     pub fn of_text(text: &str, format: Format, base_dir: Option<&Path>) -> Result<Resolved, ScenarioError> {
-        let alternatives = resolve_all(text, format, base_dir)?;
+        Self::with(text, format, Files::In(base_dir))
+    }
+
+    /// Resolves a document where there are no files: one that names a file is refused.
+    ///
+    /// # Errors
+    /// As `of_text`, and when the document names a file.
+    pub fn without_files(text: &str, format: Format) -> Result<Resolved, ScenarioError> {
+        Self::with(text, format, Files::None)
+    }
+
+    fn with(text: &str, format: Format, files: Files<'_>) -> Result<Resolved, ScenarioError> {
+        let alternatives = alternatives_of(text, format, files)?;
         Ok(Resolved { document: reader::to_json(text, format)?, alternatives })
     }
 
@@ -87,15 +99,38 @@ pub fn resolve_all(
     format: Format,
     base_dir: Option<&Path>,
 ) -> Result<Vec<(String, Spec)>, ScenarioError> {
-    let document = Document::read(text, format)?;
-    resolve_document(&document, base_dir).map_err(|error| error.within(text, format))
+    alternatives_of(text, format, Files::In(base_dir))
 }
 
-fn resolve_document(
-    document: &Document,
-    base_dir: Option<&Path>,
+/// Where the files are that a document names.
+#[derive(Clone, Copy)]
+pub(crate) enum Files<'a> {
+    /// In this folder, or else in the working directory.
+    In(Option<&'a Path>),
+    /// Nowhere.
+    None,
+}
+
+impl<'a> Files<'a> {
+    fn folder(self) -> Option<&'a Path> {
+        match self {
+            Files::In(folder) => folder,
+            Files::None => None,
+        }
+    }
+}
+
+fn alternatives_of(
+    text: &str,
+    format: Format,
+    files: Files<'_>,
 ) -> Result<Vec<(String, Spec)>, ScenarioError> {
-    let frame = frame(document, base_dir)?;
+    let document = Document::read(text, format)?;
+    resolve_document(&document, files).map_err(|error| error.within(text, format))
+}
+
+fn resolve_document(document: &Document, files: Files<'_>) -> Result<Vec<(String, Spec)>, ScenarioError> {
+    let frame = frame(document, files)?;
     let Some(choices) = alternatives(document)? else {
         return Ok(vec![(frame.spec.name.clone(), with_flows(&frame, document, None)?)]);
     };
@@ -164,7 +199,7 @@ impl Frame {
     }
 }
 
-fn frame(document: &Document, base_dir: Option<&Path>) -> Result<Frame, ScenarioError> {
+fn frame(document: &Document, files: Files<'_>) -> Result<Frame, ScenarioError> {
     let name = document.name.as_deref().unwrap_or("scenario");
     check_name("name", name)?;
     let duration = default(&document.duration, "20 s")
@@ -179,7 +214,7 @@ fn frame(document: &Document, base_dir: Option<&Path>) -> Result<Frame, Scenario
             .fix("write path = { rate = \"100 Mbit/s\", rtt = \"40 ms\", buffer = \"1 bdp\" }"));
     };
     let packet = Bytes::new(mtu.0);
-    let path = path::resolve(path, packet, duration, base_dir)?;
+    let path = path::resolve(path, packet, duration, files)?;
     check_packets(document, duration, packet, path.rate)?;
     let spec = Spec {
         name: name.to_string(),

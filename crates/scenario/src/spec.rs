@@ -44,6 +44,14 @@ impl Spec {
     /// IP and TCP headers with timestamps, bytes (20 + 20 + 12).
     pub const HEADER_BYTES: u32 = 52;
 
+    /// The name that scenarios give to the element of `path.rate`, or of what stands in its place.
+    pub const BOTTLENECK: &str = "bottleneck";
+
+    /// The element of that name.
+    pub fn bottleneck(&self) -> Option<&ElementConfig> {
+        self.forward.iter().find(|element| element.name() == Some(Spec::BOTTLENECK))
+    }
+
     /// Payload bytes of a full-sized segment.
     pub fn mss(&self) -> u32 {
         self.mtu_bytes - Self::HEADER_BYTES

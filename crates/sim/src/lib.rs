@@ -10,7 +10,7 @@
 //!
 //! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of
 //! a connection, as in Linux), `agenda` (what happens next), `ahead` (what the next events need, fetched in time), `plug`
-//! (controllers from outside), `tap` (what a log is told), `verify` (conservation, checked in every run).
+//! (controllers from outside), `said` (changes and errors in words), `tap` (what a log is told), `verify` (conservation, checked in every run).
 
 mod agenda;
 mod ahead;
@@ -23,6 +23,7 @@ mod packet;
 mod plug;
 mod receiver;
 mod running;
+mod said;
 mod sender;
 mod series;
 mod simulation;
@@ -32,5 +33,7 @@ mod workload;
 mod world;
 
 pub use plug::{MakeController, OwnController};
+pub use said::{ChangeError, Mistake, SaidChange};
 pub use simulation::{FlowView, Place, QueueNow, SimError, Simulation, Status, run};
+pub use tap::log_header;
 pub use world::run_plainly;

@@ -85,9 +85,6 @@ pub enum Place<'a> {
     Reverse(usize),
 }
 
-/// The name that scenarios give to the link of `path.rate`.
-const BOTTLENECK: &str = "bottleneck";
-
 /// A run of a scenario.
 ///
 /// ```
@@ -335,7 +332,9 @@ impl Simulation {
     pub fn bdp(&self, rate: Option<Rate>, rtt: Option<Duration>) -> Option<Bytes> {
         let Spec { forward, reverse, .. } = &self.spec;
         let now = forward.iter().find_map(|one| match one {
-            ElementConfig::Link { name, rate_bps, .. } if name == BOTTLENECK => Some(rate_bps.at(self.now())),
+            ElementConfig::Link { name, rate_bps, .. } if name == Spec::BOTTLENECK => {
+                Some(rate_bps.at(self.now()))
+            }
             _ => None,
         })?;
         // A delay that was changed now holds for packets that come later (`Change::from`).
@@ -372,13 +371,13 @@ impl Simulation {
             (Place::Named(name), _) => named(name),
             (Place::Forward(index), _) => (index < forward.len()).then_some(Spot { forward: true, index }),
             (Place::Reverse(index), _) => (index < reverse.len()).then_some(Spot { forward: false, index }),
-            (Place::Path, Change::Rate(_) | Change::Buffer(_)) => named(BOTTLENECK),
+            (Place::Path, Change::Rate(_) | Change::Buffer(_)) => named(Spec::BOTTLENECK),
             (Place::Path, Change::Delay(_)) => match &**forward {
                 [.., ElementConfig::Delay { .. }] => Some(Spot { forward: true, index: forward.len() - 1 }),
                 _ => None,
             },
             (Place::Path, Change::Loss(_)) => {
-                let behind = forward.iter().position(|one| one.name() == Some(BOTTLENECK)).unwrap_or(0);
+                let behind = forward.iter().position(|one| one.name() == Some(Spec::BOTTLENECK)).unwrap_or(0);
                 let is_loss = |one: &ElementConfig| matches!(one, ElementConfig::Loss { .. });
                 let index = forward[behind..].iter().position(is_loss).map(|index| behind + index);
                 index.map(|index| Spot { forward: true, index })
@@ -402,7 +401,7 @@ impl Simulation {
                     Place::Named(name) => name.to_owned(),
                     Place::Forward(index) => format!("forward[{index}]"),
                     Place::Reverse(index) => format!("reverse[{index}]"),
-                    Place::Path => BOTTLENECK.to_owned(),
+                    Place::Path => Spec::BOTTLENECK.to_owned(),
                 };
                 SimError::refused("element", format!("{given} is not on the path"), expected)
             }

@@ -12,7 +12,7 @@ use fullpipe_export as export;
 use fullpipe_export::{Codepoint, Event, Log, Sent, Trigger, Why};
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, ConfigError, Counts, Ecn, Packet, QueueView};
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::flow::Flow;
@@ -43,6 +43,24 @@ impl Tap {
 impl fmt::Debug for Tap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tap")
+    }
+}
+
+/// What the reader of a simulation's log must know.
+pub fn log_header(title: &str, spec: &Spec, seed: u64) -> export::Header {
+    let window_scale = export::Flow::window_scale_of(spec.hosts.tcp_rmem_bytes[2].as_u64());
+    let flow = |flow: &FlowSpec| export::Flow {
+        label: flow.label.clone(),
+        controller: flow.controller.text().to_owned(),
+        mss: spec.mss(),
+        window_scale,
+    };
+    export::Header {
+        title: title.to_owned(),
+        world: "sim".to_owned(),
+        seed,
+        clock: "virtual",
+        flows: spec.flows.iter().map(flow).collect(),
     }
 }
 

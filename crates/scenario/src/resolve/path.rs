@@ -9,7 +9,7 @@ use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-use super::read_file;
+use super::{Files, read_file};
 pub(crate) use super::{default, required};
 use crate::bounds;
 use crate::document::{PathDocument, ReverseDocument};
@@ -35,10 +35,10 @@ pub(super) fn resolve(
     document: &PathDocument,
     packet: Bytes,
     duration: Duration,
-    base_dir: Option<&Path>,
+    files: Files<'_>,
 ) -> Result<ResolvedPath, ScenarioError> {
     let rtt = delay("path.rtt", &document.rtt)?;
-    let mut builder = Builder { packet, rtt, duration, base_dir, names: BTreeSet::new(), opportunities: 0 };
+    let mut builder = Builder { packet, rtt, duration, files, names: BTreeSet::new(), opportunities: 0 };
     // Reserved first, so that other elements cannot get them.
     builder.names.extend(["bottleneck".to_string(), "reverse".to_string()]);
 
@@ -95,7 +95,7 @@ pub(crate) struct Builder<'a> {
     packet: Bytes,
     rtt: Duration,
     duration: Duration,
-    base_dir: Option<&'a Path>,
+    files: Files<'a>,
     /// Names in use, in both directions.
     names: BTreeSet<String>,
     /// Of all delivery traces so far.
@@ -371,7 +371,8 @@ impl Builder<'_> {
 
     /// Whether a file is below the scenario's folder after links are resolved.
     fn is_own(&self, file: &Path) -> bool {
-        let folder = self.base_dir.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = self.files.folder().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
         match (file.canonicalize(), folder.canonicalize()) {
             (Ok(file), Ok(folder)) => file.starts_with(folder),
             _ => false,
@@ -385,7 +386,12 @@ impl Builder<'_> {
         file: &str,
     ) -> Result<(Arc<Vec<u64>>, Rate), ScenarioError> {
         const EXPECTED: &str = "a Mahimahi delivery trace: one whole millisecond a line, not decreasing";
-        let path = self.base_dir.map_or_else(|| file.into(), |dir| dir.join(file));
+        if let Files::None = self.files {
+            return Err(ScenarioError::new(field, file, "is a file, and there are none here")
+                .expected("a rate, or the rates themselves")
+                .fix("write rate = \"10 Mbit/s\", or run it with `fullpipe run`"));
+        }
+        let path = self.files.folder().map_or_else(|| file.into(), |dir| dir.join(file));
         let shown = path.display().to_string();
         if let Some(kind) = Kind::of(&path).filter(|kind| *kind != Kind::Deliveries) {
             return Err(ScenarioError::new(field, &shown, format!("is {}", kind.name()))

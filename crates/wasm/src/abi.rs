@@ -1,0 +1,114 @@
+//! How requests and answers cross: through the memory of the module. `lab/src/engine/wasm.ts` is the other side.
+//!
+//! The page asks for room for a request ([`fullpipe_request`]), writes the request there, has it answered ([`fullpipe_call`]),
+//! and reads the answer before the next request. All buffers belong to the engine. After a panic, which ends as a trap, the page
+//! may still ask what it said ([`fullpipe_panic`]), and then makes a new module: nothing of this one means anything any more.
+//!
+//! No function takes an address, so that there is no unsafe code but the promise that the names are unique.
+
+use std::cell::RefCell;
+use std::ptr;
+use std::sync::{Mutex, Once, PoisonError};
+
+use crate::answer::Answer;
+use crate::engine::Engine;
+
+/// Where an answer is. Its fields are read as 32-bit words.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Parts {
+    json: *const u8,
+    json_bytes: usize,
+    columns: *const f64,
+    columns_values: usize,
+    text: *const u8,
+    text_bytes: usize,
+}
+
+struct State {
+    engine: Engine,
+    request: Vec<u8>,
+    answer: Answer,
+    parts: Parts,
+}
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::new(State {
+        engine: Engine::default(),
+        request: Vec::new(),
+        answer: Answer::default(),
+        parts: Parts::of(&Answer::default()),
+    });
+}
+
+/// What the panic said.
+static PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// Makes room for a request of so many bytes, and returns where.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_request(bytes: usize) -> *mut u8 {
+    hook();
+    STATE.with_borrow_mut(|state| {
+        // The answer before is not needed any more, and may be large.
+        state.answer = Answer::default();
+        state.request = vec![0; bytes];
+        state.request.as_mut_ptr()
+    })
+}
+
+/// Answers the request, and returns where the answer is.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_call() -> *const Parts {
+    hook();
+    STATE.with_borrow_mut(|state| {
+        let request = std::mem::take(&mut state.request);
+        state.answer = state.engine.answer(&request);
+        state.parts = Parts::of(&state.answer);
+        ptr::from_ref(&state.parts)
+    })
+}
+
+/// Forgets the answer, which may be large.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_forget() {
+    STATE.with_borrow_mut(|state| state.answer = Answer::default());
+}
+
+/// What the panic said: where, and how many bytes in the first word behind it.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_panic() -> *const Parts {
+    let said = PANIC.try_lock().map(|said| said.clone()).unwrap_or_default();
+    let answer = Answer { json: said, ..Answer::default() };
+    // Once only: the module is of no use afterwards.
+    let answer: &'static Answer = Box::leak(Box::new(answer));
+    Box::leak(Box::new(Parts::of(answer)))
+}
+
+/// Keeps what a panic says.
+fn hook() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        if cfg!(target_family = "wasm") {
+            std::panic::set_hook(Box::new(|info| {
+                *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
+            }));
+        }
+    });
+}
+
+impl Parts {
+    fn of(answer: &Answer) -> Parts {
+        Parts {
+            json: answer.json.as_ptr(),
+            json_bytes: answer.json.len(),
+            columns: answer.columns.as_ptr(),
+            columns_values: answer.columns.len(),
+            text: answer.text.as_ptr(),
+            text_bytes: answer.text.len(),
+        }
+    }
+}
