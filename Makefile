@@ -3,6 +3,10 @@
 #   make demo      runs BBR and CUBIC on one path, simulated and over this machine's own TCP; the report is in out/demo
 #   make test      checks formats, lints and types, and runs the tests of both languages
 #   make lint      checks formats, lints and types only
+#   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
+#                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
+#   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in
+#                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -22,6 +26,10 @@ TOOLS := $(VENV)/.stamp-tools
 PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
 
+LAB_TOOLS := lab/node_modules/.stamp
+LAB_SITE := python/fullpipe/lab/site
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
@@ -29,7 +37,8 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python mistakes differential bench clean
+.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-site \
+	lab-installed test-lab bench-lab mistakes differential bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -74,6 +83,35 @@ test-bpf: $(TOOLS)
 test-python: $(DEV)
 	$(BIN)/python -m pytest
 
+# The page is a part of the package: it is installed once it is built.
+lab: lab-site
+	@$(MAKE) --no-print-directory lab-installed
+	@echo "The lab is built: $(BIN)/fullpipe lab"
+
+lab-site: $(LAB_TOOLS)
+	lab/engine.sh
+	cd lab && npm run --silent build
+	rm -rf $(LAB_SITE)
+	cp -R lab/dist $(LAB_SITE)
+
+lab-installed: $(PACKAGE)
+
+# FULLPIPE_SUMMARIES: summaries of the native simulator, which those of the engine must equal.
+test-lab: lab $(DEV)
+	cd lab && npm run --silent lint
+	$(BIN)/python lab/tests/same/summaries.py lab/node_modules/.summaries.jsonl
+	cd lab && FULLPIPE_SUMMARIES=node_modules/.summaries.jsonl npm run --silent test
+	@chromium="$(CHROMIUM)"; if [ -n "$$chromium" ]; then \
+		cd lab && FULLPIPE="$(CURDIR)/$(BIN)/fullpipe" CHROMIUM="$$chromium" npm run --silent browser; \
+	else \
+		echo "no Chromium, so that the page is not tested in a browser: apt install chromium, or CHROMIUM=/where/it/is"; \
+	fi
+
+# How fast the engine is: in node, in a browser and natively, one after another.
+bench-lab: lab-site $(TOOLS)
+	cargo build --release --locked --package fullpipe-wasm --example speed
+	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/release/examples/speed" npm run --silent bench
+
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)
 	$(BIN)/python tests/mistakes/run.py $(MISTAKES)
@@ -95,8 +133,17 @@ bench: $(PACKAGE)
 	cargo bench --locked -p fullpipe-path
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) out lab/node_modules lab/dist lab/src/engine/engine.wasm $(LAB_SITE)
 	cargo clean
+
+$(LAB_TOOLS): lab/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { \
+		echo "node or npm is missing: install Node.js 20.19 or newer (https://nodejs.org; Debian, Ubuntu: apt install" \
+			"nodejs npm)" >&2; exit 1; }
+	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' || { \
+		echo "Node.js $$(node --version) is too old: install 20.19 or newer (https://nodejs.org)" >&2; exit 1; }
+	cd lab && npm ci --no-audit --no-fund
+	@touch $@
 
 $(TOOLS):
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer" >&2; exit 1; }

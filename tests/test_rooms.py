@@ -22,6 +22,7 @@ ROOMS = (
     "conformance",
     "advisor",
     "gym",
+    "lab",
     "commands",
     "cli",
     "__main__",

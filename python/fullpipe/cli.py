@@ -26,6 +26,7 @@ from fullpipe.commands import (
     deliveries,
     flows,
     kernel,
+    lab,
     manual,
     map,
     replay,
@@ -257,6 +258,7 @@ app.command(name="map")(map.map_)
 app.command()(compare.compare)
 app.command()(run.run)
 app.command(help=agree.HELP)(agree.agree)
+app.command()(lab.lab)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(study, name="study")

@@ -1,7 +1,8 @@
-"""Random scenarios and their summaries from the native simulator, as JSON lines; the engine must give the same bytes.
+"""Random scenarios and their summaries from the native simulator; the engine must give the same bytes.
 
-`python summaries.py FILE [COUNT]` writes COUNT of them, and one for each scenario that the package ships and that needs no file. The
-seed of the draws is fixed, so that the scenarios are always the same. `same.test.ts` reads the file.
+`python summaries.py FILE [COUNT]` writes COUNT of them as JSON lines, and one for each scenario that the
+package ships and that needs no file. The seed of the draws is fixed, so that the scenarios are always
+the same. `same.test.ts` reads the file.
 """
 
 import json
@@ -14,10 +15,23 @@ from typing import Any
 from fullpipe import _native
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
-CONTROLLERS = (
-    "reno cubic newreno newreno:hystartpp=1 cubic9438 cubic9438:beta=0.8 bbr1 bbr1:probe_gain=1.5 bbr3 bbr3:profile=linux "
-    "vegas copa dctcp fixed:cwnd=40 cubic:beta=0.5"
-).split()
+CONTROLLERS = [
+    "reno",
+    "cubic",
+    "cubic:beta=0.5",
+    "newreno",
+    "newreno:hystartpp=1",
+    "cubic9438",
+    "cubic9438:beta=0.8",
+    "bbr1",
+    "bbr1:probe_gain=1.5",
+    "bbr3",
+    "bbr3:profile=linux",
+    "vegas",
+    "copa",
+    "dctcp",
+    "fixed:cwnd=40",
+]
 QUEUES = (
     "fifo",
     "codel",
@@ -88,7 +102,9 @@ def flow(draws: random.Random) -> dict[str, Any]:
         "count": draws.choice([1, 1, 1, 2, 9]),
         "start": draws.choice(["0", "0", "210 ms"]),
     }
-    workload = draws.choice(["bulk", "bulk", "size", "bursts", "requests", "video", "transfers", "stop", "cwnd", "rtt"])
+    workload = draws.choice(
+        ["bulk", "bulk", "size", "bursts", "requests", "video", "transfers", "stop", "cwnd", "rtt"]
+    )
     size = draws.choice(["1 B", "1449 B", "40001 B", "1 MB"])
     match workload:
         case "size":
@@ -98,10 +114,16 @@ def flow(draws: random.Random) -> dict[str, Any]:
         case "requests":
             said["requests"] = {"size": size, "pause": draws.choice(["0", "17 ms"])}
         case "video":
-            said["video"] = {"rate": draws.choice(["333 kbit/s", "7 Mbit/s"]), "chunk": "130 ms", "buffer": "700 ms"}
+            said["video"] = {
+                "rate": draws.choice(["333 kbit/s", "7 Mbit/s"]),
+                "chunk": "130 ms",
+                "buffer": "700 ms",
+            }
         case "transfers":
             pauses = [draws.choice(["0", "3 ms", "90 ms"]) for _ in range(5)]
-            said["transfers"] = [{"size": draws.choice(["1 B", "2896 B", "50 KB"]), "pause": pause} for pause in pauses]
+            said["transfers"] = [
+                {"size": draws.choice(["1 B", "2896 B", "50 KB"]), "pause": pause} for pause in pauses
+            ]
         case "stop":
             said["stop"] = "590 ms"
             said["start"] = "0"
@@ -147,7 +169,7 @@ def line(text: str, form: str, seed: int) -> str:
 
 
 def shipped() -> list[str]:
-    """The scenarios of the package that need no file. The one with thousands of flows would take longer than all others."""
+    """The scenarios of the package that need no file, but for the one that takes longer than all others."""
     files = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.stem != "core-scale"]
     return [text for text in (path.read_text() for path in files) if "deliveries = " not in text]
 
