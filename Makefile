@@ -109,8 +109,8 @@ test-lab: lab $(DEV)
 
 # How fast the engine is: in node, in a browser and natively, one after another.
 bench-lab: lab-site $(TOOLS)
-	cargo build --release --locked --package fullpipe-wasm --example speed
-	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/release/examples/speed" npm run --silent bench
+	cargo build --profile lab --locked --package fullpipe-wasm --example speed
+	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/lab/examples/speed" npm run --silent bench
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)
