@@ -37,7 +37,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-site \
+.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
 	lab-installed test-lab bench-lab mistakes differential bench clean
 
 help:
@@ -88,16 +88,18 @@ lab: lab-site
 	@$(MAKE) --no-print-directory lab-installed
 	@echo "The lab is built: $(BIN)/fullpipe lab"
 
-lab-site: $(LAB_TOOLS)
-	lab/engine.sh
+lab-site: $(LAB_TOOLS) lab-engine
 	cd lab && npm run --silent build
 	rm -rf $(LAB_SITE)
 	cp -R lab/dist $(LAB_SITE)
 
+lab-engine:
+	lab/engine.sh
+
 lab-installed: $(PACKAGE)
 
 # FULLPIPE_SUMMARIES: summaries of the native simulator, which those of the engine must equal.
-test-lab: lab $(DEV)
+test-lab: lab
 	cd lab && npm run --silent lint
 	$(BIN)/python lab/tests/same/summaries.py lab/node_modules/.summaries.jsonl
 	cd lab && FULLPIPE_SUMMARIES=node_modules/.summaries.jsonl npm run --silent test
