@@ -112,3 +112,35 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the page does.
+    fn ask(request: &str) -> (String, Vec<f64>) {
+        let room = fullpipe_request(request.len());
+        // SAFETY: there is room for so many bytes, and nobody else uses it before the call.
+        unsafe { ptr::copy_nonoverlapping(request.as_ptr(), room, request.len()) };
+        // SAFETY: the answer stays as it is until the next request.
+        unsafe {
+            let parts = &*fullpipe_call();
+            let json = std::slice::from_raw_parts(parts.json, parts.json_bytes);
+            let columns = std::slice::from_raw_parts(parts.columns, parts.columns_values);
+            (String::from_utf8(json.to_vec()).expect("JSON"), columns.to_vec())
+        }
+    }
+
+    #[test]
+    fn a_request_crosses_and_its_answer_comes_back() {
+        let document = r#"{"text": "[path]\nrate=\"1 Mbit/s\"\nrtt=\"90 ms\"\n[[flows]]\ncontroller=\"reno\"", "format": "toml"}"#;
+        let (json, columns) = ask(&format!(r#"{{"method": "run", "document": {document}, "seed": 1}}"#));
+        assert!(json.starts_with(r#"{"ok":{"summary":""#), "{json}");
+        // 20 seconds, a sample each 10 ms, of 14 columns for the flow and 6 for the queue, but for its start.
+        assert!((39_900..=40_020).contains(&columns.len()), "{}", columns.len());
+        let (json, columns) = ask("boom");
+        assert!(json.starts_with(r#"{"failure":""#) && columns.is_empty());
+        fullpipe_forget();
+        assert!(ask(r#"{"method": "catalogue"}"#).0.starts_with(r#"{"ok":{"version":""#));
+    }
+}

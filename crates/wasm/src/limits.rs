@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn packets_do_not_multiply_without_end() {
-        let twice = vec!["{ kind = \"duplicate\", probability = \"100 %\" }"; 9].join(", ");
+        let twice = ["{ kind = \"duplicate\", probability = \"100 %\" }"; 9].join(", ");
         let text = format!("{PATH}after = [{twice}]\n[[flows]]\ncontroller = \"reno\"");
         assert!(refused(&text).starts_with("path: 9 elements that duplicate packets; expected at most 8"));
     }
@@ -210,7 +210,7 @@ mod tests {
             "{error}"
         );
         // What a packet costs grows with the elements on its way.
-        let delays = vec!["{ kind = \"delay\", delay = \"1 us\" }"; 38].join(", ");
+        let delays = ["{ kind = \"delay\", delay = \"1 us\" }"; 38].join(", ");
         let error = stop(&format!("before = [{delays}]\n"), 400_000, u64::MAX);
         assert!(error.contains("expected at most 66666 in a browser"), "{error}");
         let twice = "after = [{ kind = \"duplicate\", probability = \"1 %\" }]\n";
