@@ -104,7 +104,7 @@ test-lab: lab
 	$(BIN)/python lab/tests/same/summaries.py lab/node_modules/.summaries.jsonl
 	cd lab && FULLPIPE_SUMMARIES=node_modules/.summaries.jsonl npm run --silent test
 	@chromium="$(CHROMIUM)"; if [ -n "$$chromium" ]; then \
-		cd lab && FULLPIPE="$(CURDIR)/$(BIN)/fullpipe" CHROMIUM="$$chromium" npm run --silent browser; \
+		cd lab && FULLPIPE="$(abspath $(BIN))/fullpipe" CHROMIUM="$$chromium" npm run --silent browser; \
 	else \
 		echo "no Chromium, so that the page is not tested in a browser: apt install chromium, or CHROMIUM=/where/it/is"; \
 	fi

@@ -121,6 +121,8 @@ def test_no_run_depends_on_what_is_left_out() -> None:
             assert not reads or "recording" in path.relative_to(ROOT).as_posix(), path
     for world in ("sim", "emu", "kernel", "record", "path"):
         for path in sorted((ROOT / "crates" / world / "src").rglob("*.rs")):
+            if path.relative_to(ROOT).as_posix() in _unread():
+                continue
             text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
             used = set(re.findall(r"\bfullpipe_scenario::(\w+)", text))
             assert used <= {"spec", "transfers", "controller", "Spec", "ControllerChoice"}, path

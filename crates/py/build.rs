@@ -47,6 +47,7 @@ const WORDS: &[&str] = &[
     "crates/scenario/src/resolve",
     "crates/scenario/src/resolve.rs",
     "crates/scenario/src/schema.rs",
+    "crates/sim/src/said.rs",
 ];
 
 /// What decides whether a spec may run, and in which words it is refused; not what its run gives.

@@ -32,8 +32,8 @@ def lab(
     with Server(host, port) as server:
         if not server.is_private:
             say(f"fullpipe: everybody who can reach {host} can open the lab")
-        print(f"The lab: {server.url} (Ctrl-C ends it)", flush=True)
         try:
+            print(f"The lab: {server.url} (Ctrl-C ends it)", flush=True)
             if browser and _has_display():
                 import webbrowser
 
