@@ -33,7 +33,5 @@ if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
             missing "Rust's library for $target could not be fetched: try rustup target add $target"
     fi
 fi
-# Vectors of 128 bits: in every browser since 2023, and a packet is copied with fewer instructions.
-cargo build --locked --package fullpipe-wasm --target "$target" --profile lab "${more[@]}" \
-    --config "target.$target.rustflags=['-C', 'target-feature=+simd128']"
+cargo build --locked --package fullpipe-wasm --target "$target" --profile lab "${more[@]}"
 cp "${CARGO_TARGET_DIR:-target}/$target/lab/fullpipe_wasm.wasm" lab/src/engine/engine.wasm
