@@ -7,6 +7,8 @@
     r.plot()      # throughput over time, with the controller's phases shaded
     r.report("report.html")
 
+    print(fp.advise(rate="50 Mbit/s", rtt="80 ms", buffer="200 KB"))  # which one that path should run
+
 Every name is loaded on first use, so that `import fullpipe` is cheap: the command line starts at once, and
 the kernel world's child processes stay small and single-threaded.
 """
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fullpipe._native import Cancelled, ControllerError, RecordingError, ScenarioError, WorldError
+    from fullpipe.advisor.advice import Advice
+    from fullpipe.advisor.interface import advise, decision_map
+    from fullpipe.advisor.map import DecisionMap
     from fullpipe.api import agree, compare, controllers, load, run, schema
     from fullpipe.ask.controllers import Controller, Limits
     from fullpipe.conformance.conformity import Conformity
@@ -29,11 +34,13 @@ if TYPE_CHECKING:
     from fullpipe.simulation import Simulation
 
 __all__ = [
+    "Advice",
     "Agreement",
     "Cancelled",
     "Conformity",
     "Controller",
     "ControllerError",
+    "DecisionMap",
     "Limits",
     "OutputError",
     "RecordingError",
@@ -43,10 +50,12 @@ __all__ = [
     "Simulation",
     "WorldError",
     "__version__",
+    "advise",
     "agree",
     "compare",
     "conform",
     "controllers",
+    "decision_map",
     "load",
     "queues",
     "read_recording",
@@ -55,6 +64,10 @@ __all__ = [
 ]
 
 _HOME = {
+    "Advice": "fullpipe.advisor.advice",
+    "advise": "fullpipe.advisor.interface",
+    "decision_map": "fullpipe.advisor.interface",
+    "DecisionMap": "fullpipe.advisor.map",
     "agree": "fullpipe.api",
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",

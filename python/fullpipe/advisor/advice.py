@@ -5,12 +5,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
 from fullpipe.advisor.crossings import Crossing
 from fullpipe.advisor.goals import Trial
-from fullpipe.advisor.question import Question
+from fullpipe.advisor.question import Question, percent
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.advisor.trials import Bench
@@ -20,6 +21,9 @@ from fullpipe.results.statistics import Estimate
 from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 
+if TYPE_CHECKING:
+    import altair as alt
+
 # Seconds that an answer may take: about as long as people wait.
 BUDGET_S = 5.0
 # The part of it for the ranking; the rest looks for what would change it.
@@ -28,7 +32,8 @@ _FOR_RANKING = 0.5
 Watcher: TypeAlias = Callable[[str, float], None]
 # Called before the first run, with the runs of the first round and how many seconds they take, about.
 Beginner: TypeAlias = Callable[[int, float], None]
-_MOST_BUDGET_S, _MOST_SEEDS = 86_400, 10_000
+MOST_BUDGET_S = 86_400.0
+_MOST_SEEDS = 10_000
 # Shown as done until it is.
 _NEARLY = 0.99
 # Paths of a range, and seeds on each.
@@ -67,7 +72,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Advice:
-    """An answer. `str()` is its first sentence; `to_dict` has all of it in plain values."""
+    """An answer.
+
+    `answer` is its first sentence, `str()` all of it as `fullpipe advise` prints it, and `to_dict` all of it
+    in plain values.
+    """
 
     question: Question
     goal: str
@@ -77,6 +86,8 @@ class Advice:
     rankings: tuple[Ranking, ...]
     paths: tuple[Question, ...]
     crossings: tuple[Crossing, ...] = ()
+    # Whether crossings were looked for everywhere. If not, the time was over before, or they take wall time.
+    looked: bool = False
     parts: tuple[Part, ...] = ()
     trust: str = ""
     lines: tuple[Line, ...] = field(default=())
@@ -93,13 +104,42 @@ class Advice:
             return self.ranking.winner
         return next((part.candidate for part in self.parts if part.wins >= _MOSTLY), None)
 
-    def __str__(self) -> str:
+    @property
+    def whole(self) -> bool:
+        """Whether the time was enough for all paths of a range."""
+        return len(self.paths) == (_PATHS if self.parts else 1)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence."""
         return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+
+    def __str__(self) -> str:
+        from fullpipe.advisor import printed
+
+        return printed.text(self)
+
+    def _repr_html_(self) -> str:
+        from fullpipe.advisor import drawn
+
+        return drawn.notebook(self)
+
+    def plot(self) -> "alt.TopLevelMixin":
+        """The candidates' scores with their 95 % confidence intervals; over a range, where each is best."""
+        from fullpipe.advisor import drawn
+
+        return drawn.chart(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes one HTML file that needs no network, and returns its path."""
+        from fullpipe.advisor import drawn
+
+        return drawn.report(self, Path(path))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
         told: dict[str, Any] = {
-            "answer": str(self),
+            "answer": self.answer,
             "winner": self.winner,
             "goal": self.goal,
             "world": self.world,
@@ -132,6 +172,7 @@ class Advice:
             }
             for one in self.crossings
         ]
+        told["crossings_complete"] = self.looked
         return told
 
     def to_json(self) -> str:
@@ -145,7 +186,7 @@ _MOSTLY = 0.9
 def advise(
     question: Question,
     *,
-    goal: str = goals.DEFAULT,
+    goal: str | None = None,
     world: str = registry.DEFAULT,
     budget_s: float | None = None,
     seeds: int | None = None,
@@ -160,7 +201,7 @@ def advise(
     began_s = time.monotonic()
     if budget_s is None:
         budget_s = BUDGET_S if seeds is None else math.inf
-    elif not 0 < budget_s <= _MOST_BUDGET_S:
+    elif not 0 < budget_s <= MOST_BUDGET_S:
         raise mistake("budget", budget_s, "seconds above zero, up to a day", "e.g. 5")
     if seeds is not None and (isinstance(seeds, bool) or not 2 <= seeds <= _MOST_SEEDS):
         raise mistake("seeds", seeds, f"a whole number from 2 to {_MOST_SEEDS}", "e.g. 8")
@@ -187,8 +228,9 @@ def advise(
         ),
     )
     crossed: list[Crossing] = []
+    looked = False
     if not bench.world.wall_time:
-        crossed = crossings.nearest(
+        crossed, looked = crossings.nearest(
             bench,
             question,
             chosen,
@@ -207,7 +249,9 @@ def advise(
         rankings=(found,),
         paths=(question,),
         crossings=tuple(crossed),
-        trust="" if bench.world.wall_time else trust.sentence(path, found.leaders),
+        looked=looked,
+        # A comparison is as good as the simulator is for both sides of it.
+        trust="" if bench.world.wall_time else trust.sentence(path, _compared(found)),
         lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
     )
 
@@ -304,32 +348,52 @@ def _radical_inverse(number: int, base: int) -> float:
     return value
 
 
+def _compared(found: Ranking) -> tuple[str, ...]:
+    """Those whose scores decided: the leaders, and the best of the others."""
+    behind = [place.candidate for place in found.places if place.standing == "behind"]
+    return (*found.leaders, *behind[:1])
+
+
 def _on_a_path(found: Ranking) -> str:
     first = found.places[0]
-    others = [place for place in found.places[1:] if place.standing == "behind"]
-    if found.winner is None:
-        level = [place for place in found.places[1:] if place.standing == "level"]
-        unsure = [place for place in found.places[1:] if place.standing == "undecided"]
-        why = "they are within 1 %" if level and not unsure else "their scores cannot be told apart"
-        said = f"No clear winner between {joined(list(found.leaders))}: {why}"
-        return said + (f"; {_behind(others, first)}." if others else ".")
-    return f"{first.candidate}: {_behind(others, first)}."
+    others = [place for place in found.places if place.standing == "behind"]
+    if first.score.mean <= 0:
+        return f"No candidate: {joined([place.candidate for place in found.places])} all score zero here."
+    if found.winner is not None:
+        return f"Run {called(first.candidate)}: {_behind(others, first)}."
+    if any(place.standing == "undecided" for place in found.places):
+        why = f"after {found.seeds} seeds, their scores cannot be told apart"
+    else:
+        why = "their scores differ by less than 1 %"
+    rest = f"; {_behind(others, first)}" if others else ""
+    return f"No clear winner between {joined(list(found.leaders))}: {why}{rest}."
+
+
+def called(candidate: str) -> str:
+    """A candidate, with Linux's name for it where that is another one."""
+    linux = candidates.linux_name(candidate)
+    return candidate if linux in (None, candidate) else f"{candidate} (Linux's {linux})"
 
 
 def _behind(others: Sequence[Place], first: Place) -> str:
-    said = [f"{one.candidate} by {100 * one.behind.mean / first.score.mean:.0f} %" for one in others]
-    return f"{joined(said)} behind" if said else "nobody is behind"
+    said = [f"{one.candidate} scores {percent(one.behind.mean / first.score.mean)} less" for one in others]
+    return joined([said[0], *(one.replace(" scores", "") for one in said[1:])])
 
 
 def _over_a_range(advice: "Advice") -> str:
     best = advice.parts[0]
-    said = joined([f"{one.candidate} on {100 * one.wins:.0f} %" for one in advice.parts if one.wins > 0])
     unclear = sum(ranking.winner is None for ranking in advice.rankings) / len(advice.rankings)
-    rest = f"; no clear winner on {100 * unclear:.0f} %" if unclear else ""
+    none = f"{100 * unclear:.0f} % of the paths have no clear winner"
     if advice.winner is not None:
-        return f"{best.candidate}: it is the clear winner on {100 * best.wins:.0f} % of the range{rest}."
-    wins = f"{said} of {len(advice.rankings)} paths are clear" if said else "no path has a clear winner"
-    return f"No clear winner over the range: {wins}{rest if said else ''}."
+        won = (
+            f"it is the clear winner on {100 * best.wins:.0f} % of {len(advice.rankings)} paths in the range"
+        )
+        return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
+    said = [f"{one.candidate} on {100 * one.wins:.0f} %" for one in advice.parts if one.wins > 0]
+    if not said:
+        return f"No clear winner over the range, nor on any of {len(advice.rankings)} paths in it."
+    won = f"of {len(advice.rankings)} paths in it, {joined(said)}"
+    return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}."
 
 
 def path_of(question: Question) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Each quantity moves by factors of two in both directions, to 16 times and a sixteenth of its value, until a
 candidate that was behind is ahead of the winner; if nobody wins, until somebody does. Bisection then narrows
-the place. All other
-quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
+the place, unless the time is over. All other quantities stay as they are; a buffer in bandwidth-delay
+products moves with the path.
 """
 
 import math
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.goals import Goal
-from fullpipe.advisor.question import Question, shown
+from fullpipe.advisor.question import Question, percent, shown
 from fullpipe.advisor.ranking import FIRST, Ranking, ranked
 from fullpipe.advisor.trials import Bench
 
@@ -45,7 +45,7 @@ class Crossing:
         there = shown(self.quantity, self.seen_at)
         return (
             f"{side} {shown(self.quantity, self.value)} of {name}, {self.ahead} is ahead: "
-            f"{self.behind} scores {100 * self.lacks:.0f} % less at {there}"
+            f"{self.behind} scores {percent(self.lacks)} less at {there}"
         )
 
 
@@ -58,8 +58,8 @@ def nearest(
     until_s: float = math.inf,
     seeds: int = FIRST,
     begin: Callable[[str, float], None] = lambda _quantity, _done: None,
-) -> list[Crossing]:
-    """The nearest crossing in each quantity and direction, as far as there is one and time to find it.
+) -> tuple[list[Crossing], bool]:
+    """The nearest crossing in each quantity and direction; and whether the time was enough to look for all.
 
     Every path on the way has `seeds` seeds. `begin` is told of each quantity, and of the part that is done.
     """
@@ -71,15 +71,20 @@ def nearest(
         for below in (True, False)
         if not (quantity == "loss" and path.loss == 0 and below)
     ]
-    seek = _Seek(bench, question, goal, now, range(1, seeds + 1))
+    seek = _Seek(bench, question, goal, now, range(1, seeds + 1), until_s)
     for number, (quantity, below) in enumerate(directions):
-        if time.monotonic() > until_s:
-            return found
         begin(quantity, number / len(directions))
-        crossing = seek.along(quantity, path.of(quantity), below=below)
+        try:
+            crossing = seek.along(quantity, path.of(quantity), below=below)
+        except _TimeOver:
+            return found, False
         if crossing is not None:
             found.append(crossing)
-    return found
+    return found, True
+
+
+class _TimeOver(Exception):
+    """A search is not complete."""
 
 
 def _steps(quantity: str, value: float, *, below: bool) -> Iterator[float]:
@@ -100,11 +105,14 @@ class _Seek:
     goal: Goal
     now: Ranking
     seeds: Sequence[int]
+    until_s: float
 
     def along(self, quantity: str, value: float, *, below: bool) -> Crossing | None:
-        """The nearest crossing in one direction; None without one."""
+        """The nearest crossing in one direction; None without one. Raises `_TimeOver` before it knows."""
         inside = value
         for outside in _steps(quantity, value, below=below):
+            if self._over():
+                raise _TimeOver
             there = self._ranking(quantity, outside)
             if there is None:
                 return None
@@ -115,6 +123,8 @@ class _Seek:
             return None
         seen, new = outside, there
         for _ in range(_HALVINGS):
+            if self._over():
+                break
             middle = math.sqrt(max(inside, _LEAST_LOSS / 4) * outside)
             there = self._ranking(quantity, middle)
             if there is not None and self._is_changed(there):
@@ -125,6 +135,9 @@ class _Seek:
         old = new.place(next(name for name in self.now.leaders if name != ahead))
         lacks = old.behind.mean / new.places[0].score.mean
         return Crossing(quantity, below, outside, ahead, old.candidate, lacks, seen)
+
+    def _over(self) -> bool:
+        return time.monotonic() > self.until_s
 
     def _ranking(self, quantity: str, value: float) -> Ranking | None:
         """The ranking with another value; None if there cannot be such a path."""

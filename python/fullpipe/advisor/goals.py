@@ -60,10 +60,14 @@ class Goal:
     needs: frozenset[str] = frozenset()  # Which scenarios besides the flow itself: "short", "duel".
 
 
-BULK = Goal("throughput", "goodput as a part of the path's rate", lambda trial: trial.used)
+BULK = Goal(
+    "throughput",
+    "goodput over the flow's fair share of what the path can carry",
+    lambda trial: trial.used,
+)
 QUICK = Goal(
     "throughput",
-    "an ideal path's completion time over that of the flows",
+    "the completion time on an ideal path over the flows' mean completion time",
     lambda trial: trial.quick,
     frozenset({"short"}),
 )
@@ -71,26 +75,35 @@ GOALS: Mapping[str, Goal] = {
     "throughput": BULK,
     "delay": Goal(
         "delay",
-        "the empty path's round-trip time over the 95th percentile of the flow's",
+        "the empty path's round-trip time over the flow's 95th percentile; in proportion less if the flow "
+        "uses below 80 % of its fair share",
         lambda trial: trial.short * trial.enough,
     ),
     "balance": Goal(
         "balance",
-        "the used part of the rate, times the empty path's round-trip time over the flow's 95th percentile",
+        "the used part of the flow's fair share, at most 1, times the empty path's round-trip time over the "
+        "flow's 95th percentile",
         lambda trial: min(1.0, trial.used) * trial.short,
     ),
     "neighbours": Goal(
         "neighbours",
-        "the part of its goodput that a neighbour keeps",
+        "the part of its goodput that a neighbour keeps; in proportion less if the flow, without that "
+        "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,
         frozenset({"duel"}),
     ),
 }
 DEFAULT = "balance"
+# Where the user's flows have a size: how soon they complete.
+DEFAULT_SIZED = "throughput"
 
 
-def named(name: str, *, sized: bool) -> Goal:
-    """A goal by its name; `sized` if the user's flows have a size. Raises `ScenarioError` for others."""
+def named(name: str | None, *, sized: bool) -> Goal:
+    """A goal by its name, or the default; `sized` if the user's flows have a size.
+
+    Raises `ScenarioError` for others.
+    """
+    name = name or (DEFAULT_SIZED if sized else DEFAULT)
     if name not in GOALS:
         raise mistake("goal", name, f"one of {', '.join(GOALS)}", "choose one of these")
     return QUICK if name == "throughput" and sized else GOALS[name]

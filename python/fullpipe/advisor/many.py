@@ -3,15 +3,16 @@
 import csv
 import io
 import json
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.advisor import goals
-from fullpipe.advisor.advice import Advice, advise
+from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
 from fullpipe.advisor.sources import Path
 from fullpipe.system.words import counted, joined
+from fullpipe.worlds import registry
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Answers:
         for one in self.answered:
             leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
             out.writerow(
-                [one.path.name, f"{one.path.weight:g}", one.advice.winner or "", leaders, str(one.advice)]
+                [one.path.name, f"{one.path.weight:g}", one.advice.winner or "", leaders, one.advice.answer]
             )
         return text.getvalue()
 
@@ -86,23 +87,28 @@ def answer(
     paths: Sequence[Path],
     asked: Mapping[str, Any],
     *,
-    goal: str = goals.DEFAULT,
-    world: str = "sim",
-    budget_s: float,
-    watch: Callable[[float], None] = lambda _done: None,
+    goal: str | None = None,
+    world: str = registry.DEFAULT,
+    budget_s: float | None = None,
+    seeds: int | None = None,
+    watch: Watcher = lambda _doing, _done: None,
 ) -> Answers:
     """Answers each path; `asked` are fields of a `Question` for what the source does not say.
 
-    All answers together take about `budget_s` seconds; what is left when the time is over has no answer.
+    All answers together take about `budget_s` seconds for each path; what is left when the time is over has
+    no answer. Both limits are those of `advise`.
     """
     questions = [path.question(asked) for path in paths]
-    until_s = time.monotonic() + budget_s
+    if budget_s is None and seeds is None:
+        budget_s = BUDGET_S
+    until_s = math.inf if budget_s is None else time.monotonic() + budget_s * len(paths)
     answered: list[Answered] = []
     for number, (path, question) in enumerate(zip(paths, questions, strict=True)):
         left_s = until_s - time.monotonic()
         if answered and left_s <= 0:
             break
-        own_s = max(left_s / (len(paths) - number), 1e-3)
-        answered.append(Answered(path, advise(question, goal=goal, world=world, budget_s=own_s)))
-        watch(len(answered))
+        own_s = None if budget_s is None else min(max(left_s / (len(paths) - number), 1e-3), MOST_BUDGET_S)
+        watch(f"path {number + 1} of {len(paths)}", number / len(paths))
+        found = advise(question, goal=goal, world=world, budget_s=own_s, seeds=seeds)
+        answered.append(Answered(path, found))
     return Answers(tuple(answered), len(paths))

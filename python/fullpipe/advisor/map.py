@@ -7,12 +7,13 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.advice import with_candidates
-from fullpipe.advisor.question import QUANTITIES, Numbers, Question, Range, parsed, shown
+from fullpipe.advisor.question import QUANTITIES, Numbers, Question, Range, parsed, percent, shown
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.tree import Tree, Try
 from fullpipe.advisor.trials import Plan
@@ -23,9 +24,13 @@ from fullpipe.errors import SweepError, mistake
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
+from fullpipe.system import files
 from fullpipe.system.limits import MOST_STORED_RUNS
 from fullpipe.system.words import joined
 from fullpipe.worlds import registry
+
+if TYPE_CHECKING:
+    import altair as alt
 
 SEEDS = 3
 STEPS = 12
@@ -78,11 +83,6 @@ class Point:
         return score / best if best else 0.0
 
 
-def percent(part: float) -> str:
-    """A lead in per cent; small ones with a digit, for they decide whether somebody is ahead."""
-    return f"{100 * part:.1f} %" if abs(part) < 0.0995 else f"{100 * part:.0f} %"
-
-
 @dataclass(frozen=True)
 class DecisionMap:
     """Who is best where.
@@ -118,6 +118,31 @@ class DecisionMap:
     def unclear(self) -> float:
         """The share of the points without a clear winner."""
         return sum(point.winner is None for point in self.points) / len(self.points)
+
+    def plot(self) -> "alt.TopLevelMixin":
+        """The map as a figure."""
+        from fullpipe.advisor import page
+
+        return page.chart(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes one HTML file that needs no network, and returns its path."""
+        from fullpipe.advisor import page
+
+        return page.report(self, Path(path))
+
+    def write(self, folder: str | Path) -> Path:
+        """Writes index.html, map.json, map.csv, map.svg and map.png into a folder; returns the page."""
+        from fullpipe.advisor import page
+
+        folder = Path(folder)
+        files.make_folder(folder)
+        return page.write(self, folder)
+
+    def _repr_html_(self) -> str:
+        from fullpipe.advisor import page
+
+        return page.notebook(self)
 
     def __str__(self) -> str:
         shares = {name: self.share(name) for name in self.question.candidates}
@@ -230,7 +255,7 @@ def ask(
     x: str,
     y: str,
     *,
-    goal: str = goals.DEFAULT,
+    goal: str | None = None,
     world: str = registry.DEFAULT,
     steps: int = STEPS,
     seeds: int = SEEDS,

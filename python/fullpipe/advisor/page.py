@@ -9,11 +9,13 @@ from typing import Any
 import altair as alt
 
 from fullpipe import _native
-from fullpipe.advisor.map import UNCLEAR, DecisionMap, percent
+from fullpipe.advisor.map import UNCLEAR, DecisionMap
+from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree
 from fullpipe.results.tree import Node
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as trees
+from fullpipe.show.figures.offline import OfflineConcatChart
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.system import files
@@ -46,8 +48,24 @@ _GO_DOWN = (
 _PNG_SCALE = 2
 
 
+def chart(of: DecisionMap) -> OfflineConcatChart:
+    """The map as a figure, which a notebook shows without a network."""
+    layers, title = _layers(of)
+    whole: OfflineConcatChart = (
+        OfflineConcatChart(concat=[layers]).properties(title=title).configure(**theme.config())
+    )
+    return whole
+
+
 def spec(of: DecisionMap) -> dict[str, Any]:
     """The map as Vega-Lite."""
+    layers, title = _layers(of)
+    found: dict[str, Any] = layers.properties(title=title).configure(**theme.config()).to_dict()
+    return found
+
+
+def _layers(of: DecisionMap) -> tuple[alt.LayerChart, alt.TitleParams]:
+    """The cells, with numbers if there are few, and the title."""
     names = list(of.question.candidates)
     colours = theme.controller_colours(names)
     numbered = max(len(of.x_values), len(of.y_values)) <= _NUMBERED
@@ -92,14 +110,8 @@ def spec(of: DecisionMap) -> dict[str, Any]:
     subtitle = [f"{of.goal.name}; {_fixed(of)}" if _fixed(of) else of.goal.name, str(of)]
     if numbered:
         subtitle.append("numbers: by how many per cent of the score; =: no clear winner")
-    found: dict[str, Any] = (
-        layers.properties(
-            width=_SIDE, height=_SIDE, title=alt.TitleParams("Who is best where", subtitle=subtitle)
-        )
-        .configure(**theme.config())
-        .to_dict()
-    )
-    return found
+    title = alt.TitleParams("Who is best where", subtitle=subtitle)
+    return layers.properties(width=_SIDE, height=_SIDE), title
 
 
 def _axis(values: Sequence[float], **more: Any) -> alt.Axis:
@@ -154,17 +166,11 @@ def _told(node: Node) -> dict[str, str | int | float]:
 
 def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) -> str:
     """The whole page."""
-    shares = [
-        [text(name), f"{100 * of.share(name):.0f}", text(_where(of, name))]
-        for name in sorted(of.question.candidates, key=lambda one: -of.share(one))
-    ]
-    rows = [*shares, [text(UNCLEAR), f"{100 * of.unclear:.0f}", text(_apart(of))]]
-    headings = [Heading("Clearly best"), Heading("Paths", "%", number=True), Heading("By how much")]
     body = [
         f"<header><h1>Decision map</h1><p>{text(str(of))}</p>"
         f'<p class="quiet">Score: {text(of.goal.means)}. {of.seeds} seeds on each path.</p></header>',
         figure(0, "map", svgs[0], _LOOK_AT),
-        table(headings, rows),
+        _shares(of),
         *(_short(of.tree, svgs[1]) if of.tree is not None else ()),
         provenance(
             [
@@ -179,6 +185,36 @@ def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) 
 
 def _short(tree: Tree, svg: str) -> list[str]:
     return ["<h2>In short</h2>", f"<p>{text(str(tree))}</p>", figure(1, "tree", svg, _GO_DOWN)]
+
+
+def notebook(of: DecisionMap) -> str:
+    """The sentence, the map and the table."""
+    return f"<p><b>{text(str(of))}</b></p>{picture(spec(of))}{_shares(of)}"
+
+
+def report(of: DecisionMap, to: Path) -> Path:
+    """Writes the page."""
+    drawn = _drawn(of)
+    files.make_folder(to.parent)
+    whole = html(of, list(drawn.values()), [picture(one) for one in drawn.values()])
+    files.write_named(to, whole.encode(errors="replace"))
+    return to
+
+
+def _drawn(of: DecisionMap) -> dict[str, dict[str, Any]]:
+    """The figures of the page by name: the map, and the tree if there is one."""
+    return {"map": spec(of)} | ({"tree": tree_spec(of, of.tree)} if of.tree is not None else {})
+
+
+def _shares(of: DecisionMap) -> str:
+    """On how much of the map each candidate is best."""
+    shares = [
+        [text(name), f"{100 * of.share(name):.0f}", text(_where(of, name))]
+        for name in sorted(of.question.candidates, key=lambda one: -of.share(one))
+    ]
+    rows = [*shares, [text(UNCLEAR), f"{100 * of.unclear:.0f}", text(_apart(of))]]
+    headings = [Heading("Clearly best"), Heading("Paths", "%", number=True), Heading("By how much")]
+    return table(headings, rows)
 
 
 def _where(of: DecisionMap, name: str) -> str:
@@ -205,7 +241,7 @@ def write(of: DecisionMap, folder: Path) -> Path:
     """
     import vl_convert
 
-    drawn = {"map": spec(of)} | ({"tree": tree_spec(of, of.tree)} if of.tree is not None else {})
+    drawn = _drawn(of)
     svgs = {name: picture(one) for name, one in drawn.items()}
     files.write(folder, "map.json", (of.to_json() + "\n").encode())
     files.write(folder, "map.csv", _csv(of).encode())

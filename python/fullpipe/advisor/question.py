@@ -29,6 +29,8 @@ PARAMETERS = {
     "hosts.tcp_memory": "tcp_memory",
     "flows[0].size": "flow_size",
     "compare": "candidates",
+    # The candidates are in `compare`, so that only competitors are named here.
+    "flows": "competitors",
 }
 # A flow is watched for this many round trips, but not shorter or longer than the times after it.
 _ROUNDS, _LEAST_S, _MOST_S = 300, 20.0, 60.0
@@ -300,3 +302,8 @@ def shown(quantity: str, value: float, digits: int = 2) -> str:
         return f"{100 * value:.{digits}g} %"
     scale, unit = next(((scale, unit) for scale, unit in scales if value >= scale), scales[-1])
     return f"{float(f'{value / scale:.{digits}g}'):,g} {unit}"
+
+
+def percent(part: float) -> str:
+    """A part in per cent; small ones with a digit, for they decide whether somebody is ahead."""
+    return f"{100 * part:.1f} %" if abs(part) < 0.0995 else f"{100 * part:.0f} %"

@@ -1,0 +1,215 @@
+"""The Python interface, with words and units as people type them: `advise` and `decision_map`."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fullpipe.advisor import advice, map, question
+from fullpipe.advisor.advice import Advice, Beginner, Watcher
+from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
+from fullpipe.advisor.question import QUANTITIES, Question, Range
+from fullpipe.ask.scenario import Amount
+from fullpipe.engines import Engine
+from fullpipe.errors import mistake, stated
+from fullpipe.sweeps.memory import Memory
+from fullpipe.sweeps.store import Store
+from fullpipe.sweeps.sweep import Progress
+from fullpipe.system import files
+from fullpipe.worlds import registry
+
+# A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.
+Given: TypeAlias = Amount | tuple[str, str] | Range
+# Flows that share the path: "cubic:3", several of these, or numbers by name.
+Others: TypeAlias = str | Sequence[str] | Mapping[str, int]
+
+
+def advise(
+    *,
+    rate: Given,
+    rtt: Given,
+    buffer: Given = "1 bdp",
+    loss: Given | None = None,
+    jitter: Given | None = None,
+    queue: str | None = None,
+    policer: str | None = None,
+    ecn: bool = False,
+    competitors: Others = (),
+    flow_size: Amount | None = None,
+    tcp_memory: str | None = None,
+    goal: str | None = None,
+    candidates: str | Sequence[str] | None = None,
+    world: str = registry.DEFAULT,
+    budget: float | None = None,
+    seeds: int | None = None,
+    watch: Watcher | None = None,
+    begin: Beginner | None = None,
+) -> Advice:
+    """Says which congestion control a path should run, what would change that, and how to apply it.
+
+    Values are strings with units, as in `compare`: `rate="50 Mbit/s"`, `rtt="80 ms"`, `buffer="200 KB"`. What
+    is not known exactly is a range, `rtt="20..80 ms"` or `("20 ms", "80 ms")`: the answer is then over all of
+    it. `policer` is a token bucket that drops, `"20 Mbit/s, 500 KB"`. `competitors` share the path:
+    `"cubic:3"`, a list of these, or `{"cubic": 3}`. `flow_size` is that of the user's flows, which should
+    then complete soon; without it they are long. `tcp_memory` is `"max"` or `"linux"`. `goal` is what counts:
+    `"throughput"`, `"delay"`, `"balance"` or `"neighbours"` (docs/advisor.md); by default `"balance"`, or
+    `"throughput"` if `flow_size` is given. `candidates` are the controllers to choose from, by default those
+    of this machine's kernel. `world` is where they run.
+
+    The answer takes about `budget` seconds, by default 5. With `seeds`, the most seeds of a path, it takes as
+    long as these need, and is the same on any machine. `watch` is told what is being done, and which part of
+    the whole is done; `begin`, before that, of the runs of the first round and how long they take.
+
+    Raises `ScenarioError`, which names the argument, and `WorldError` for a world that cannot run it.
+    """
+    asked = ask(
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        loss=loss,
+        jitter=jitter,
+        queue=queue,
+        policer=policer,
+        ecn=ecn,
+        competitors=competitors,
+        flow_size=flow_size,
+        tcp_memory=tcp_memory,
+        candidates=candidates,
+    )
+    return advice.advise(
+        asked,
+        goal=goal,
+        world=world,
+        budget_s=budget,
+        seeds=seeds,
+        watch=watch or (lambda _doing, _done: None),
+        begin=begin or (lambda _runs, _seconds: None),
+    )
+
+
+def decision_map(
+    *,
+    rate: Given = "100 Mbit/s",
+    rtt: Given = "40 ms",
+    buffer: Given = "1 bdp",
+    loss: Given | None = None,
+    jitter: Given | None = None,
+    queue: str | None = None,
+    policer: str | None = None,
+    ecn: bool = False,
+    competitors: Others = (),
+    flow_size: Amount | None = None,
+    tcp_memory: str | None = None,
+    goal: str | None = None,
+    candidates: str | Sequence[str] | None = None,
+    world: str = registry.DEFAULT,
+    x: str | None = None,
+    steps: int = STEPS,
+    seeds: int = SEEDS,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> DecisionMap:
+    """Says which congestion control is best where, over the two quantities that are ranges.
+
+    `decision_map(rate="1..1000 Mbit/s", rtt="5..300 ms", buffer="100 KB")` has `steps` values on each axis,
+    evenly on a logarithmic scale, and `seeds` seeds at each point. `x` names the quantity that goes across,
+    by default the first one of the two. The others are those of `advise`. `out` is a folder in which runs are
+    kept: the same call resumes there. `engine` runs them, by default this machine's cores.
+
+    Raises `ScenarioError`, which names the argument.
+    """
+    asked = ask(
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        loss=loss,
+        jitter=jitter,
+        queue=queue,
+        policer=policer,
+        ecn=ecn,
+        competitors=competitors,
+        flow_size=flow_size,
+        tcp_memory=tcp_memory,
+        candidates=candidates,
+    )
+    across, upwards = _axes(asked, x)
+    plan = map.ask(asked, across, upwards, goal=goal, world=world, steps=steps, seeds=seeds)
+    store = Memory() if out is None else Store(Path(out))
+    # The same call resumes: an error about the disk says so.
+    kept = contextlib.nullcontext() if out is None else files.runs_kept(Path(out))
+    with kept:
+        return map.draw(plan, store, engine, watch=watch or (lambda _progress: None))
+
+
+def ask(
+    *,
+    rate: Given | None,
+    rtt: Given | None,
+    competitors: Others,
+    candidates: str | Sequence[str] | None,
+    **others: Any,
+) -> Question:
+    """The question that these arguments ask."""
+    for name, given in (("rate", rate), ("rtt", rtt)):
+        if given is None:
+            raise stated(
+                name, "none", f"{name}: a value is needed, e.g. {_EXAMPLES[name]}", "a value", "give it"
+            )
+    return Question(**fields(rate=rate, rtt=rtt, competitors=competitors, candidates=candidates, **others))
+
+
+_EXAMPLES = {"rate": "50 Mbit/s", "rtt": "40 ms"}
+
+
+def fields(*, competitors: Others, candidates: str | Sequence[str] | None, **others: Any) -> dict[str, Any]:
+    """Fields of a `Question`; quantities that are None stay so."""
+    found = {
+        name: _quantity(name, value) if name in QUANTITIES and value is not None else value
+        for name, value in others.items()
+    }
+    return found | {"competitors": _competitors(competitors), "candidates": _names("candidates", candidates)}
+
+
+def _quantity(name: str, given: Given) -> Amount | Range:
+    if isinstance(given, Range):
+        return given
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise mistake(name, given, "a value, or a range of two", 'e.g. ("20 ms", "80 ms")')
+        return Range(str(given[0]), str(given[1]))
+    return question.parsed(name, given)
+
+
+def _competitors(given: Others) -> tuple[tuple[str, int], ...]:
+    if isinstance(given, Mapping):
+        given = [f"{name}:{count}" for name, count in given.items()]
+    return question.competitors(_names("competitors", given))
+
+
+def _names(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given or ())
+    for one in names:
+        if not isinstance(one, str):
+            raise mistake(name, one, "names of controllers", 'e.g. ["cubic", "bbr1"]')
+    return names
+
+
+def _axes(asked: Question, x: str | None) -> tuple[str, str]:
+    """The quantities across and upwards."""
+    ranges = asked.ranges
+    if len(ranges) != 2:
+        found = ", ".join(ranges) or "none"
+        raise stated(
+            "rate",
+            found,
+            f'a map has two axes: give two of {", ".join(QUANTITIES)} as ranges, e.g. rate="1..100 Mbit/s"; '
+            f"ranges were given for: {found}",
+            "two ranges",
+            "give two ranges",
+        )
+    if x is None:
+        return ranges[0], ranges[1]
+    if x not in ranges:
+        raise mistake("x", x, f"one of the ranges, {ranges[0]} or {ranges[1]}", "name one of them")
+    return x, next(name for name in ranges if name != x)
