@@ -13,11 +13,23 @@ export default defineConfig({
   // The engine takes all cores.
   workers: 1,
   reporter: "list",
-  timeout: 60_000,
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
   use: {
     baseURL: `http://127.0.0.1:${port}/`,
-    // Chromium's own sandbox needs rights that containers do not have; the page is ours.
-    launchOptions: { args: ["--no-sandbox"], ...(chromium === "" ? {} : { executablePath: chromium }) },
+    viewport: { width: 1440, height: 900 },
+    launchOptions: {
+      // Chromium's own sandbox needs rights that containers do not have; the page is ours. The others keep it from calling home.
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+      ...(chromium === "" ? {} : { executablePath: chromium }),
+    },
   },
   webServer: {
     command: `"${process.env["FULLPIPE"] ?? "fullpipe"}" lab --port ${port} --no-browser`,

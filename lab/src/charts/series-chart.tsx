@@ -68,7 +68,7 @@ export function SeriesChart(props: SeriesChartProps) {
       width: Math.max(box?.clientWidth ?? 0, 60),
       height: height(),
       legend: { show: false },
-      padding: [6 + LANE * (props.content.lanes?.length ?? 0), 8, props.times === false ? 6 : 0, 0],
+      padding: [6 + LANE * (props.content.lanes?.length ?? 0), 16, props.times === false ? 6 : 0, 0],
       cursor: {
         sync: { key: props.group.key, scales: ["x", null] },
         drag: { x: true, y: false, setScale: false },
@@ -119,7 +119,7 @@ export function SeriesChart(props: SeriesChartProps) {
   /** Round numbers in the unit that is shown, not in the base unit. */
   function ySplits(self: uPlot): number[] {
     const most = (self.scales["y"]?.max ?? 1) / unit().scale;
-    const wanted = Math.max(2, Math.floor(height() / 38));
+    const wanted = Math.max(2, Math.floor(height() / 30));
     const raw = most / wanted;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= raw) ?? raw;
@@ -177,6 +177,7 @@ export function SeriesChart(props: SeriesChartProps) {
       context.rect(self.bbox.left, top, self.bbox.width, LANE * pixel);
       context.clip();
       context.font = `${String(9.5 * pixel)}px system-ui, "DejaVu Sans", sans-serif`;
+      context.textAlign = "left";
       context.textBaseline = "middle";
       for (const span of lane.spans) {
         const left = Math.max(self.valToPos(span.from, "x", true), self.bbox.left);
@@ -224,6 +225,7 @@ export function SeriesChart(props: SeriesChartProps) {
     const pixel = devicePixelRatio;
     clipped(self, (context) => {
       context.font = `${String(10 * pixel)}px system-ui, "DejaVu Sans", sans-serif`;
+      context.textAlign = "left";
       context.textBaseline = "bottom";
       context.strokeStyle = context.fillStyle = colour("--text");
       context.lineWidth = pixel;
@@ -360,8 +362,10 @@ export function SeriesChart(props: SeriesChartProps) {
           </Index>
         </ul>
         <Show when={props.group.zoom() !== null}>
-          <button type="button" class="small" onClick={() => props.group.setZoom(null)}>Reset zoom</button>
+          <button type="button" class="plain" onClick={() => props.group.setZoom(null)}>Reset zoom</button>
         </Show>
+        <button type="button" class="plain last" aria-expanded={table()} aria-controls={table() ? `${id}-table` : undefined}
+          aria-label={`${heading()} as a table`} onClick={() => setTable(!table())}>Table</button>
       </figcaption>
       <div
         ref={box}
@@ -378,32 +382,29 @@ export function SeriesChart(props: SeriesChartProps) {
         Left and right move the crosshair, plus and minus zoom, shift with left and right moves the zoom, 0 resets it.
       </p>
       <p class="sr" aria-live="polite">{said()}</p>
-      <details class="chart-table" onToggle={(event) => setTable(event.currentTarget.open)}>
-        <summary>Table</summary>
-        <Show when={table()}>
-          <div class="scroll" tabindex="0" role="region" aria-label={`${heading()}: table`}>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Time, s</th>
-                  <For each={props.content.lines}>{(line) => <th scope="col">{line.label}</th>}</For>
-                </tr>
-              </thead>
-              <tbody>
-                <For each={tableOf(props.content, ...window_())}>
-                  {(row) => (
-                    <tr>
-                      <th scope="row">{row.time.toFixed(2)}</th>
-                      <For each={row.values}>{(value) => <td>{shown(value, unit())}</td>}</For>
-                    </tr>
-                  )}
-                </For>
-              </tbody>
-            </table>
-            <For each={[...(props.content.lanes ?? [])]}>{(lane) => <Phases lane={lane} window={window_()} />}</For>
-          </div>
-        </Show>
-      </details>
+      <Show when={table()}>
+        <div class="scroll chart-table" id={`${id}-table`} tabindex="0" role="region" aria-label={`${heading()}: table`}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Time, s</th>
+                <For each={props.content.lines}>{(line) => <th scope="col">{line.label}</th>}</For>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={tableOf(props.content, ...window_())}>
+                {(row) => (
+                  <tr>
+                    <th scope="row">{row.time.toFixed(2)}</th>
+                    <For each={row.values}>{(value) => <td>{shown(value, unit())}</td>}</For>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+          <For each={[...(props.content.lanes ?? [])]}>{(lane) => <Phases lane={lane} window={window_()} />}</For>
+        </div>
+      </Show>
     </figure>
   );
 }

@@ -2,7 +2,7 @@
 
 import "./ui.css";
 
-import { Index, Show, type JSX } from "solid-js";
+import { createEffect, createSignal, Index, onCleanup, Show, type JSX } from "solid-js";
 
 import type { Catalogue, Mistake } from "../engine/protocol";
 import { change, setup } from "../state/place";
@@ -13,6 +13,9 @@ import { Chooser } from "./chooser";
 import { Field, QuantityField } from "./field";
 import { fieldOf, textBelow, type Form } from "./mistakes";
 import { RANGES } from "./quantity";
+
+/** As in styles.css, where the form stands beside what it gives. */
+const WIDE = "(min-width: 60.01rem)";
 
 export interface SetupPanelProps {
   catalogue: Catalogue | undefined;
@@ -49,130 +52,147 @@ export function SetupPanel(props: SetupPanelProps) {
     set({ competitors: setup.competitors.map((one, at) => (at === index ? { ...one, ...some } : one)) });
   const inWords = () => (props.form === "shared" ? shared(setup) : comparison(setup)).text;
 
+  // Where it is narrow, the form is folded, so that what it gives is in sight.
+  const wide = matchMedia(WIDE);
+  const [open, setOpen] = createSignal(wide.matches);
+  const follow = () => setOpen(wide.matches);
+  wide.addEventListener("change", follow);
+  onCleanup(() => wide.removeEventListener("change", follow));
+  createEffect(() => {
+    if (props.mistake !== null) setOpen(true);
+  });
+  const inShort = () =>
+    setup.text === "" ? [setup.rate, setup.rtt, `buffer ${setup.buffer}`, setup.controllers.join(", ")].join(" · ") : "your own TOML";
+
   return (
-    <form class="setup" aria-label="Setup" onSubmit={(event) => event.preventDefault()}>
-      {props.children}
-      <Show when={elsewhere()}>
-        <p class="wrong" role="alert">{elsewhere()}</p>
-      </Show>
-      <Show when={setup.text === ""} fallback={
-        <>
-          <Field label="Scenario (TOML)" wrong={wrong("text")} hint="The whole scenario. It is part of the link.">
-            {(tied) => (
-              <textarea
-                {...tied}
-                rows="18"
-                spellcheck={false}
-                autocomplete="off"
-                value={setup.text}
-                onChange={(event) => set({ text: event.currentTarget.value })}
-              />
-            )}
-          </Field>
-          <button type="button" onClick={() => set({ text: "" })}>Back to the form</button>
-        </>
-      }>
-        <fieldset>
-          <legend>Path</legend>
-          <QuantityField label="Rate" kind="rate" value={setup.rate} range={RANGES.rate} wrong={wrong("rate")}
-            hint={props.hints?.rate} onChange={(rate) => set({ rate })} />
-          <QuantityField label="RTT" kind="duration" value={setup.rtt} range={RANGES.rtt} wrong={wrong("rtt")}
-            hint={props.hints?.rtt} onChange={(rtt) => set({ rtt })} />
-          <QuantityField label="Buffer" kind="size" value={setup.buffer} wrong={wrong("buffer")}
-            hint={props.hints?.buffer} onChange={(buffer) => set({ buffer })} />
-          <QuantityField label="Loss" kind="probability" value={setup.loss} range={RANGES.loss} wrong={wrong("loss")}
-            placeholder="none" hint={props.hints?.loss} onChange={(loss) => set({ loss })} />
-          <Show when={shows("jitter")}>
-            <QuantityField label="Jitter" kind="duration" value={setup.jitter} range={RANGES.jitter} wrong={wrong("jitter")}
-              placeholder="none" hint={props.hints?.jitter} onChange={(jitter) => set({ jitter })} />
-          </Show>
-          <Chooser label="Queue" value={setup.queue} choices={props.catalogue?.queues} wrong={wrong("queue")}
-            onChange={(queue) => set({ queue })} />
-          <label class="check">
-            <input type="checkbox" checked={setup.ecn} onChange={(event) => set({ ecn: event.currentTarget.checked })} />
-            <span>Hosts use ECN</span>
-          </label>
-          <Show when={wrong("ecn")}><p class="wrong" role="alert">{wrong("ecn")}</p></Show>
-        </fieldset>
-
-        <Show when={shows("controllers")}>
-          <fieldset>
-            <legend>Controllers</legend>
-            <Index each={setup.controllers}>
-              {(controller, index) => (
-                <div class="removable">
-                  <Chooser label={`Controller ${String(index + 1)}`} value={controller()} choices={props.catalogue?.controllers}
-                    wrong={wrong(`controllers.${String(index)}`)} onChange={(text) => setController(index, text)} />
-                  <Show when={setup.controllers.length > 1}>
-                    <button type="button" class="small" aria-label={`Remove controller ${String(index + 1)}`} title="Remove"
-                      onClick={() => set({ controllers: setup.controllers.filter((_, at) => at !== index) })}>×</button>
-                  </Show>
-                </div>
-              )}
-            </Index>
-            <Show when={setup.controllers.length < MOST_CONTROLLERS}>
-              <button type="button" onClick={addController}>Add a controller</button>
-            </Show>
-          </fieldset>
+    <details class="fold" open={open()} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <strong>Setup</strong> <span class="quiet">{inShort()}</span>
+      </summary>
+      <form class="setup" aria-label="Setup" onSubmit={(event) => event.preventDefault()}>
+        {props.children}
+        <Show when={elsewhere()}>
+          <p class="wrong" role="alert">{elsewhere()}</p>
         </Show>
-
-        <Show when={shows("competitors")}>
-          <fieldset>
-            <legend>Competitors</legend>
-            <Index each={setup.competitors}>
-              {(competitor, index) => (
-                <div class="removable">
-                  <Field label="Flows" wrong={null}>
-                    {(tied) => (
-                      <input {...tied} type="number" min="1" max={MOST_COMPETITORS} value={competitor().count}
-                        onChange={(event) => {
-                          const count = Math.min(Math.max(Math.round(event.currentTarget.valueAsNumber) || 1, 1), MOST_COMPETITORS);
-                          event.currentTarget.value = String(count);
-                          setCompetitor(index, { count });
-                        }} />
-                    )}
-                  </Field>
-                  <Chooser label={`Competitor ${String(index + 1)}`} value={competitor().controller}
-                    choices={props.catalogue?.controllers} wrong={wrong(`competitors.${String(index)}`)}
-                    onChange={(controller) => setCompetitor(index, { controller })} />
-                  <button type="button" class="small" aria-label={`Remove competitor ${String(index + 1)}`} title="Remove"
-                    onClick={() => set({ competitors: setup.competitors.filter((_, at) => at !== index) })}>×</button>
-                </div>
+        <Show when={setup.text === ""} fallback={
+          <>
+            <Field label="Scenario (TOML)" wrong={wrong("text")} hint="The whole scenario. It is part of the link.">
+              {(tied) => (
+                <textarea
+                  {...tied}
+                  rows="18"
+                  spellcheck={false}
+                  autocomplete="off"
+                  value={setup.text}
+                  onChange={(event) => set({ text: event.currentTarget.value })}
+                />
               )}
-            </Index>
-            <Show when={setup.competitors.length < MOST_CONTROLLERS}>
-              <button type="button" onClick={() => set({ competitors: [...setup.competitors, { controller: "cubic", count: 1 }] })}>
-                Add competitors
-              </button>
+            </Field>
+            <button type="button" onClick={() => set({ text: "" })}>Back to the form</button>
+          </>
+        }>
+          <fieldset>
+            <legend>Path</legend>
+            <QuantityField label="Rate" kind="rate" value={setup.rate} range={RANGES.rate} wrong={wrong("rate")}
+              hint={props.hints?.rate} onChange={(rate) => set({ rate })} />
+            <QuantityField label="RTT" kind="duration" value={setup.rtt} range={RANGES.rtt} wrong={wrong("rtt")}
+              hint={props.hints?.rtt} onChange={(rtt) => set({ rtt })} />
+            <QuantityField label="Buffer" kind="size" value={setup.buffer} wrong={wrong("buffer")}
+              hint={props.hints?.buffer} onChange={(buffer) => set({ buffer })} />
+            <QuantityField label="Loss" kind="probability" value={setup.loss} range={RANGES.loss} wrong={wrong("loss")}
+              placeholder="none" hint={props.hints?.loss} onChange={(loss) => set({ loss })} />
+            <Show when={shows("jitter")}>
+              <QuantityField label="Jitter" kind="duration" value={setup.jitter} range={RANGES.jitter} wrong={wrong("jitter")}
+                placeholder="none" hint={props.hints?.jitter} onChange={(jitter) => set({ jitter })} />
             </Show>
+            <Chooser label="Queue" value={setup.queue} choices={props.catalogue?.queues} wrong={wrong("queue")}
+              onChange={(queue) => set({ queue })} />
+            <label class="check">
+              <input type="checkbox" checked={setup.ecn} onChange={(event) => set({ ecn: event.currentTarget.checked })} />
+              <span>Hosts use ECN</span>
+            </label>
+            <Show when={wrong("ecn")}><p class="wrong" role="alert">{wrong("ecn")}</p></Show>
           </fieldset>
-        </Show>
 
-        <fieldset>
-          <legend>Run</legend>
-          <div class="pair">
-            <Show when={shows("duration")}>
-              <Field label="Duration" wrong={wrong("duration")} hint={props.hints?.duration}>
-                {(tied) => (
-                  <input {...tied} type="text" autocomplete="off" spellcheck={false} value={setup.duration}
-                    onChange={(event) => set({ duration: event.currentTarget.value.trim() })} />
+          <Show when={shows("controllers")}>
+            <fieldset>
+              <legend>Controllers</legend>
+              <Index each={setup.controllers}>
+                {(controller, index) => (
+                  <div class="removable">
+                    <Chooser label={`Controller ${String(index + 1)}`} value={controller()} choices={props.catalogue?.controllers}
+                      wrong={wrong(`controllers.${String(index)}`)} onChange={(text) => setController(index, text)} />
+                    <Show when={setup.controllers.length > 1}>
+                      <button type="button" class="small" aria-label={`Remove controller ${String(index + 1)}`} title="Remove"
+                        onClick={() => set({ controllers: setup.controllers.filter((_, at) => at !== index) })}>×</button>
+                    </Show>
+                  </div>
                 )}
-              </Field>
-            </Show>
-            <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
-          </div>
-          <div class="row">
-            <button type="button" onClick={() => set({ text: inWords() })}>Write TOML yourself</button>
-            <button type="button" onClick={() => set({ ...DEFAULTS, controllers: [...DEFAULTS.controllers], competitors: [] })}>
-              Reset
-            </button>
-          </div>
-        </fieldset>
-      </Show>
-      <Show when={setup.text !== ""}>
-        <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
-      </Show>
-    </form>
+              </Index>
+              <Show when={setup.controllers.length < MOST_CONTROLLERS}>
+                <button type="button" onClick={addController}>Add a controller</button>
+              </Show>
+            </fieldset>
+          </Show>
+
+          <Show when={shows("competitors")}>
+            <fieldset>
+              <legend>Competitors</legend>
+              <Index each={setup.competitors}>
+                {(competitor, index) => (
+                  <div class="removable">
+                    <Field label="Flows" wrong={null}>
+                      {(tied) => (
+                        <input {...tied} type="number" min="1" max={MOST_COMPETITORS} value={competitor().count}
+                          onChange={(event) => {
+                            const count = Math.min(Math.max(Math.round(event.currentTarget.valueAsNumber) || 1, 1), MOST_COMPETITORS);
+                            event.currentTarget.value = String(count);
+                            setCompetitor(index, { count });
+                          }} />
+                      )}
+                    </Field>
+                    <Chooser label={`Competitor ${String(index + 1)}`} value={competitor().controller}
+                      choices={props.catalogue?.controllers} wrong={wrong(`competitors.${String(index)}`)}
+                      onChange={(controller) => setCompetitor(index, { controller })} />
+                    <button type="button" class="small" aria-label={`Remove competitor ${String(index + 1)}`} title="Remove"
+                      onClick={() => set({ competitors: setup.competitors.filter((_, at) => at !== index) })}>×</button>
+                  </div>
+                )}
+              </Index>
+              <Show when={setup.competitors.length < MOST_CONTROLLERS}>
+                <button type="button" onClick={() => set({ competitors: [...setup.competitors, { controller: "cubic", count: 1 }] })}>
+                  Add competitors
+                </button>
+              </Show>
+            </fieldset>
+          </Show>
+
+          <fieldset>
+            <legend>Run</legend>
+            <div class="pair">
+              <Show when={shows("duration")}>
+                <Field label="Duration" wrong={wrong("duration")} hint={props.hints?.duration}>
+                  {(tied) => (
+                    <input {...tied} type="text" autocomplete="off" spellcheck={false} value={setup.duration}
+                      onChange={(event) => set({ duration: event.currentTarget.value.trim() })} />
+                  )}
+                </Field>
+              </Show>
+              <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
+            </div>
+            <div class="row">
+              <button type="button" onClick={() => set({ text: inWords() })}>Write TOML yourself</button>
+              <button type="button" onClick={() => set({ ...DEFAULTS, controllers: [...DEFAULTS.controllers], competitors: [] })}>
+                Reset
+              </button>
+            </div>
+          </fieldset>
+        </Show>
+        <Show when={setup.text !== ""}>
+          <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
+        </Show>
+      </form>
+    </details>
   );
 }
 

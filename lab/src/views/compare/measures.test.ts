@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+
+import { bottleneckOf, estimatesOf, estimateText, MEASURES, type Summary } from "./measures";
+
+function flow(label: string, goodput_bps: number, rtt_ms: number | null) {
+  const rtt = rtt_ms === null ? null : { mean: rtt_ms, p95: 2 * rtt_ms };
+  return { label, controller: "reno", goodput_bps, segments_sent: 100, retransmits: 5, rtt_ms: rtt };
+}
+
+const SUMMARY: Summary = {
+  flows: [flow("a", 8e6, 40), flow("b", 2e6, null)],
+  links: [
+    { name: "access", queue_delay_ms: { mean: 1, p95: 2 }, utilisation: 0.1 },
+    { name: "bottleneck", queue_delay_ms: { mean: 9, p95: 12 }, utilisation: 0.9 },
+  ],
+  total_goodput_bps: 9.9e6,
+  fairness: { jain_index: 0.735, shares: [{ label: "a", share: 0.8 }, { label: "b", share: 0.2 }] },
+};
+
+function named(own: boolean, summaries = [SUMMARY]): Record<string, number | undefined> {
+  const found = estimatesOf(summaries, own);
+  return Object.fromEntries(MEASURES.map(({ title }, at) => [title, found[at]?.mean]));
+}
+
+describe("measures", () => {
+  it("of a flow beside competitors are its own", () => {
+    expect(named(true)).toEqual({
+      Goodput: 8e6, "RTT, mean": 0.04, "RTT, p95": 0.08, "Queue, p95": 0.012, Retransmitted: 0.05, Utilisation: 0.9, Share: 0.8,
+      Fairness: 0.735,
+    });
+  });
+
+  it("of a whole scenario are those of all its flows", () => {
+    expect(named(false)).toMatchObject({ Goodput: 9.9e6, "RTT, mean": 0.04, Retransmitted: 0.05, Share: undefined });
+  });
+
+  it("take the queue of the bottleneck", () => {
+    expect(bottleneckOf(SUMMARY.links)?.name).toBe("bottleneck");
+    expect(bottleneckOf([])).toBeNull();
+  });
+
+  it("are read with their interval over seeds", () => {
+    const other = { ...SUMMARY, flows: [flow("a", 8.4e6, 40), flow("b", 2e6, null)] };
+    const [goodput] = estimatesOf([SUMMARY, other], true);
+    expect(estimateText(goodput ?? null, "rate")).toBe("8.20 ± 2.54 Mbit/s");
+    expect(estimateText(estimatesOf([SUMMARY], true)[0] ?? null, "rate")).toBe("8.00 Mbit/s");
+    expect(estimateText(null, "rate")).toBe("–");
+    expect(estimateText({ mean: 1, low: null, high: null, count: 1 }, "share")).toBe("100.0 %");
+  });
+});
