@@ -3,7 +3,7 @@
 import { createSignal, createUniqueId, Show, type JSX } from "solid-js";
 
 import {
-  amountOf, bufferRange, positionOf, SLIDER_STEPS, textOf, valueAt, type Kind, type Range,
+  amountOf, bufferRange, stopNear, stopsOf, textOf, type Kind, type Range,
 } from "./quantity";
 
 export interface FieldProps {
@@ -66,11 +66,11 @@ export function QuantityField(props: QuantityFieldProps) {
   const [stood, setStood] = createSignal(0);
   const position = () => {
     const now = amount();
-    return now === null ? stood() : positionOf(now.value, range());
+    return now === null ? stood() : stopNear(now.value, range());
   };
   const slide = (to: number) => {
     setStood(to);
-    const value = valueAt(to, range());
+    const value = stopsOf(range())[to] ?? range().most;
     const unit = amount()?.unit ?? "base";
     if (range().nothing === true && value === 0) props.onChange("");
     else props.onChange(textOf(props.kind, { value, unit }));
@@ -82,7 +82,7 @@ export function QuantityField(props: QuantityFieldProps) {
           <input
             type="range"
             min="0"
-            max={SLIDER_STEPS}
+            max={stopsOf(range()).length - 1}
             step="1"
             aria-label={`${props.label}, slider`}
             aria-valuetext={props.value || "none"}

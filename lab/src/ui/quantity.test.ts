@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { amountOf, bufferRange, positionOf, RANGES, SLIDER_STEPS, textOf, valueAt, type Kind } from "./quantity";
+import {
+  amountOf, bufferRange, positionOf, RANGES, SLIDER_STEPS, stopNear, stopsOf, textOf, valueAt, type Amount, type Kind, type Range,
+} from "./quantity";
 
 describe("a quantity", () => {
   it.each<[Kind, string, number, string]>([
@@ -47,25 +49,48 @@ describe("a quantity", () => {
 });
 
 describe("a slider", () => {
-  it.each(Object.entries({ ...RANGES, bdp: bufferRange("bdp"), packets: bufferRange("packets") }))(
-    "of %s stands where its value is",
+  it.each(Object.entries({ ...RANGES, bdp: bufferRange("bdp"), packets: bufferRange("packets"), bytes: bufferRange("base") }))(
+    "of %s stands where its value is, from end to end",
     (_, range) => {
-      for (let at = 0; at <= SLIDER_STEPS; at += 50) {
-        const value = valueAt(at, range);
-        expect(Math.abs(positionOf(value, range) - at)).toBeLessThanOrEqual(8);
-      }
-      expect(valueAt(SLIDER_STEPS, range)).toBeCloseTo(range.most, 9);
+      const stops = stopsOf(range);
+      expect(stops.map((value) => stopNear(value, range))).toEqual(stops.map((_, at) => at));
+      expect(stops).toEqual([...new Set(stops)].sort((a, b) => a - b));
+      expect([stops[range.nothing === true ? 1 : 0], stops.at(-1)]).toEqual([range.least, range.most]);
     },
   );
 
+  it.each<[Kind, Amount["unit"], Range]>([
+    ["rate", "base", RANGES.rate], ["duration", "base", RANGES.rtt], ["probability", "base", RANGES.loss],
+    ["size", "base", bufferRange("base")], ["size", "bdp", bufferRange("bdp")], ["size", "packets", bufferRange("packets")],
+  ])("of %s in %s stays where the text that it writes puts it", (kind, unit, range) => {
+    for (const [at, value] of stopsOf(range).entries()) {
+      const read = amountOf(kind, textOf(kind, { value, unit }));
+      expect(read?.unit).toBe(unit);
+      expect(stopNear(read?.value ?? NaN, range)).toBe(at);
+    }
+  });
+
   it("of loss begins at none", () => {
-    expect(valueAt(0, RANGES.loss)).toBe(0);
-    expect(positionOf(0, RANGES.loss)).toBe(0);
-    expect(valueAt(1, RANGES.loss)).toBe(RANGES.loss.least);
+    expect(stopsOf(RANGES.loss).slice(0, 2)).toEqual([0, RANGES.loss.least]);
+    expect(stopNear(0, RANGES.loss)).toBe(0);
+  });
+
+  it("of packets has no parts", () => {
+    expect(stopsOf(bufferRange("packets")).every(Number.isInteger)).toBe(true);
   });
 
   it("stays within its ends", () => {
-    expect(positionOf(1e15, RANGES.rate)).toBe(SLIDER_STEPS);
-    expect(positionOf(1, RANGES.rate)).toBe(0);
+    expect(stopNear(1e15, RANGES.rate)).toBe(stopsOf(RANGES.rate).length - 1);
+    expect(stopNear(1, RANGES.rate)).toBe(0);
+  });
+
+  it("without stops stands where its value is, too", () => {
+    for (const range of [...Object.values(RANGES), bufferRange("bdp"), bufferRange("packets")]) {
+      for (let at = 100; at <= SLIDER_STEPS; at += 50) {
+        expect(Math.abs(positionOf(valueAt(at, range), range) - at)).toBeLessThanOrEqual(range.whole === true ? 40 : 8);
+      }
+      expect(valueAt(SLIDER_STEPS, range)).toBeCloseTo(range.most, 9);
+    }
+    expect(valueAt(0, RANGES.loss)).toBe(0);
   });
 });

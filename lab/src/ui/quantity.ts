@@ -83,11 +83,14 @@ export function textOf(kind: Kind, amount: Amount): string {
   return `${rounded(value / size)} ${unit}`;
 }
 
-/** The ends of a slider, in base units; a slider that begins at nothing has its first step there. */
+/** The ends of a slider, in base units. */
 export interface Range {
   least: number;
   most: number;
+  /** It begins at nothing, and `least` is its first step. */
   nothing?: boolean;
+  /** There are no parts: packets. */
+  whole?: boolean;
 }
 
 export const RANGES: Record<"rate" | "rtt" | "loss" | "jitter", Range> = {
@@ -97,16 +100,55 @@ export const RANGES: Record<"rate" | "rtt" | "loss" | "jitter", Range> = {
   jitter: { least: 1e-4, most: 0.1, nothing: true },
 };
 
+const BUFFERS: Record<Amount["unit"], Range> = {
+  base: { least: 1500, most: 1e8 },
+  bdp: { least: 0.05, most: 50 },
+  packets: { least: 1, most: 20_000, whole: true },
+};
+
 /** The slider of a buffer is in the unit that its text is in. */
 export function bufferRange(unit: Amount["unit"]): Range {
-  if (unit === "bdp") return { least: 0.05, most: 50 };
-  return unit === "packets" ? { least: 1, most: 20_000 } : { least: 1500, most: 1e8 };
+  return BUFFERS[unit];
 }
 
-/** How many steps a slider has: fine enough that neighbours differ by about 1 %. */
+/** Where a slider stops within a factor of ten: numbers that people choose, at most 12 % apart. */
+const ROUND = [
+  1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.3, 3.6, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 9,
+];
+
+const known = new WeakMap<Range, number[]>();
+
+/** The values of a slider, ascending. */
+export function stopsOf(range: Range): number[] {
+  let stops = known.get(range);
+  if (stops === undefined) {
+    stops = range.nothing === true ? [0] : [];
+    for (let power = Math.floor(Math.log10(range.least)); 10 ** power <= range.most; power += 1) {
+      for (const round of ROUND) {
+        const value = Number((round * 10 ** power).toPrecision(2));
+        if (value < range.least * 0.9999 || value > range.most * 1.0001) continue;
+        if (range.whole !== true || Number.isInteger(value)) stops.push(value);
+      }
+    }
+    known.set(range, stops);
+  }
+  return stops;
+}
+
+/** The stop nearest to a value: equal ratios are equal distances. */
+export function stopNear(value: number, range: Range): number {
+  const stops = stopsOf(range);
+  if (value <= 0) return 0;
+  let nearest = stops.length - 1;
+  const far = (at: number) => Math.abs(Math.log(value / Math.max(stops[at] ?? 0, range.least / 10)));
+  for (let at = nearest - 1; at >= 0; at -= 1) if (far(at) < far(nearest)) nearest = at;
+  return nearest;
+}
+
+/** How many steps a slider without stops has: fine enough that neighbours differ by about 1 %. */
 export const SLIDER_STEPS = 1000;
 
-/** Where a slider stands for a value: equal ratios are equal distances. */
+/** Where a slider without stops stands for a value: equal ratios are equal distances. */
 export function positionOf(value: number, range: Range): number {
   if (range.nothing === true && value <= 0) return 0;
   const first = range.nothing === true ? 1 : 0;
@@ -114,12 +156,13 @@ export function positionOf(value: number, range: Range): number {
   return Math.round(first + Math.min(Math.max(share, 0), 1) * (SLIDER_STEPS - first));
 }
 
-/** The value for where a slider stands, rounded to two digits that count. */
+/** The value for where such a slider stands, rounded to two digits that count. */
 export function valueAt(position: number, range: Range): number {
   if (range.nothing === true && position <= 0) return 0;
   const first = range.nothing === true ? 1 : 0;
   const share = (position - first) / (SLIDER_STEPS - first);
-  return Number((range.least * (range.most / range.least) ** share).toPrecision(2));
+  const value = Number((range.least * (range.most / range.least) ** share).toPrecision(2));
+  return range.whole === true ? Math.round(value) : value;
 }
 
 /** A rate to be read: `48.2 Mbit/s`. */
