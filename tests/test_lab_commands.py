@@ -1,0 +1,59 @@
+"""The lab's commands: what it says gives the same numbers is carried out, and gives them.
+
+`lab/tests/commands.json` has setups of the lab, with the scenario that it computes and what it says to type.
+The lab's own tests (`lab/src/export/export.test.ts`) hold that file to be what the page says.
+"""
+
+import contextlib
+import io
+import json
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fullpipe
+
+SAID: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "lab/tests/commands.json").read_text(encoding="utf-8")
+)
+IDS = [one["name"] for one in SAID]
+
+
+def of_the_lab(said: dict[str, Any]) -> Any:
+    """What the lab computes: each alternative of its scenario."""
+    return plain(fullpipe.run(tomllib.loads(said["scenario"]), seed=said["seed"]))
+
+
+def plain(results: fullpipe.Results) -> Any:
+    """The measures of each alternative. With one seed, they are those of the run, to the last bit."""
+    return json.loads(results.to_json())["results"]
+
+
+@pytest.mark.parametrize("said", SAID, ids=IDS)
+def test_the_command_line_gives_the_numbers_of_the_lab(said: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "lab.toml").write_text(said["scenario"], encoding="utf-8", newline="")
+    program, *words = shlex.split(said["command"])
+    assert program == "fullpipe"
+    done = subprocess.run(
+        [sys.executable, "-m", "fullpipe", *words, "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["results"] == of_the_lab(said)
+
+
+@pytest.mark.parametrize("said", SAID, ids=IDS)
+def test_the_lines_of_python_give_the_numbers_of_the_lab(said: dict[str, Any]) -> None:
+    found: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(said["python"], found)
+    assert shown.getvalue().strip()
+    assert plain(found["results"]) == of_the_lab(said)
