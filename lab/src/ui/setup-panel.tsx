@@ -93,12 +93,18 @@ export function SetupPanel(props: SetupPanelProps) {
         }>
           <fieldset>
             <legend>Path</legend>
-            <QuantityField label="Rate" kind="rate" value={setup.rate} range={RANGES.rate} wrong={wrong("rate")}
-              hint={props.hints?.rate} onChange={(rate) => set({ rate })} />
-            <QuantityField label="RTT" kind="duration" value={setup.rtt} range={RANGES.rtt} wrong={wrong("rtt")}
-              hint={props.hints?.rtt} onChange={(rtt) => set({ rtt })} />
-            <QuantityField label="Buffer" kind="size" value={setup.buffer} wrong={wrong("buffer")}
-              hint={props.hints?.buffer} onChange={(buffer) => set({ buffer })} />
+            <Show when={shows("rate")}>
+              <QuantityField label="Rate" kind="rate" value={setup.rate} range={RANGES.rate} wrong={wrong("rate")}
+                hint={props.hints?.rate} onChange={(rate) => set({ rate })} />
+            </Show>
+            <Show when={shows("rtt")}>
+              <QuantityField label="RTT" kind="duration" value={setup.rtt} range={RANGES.rtt} wrong={wrong("rtt")}
+                hint={props.hints?.rtt} onChange={(rtt) => set({ rtt })} />
+            </Show>
+            <Show when={shows("buffer")}>
+              <QuantityField label="Buffer" kind="size" value={setup.buffer} wrong={wrong("buffer")}
+                hint={props.hints?.buffer} onChange={(buffer) => set({ buffer })} />
+            </Show>
             <QuantityField label="Loss" kind="probability" value={setup.loss} range={RANGES.loss} wrong={wrong("loss")}
               placeholder="none" hint={props.hints?.loss} onChange={(loss) => set({ loss })} />
             <Show when={shows("jitter")}>
@@ -178,7 +184,9 @@ export function SetupPanel(props: SetupPanelProps) {
                   )}
                 </Field>
               </Show>
-              <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
+              <Show when={shows("seed")}>
+                <Seed wrong={wrong("seed")} set={(seed) => set({ seed })} />
+              </Show>
             </div>
             <div class="row">
               <button type="button" onClick={() => set({ text: inWords() })}>Write TOML yourself</button>

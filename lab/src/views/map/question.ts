@@ -1,0 +1,126 @@
+// The question of a map: the documents of a cell, as `fullpipe map` makes them (python/fullpipe/advisor/question.py).
+
+import type { Document } from "../../engine/protocol";
+import type { Setup } from "../../state/setup";
+import { amountOf } from "../../ui/quantity";
+
+export const GOALS = ["throughput", "delay", "balance", "neighbours"] as const;
+export type GoalName = (typeof GOALS)[number];
+
+const PACKET_BYTES = 1500;
+/** The part of the rate that is payload: 1448 of the 1500 bytes of a packet. */
+const PAYLOAD = 1448 / PACKET_BYTES;
+
+/** A path of the map; the rest is the setup's. */
+export interface Cell {
+  rate_bps: number;
+  rtt_us: number;
+}
+
+export interface Range {
+  low: number;
+  high: number;
+}
+
+/** The values of an axis, evenly on a logarithmic scale. */
+export function axisValues({ low, high }: Range, steps: number): number[] {
+  return Array.from({ length: steps }, (_, step) => low * (high / low) ** (steps > 1 ? step / (steps - 1) : 0));
+}
+
+/** The path at a place of the map, in the units that a scenario is written in. */
+export function cellAt(rate_bps: number, rtt_s: number): Cell {
+  return { rate_bps: Math.max(1, Math.round(rate_bps)), rtt_us: Math.max(1, Math.round(rtt_s * 1e6)) };
+}
+
+/** How long runs are: as those of `fullpipe map`, or short ones, which a page is not waited for. */
+export const LENGTHS = ["short", "full"] as const;
+export type Length = (typeof LENGTHS)[number];
+
+interface Bounds {
+  /** Round trips, within seconds. */
+  rounds: number;
+  least_s: number;
+  most_s: number;
+  /** On a fast path no more packets than these, as long as that leaves so many round trips and seconds. */
+  packets: number;
+  fast_rounds: number;
+  fast_s: number;
+}
+
+const BOUNDS: Record<Length, Bounds> = {
+  full: { rounds: 300, least_s: 20, most_s: 60, packets: 1.5e6, fast_rounds: 100, fast_s: 3 },
+  short: { rounds: 150, least_s: 10, most_s: 30, packets: 2e5, fast_rounds: 60, fast_s: 2 },
+};
+
+/** How long a path is simulated, in seconds. */
+export function durationOf({ rate_bps, rtt_us }: Cell, length: Length): number {
+  const { rounds, least_s, most_s, packets, fast_rounds, fast_s } = BOUNDS[length];
+  const rtt_s = rtt_us / 1e6;
+  const long_s = Math.min(Math.max(least_s, rounds * rtt_s), most_s);
+  return Math.min(long_s, Math.max((packets * 8 * PACKET_BYTES) / rate_bps, fast_rounds * rtt_s, fast_s));
+}
+
+/** The buffer of a path: what was asked, but at least one packet, which a small BDP may be below. */
+function bufferOf(buffer: string, { rate_bps, rtt_us }: Cell): string {
+  const amount = amountOf("size", buffer);
+  const bdp_bytes = (rate_bps * rtt_us) / 8e6;
+  return amount?.unit === "bdp" && amount.value * bdp_bytes < PACKET_BYTES ? `${String(PACKET_BYTES)} B` : buffer;
+}
+
+interface Flow {
+  label: string;
+  controller: string;
+  count?: number;
+}
+
+/** The parts of the setup that all cells share. */
+export type Shared = Pick<Setup, "buffer" | "loss" | "jitter" | "queue" | "ecn" | "competitors"> & { length: Length };
+
+function document(shared: Shared, cell: Cell, flows: Flow[]): Document {
+  const text = JSON.stringify({
+    name: "advise",
+    duration: `${durationOf(cell, shared.length).toFixed(3)} s`,
+    path: {
+      rate: `${String(cell.rate_bps)} bit/s`,
+      rtt: `${String(cell.rtt_us)} us`,
+      buffer: bufferOf(shared.buffer, cell),
+      ...(shared.loss === "" ? {} : { loss: shared.loss }),
+      ...(shared.jitter === "" ? {} : { jitter: shared.jitter }),
+      queue: shared.queue,
+    },
+    flows,
+    record: { series: false },
+    ...(shared.ecn ? { hosts: { ecn: true } } : {}),
+  });
+  return { text, format: "json" };
+}
+
+/** Whom harm is measured on: the first competitor, else the default of most hosts. */
+export function neighbourOf(shared: Shared): string {
+  return shared.competitors[0]?.controller ?? "cubic";
+}
+
+/** The scenarios that a candidate's score needs. */
+export interface Plan {
+  alone: Document;
+  /** Beside a neighbour, and the neighbour by itself. */
+  duel?: Document;
+  neighbour?: Document;
+}
+
+export function planOf(shared: Shared, cell: Cell, candidate: string, goal: GoalName): Plan {
+  const others = shared.competitors.map(({ controller, count }) => ({ controller, count, label: `${controller}-neighbour` }));
+  const alone = document(shared, cell, [{ label: "you", controller: candidate }, ...others]);
+  if (goal !== "neighbours") return { alone };
+  const neighbour = neighbourOf(shared);
+  return {
+    alone,
+    duel: document(shared, cell, [{ label: "you", controller: candidate }, { label: "neighbour", controller: neighbour }]),
+    neighbour: document(shared, cell, [{ label: "neighbour", controller: neighbour }]),
+  };
+}
+
+/** The candidate's fair part of what the path carries. */
+export function fairBps(shared: Shared, cell: Cell): number {
+  return (cell.rate_bps * PAYLOAD) / (1 + shared.competitors.reduce((sum, { count }) => sum + count, 0));
+}
