@@ -136,11 +136,10 @@ export function SequenceGraph(props: SequenceGraphProps) {
   };
   const step = (forwards: boolean) => {
     const kinds = EVENTS.filter((kind) => props.shown.has(kind));
-    const { view } = props;
-    const from = found()?.time_s ?? (forwards ? view.from : view.to);
-    const to = next(props.graph, kinds, from, forwards);
+    const to = next(props.graph, kinds, found()?.time_s ?? (forwards ? props.view.from : props.view.to), forwards);
     if (to === null) return;
     setFound(to);
+    const view = props.view;
     const [across, up] = [(view.to - view.from) / 2, (view.high - view.low) / 2];
     const [time, bytes] = [to.time_s, (to.start + to.end) / 2];
     const seen = time > view.from && time < view.to && bytes > view.low && bytes < view.high;
@@ -204,7 +203,7 @@ export function SequenceGraph(props: SequenceGraphProps) {
         <canvas
           ref={canvas}
           aria-hidden="true"
-          // A listener that may prevent the page from scrolling has to say so.
+          // It may prevent the page from scrolling, and has to say so.
           on:wheel={{ handleEvent: onWheel, passive: false }}
           onPointerDown={onPointerDown}
           onPointerMove={onPointerMove}

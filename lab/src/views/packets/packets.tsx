@@ -133,7 +133,7 @@ export default function PacketsView() {
     <div class="bench packets">
       <SetupPanel catalogue={catalogue()} mistake={mistake()} form={form()} />
       <section class="packets-result" aria-label="Packets">
-        <div class="row packets-choice">
+        <div class="packets-choice">
           <label>
             <span>Paths</span>
             <select onChange={(event) => say({ paths: event.currentTarget.value as Form, run: 0, flow: 0 })} disabled={setup.text !== ""}>
