@@ -2,18 +2,18 @@
 
 import "./gallery.css";
 
-import { createEffect, createMemo, createResource, createSignal, For, on, onCleanup, onMount, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Show } from "solid-js";
 
 import { createChartGroup } from "../../charts/group";
 import type { ChartContent } from "../../charts/series";
 import { SeriesChart } from "../../charts/series-chart";
-import { createPool } from "../../engine/client";
 import { MistakeError, type Alternative, type RunResult } from "../../engine/protocol";
 import { csv } from "../../export/csv";
 import { drawingOf, type Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
 import { go, keep, own } from "../../state/place";
 import { DEFAULTS, type Setup } from "../../state/setup";
+import { catalogue, pagePool } from "../../ui/engines";
 import data from "./claims.json";
 import { digits, DRAWN, linesOf, measure, type Claim } from "./measure";
 import { numbersSvg, range } from "./numbers";
@@ -37,11 +37,7 @@ function Prose(props: { text: string }) {
 }
 
 export default function Gallery() {
-  const pool = createPool(Math.max(1, navigator.hardwareConcurrency));
-  onCleanup(() => {
-    pool.close();
-  });
-  const [catalogue] = createResource(() => pool.catalogue());
+  const pool = pagePool();
   const claim = createMemo(() => CLAIMS.find(({ id }) => id === own("claim")) ?? (CLAIMS[0] as Claim));
   const [texts, setTexts] = createSignal<string[]>([]);
   const [at, setAt] = createSignal(0);
@@ -168,8 +164,8 @@ export default function Gallery() {
         <For each={PAPERS}>
           {({ paper, claims }) => (
             <div class="gallery-paper">
-              <h3>{paper}</h3>
-              <ul>
+              <p id={`paper-${claims[0]?.id ?? ""}`}>{paper}</p>
+              <ul aria-labelledby={`paper-${claims[0]?.id ?? ""}`}>
                 <For each={claims}>
                   {(one) => (
                     <li>

@@ -2,9 +2,8 @@
 
 import "./map.css";
 
-import { createEffect, createMemo, createResource, createSignal, createUniqueId, For, Index, on, onCleanup, onMount, Show, untrack } from "solid-js";
+import { createEffect, createMemo, createSignal, createUniqueId, For, Index, on, onCleanup, onMount, Show, untrack } from "solid-js";
 
-import { createPool, type Pool } from "../../engine/client";
 import { MistakeError, type Mistake } from "../../engine/protocol";
 import { csv } from "../../export/csv";
 import { shellWord } from "../../export/commands";
@@ -12,6 +11,7 @@ import type { Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
 import { change, go, keep, own, setup } from "../../state/place";
 import { DEFAULTS } from "../../state/setup";
+import { catalogue, pagePool } from "../../ui/engines";
 import { Field } from "../../ui/field";
 import { amountOf, bufferRange, positionOf, rateText, SLIDER_STEPS, textOf, timeText, valueAt } from "../../ui/quantity";
 import { SetupPanel } from "../../ui/setup-panel";
@@ -36,12 +36,7 @@ function chosen<T>(all: readonly T[], said: string | null, otherwise: T): T {
 }
 
 export default function DecisionMap() {
-  // The page itself has little to do meanwhile.
-  const pool: Pool = createPool(Math.max(1, navigator.hardwareConcurrency));
-  onCleanup(() => {
-    pool.close();
-  });
-  const [catalogue] = createResource(() => pool.catalogue());
+  const pool = pagePool();
   const id = createUniqueId();
 
   const goal = () => chosen<GoalName>(GOALS, own("for"), "balance");

@@ -136,7 +136,7 @@ export function SequenceGraph(props: SequenceGraphProps) {
   };
   const step = (forwards: boolean) => {
     const kinds = EVENTS.filter((kind) => props.shown.has(kind));
-    const to = next(props.graph, kinds, found()?.time_s ?? (forwards ? props.view.from : props.view.to), forwards);
+    const to = next(props.graph, kinds, found() ?? (forwards ? props.view.from : props.view.to), forwards);
     if (to === null) return;
     setFound(to);
     const view = props.view;

@@ -145,10 +145,26 @@ describe("finding", () => {
   it("goes from event to event", () => {
     const first = next(GRAPH, ["drop"], 0, true);
     expect(first?.start).toBe(500 * MSS);
-    const second = next(GRAPH, ["drop"], first?.time_s ?? 0, true);
+    const second = next(GRAPH, ["drop"], first ?? 0, true);
     expect(second?.start).toBe(1500 * MSS);
-    expect(next(GRAPH, ["drop"], second?.time_s ?? 0, false)?.start).toBe(500 * MSS);
+    expect(next(GRAPH, ["drop"], second ?? 0, false)?.start).toBe(500 * MSS);
     expect(next(GRAPH, ["drop"], 0, false)).toBeNull();
+  });
+
+  it("meets each event once, forwards and back, also those of one time", () => {
+    const at = (time: number, ...starts: number[]): Marks => ({
+      time_s: Float64Array.from(starts, () => time), start: Float64Array.from(starts), end: Float64Array.from(starts, (start) => start + 1),
+    });
+    const graph = { ...GRAPH, marks: { ...GRAPH.marks, drop: at(1, 5, 3, 4), lost: at(1, 3, 9), timeout: at(2, 1) } };
+    const kinds = ["timeout", "drop", "lost"] as const;
+    const seen = [];
+    let now = next(graph, kinds, 0, true);
+    for (; now !== null; now = next(graph, kinds, now, true)) seen.push([now.start, now.kind]);
+    expect(seen).toEqual([[3, "lost"], [3, "drop"], [4, "drop"], [5, "drop"], [9, "lost"], [1, "timeout"]]);
+    const back = [];
+    now = next(graph, kinds, 9, false);
+    for (; now !== null; now = next(graph, kinds, now, false)) back.push([now.start, now.kind]);
+    expect(back).toEqual([...seen].reverse());
   });
 
   it("searches in halves", () => {

@@ -303,17 +303,33 @@ export function nearest(graph: Graph, view: View, width: number, height: number,
   return best;
 }
 
-/** The next mark that matters after a time, or the one before it: for the keyboard. */
-export function next(graph: Graph, kinds: readonly Kind[], time: number, forwards: boolean): Found | null {
+/** The order of events: by time, then by sequence, then by kind. */
+function before(a: Found, b: Found): boolean {
+  if (a.time_s !== b.time_s) return a.time_s < b.time_s;
+  if (a.start !== b.start) return a.start < b.start;
+  return KINDS.indexOf(a.kind) < KINDS.indexOf(b.kind);
+}
+
+/** The next event after another one, or after a time; or the one before it: for the keyboard. */
+export function next(graph: Graph, kinds: readonly Kind[], from: Found | number, forwards: boolean): Found | null {
+  const time = typeof from === "number" ? from : from.time_s;
+  const later = (one: Found) => typeof from === "number" || (forwards ? before(from, one) : before(one, from));
   let best: Found | null = null;
   for (const kind of kinds) {
     const { time_s, start, end } = graph.marks[kind];
-    let at = firstAt(time_s, forwards ? time + 1e-9 : time - 1e-9);
-    if (!forwards) at -= 1;
-    const when = time_s[at];
-    if (when === undefined) continue;
-    if (best === null || (forwards ? when < best.time_s : when > best.time_s)) {
-      best = { kind, time_s: when, start: start[at] ?? 0, end: end[at] ?? 0 };
+    let at = firstAt(time_s, time);
+    if (!forwards) {
+      while ((time_s[at] ?? Infinity) <= time) at += 1;
+      at -= 1;
+    }
+    // Several may be of one time, in any order.
+    let reached: number | null = null;
+    for (; at >= 0 && at < time_s.length; at += forwards ? 1 : -1) {
+      const one = { kind, time_s: time_s[at] ?? 0, start: start[at] ?? 0, end: end[at] ?? 0 };
+      if (reached !== null && one.time_s !== reached) break;
+      if (!later(one)) continue;
+      reached = one.time_s;
+      if (best === null || (forwards ? before(one, best) : before(best, one))) best = one;
     }
   }
   return best;

@@ -2,16 +2,15 @@
 
 import "./packets.css";
 
-import { createEffect, createMemo, createResource, createSignal, For, on, onCleanup, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, on, Show } from "solid-js";
 
-import { createEngine } from "../../engine/client";
 import { MistakeError, type Alternative, type Mistake } from "../../engine/protocol";
-import type { Form } from "../../export/commands";
-import { scenarioOf } from "../../export/commands";
+import { scenarioOf, type Form } from "../../export/commands";
 import { csv } from "../../export/csv";
 import type { Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
 import { keep, own, setup } from "../../state/place";
+import { catalogue, pagePool } from "../../ui/engines";
 import { SetupPanel } from "../../ui/setup-panel";
 import { graphSvg, LOOK } from "./draw";
 import { SequenceGraph } from "./graph";
@@ -27,11 +26,7 @@ function whole(text: string | null): number {
 }
 
 export default function PacketsView() {
-  const engine = createEngine();
-  onCleanup(() => {
-    engine.close();
-  });
-  const [catalogue] = createResource(() => engine.catalogue());
+  const engine = pagePool();
   const [alternatives, setAlternatives] = createSignal<Alternative[]>([]);
   const [graph, setGraph] = createSignal<Graph | null>(null);
   const [view, setView] = createSignal<View>({ from: 0, to: 1, low: 0, high: 1 });
