@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import json
 import re
 import sys
 import tomllib
@@ -56,6 +57,11 @@ def test_a_scenario_in_toml_is_that_of_the_study(entry: Any) -> None:
 def test_a_text_has_three_sentences(entry: Any) -> None:
     for text in (entry.see, entry.why, entry.attempt):
         assert text.endswith(".") and not re.search(r"[.!?] [A-Z]", text), text
+
+
+def test_the_map_that_the_page_is_held_to_is_current() -> None:
+    maps = load("tests/map")
+    assert json.loads(maps.FILE.read_text(encoding="utf-8")) == maps.maps()
 
 
 def test_several_papers_are_shown() -> None:

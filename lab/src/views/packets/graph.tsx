@@ -145,6 +145,18 @@ export function SequenceGraph(props: SequenceGraphProps) {
     const seen = time > view.from && time < view.to && bytes > view.low && bytes < view.high;
     if (!seen) go({ from: time - across, to: time + across, low: bytes - up, high: bytes + up });
   };
+  const place = (one: Found) => ({
+    x: MARGIN.left + ((one.time_s - props.view.from) / (props.view.to - props.view.from)) * plotWidth(),
+    y: MARGIN.top + plotHeight - (((one.start + one.end) / 2 - props.view.low) / (props.view.high - props.view.low)) * plotHeight,
+  });
+  const inPlot = (x: number, y: number) => x >= MARGIN.left - 1 && x <= MARGIN.left + plotWidth() + 1 && y >= MARGIN.top - 1 && y <= MARGIN.top + plotHeight + 1;
+  /** About the event that is looked at, if it is in sight; else about the middle. */
+  const zoom = (factor: number) => {
+    const one = found();
+    const seen = one !== null && inPlot(place(one).x, place(one).y);
+    const [x, y] = seen ? [(place(one).x - MARGIN.left) / plotWidth(), 1 - (place(one).y - MARGIN.top) / plotHeight] : [0.5, 0.5];
+    go(zoomed(props.view, factor, x, y));
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const by = event.shiftKey ? 0.5 : 0.1;
@@ -153,8 +165,8 @@ export function SequenceGraph(props: SequenceGraphProps) {
       case "ArrowRight": go(shifted(props.view, by, 0)); break;
       case "ArrowUp": go(shifted(props.view, 0, by)); break;
       case "ArrowDown": go(shifted(props.view, 0, -by)); break;
-      case "+": case "=": go(zoomed(props.view, 0.7, 0.5, 0.5)); break;
-      case "-": go(zoomed(props.view, 1 / 0.7, 0.5, 0.5)); break;
+      case "+": case "=": zoom(0.7); break;
+      case "-": zoom(1 / 0.7); break;
       case "0": case "Home": go(props.graph.whole); break;
       case "n": step(true); break;
       case "p": step(false); break;
@@ -173,11 +185,6 @@ export function SequenceGraph(props: SequenceGraphProps) {
     const [across, up] = [(props.view.to - props.view.from) / 2, (props.view.high - props.view.low) / 2];
     go({ from: time - across, to: time + across, low: bytes - up, high: bytes + up });
   };
-  const place = (one: Found) => ({
-    x: MARGIN.left + ((one.time_s - props.view.from) / (props.view.to - props.view.from)) * plotWidth(),
-    y: MARGIN.top + plotHeight - (((one.start + one.end) / 2 - props.view.low) / (props.view.high - props.view.low)) * plotHeight,
-  });
-  const inPlot = (x: number, y: number) => x >= MARGIN.left - 1 && x <= MARGIN.left + plotWidth() + 1 && y >= MARGIN.top - 1 && y <= MARGIN.top + plotHeight + 1;
   const said = (): string => {
     const one = found();
     if (one !== null) {
@@ -242,8 +249,8 @@ export function SequenceGraph(props: SequenceGraphProps) {
         />
       </div>
       <div class="row sequence-tools">
-        <button type="button" onClick={() => go(zoomed(props.view, 0.5, 0.5, 0.5))}>Zoom in</button>
-        <button type="button" onClick={() => go(zoomed(props.view, 2, 0.5, 0.5))}>Zoom out</button>
+        <button type="button" onClick={() => zoom(0.5)}>Zoom in</button>
+        <button type="button" onClick={() => zoom(2)}>Zoom out</button>
         <button type="button" onClick={() => go(props.graph.whole)}>Reset</button>
         <button type="button" onClick={() => step(false)}>Previous event</button>
         <button type="button" onClick={() => step(true)}>Next event</button>

@@ -169,7 +169,7 @@ export default function PacketsView() {
                     </label>
                   )}
                 </For>
-                <span class="packets-line"><span class="swatch" aria-hidden="true" style={{ background: "var(--text)", height: "2px" }} />acknowledged</span>
+                <span class="packets-line"><span class="swatch solid" aria-hidden="true" />acknowledged</span>
                 <span class="packets-line"><span class="swatch dashed" aria-hidden="true" />edge of the receive window</span>
               </fieldset>
               <SequenceGraph graph={now()} shown={shown()} view={view()} setView={setView} />
