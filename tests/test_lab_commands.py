@@ -26,11 +26,11 @@ IDS = [one["name"] for one in SAID]
 
 def of_the_lab(said: dict[str, Any]) -> Any:
     """What the lab computes: each alternative of its scenario."""
-    return plain(fullpipe.run(tomllib.loads(said["scenario"]), seed=said["seed"]))
+    return plain(fullpipe.run(tomllib.loads(said["scenario"]), seed=said["seed"], seeds=said["seeds"]))
 
 
 def plain(results: fullpipe.Results) -> Any:
-    """The measures of each alternative. With one seed, they are those of the run, to the last bit."""
+    """The measures of each alternative. With one seed, they are those of the run."""
     return json.loads(results.to_json())["results"]
 
 

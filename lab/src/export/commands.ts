@@ -44,17 +44,19 @@ export function scenarioOf(setup: Setup, form: Form): string {
   return (form === "comparison" ? comparison(setup) : shared(setup)).text;
 }
 
-/** A command that gives the same numbers. `file` says whether it needs the scenario in the file `FILE`. */
-export function commandLine(setup: Setup, form: Form): { text: string; file: boolean } {
+/** A command that gives the same numbers, of `seeds` seeds from that of the setup on. `file` says whether it needs the scenario in the file `FILE`. */
+export function commandLine(setup: Setup, form: Form, seeds = 1): { text: string; file: boolean } {
   const said = options(setup, form);
-  if (said === null) return { text: `fullpipe run ${FILE} --seed ${String(setup.seed)}`, file: true };
+  if (said === null) {
+    return { text: `fullpipe run ${FILE} --seed ${String(setup.seed)}${seeds === 1 ? "" : ` --seeds ${String(seeds)}`}`, file: true };
+  }
   const words = said.map(([name, value]) => `--${name}=${shellWord(value)}`);
   if (setup.ecn) words.push("--ecn");
-  return { text: ["fullpipe compare", ...setup.controllers.map(shellWord), ...words, "--seeds=1"].join(" "), file: false };
+  return { text: ["fullpipe compare", ...setup.controllers.map(shellWord), ...words, `--seeds=${String(seeds)}`].join(" "), file: false };
 }
 
 /** Lines of Python that give the same numbers. */
-export function pythonLines(setup: Setup, form: Form): string {
+export function pythonLines(setup: Setup, form: Form, seeds = 1): string {
   const said = options(setup, form);
   if (said === null) {
     return [
@@ -63,7 +65,7 @@ export function pythonLines(setup: Setup, form: Form): string {
       "import fullpipe",
       "",
       `scenario = ${pythonText(scenarioOf(setup, form))}`,
-      `results = fullpipe.run(tomllib.loads(scenario), seed=${String(setup.seed)})`,
+      `results = fullpipe.run(tomllib.loads(scenario), seed=${String(setup.seed)}${seeds === 1 ? "" : `, seeds=${String(seeds)}`})`,
       "print(results)",
       "",
     ].join("\n");
@@ -76,7 +78,7 @@ export function pythonLines(setup: Setup, form: Form): string {
     "results = fullpipe.compare(",
     `    [${setup.controllers.map(pythonString).join(", ")}],`,
     ...given,
-    "    seeds=1,",
+    `    seeds=${String(seeds)},`,
     ")",
     "print(results)",
     "",

@@ -24,6 +24,10 @@ export interface ExportMenuProps {
   alternatives?: readonly string[];
   /** The setup; that of the page unless said. */
   setup?: Setup;
+  /** How many seeds the view computes, from that of the setup on; one unless said. */
+  seeds?: number;
+  /** What the scenario, the logs and the commands do not have of what is seen. */
+  note?: string;
   /** Further commands of the view, each with what it is for. */
   commands?: () => { name: string; text: string }[];
 }
@@ -38,7 +42,7 @@ export function ExportMenu(props: ExportMenuProps) {
   const drawings = () => props.drawings?.() ?? [];
   const drawing = () => drawings()[Math.min(which(), drawings().length - 1)];
   const document_ = (): Document => ({ text: scenarioOf(now(), props.form), format: "toml" });
-  const command = () => commandLine(now(), props.form);
+  const command = () => commandLine(now(), props.form, props.seeds ?? 1);
   const alternatives = () => props.alternatives ?? [];
 
   const tell = (text: string, bad = false) => {
@@ -132,11 +136,12 @@ export function ExportMenu(props: ExportMenuProps) {
             <button type="button" onClick={() => carryOut(log("qvis"))}>qlog for qvis</button>
           </Show>
         </fieldset>
+        <Show when={props.note}><p class="quiet">{props.note}</p></Show>
         <Lines name="the command line" text={command().text} />
         <Show when={command().file}>
           <p class="quiet">It needs the file {FILE}: that is “Scenario (TOML)” above.</p>
         </Show>
-        <Lines name="the lines of Python" text={pythonLines(now(), props.form)} />
+        <Lines name="the lines of Python" text={pythonLines(now(), props.form, props.seeds ?? 1)} />
         <For each={props.commands?.() ?? []}>{(one) => <Lines name={one.name} text={one.text} />}</For>
         <p role="status" classList={{ wrong: wrong() }}>{said()}</p>
       </div>

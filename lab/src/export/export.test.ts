@@ -8,7 +8,7 @@ import { fileName } from "./save";
 import { chartSvg, escaped, LIGHT, piecesOf, ticks } from "./svg";
 
 const SHORT = { ...DEFAULTS, duration: "2 s" };
-const SETUPS: { name: string; form: Form; setup: Setup }[] = [
+const SETUPS: { name: string; form: Form; setup: Setup; seeds?: number }[] = [
   { name: "defaults", form: "comparison", setup: SHORT },
   {
     name: "every option",
@@ -18,6 +18,8 @@ const SETUPS: { name: string; form: Form; setup: Setup }[] = [
       controllers: ["bbr1:probe_gain=1.5", "cubic", "reno"],
     },
   },
+  { name: "three seeds", form: "comparison", setup: SHORT, seeds: 3 },
+  { name: "three seeds from another on", form: "comparison", setup: { ...SHORT, seed: 5 }, seeds: 3 },
   { name: "another seed", form: "comparison", setup: { ...SHORT, seed: 9 } },
   { name: "jitter", form: "comparison", setup: { ...SHORT, jitter: "2 ms" } },
   { name: "competitors", form: "comparison", setup: { ...SHORT, competitors: [{ controller: "cubic", count: 2 }] } },
@@ -35,12 +37,13 @@ const SETUPS: { name: string; form: Form; setup: Setup }[] = [
 describe("a command", () => {
   // The same file is carried out in tests/test_lab_commands.py, which compares the numbers.
   it("is as the test of the package carries it out", async () => {
-    const said = SETUPS.map(({ name, form, setup }) => ({
+    const said = SETUPS.map(({ name, form, setup, seeds = 1 }) => ({
       name,
       seed: setup.seed,
+      seeds,
       scenario: scenarioOf(setup, form),
-      command: commandLine(setup, form).text,
-      python: pythonLines(setup, form),
+      command: commandLine(setup, form, seeds).text,
+      python: pythonLines(setup, form, seeds),
     }));
     await expect(`${JSON.stringify(said, null, 1)}\n`).toMatchFileSnapshot("../../tests/commands.json");
   });

@@ -43,3 +43,18 @@ test("the link that is copied leads to the same", async ({ page, context }) => {
   await page.goto(link);
   await slow(page.getByRole("combobox", { name: "Run" })).toHaveValue("1");
 });
+
+for (const [view, form] of [["live", "shared"], ["compare", "comparison"]] as const) {
+  test(`${view} exports what it shows`, async ({ page }) => {
+    await visit(page, `${view}?${QUICK}&cc=bbr3&cc=reno`);
+    await slow(page.locator("main canvas").last()).toBeVisible();
+    await page.getByText("Export", { exact: true }).click();
+    await slow(page.getByRole("button", { name: "SVG" })).toBeVisible();
+    const svg = (await saved(page, () => page.getByRole("button", { name: "SVG" }).click())).bytes.toString();
+    expect(svg).toContain("bbr3");
+    const command = page.getByRole("region", { name: "the command line" });
+    await expect(command).toContainText(form === "shared" ? "fullpipe run lab.toml --seed 1" : "fullpipe compare bbr3 reno --rate='5 Mbit/s'");
+    const log = await saved(page, () => page.getByRole("button", { name: "qlog", exact: true }).click());
+    expect(log.bytes.length).toBeGreaterThan(1000);
+  });
+}

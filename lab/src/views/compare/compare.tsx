@@ -6,6 +6,8 @@ import { createChartGroup } from "../../charts/group";
 import { SeriesChart, Swatch } from "../../charts/series-chart";
 import type { ChartContent } from "../../charts/series";
 import { MistakeError, type Alternative, type Mistake, type RunResult } from "../../engine/protocol";
+import { drawingOf } from "../../export/drawing";
+import { ExportMenu } from "../../export/export-menu";
 import { setup } from "../../state/place";
 import { comparison, MOST_CONTROLLERS, type Setup } from "../../state/setup";
 import { catalogue, pagePool } from "../../ui/engines";
@@ -199,6 +201,7 @@ export default function Compare() {
               <SeriesChart content={content()} group={group} height={index === 0 ? 175 : 140} times={index === contents().length - 1} />
             )}
           </Index>
+          <ExportMenu form="comparison" seeds={seeds()} drawings={() => contents().map(drawingOf)} engine={pool} alternatives={names()} />
         </Show>
       </section>
     </div>

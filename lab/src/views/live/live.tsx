@@ -8,9 +8,11 @@ import { createChartGroup } from "../../charts/group";
 import { SeriesChart, Swatch } from "../../charts/series-chart";
 import { phaseName, spansOf, type ChartContent, type Line, type Mark, type Reference } from "../../charts/series";
 import type { Alternative, Mistake, Step } from "../../engine/protocol";
+import { drawingOf } from "../../export/drawing";
+import { ExportMenu } from "../../export/export-menu";
 import { setup } from "../../state/place";
 import { amountOf, rateText, sizeText, timeText } from "../../ui/quantity";
-import { catalogue, pageEngine } from "../../ui/engines";
+import { catalogue, pageEngine, pagePool } from "../../ui/engines";
 import { SetupPanel } from "../../ui/setup-panel";
 import { bufferBytes, changeOf, changeText, LIVE_S, liveDocument, pathOf, type Path } from "./document";
 import { Flight } from "./flight";
@@ -369,6 +371,8 @@ export default function Live() {
         <Index each={contents()}>
           {(content, index) => <SeriesChart content={content()} group={group} height={index === 0 ? 165 : 125} times={index === contents().length - 1} />}
         </Index>
+        <ExportMenu form="shared" drawings={() => contents().map(drawingOf)} engine={pagePool()}
+          note="These are of the setup from its start, for its duration: without what was changed while it ran." />
       </section>
     </div>
   );
