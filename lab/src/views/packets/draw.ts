@@ -6,15 +6,15 @@ import { dataFor, decimate, Drawn, KINDS, NAMES, stepsOf, type Graph, type Kind,
 
 export const MARGIN = { left: 62, right: 10, top: 10, bottom: 30 };
 
-/** How a kind looks: the variable of its colour, and its least size in pixels: what matters is seen from afar. */
+/** How a kind looks: the variable of its colour, and its least size in pixels: what matters is seen from afar, and drops are tall. */
 export const LOOK: Record<Kind, { colour: string; wide: number; tall: number }> = {
   data: { colour: "--series-1", wide: 1, tall: 1 },
   sack: { colour: "--series-3", wide: 1.5, tall: 2 },
   lost: { colour: "--quiet", wide: 3, tall: 3 },
   retransmission: { colour: "--series-2", wide: 2.5, tall: 4 },
-  timeout: { colour: "--series-4", wide: 3.5, tall: 6 },
+  timeout: { colour: "--wrong", wide: 4, tall: 6 },
   probe: { colour: "--series-5", wide: 3.5, tall: 6 },
-  drop: { colour: "--wrong", wide: 3, tall: 4 },
+  drop: { colour: "--series-4", wide: 2, tall: 10 },
 };
 
 export interface Colours {
@@ -122,7 +122,7 @@ export function graphSvg(painting: Omit<Painting, "width" | "height">, palette: 
   const all: Painting = { ...painting, width, height };
   const series = (index: number) => palette.series[index] ?? palette.text;
   const inks: Record<Kind, string> = {
-    data: series(0), sack: series(2), lost: palette.quiet, retransmission: series(1), timeout: series(3), probe: series(4), drop: "#b3261e",
+    data: series(0), sack: series(2), lost: palette.quiet, retransmission: series(1), timeout: "#b3261e", probe: series(4), drop: series(3),
   };
   const { view } = painting;
   const parts = [svgText(MARGIN.left, 18, title, palette.text, { size: 14, bold: true }), `<g transform="translate(${String(MARGIN.left)} 30)">`];

@@ -164,7 +164,7 @@ export default function PacketsView() {
                   {(kind) => (
                     <label classList={{ none: now().marks[kind].time_s.length === 0 }}>
                       <input type="checkbox" checked={shown().has(kind)} onChange={() => toggle(kind)} />
-                      <span class="swatch" aria-hidden="true" style={{ background: `var(${LOOK[kind].colour})`, height: kind === "data" ? "3px" : "10px" }} />
+                      <span class="swatch" aria-hidden="true" style={{ background: `var(${LOOK[kind].colour})`, height: `${String(LOOK[kind].tall + 2)}px`, width: `${String(kind === "data" ? 14 : LOOK[kind].wide * 2 + 2)}px` }} />
                       {NAMES[kind]} <span class="quiet">{now().marks[kind].time_s.length.toLocaleString("en").replaceAll(",", "\u202f")}</span>
                     </label>
                   )}
