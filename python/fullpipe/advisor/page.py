@@ -42,8 +42,8 @@ _LOOK_AT = (
     "ahead; grey cells have no clear winner."
 )
 _GO_DOWN = (
-    "Start at the top and go left where the condition is true. A box says on how many of the map's paths "
-    "there its controller is best or as good as the best; the stronger its colour, the more."
+    "Start at the top and go left where the condition is true. A decision says on how many of the map's "
+    "paths there its controller is best or as good as the best; the stronger the colour, the more."
 )
 _PNG_SCALE = 2
 
@@ -156,8 +156,9 @@ def _certain(node: Node) -> float:
 
 
 def _lines(node: Node) -> list[str]:
-    leads = f"{node.counts[node.decision]} of {counted(node.paths, 'path')}"
-    return [node.condition, leads] if node.condition is not None else [f"use {node.decision}", leads]
+    if node.condition is not None:
+        return [node.condition, counted(node.paths, "path")]
+    return [f"use {node.decision}", f"{node.counts[node.decision]} of {counted(node.paths, 'path')}"]
 
 
 def _told(node: Node) -> dict[str, str | int | float]:

@@ -79,7 +79,8 @@ def advise(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Paths from a CSV file, `ss -tin`, `iperf3 -J` or a packet capture; options fill its gaps.",
+            help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
+            "capture; options fill its gaps.",
             show_default="none",
             parser=path,
         ),

@@ -58,4 +58,5 @@ def _at(value: Any, *keys: str) -> Any:
 def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and abs(value) < 1e18 else None
+    # A whole number may be larger than any float.
+    return float(value) if abs(value) < 1e18 and math.isfinite(value) else None

@@ -6,6 +6,7 @@ retransmitted over sent bytes; those that a full queue caused are among them, so
 taken for random loss.
 """
 
+import io
 import re
 
 from fullpipe.advisor.sources import Path
@@ -18,7 +19,9 @@ _MIN_RTT = re.compile(r"\bminrtt:(\d+(?:\.\d+)?)\b")
 _DELIVERED = re.compile(r"\bdelivered:(\d+)\b")
 _SENT = re.compile(r"\bbytes_sent:(\d+)\b")
 _RESENT = re.compile(r"\bbytes_retrans:(\d+)\b")
-_SCALED = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)bps")
+_SCALED = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([KMG]?)bps")
+# Longer lines are not of `ss`.
+_LONGEST = 16_384
 _SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
@@ -32,7 +35,9 @@ def read(text: str, file: str) -> list[Path]:
     del file
     best: dict[str, tuple[float, Path]] = {}
     peer = ""
-    for line in text.splitlines():
+    for line in io.StringIO(text):
+        if len(line) > _LONGEST:
+            continue
         if line[:1].strip():
             parts = line.split()
             peer = next((part for part in reversed(parts) if re.search(r":\d+$", part)), "")
@@ -51,7 +56,7 @@ def _path(line: str, peer: str) -> tuple[float, Path] | None:
     if rtt is None or not rates or delivered is None or int(delivered[1][:18]) < _LEAST_DELIVERED:
         return None
     rate, rtt_ms = max(rates), float(rtt[1])
-    if rate <= 0 or rtt_ms <= 0:
+    if not (0 < rate < 1e15 and 0 < rtt_ms < 1e9):
         return None
     sent, resent = _SENT.search(line), _RESENT.search(line)
     notes = []

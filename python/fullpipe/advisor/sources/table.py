@@ -20,7 +20,7 @@ import csv
 import io
 import math
 
-from fullpipe.advisor.sources import Path
+from fullpipe.advisor.sources import MOST_PATHS, Path, too_many
 from fullpipe.errors import mistake
 
 _UNITS = {
@@ -58,7 +58,7 @@ def read(text: str, file: str) -> list[Path]:
             )
     if len(set(names)) < len(names):
         raise mistake("from", f"{file}:1", "each column once", "remove one of them")
-    found = []
+    found: list[Path] = []
     try:
         for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
             if number == 1 or not any(cell.strip() for cell in row):
@@ -70,6 +70,8 @@ def read(text: str, file: str) -> list[Path]:
                     f"at most {len(names)} cells; it has {len(row)}",
                     "remove some",
                 )
+            if len(found) >= MOST_PATHS:
+                raise too_many(file)
             cells = {name: cell.strip() for name, cell in zip(names, row, strict=False) if cell.strip()}
             found.append(_path(cells, number, file))
     except csv.Error as error:
