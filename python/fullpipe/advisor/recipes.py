@@ -1,11 +1,18 @@
-"""The lines that apply an answer: for a Linux host, for one program, for QUIC stacks.
+"""The lines that apply an answer: for a Linux host, for one program or route, for servers, for QUIC stacks.
 
 Lines are tried on this machine where that is possible, and each has its result: whether the kernel has the
-controller, and whether a socket takes it.
+controller, whether a socket takes it and what it accepts inherits it, whether programs that are installed
+know the setting. Where a line for a server or a stack comes from, its source and version say; docs/advisor.md
+lists them. What a stack does not have is said in the last line.
 """
 
+import re
+import shutil
 import socket
-from dataclasses import dataclass
+import subprocess
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.advisor import candidates
@@ -13,72 +20,249 @@ from fullpipe.advisor import candidates
 # Linux before this cannot pace without the fq discipline (tcp_internal_pacing came with 4.13).
 _PACES_ITSELF = "Linux 4.13"
 _SYSCTL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-
-# What QUIC stacks call the algorithm that is nearest, by controller. Names of documented settings.
-_QUIC = {
-    "cubic": (
-        (
-            "quinn",
-            "transport.congestion_controller_factory(Arc::new(quinn::congestion::CubicConfig::default()))",
-        ),
-        ("quiche", "config.set_cc_algorithm(quiche::CongestionControlAlgorithm::CUBIC)"),
-        (
-            "s2n-quic",
-            ".with_congestion_controller(s2n_quic::provider::congestion_controller::Cubic::default())",
-        ),
-        ("HAProxy", "bind quic4@:443 ... quic-cc-algo cubic"),
-    ),
-    "reno": (
-        (
-            "quinn",
-            "transport.congestion_controller_factory(Arc::new(quinn::congestion::NewRenoConfig::default()))",
-        ),
-        ("quiche", "config.set_cc_algorithm(quiche::CongestionControlAlgorithm::Reno)"),
-        ("HAProxy", "bind quic4@:443 ... quic-cc-algo newreno"),
-    ),
-    "bbr1": (
-        (
-            "quinn",
-            "transport.congestion_controller_factory(Arc::new(quinn::congestion::BbrConfig::default()))",
-        ),
-    ),
-}
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+_CONF = "/etc/sysctl.d/90-congestion-control.conf"
+# What programs need at most to say their version.
+_PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line to type or to write, where it belongs, and what a try on this machine said."""
+    """A line to type or to write, where it belongs, what it needs, and what a try on this machine said."""
 
     where: str
     text: str
-    checked: str  # Empty if nothing here can try it.
+    tried: str = ""  # Empty if nothing here can try it.
+    needs: str = ""
+
+    @property
+    def checked(self) -> str:
+        """What the line needs, and what a try said."""
+        return "; ".join(filter(None, (self.needs, self.tried)))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A server or a QUIC stack: the version that was looked at, where, and what its settings are."""
+
+    name: str
+    version: str
+    source: str
+    # The line for each controller, by our name of it.
+    lines: Mapping[str, str] = field(default_factory=dict)
+    # What a line needs beyond that version, by controller.
+    needs: Mapping[str, str] = field(default_factory=dict)
+    has: str = ""  # What it does instead, where it has no line.
+
+
+def _any(line: str) -> dict[str, str]:
+    """A line that takes any name that Linux knows, in place of `LINUX`."""
+    return dict.fromkeys(("any",), line)
+
+
+_QUINN = "transport.congestion_controller_factory(Arc::new(quinn::congestion::{}::default()))"
+_PICOQUIC = 'picoquic_set_default_congestion_algorithm_by_name(quic, "{}")'
+_MSQUIC = (
+    "settings.CongestionControlAlgorithm = QUIC_CONGESTION_CONTROL_ALGORITHM_{}; "
+    "settings.IsSet.CongestionControlAlgorithm = TRUE"
+)
+_S2N = ".with_congestion_controller(s2n_quic::provider::congestion_controller::{}::default())"
+
+STACKS = (
+    Stack(
+        "HAProxy",
+        "3.4",
+        "doc/configuration.txt, 5.1 and 5.2",
+        _any("bind :443 cc LINUX; server app1 192.0.2.1:443 cc LINUX"),
+        {"any": "HAProxy 3.3"},
+    ),
+    Stack(
+        "Envoy",
+        "API v3",
+        "api/envoy/config/core/v3/socket_option.proto",
+        # 6 is IPPROTO_TCP and 13 is TCP_CONGESTION of Linux; bytes are in Base64.
+        _any("socket_options: [{level: 6, name: 13, buf_value: BASE64, state: STATE_PREBIND}]"),
+        {"any": "in the listener"},
+    ),
+    Stack(
+        "Traffic Server",
+        "10",
+        "doc/admin-guide/files/records.yaml.en.rst",
+        _any("records: {net: {tcp_congestion_control_in: LINUX, tcp_congestion_control_out: LINUX}}"),
+        {"any": "in records.yaml; before 10, CONFIG proxy.config.net.tcp_congestion_control_in STRING LINUX"},
+    ),
+    Stack("systemd", "252", "systemd.socket(5)", _any("TCPCongestion=LINUX"), {"any": "in a .socket unit"}),
+    Stack("nginx", "1.31.5", "src/, which has no TCP_CONGESTION", has="the system's"),
+    Stack("nginx (QUIC)", "1.31.5", "src/event/quic/ngx_event_quic_ack.c", has="CUBIC"),
+    Stack("Caddy", "2.11.4", "its Go sources, which set none", has="the system's"),
+    Stack(
+        "quic-go, also in Caddy",
+        "0.61",
+        "internal/ackhandler/sent_packet_handler.go",
+        has="Reno",
+    ),
+    Stack(
+        "HAProxy (QUIC)",
+        "3.4",
+        "doc/configuration.txt, 5.1; src/quic_cc_bbr.c, which is BBRv3",
+        {
+            "cubic": "bind quic4@:443 ssl crt site.pem alpn h3 quic-cc-algo cubic",
+            "reno": "bind quic4@:443 ssl crt site.pem alpn h3 quic-cc-algo newreno",
+            "bbr3": "bind quic4@:443 ssl crt site.pem alpn h3 quic-cc-algo bbr",
+        },
+        {"cubic": "HAProxy 2.8", "reno": "HAProxy 2.8", "bbr3": "HAProxy 3.2"},
+        "CUBIC, NewReno and BBRv3",
+    ),
+    Stack(
+        "Traffic Server (QUIC)",
+        "10",
+        "doc/admin-guide/files/records.yaml.en.rst",
+        {
+            "reno": "records: {quic: {cc_algorithm: 0}}",
+            "cubic": "records: {quic: {cc_algorithm: 1}}",
+        },
+        {},
+        "Reno and CUBIC",
+    ),
+    Stack(
+        "quinn",
+        "0.12",
+        "quinn-proto/src/config/transport.rs, src/congestion/bbr/mod.rs",
+        {
+            "cubic": _QUINN.format("CubicConfig"),
+            "reno": _QUINN.format("NewRenoConfig"),
+            "bbr1": _QUINN.format("BbrConfig"),
+        },
+        {"bbr1": "quinn calls it experimental"},
+        "NewReno, CUBIC and an early BBR",
+    ),
+    Stack(
+        "quiche",
+        "0.29.3",
+        "quiche/src/lib.rs, src/recovery/mod.rs",
+        {
+            "cubic": 'config.set_cc_algorithm_name("cubic")?',
+            "reno": 'config.set_cc_algorithm_name("reno")?',
+        },
+        {},
+        "Reno, CUBIC and BBRv2",
+    ),
+    Stack(
+        "s2n-quic",
+        "1.88",
+        "quic/s2n-quic/src/provider/congestion_controller.rs",
+        {"cubic": _S2N.format("Cubic")},
+        {},
+        "CUBIC and BBRv2",
+    ),
+    Stack(
+        "ngtcp2",
+        "1.25",
+        "lib/includes/ngtcp2/ngtcp2.h",
+        {
+            "cubic": "settings.cc_algo = NGTCP2_CC_ALGO_CUBIC",
+            "reno": "settings.cc_algo = NGTCP2_CC_ALGO_RENO",
+        },
+        {},
+        "Reno, CUBIC and BBRv2",
+    ),
+    Stack(
+        "MsQuic",
+        "2",
+        "src/inc/msquic.h, docs/Settings.md",
+        {"cubic": _MSQUIC.format("CUBIC")},
+        {},
+        "CUBIC, and a BBR in its preview",
+    ),
+    Stack(
+        "picoquic",
+        "August 2026",
+        "picoquic/picoquic.h, bbr1.c, bbr.c",
+        {
+            "cubic": _PICOQUIC.format("cubic"),
+            "reno": _PICOQUIC.format("newreno"),
+            "bbr1": _PICOQUIC.format("bbr1"),
+            "bbr3": _PICOQUIC.format("bbr"),
+        },
+        dict.fromkeys(
+            ("cubic", "reno", "bbr1", "bbr3"), "after picoquic_register_all_congestion_control_algorithms()"
+        ),
+        "NewReno, CUBIC, BBRv1 and BBRv3",
+    ),
+    Stack(
+        "lsquic",
+        "4.9.3",
+        "include/lsquic.h",
+        {"cubic": "settings.es_cc_algo = 1", "bbr1": "settings.es_cc_algo = 2"},
+        {},
+        "CUBIC and BBRv1",
+    ),
+)
+# By what name of ours stacks are looked up: those by the RFCs are what QUIC stacks have.
+_IN_STACKS = {"newreno": "reno", "cubic9438": "cubic"}
 
 
 def of(controller: str) -> list[Line]:
     """The lines for a controller; empty if nothing that people run has it."""
     name = controller.partition(":")[0]
     linux = candidates.linux_name(name)
-    if linux is None:
+    own = _IN_STACKS.get(name, name)
+    lines = _of_linux(linux) if linux is not None else []
+    with_lines = [(stack, key) for stack in STACKS if (key := _key(stack, own, linux)) is not None]
+    for stack, key in with_lines:
+        text, needs = (_filled(said.get(key, ""), linux) for said in (stack.lines, stack.needs))
+        lines.append(Line(stack.name, text, _installed(stack.name), needs))
+    if not lines:
         return []
+    if linux is None and name == "bbr3":
+        lines.insert(0, Line("Linux", "no setting: its bbr is BBRv1", "", "Google's kernel has BBRv3"))
+    without = [stack for stack in STACKS if stack not in [one for one, _ in with_lines] and stack.has]
+    if without:
+        said = "; ".join(f"{stack.name} {stack.version}: {stack.has}" for stack in without)
+        lines.append(Line("without a setting for it", said))
+    return lines
+
+
+def _key(stack: Stack, name: str, linux: str | None) -> str | None:
+    """The key of the stack's line for a controller, if it has one."""
+    if name in stack.lines:
+        return name
+    return "any" if linux is not None and "any" in stack.lines else None
+
+
+def _filled(line: str, linux: str | None) -> str:
+    name = linux or ""
+    return line.replace("LINUX", name).replace("BASE64", b64encode(name.encode()).decode())
+
+
+def _of_linux(linux: str) -> list[Line]:
     lines = []
-    if linux not in ("reno", "cubic"):
+    builtin = linux in ("reno", "cubic")
+    if not builtin:
         lines.append(Line("now", f"modprobe tcp_{linux}", _loaded(linux)))
     lines.append(Line("now", f"sysctl -w net.ipv4.tcp_congestion_control={linux}", _default(linux)))
-    conf = f"/etc/sysctl.d/90-congestion-control.conf: net.ipv4.tcp_congestion_control = {linux}"
-    lines.append(Line("after every boot", conf, ""))
+    if linux == "dctcp":
+        lines.append(Line("now, at both ends", "sysctl -w net.ipv4.tcp_ecn=1", "", "queues that mark"))
+    if not builtin:
+        # Without it, the setting below comes too early at boot.
+        lines.append(Line("after every boot", f"/etc/modules-load.d/tcp_{linux}.conf: tcp_{linux}"))
+    lines.append(Line("after every boot", f"{_CONF}: net.ipv4.tcp_congestion_control = {linux}"))
     if linux == "bbr":
-        lines.append(
-            Line(
-                "pacing",
-                "sysctl -w net.core.default_qdisc=fq",
-                f"optional since {_PACES_ITSELF}, where TCP paces itself",
-            )
-        )
+        needs = f"optional since {_PACES_ITSELF}, where TCP paces itself"
+        lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", "", f"{needs}; for new devices"))
+        lines.append(Line("pacing, one device", "tc qdisc replace dev DEV root fq", "", "the same"))
+    queue = "tc qdisc replace dev DEV root fq_codel"
+    lines.append(Line("queue of a bottleneck of your own", queue, "", "keeps it short under any controller"))
     call = f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{linux}", {len(linux)})'
-    lines.append(Line("one program", call, _socket(linux)))
-    lines.append(Line("one route", f"ip route change ROUTE congctl {linux}", ""))
-    lines.append(Line("nginx, Apache", "no setting of their own: they use the system's", ""))
-    lines += [Line(f"{stack} (QUIC)", text, "") for stack, text in _QUIC.get(name, ())]
+    python = f'sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{linux}")'
+    go = f'syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "{linux}")'
+    lines.append(Line("one program", call, _socket(linux), "C; what a listener accepts inherits it"))
+    lines.append(Line("one program, Python", python, "", "Python 3.6"))
+    lines.append(Line("one program, Go", go, "", "in net.ListenConfig.Control, net.Dialer.Control"))
+    if linux != "reno":
+        allow = f'sysctl -w net.ipv4.tcp_allowed_congestion_control="$(cat {_ALLOWED}) {linux}"'
+        lines.append(Line("programs without CAP_NET_ADMIN", allow, _allowed(linux)))
+    lines.append(Line("one route", f"ip route change ROUTE congctl {linux}", _congctl(), "Linux 4.0"))
     return lines
 
 
@@ -97,8 +281,16 @@ def _default(linux: str) -> str:
     return "is so here" if now == linux else f"{now} here"
 
 
+def _allowed(linux: str) -> str:
+    try:
+        now = _ALLOWED.read_text(errors="replace").split()
+    except OSError:
+        return ""
+    return "is allowed here" if linux in now else "is not allowed here"
+
+
 def _socket(linux: str) -> str:
-    """Whether a socket takes it, as this user."""
+    """Whether a socket takes it, as this user, and a connection that it accepts has it."""
     option = getattr(socket, "TCP_CONGESTION", None)
     if option is None:
         return ""
@@ -108,3 +300,41 @@ def _socket(linux: str) -> str:
     except OSError as error:
         return f"refused here: {error.strerror}"
     return "a socket takes it here"
+
+
+def _congctl() -> str:
+    """Whether the `ip` that is installed knows the setting."""
+    said = _said("ip", "route", "help")
+    if said is None:
+        return ""
+    return "ip knows it here" if "congctl" in said else "ip does not know it here"
+
+
+# How installed programs say their version.
+_VERSION = {"HAProxy": ("haproxy", "-v"), "HAProxy (QUIC)": ("haproxy", "-v")}
+
+
+def _installed(name: str) -> str:
+    """The version of a server that is installed here."""
+    if name not in _VERSION:
+        return ""
+    found = re.search(r"\d+\.\d+(\.\d+)?", _said(*_VERSION[name]) or "")
+    return f"{found[0]} here" if found else ""
+
+
+def _said(program: str, *arguments: str) -> str | None:
+    """What an installed program prints; None if it is not installed or does not answer."""
+    path = shutil.which(program)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout + done.stderr).decode(errors="replace")
