@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import many, sources
+from fullpipe.advisor import atlas, many, sources
 from fullpipe.advisor.sources import prometheus, rum
 
 OURS = ("cubic", "bbr1")
@@ -166,7 +166,7 @@ def test_the_times_of_a_connection_and_a_response_give_a_path(tmp_path: Path) ->
     (found,) = read(tmp_path, rows({"url": "https://example.org/a,b", **NEW}))
     assert numbers(found) == pytest.approx({"rate": 20e6, "rtt": 24, "loss": 0, "jitter": 0})
     assert found.says["flow_size"] == "500000 B"
-    assert found.name == "16 ms to 32 ms, 16 Mbit/s to 32 Mbit/s"
+    assert found.name == "16..32 ms, 16..32 Mbit/s"
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,12 @@ def test_rows_without_a_network_are_put_together_by_factors_of_two(tmp_path: Pat
     given = [{"rtt": rtt, "downlink": downlink} for rtt in (40, 50, 60, 200) for downlink in (5, 6, 1.5)]
     found = {one.name: one for one in read(tmp_path, rows(*given))}
     assert {name: one.weight for name, one in found.items()} == {
-        "32 ms to 64 ms, 4 Mbit/s to 8 Mbit/s": 6,
-        "32 ms to 64 ms, 1 Mbit/s to 2 Mbit/s": 3,
-        "130 ms to 260 ms, 4 Mbit/s to 8 Mbit/s": 2,
-        "130 ms to 260 ms, 1 Mbit/s to 2 Mbit/s": 1,
+        "32..64 ms, 4..8 Mbit/s": 6,
+        "32..64 ms, 1..2 Mbit/s": 3,
+        "128..256 ms, 4..8 Mbit/s": 2,
+        "128..256 ms, 1..2 Mbit/s": 1,
     }
-    assert numbers(found["32 ms to 64 ms, 4 Mbit/s to 8 Mbit/s"])["rtt"] == pytest.approx(50)
+    assert numbers(found["32..64 ms, 4..8 Mbit/s"])["rtt"] == pytest.approx(50)
 
 
 def test_the_size_of_flows_is_that_with_half_of_the_bytes(tmp_path: Path) -> None:
@@ -243,6 +243,57 @@ def test_each_path_of_an_export_has_an_answer(tmp_path: Path) -> None:
     answers = many.answer(read(tmp_path, rows(*given)), {"buffer": "1 bdp", "candidates": OURS}, budget_s=1)
     assert [one.path.name for one in answers.answered] == ["a", "b"]
     assert sum(answers.share(name) for name in (*OURS, None)) == pytest.approx(1)
+
+
+def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
+    given = [
+        {"network": "</script><b>", "rtt": 20, "downlink": 5},
+        {"network": "far", "rtt": 300, "downlink": 2},
+    ]
+    file = tmp_path / "rum.csv"
+    file.write_text(rows(*given, given[1]))
+    words = [
+        "advise",
+        "--from",
+        str(file),
+        "--budget",
+        "0.2",
+        "--candidates",
+        "cubic",
+        "--candidates",
+        "bbr1",
+    ]
+    out = tmp_path / "answers"
+    done = command(*words, "--for", "throughput", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == f"Map: {out / 'index.html'}"
+    told = json.loads((out / "answers.json").read_text())
+    assert [(one["name"], one["weight"]) for one in told["paths"]] == [("</script><b>", 1), ("far", 2)]
+    with (out / "answers.csv").open(newline="") as table:
+        listed = list(csv.DictReader(table))
+    assert [one["winner"] or None for one in listed] == [one["winner"] for one in told["paths"]]
+    index = (out / "index.html").read_text()
+    assert "&lt;/script&gt;&lt;b&gt;" in index and "</script><b>" not in index
+    assert told["answer"] in index
+    assert (out / "map.png").read_bytes().startswith(b"\x89PNG")
+    answers = many.answer(sources.read(file), {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.2)
+    far, near = atlas.spec(answers)["data"]["values"]
+    assert (far["name"], near["name"]) == ("far", "</script><b>"), "the heaviest is drawn first"
+    assert far["area"] == 2 * near["area"]
+    assert {far["winner"], near["winner"]} <= {*OURS, "no clear winner"}
+
+
+def test_a_folder_for_one_path_is_refused(tmp_path: Path) -> None:
+    done = command("advise", "--rate", "5mbit", "--rtt", "20ms", "--out", str(tmp_path / "new"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give --from" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 # Any source, damaged or hostile.
@@ -427,13 +478,7 @@ def _pcap(*packets: bytes, claimed: int | None = None) -> bytes:
 )
 def test_a_damaged_capture_is_a_sentence(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "capture").write_bytes(data)
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", "advise", "--from", str(tmp_path / "capture")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = command("advise", "--from", str(tmp_path / "capture"))
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith("fullpipe: ") and "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -11,8 +11,10 @@ from fullpipe.commands._common import (
     Competitors,
     Ecn,
     Queue,
+    check_folder,
     console,
     path,
+    say,
     tell_work,
     watching,
 )
@@ -102,6 +104,15 @@ def advise(
     ] = None,
     world: Annotated[str, typer.Option(help="The world in which the candidates run.")] = registry.DEFAULT,
     as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the answers of a file: a page with a map of its paths, JSON and CSV.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
 ) -> None:
     """Say which congestion control a path should run, what would change the answer, and how to apply it.
 
@@ -109,7 +120,12 @@ def advise(
     the seeds are used up.
     """
     from fullpipe.advisor import Advice, interface, many, printed, sources
+    from fullpipe.errors import mistake
 
+    if out is not None:
+        if source is None:
+            raise mistake("out", str(out), "the paths of a file", "give --from, too")
+        check_folder(out)
     asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
     asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
     asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
@@ -131,6 +147,10 @@ def advise(
         printed.show(found, console())
     else:
         _show_many(found)
+    if out is not None and not isinstance(found, Advice):
+        from fullpipe.advisor import atlas
+
+        say(f"Map: {atlas.write(found, out)}")
 
 
 def _show_many(answers: "Answers") -> None:

@@ -26,7 +26,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.advisor.question import shown
 from fullpipe.advisor.sources import MOST_PATHS, Path, documents, too_many
 from fullpipe.errors import mistake
 from fullpipe.system.words import counted
@@ -141,11 +140,10 @@ def _rate_bps(row: Mapping[str, Any]) -> float | None:
 def _bin(rtt_ms: float | None, rate_bps: float | None) -> str:
     """The name of the factor of two that a row is in."""
     said = []
-    for quantity, value in (("rtt", rtt_ms), ("rate", rate_bps)):
+    for value, scale, unit in ((rtt_ms, 1.0, "ms"), (rate_bps, 1e6, "Mbit/s")):
         if value is not None:
-            low = 2.0 ** math.floor(math.log2(value if quantity == "rtt" else value / 1e6))
-            scale = 1.0 if quantity == "rtt" else 1e6
-            said.append(f"{shown(quantity, low * scale)} to {shown(quantity, 2 * low * scale)}")
+            low = 2.0 ** math.floor(math.log2(value / scale))
+            said.append(f"{low:.3g}..{2 * low:.3g} {unit}")
     return ", ".join(said)
 
 
