@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import atlas, many, sources
+from fullpipe.advisor import advise, atlas, many, sources
 from fullpipe.advisor.sources import prometheus, rum
 
 OURS = ("cubic", "bbr1")
@@ -240,7 +240,7 @@ def test_a_million_rows_are_a_few_paths(tmp_path: Path) -> None:
 
 def test_each_path_of_an_export_has_an_answer(tmp_path: Path) -> None:
     given = [{"network": name, "rtt": 40, "downlink": 5} for name in ("a", "b", "b")]
-    answers = many.answer(read(tmp_path, rows(*given)), {"buffer": "1 bdp", "candidates": OURS}, budget_s=1)
+    answers = many.answer(read(tmp_path, rows(*given)), {"buffer": "1 bdp", "candidates": OURS}, budget_s=300)
     assert [one.path.name for one in answers.answered] == ["a", "b"]
     assert sum(answers.share(name) for name in (*OURS, None)) == pytest.approx(1)
 
@@ -257,7 +257,7 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
         "--from",
         str(file),
         "--budget",
-        "0.2",
+        "150",
         "--candidates",
         "cubic",
         "--candidates",
@@ -276,8 +276,12 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
     assert "&lt;/script&gt;&lt;b&gt;" in index and "</script><b>" not in index
     assert told["answer"] in index
     assert (out / "map.png").read_bytes().startswith(b"\x89PNG")
-    answers = many.answer(sources.read(file), {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.2)
-    far, near = atlas.spec(answers)["data"]["values"]
+    answered = [
+        many.Answered(path, advise(path.question({"buffer": "1 bdp", "candidates": OURS}), budget_s=0.1))
+        for path in sources.read(file)
+    ]
+    answers = many.Answers(tuple(answered), 2)
+    ((far, near),) = atlas.spec(answers)["datasets"].values()
     assert (far["name"], near["name"]) == ("far", "</script><b>"), "the heaviest is drawn first"
     assert far["area"] == 2 * near["area"]
     assert {far["winner"], near["winner"]} <= {*OURS, "no clear winner"}
