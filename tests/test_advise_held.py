@@ -1,12 +1,21 @@
 """The advisor held to the kernel: which paths are drawn, and when an answer is met."""
 
+import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from conftest import answer_for_the_kernel, command
 from fullpipe.advisor import goals, held, ranking
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.held import Held, Lack, Table
+from fullpipe.commands import kernel_advice
+from fullpipe.results.runs import Run
+from fullpipe.show.markers import Markers
+from fullpipe.sweeps.store import Store
+from fullpipe.worlds import registry
 
 
 def trial(score: float) -> Trial:
@@ -86,3 +95,102 @@ def test_nine_tenths_of_at_least_thirty_must_be_met() -> None:
         ([met] * 30 + [unknown] * 6, True),
     ):
         assert Table(tuple(cases), "kernel", "").passed is passed
+
+
+# Runs. The simulator answers for the kernel.
+
+
+def _hold(folder: Path, cases: list[held.Case]) -> Table:
+    return held.hold(cases, Store(folder), repetitions=(2, 3))
+
+
+def _quick(number: int) -> held.Case:
+    """A case whose runs are short, with a goal that needs more than the candidate alone."""
+    case = held.draw(number)[-1]
+    question = replace(case.question, rate="2 Mbit/s", rtt="10 ms", buffer="15 KB", competitors=())
+    return replace(case, question=question)
+
+
+def test_both_worlds_run_the_same_scenarios(no_kernel: None, tmp_path: Path) -> None:
+    case = replace(_quick(1), goal=goals.GOALS["neighbours"])
+    table = _hold(tmp_path, [case])
+    (found,) = table.held
+    asked = {job.alternative.digest for job in case.plan.jobs([1])}
+    kept = {record.summary["provenance"]["spec_json"] for record in Store(tmp_path).records()}
+    assert len(kept) == len(asked) == 3 + 3 + 1, "alone, beside a neighbour; and the neighbour alone"
+    # The same seeds in the same world: the scores are those that the advisor saw.
+    simulated = {place.candidate: place for place in found.answer.places}
+    for name, scores in found.scores.items():
+        seen = [case.goal.score(one) for one in simulated[name].trials]
+        assert scores == seen[: len(scores)]
+    assert found.met
+    log = (tmp_path / "log.jsonl").read_text()
+    assert _hold(tmp_path, [case]).to_json() == table.to_json()
+    assert (tmp_path / "log.jsonl").read_text() == log, "nothing ran a second time"
+
+
+def test_untrustworthy_runs_are_left_out_and_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def late(run: Run) -> Run:
+        doubt = ["late"] if run.seed == 2 and run.summary["flows"][0]["controller"] == "bbr1" else []
+        about = {**run.summary["provenance"], "untrustworthy": doubt}
+        return replace(run, summary={**run.summary, "provenance": about})
+
+    answer_for_the_kernel(monkeypatch, late)
+    case = replace(_quick(4), goal=goals.BULK)
+    table = _hold(tmp_path, [case])
+    (found,) = table.held
+    assert found.judged
+    assert [len(found.scores[name]) for name in held.CANDIDATES] == [3, 3, 2]
+    assert found.left_out == 1
+    tried = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert max(one["attempts"] for one in tried) == held.ATTEMPTS
+    assert "| 4 | 2 Mbit/s, 10 ms, 15 KB" in table.to_markdown()
+
+
+def test_when_the_time_is_over_what_there_is_counts(no_kernel: None, tmp_path: Path) -> None:
+    case = replace(_quick(4), goal=goals.BULK)
+    over = held.hold([case], Store(tmp_path), until_s=0.0)
+    assert [one.verdict for one in over.held] == ["not judged"]
+    assert not (tmp_path / "runs").exists()
+    assert held.hold([case], Store(tmp_path)).held[0].judged
+    again = held.hold([case], Store(tmp_path), until_s=0.0)
+    assert again.held[0].judged, "the store has the runs"
+
+
+def test_every_form_has_every_case(tmp_path: Path) -> None:
+    cases = [
+        case_of("cubic", reno=[0.5, 0.5], cubic=[0.9, 0.9], bbr1=[0.8, 0.8]),
+        case_of("reno", reno=[0.5, 0.5], cubic=[0.9, 0.9], bbr1=[]),
+    ]
+    table = Table(tuple(cases), "kernel", "Fullpipe 1, Linux 6", ("x, kernel, seed 1: it broke",))
+    held.write(table, tmp_path)
+    told = json.loads((tmp_path / "advice.json").read_text())
+    assert [one["verdict"] for one in told["cases"]] == ["met", "not judged"]
+    assert len((tmp_path / "advice.csv").read_text().splitlines()) == 3
+    page = (tmp_path / "table.md").read_text()
+    assert "| the advised controller | 1 of 1 | 100 % |" in page
+    assert "| always bbr1 | 0 of 1 | 0 % |" in page
+    assert page.endswith("Failed: x, kernel, seed 1: it broke\n")
+
+
+def test_the_command_s_defaults_and_mistakes(tmp_path: Path) -> None:
+    assert (kernel_advice.PATHS, kernel_advice.SEED) == (held.PATHS, held.SEED)
+    page = tmp_path / "page.md"
+    page.write_text("no markers")
+    for words, said in (
+        (["--paths", "0"], "--paths 0 "),
+        (["--paths", "100000000"], "--paths "),
+        (["--minutes", "-1"], "--minutes -1"),
+        (["--write-table", str(page)], "--write-table "),
+    ):
+        done = command("kernel", "advice", "--out", str(tmp_path / "out"), *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"fullpipe: {said}"), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_page_has_a_place_for_the_table() -> None:
+    Markers("advice").check(Path(__file__).parents[1] / "docs" / "advisor" / "kernel.md")
+    assert registry.named("kernel").wall_time

@@ -15,18 +15,24 @@ The criterion, written before the first result:
 * Noise is answered by repetitions. Each candidate runs three times. As long as the 95 % confidence interval
   (Welch) of what the advised one lacks against some candidate has 2 % inside it, the path is repeated: up to
   five times, then up to eight. That does not depend on the direction in which the result points.
-* Kernel runs that the emulator calls untrustworthy are left out. A path on which a candidate has less than
-  two trusted repetitions is not judged; at least 30 paths must be judged.
+* Kernel runs that the emulator calls untrustworthy are tried again, up to six times in all, and left out if
+  they still are. A path on which a candidate has less than two trusted repetitions is not judged; at least 30
+  paths must be judged.
 * The advisor passes if 90 % of the judged paths are met.
+
+The time of a measurement may be limited. When it is over, the trusted repetitions that there are count.
 """
 
+import contextlib
 import csv
 import io
 import json
 import math
 import random
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fullpipe.advisor import goals, ranking
@@ -35,12 +41,14 @@ from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.trials import Bench, Plan, Summaries, address
-from fullpipe.engines import Engine
+from fullpipe.engines import Ended, Engine
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task, check_ready
 from fullpipe.results.statistics import t_quantile
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
+from fullpipe.system import files
+from fullpipe.system.words import counted, minutes
 from fullpipe.worlds import registry
 
 CANDIDATES = ("reno", "cubic", "bbr1")
@@ -50,6 +58,8 @@ WITHIN, TARGET = 0.02, 0.9
 LEAST_JUDGED = 30
 # How often each candidate runs: at first, and where it is not settled.
 REPETITIONS = (3, 5, 8)
+# How often a run is tried that cannot be trusted.
+ATTEMPTS = 6
 # Fewer trusted repetitions give no interval.
 _LEAST_TRUSTED = 2
 PATHS, SEED = 36, 14
@@ -250,6 +260,40 @@ class Table:
             f"{100 * TARGET:.0f} % of at least {LEAST_JUDGED} paths: {'met' if self.passed else 'not met'}."
         )
 
+    @property
+    def summary(self) -> list[tuple[str, int, int]]:
+        """What is met on how many paths, of how many: the advice, and for comparison simpler rules."""
+        judged = self.judged
+        clear = [one for one in judged if one.answer.winner is not None]
+        unclear = [one for one in judged if one.answer.winner is None]
+        rows = [
+            ("the advised controller", judged, [one.met for one in judged]),
+            ("of these, clear winners", clear, [one.met for one in clear]),
+            ("of these, no clear winner", unclear, [one.met for one in unclear]),
+            (
+                "no clear winner: every controller that is called equal",
+                unclear,
+                [all(map(one.within, one.answer.leaders)) for one in unclear],
+            ),
+            *((f"always {name}", judged, [one.within(name) for one in judged]) for name in CANDIDATES),
+        ]
+        return [(name, sum(met), len(paths)) for name, paths, met in rows]
+
+    def to_markdown(self) -> str:
+        """The tables of docs/advisor/kernel.md."""
+        lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
+        lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
+        lines += [
+            f"| {name} | {met} of {paths} | {f'{100 * met / paths:.0f} %' if paths else '–'} |"
+            for name, met, paths in self.summary
+        ]
+        heads = ["", "path", "for", "advised", "best", *CANDIDATES, "lacks", ""]
+        lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+        lines += [f"| {' | '.join(_row(one))} |" for one in self.held]
+        if self.failed:
+            lines += ["", *(f"Failed: {one}" for one in self.failed)]
+        return "\n".join(lines) + "\n"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
         return {
@@ -309,6 +353,37 @@ class Table:
         return text.getvalue()
 
 
+def _row(one: Held) -> list[str]:
+    """A case's line in the page."""
+    advised = one.advised if one.answer.winner else f"{' = '.join(one.answer.leaders)}"
+    scores = [
+        f"{one.mean(name):.3f} ({len(values)})" if values else "–" for name, values in one.scores.items()
+    ]
+    lacks = "–"
+    if one.judged and one.best != one.advised:
+        lack = one.lack(one.advised)
+        lacks = f"{100 * lack.mean:.1f} % ({100 * lack.low:.1f}..{100 * lack.high:.1f})"
+    elif one.judged:
+        lacks = "0"
+    return [
+        str(one.case.number),
+        one.case.name,
+        one.case.goal.name,
+        advised,
+        one.best if one.judged else "–",
+        *scores,
+        lacks,
+        one.verdict,
+    ]
+
+
+def write(table: Table, folder: Path) -> None:
+    """Writes advice.json, advice.csv and table.md."""
+    files.write(folder, "advice.json", (table.to_json() + "\n").encode())
+    files.write(folder, "advice.csv", table.to_csv().encode())
+    files.write(folder, "table.md", table.to_markdown().encode())
+
+
 def _case_dict(one: Held) -> dict[str, Any]:
     lack = one.lack(one.advised) if one.judged else None
     return {
@@ -334,10 +409,14 @@ def hold(
     world: str = "kernel",
     engine: Engine | None = None,
     repetitions: Sequence[int] = REPETITIONS,
+    until_s: float = math.inf,
     say: Callable[[str], None] = lambda _line: None,
     watch: Callable[[sweep.Progress], None] = lambda _progress: None,
 ) -> Table:
-    """Asks the advisor, and runs in the other world what the store does not have."""
+    """Asks the advisor, and runs in the other world what the store does not have.
+
+    After `until_s`, a time of `time.monotonic`, no more runs are begun.
+    """
     (reference,) = registry.chosen(world)
     bench = Bench.of(registry.DEFAULT)
     held = [
@@ -348,7 +427,7 @@ def hold(
         )
         for case in cases
     ]
-    engine = engine or Local()
+    engine = _Until(engine or Local(), until_s)
     failed: dict[str, str] = {}
     about: dict[str, Any] = {}
     for count in repetitions:
@@ -361,11 +440,11 @@ def hold(
 
         def begin(_found: object, pending: list[Task], number: int = len(plans), count: int = count) -> None:
             check_ready(pending)
-            runs = f"{len(pending)} runs to do, about {Local().takes_s(pending) / 60:.0f} min"
-            say(f"{number} paths with {count} repetitions: {runs}")
+            if pending:
+                to_do = f"{counted(len(pending), 'run')} to do, about {minutes(Local().takes_s(pending))}"
+                say(f"{counted(number, 'path')} with {count} repetitions: {to_do}")
 
-        # An untrustworthy run is not tried again: another repetition takes its place if it is needed.
-        outcome = sweep.carry_out(tasks, store, engine, attempts=1, watch=watch, begin=begin)
+        outcome = sweep.carry_out(tasks, store, engine, attempts=ATTEMPTS, watch=watch, begin=begin)
         failed |= {one.task.name: one.reason for one in outcome.failed}
         trusted = {address(one.task.job): one.summary for one in outcome.of(tasks) if not one.untrustworthy}
         about = next((summary["provenance"] for summary in trusted.values()), about)
@@ -375,6 +454,24 @@ def hold(
         ]
     build = f"Fullpipe {about.get('version', '')}, Linux {about.get('kernel', '')}"
     return Table(tuple(held), reference.name, build, tuple(f"{name}: {why}" for name, why in failed.items()))
+
+
+@dataclass(frozen=True)
+class _Until:
+    """An engine that ends at a time, whatever is left."""
+
+    engine: Engine
+    until_s: float
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
+        """The tasks that end in time; what runs then is stopped."""
+        with contextlib.closing(self.engine.run(tasks)) as ending:
+            while time.monotonic() < self.until_s and (ended := next(ending, None)) is not None:
+                yield ended
+
+    def cost(self, task: Task) -> float:
+        """That of the engine."""
+        return self.engine.cost(task)
 
 
 def _scored(one: Held, plan: Plan, count: int, trusted: Summaries) -> Held:

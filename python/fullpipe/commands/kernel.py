@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.commands import kernel_advice
 from fullpipe.commands._common import (
     DISAGREE,
     AsJson,
@@ -156,3 +157,6 @@ def check(
         say(f"`fullpipe doctor` still reports the full check of {fuller.when}")
     if not found.true_bps or any(one.word == emulator_check.INACCURATE for one in verdicts):
         raise typer.Exit(DISAGREE)
+
+
+app.command()(kernel_advice.advice)

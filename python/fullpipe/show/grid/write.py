@@ -9,16 +9,17 @@ from typing import Any
 import polars as pl
 
 from fullpipe import _native
-from fullpipe.errors import mistake
 from fullpipe.judge.grid.compare import Compared, Measured, kernels
 from fullpipe.judge.grid.run import Found, Plan
 from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged
+from fullpipe.show.markers import Markers
 from fullpipe.system import files
 from fullpipe.system.words import counted
 
-BEGIN, END = "<!-- agreement:begin -->", "<!-- agreement:end -->"
+MARKERS = Markers("agreement")
+BEGIN, END = MARKERS.begin, MARKERS.end
 
 
 def everything(found: Found, folder: Path) -> Path:
@@ -251,27 +252,9 @@ def _made_how(found: Found) -> str:
 
 def check_markers(path: Path) -> None:
     """Raises `ScenarioError` if the table cannot be put into a document; called before the runs."""
-    _parts(path)
-    if (reason := files.file_obstacle(path)) is not None:
-        raise mistake("table", str(path), f"a file to write ({reason})", "name another file")
+    MARKERS.check(path)
 
 
 def put_table(found: Found, path: Path) -> None:
     """Inserts the table into a document, between its two markers."""
-    before, after = _parts(path)
-    files.write_named(path, f"{before}{BEGIN}\n{markdown(found)}{END}{after}".encode())
-
-
-def _parts(path: Path) -> tuple[str, str]:
-    """The text before and after the markers."""
-    expected = f"a document with the lines {BEGIN} and {END}"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise mistake("write-table", str(path), expected, f"{reason}: name another") from None
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise mistake("write-table", str(path), expected, "add the two where the table belongs")
-    return before, after
+    MARKERS.put(markdown(found), path)

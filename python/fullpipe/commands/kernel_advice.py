@@ -1,0 +1,86 @@
+"""`fullpipe kernel advice`."""
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.commands._common import DISAGREE, AsJson, check_folder, path, say
+from fullpipe.system import limits
+
+# Those of `fullpipe.advisor.held`, which takes a while to import; a test compares them.
+PATHS, SEED = 36, 14
+_MOST_MINUTES = 10_000
+
+
+def advice(
+    paths: Annotated[int, typer.Option(help="How many random paths.")] = PATHS,
+    seed: Annotated[int, typer.Option(help="Seed of the paths.")] = SEED,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and runs.", show_default="out/advice", parser=path),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Begin no runs after this time; what there is then counts.", show_default="no limit"
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-table",
+            metavar="PAGE.md",
+            help="Put the table into this document, too, between its markers.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Is the advised controller the best in the kernel, too? Holds `fullpipe advise` to it on random paths.
+
+    Every path is answered by simulation; then all candidates run in the kernel world, in the same scenarios,
+    three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.
+    docs/advisor/kernel.md has the criterion and a result. The 36 paths take an hour on an idle machine; an
+    interrupted command resumes. Exit code 1: the target is not met.
+    """
+    from rich.console import Console
+
+    from fullpipe.advisor import held
+    from fullpipe.errors import mistake
+    from fullpipe.show.markers import Markers
+    from fullpipe.show.watched import Watched
+    from fullpipe.sweeps.store import Store
+    from fullpipe.system import files
+
+    if paths < 1:
+        raise mistake("paths", paths, "a whole number from 1", f"e.g. {PATHS}")
+    if minutes is not None and not 0 <= minutes <= _MOST_MINUTES:
+        raise mistake("minutes", minutes, f"a number from 0 to {_MOST_MINUTES}", "e.g. 30")
+    until_s = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    limits.check_runs("paths", paths, len(held.CANDIDATES) * held.REPETITIONS[-1], limits.MOST_STORED_RUNS)
+    markers = Markers("advice")
+    if table is not None:
+        markers.check(table)
+    folder = out or Path("out") / "advice"
+    check_folder(folder)
+    files.make_folder(folder)
+    try:
+        with files.runs_kept(folder), Watched(Console(stderr=True, highlight=False), say, "kernel") as watch:
+            found = held.hold(
+                held.draw(paths, seed), Store(folder), until_s=until_s, say=watch.say, watch=watch
+            )
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        held.write(found, folder)
+        if table is not None:
+            markers.put(found.to_markdown(), table)
+    print(found.to_json() if as_json else found.to_markdown().rstrip())
+    say(f"Tables: {folder}")
+    if not found.passed:
+        raise typer.Exit(DISAGREE)
