@@ -7,16 +7,19 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fullpipe as fp
+from conftest import answer_for_the_kernel
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor.advice import called
 from fullpipe.advisor.question import percent
+from fullpipe.results.runs import Run
 
 OURS = ["reno", "cubic", "bbr1"]
 PATH: dict[str, Any] = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "8 bdp", "candidates": OURS}
@@ -71,6 +74,21 @@ def test_forms_of_an_answer(deep: fp.Advice, tmp_path: Path) -> None:
     page = deep.report(tmp_path / "new" / "answer.html").read_text()
     assert "tcp_congestion_control=bbr" in page
     assert "http" not in page.split("<script")[0].replace("http://www.w3.org", "")
+
+
+def test_runs_that_cannot_be_trusted_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(run: Run) -> Run:
+        doubt = ["the host stalled"] if run.seed == 2 else []
+        about = {**run.summary["provenance"], "untrustworthy": doubt}
+        return replace(run, summary={**run.summary, "provenance": about})
+
+    answer_for_the_kernel(monkeypatch, late)
+    found = fp.advise(rate="2mbit", rtt="10ms", buffer="15 KB", candidates=OURS, seeds=2, world="kernel")
+    # Alone, with short flows, beside a neighbour; and the neighbour alone.
+    assert found.doubts == ("the host stalled",) * (3 + 3 + 3 + 1)
+    assert "10 runs cannot be trusted" in str(found)
+    assert found.to_dict()["untrustworthy"] == list(found.doubts)
+    assert (found.crossings, found.trust) == ((), "")
 
 
 def test_ranges_are_texts_or_two_ends() -> None:

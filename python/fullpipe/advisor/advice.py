@@ -86,11 +86,13 @@ class Advice:
     rankings: tuple[Ranking, ...]
     paths: tuple[Question, ...]
     crossings: tuple[Crossing, ...] = ()
-    # Whether crossings were looked for everywhere. If not, the time was over before, or they take wall time.
+    # Whether crossings were looked for everywhere. If not, that would have taken too long.
     looked: bool = False
     parts: tuple[Part, ...] = ()
     trust: str = ""
     lines: tuple[Line, ...] = field(default=())
+    # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
+    doubts: tuple[str, ...] = ()
 
     @property
     def ranking(self) -> Ranking:
@@ -146,6 +148,7 @@ class Advice:
             "path": path_of(self.question),
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
+            "untrustworthy": list(self.doubts),
             "apply": [{"where": one.where, "line": one.text, "checked": one.checked} for one in self.lines],
         }
         if self.parts:
@@ -208,9 +211,11 @@ def advise(
     question = with_candidates(question)
     chosen = goals.named(goal, sized=question.flow_size is not None)
     meter = _Meter(watch, began_s, budget_s)
-    bench = Bench.of(world, meter.ran)
+    doubts: list[str] = []
+    bench = Bench.of(world, meter.ran, doubts.append)
     if question.ranges:
-        return _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
+        ranged = _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
+        return replace(ranged, doubts=tuple(doubts))
     path = question.numbers()
     most, few = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST)
     first = bench.tasks(question, range(1, few + 1))
@@ -253,6 +258,7 @@ def advise(
         # A comparison is as good as the simulator is for both sides of it.
         trust="" if bench.world.wall_time else trust.sentence(path, _compared(found)),
         lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
+        doubts=tuple(doubts),
     )
 
 
@@ -400,7 +406,18 @@ def path_of(question: Question) -> dict[str, Any]:
     """What was given of a path, in plain values."""
     given: dict[str, Any] = {
         name: value if isinstance(value, str | int | float) else str(value)
-        for name in ("rate", "rtt", "buffer", "loss", "jitter", "queue", "policer", "flow_size", "tcp_memory")
+        for name in (
+            "rate",
+            "rtt",
+            "buffer",
+            "loss",
+            "jitter",
+            "queue",
+            "policer",
+            "flow_size",
+            "tcp_memory",
+            "duration",
+        )
         if (value := getattr(question, name)) is not None
     }
     if question.competitors:

@@ -18,6 +18,8 @@ from fullpipe.advisor.ranking import FIRST, Ranking, ranked
 from fullpipe.advisor.trials import Bench
 
 _FACTORS = (2.0, 4.0, 8.0, 16.0)
+# Paths that are this much more effort than the question, or the longest runs by default, are not tried.
+_MOST_EFFORT = 4.0
 _HALVINGS = 3
 # Where a path without loss begins to have some.
 _LEAST_LOSS = 1e-5
@@ -59,7 +61,7 @@ def nearest(
     seeds: int = FIRST,
     begin: Callable[[str, float], None] = lambda _quantity, _done: None,
 ) -> tuple[list[Crossing], bool]:
-    """The nearest crossing in each quantity and direction; and whether the time was enough to look for all.
+    """The nearest crossing in each quantity and direction; and whether all of it was searched.
 
     Every path on the way has `seeds` seeds. `begin` is told of each quantity, and of the part that is done.
     """
@@ -72,19 +74,21 @@ def nearest(
         if not (quantity == "loss" and path.loss == 0 and below)
     ]
     seek = _Seek(bench, question, goal, now, range(1, seeds + 1), until_s)
+    complete = True
     for number, (quantity, below) in enumerate(directions):
         begin(quantity, number / len(directions))
         try:
             crossing = seek.along(quantity, path.of(quantity), below=below)
-        except _TimeOver:
-            return found, False
+        except _TooLong:
+            complete = False
+            continue
         if crossing is not None:
             found.append(crossing)
-    return found, True
+    return found, complete
 
 
-class _TimeOver(Exception):
-    """A search is not complete."""
+class _TooLong(Exception):
+    """A search would take too long."""
 
 
 def _steps(quantity: str, value: float, *, below: bool) -> Iterator[float]:
@@ -108,11 +112,11 @@ class _Seek:
     until_s: float
 
     def along(self, quantity: str, value: float, *, below: bool) -> Crossing | None:
-        """The nearest crossing in one direction; None without one. Raises `_TimeOver` before it knows."""
+        """The nearest crossing in one direction; None without one. Raises `_TooLong` if it cannot know."""
         inside = value
         for outside in _steps(quantity, value, below=below):
             if self._over():
-                raise _TimeOver
+                raise _TooLong
             there = self._ranking(quantity, outside)
             if there is None:
                 return None
@@ -141,8 +145,11 @@ class _Seek:
 
     def _ranking(self, quantity: str, value: float) -> Ranking | None:
         """The ranking with another value; None if there cannot be such a path."""
+        moved = self.question.moved(quantity, value)
         try:
-            (trials,) = self.bench.run([self.question.moved(quantity, value)], self.seeds, self.goal.needs)
+            if moved.effort > _MOST_EFFORT * max(1.0, self.question.effort):
+                raise _TooLong
+            (trials,) = self.bench.run([moved], self.seeds, self.goal.needs)
         except ScenarioError:
             return None
         return ranked(self.goal, trials)

@@ -132,7 +132,10 @@ def _table(advice: Advice) -> str:
         return table(headings, shares)
     headings = [Heading("Controller"), Heading("Score", number=True)]
     headings += [Heading(column.title, column.unit, number=True) for column in COLUMNS]
-    rows = [[text(place.candidate), *map(text, printed.cells(place))] for place in advice.ranking.places]
+    rows = [
+        [text(place.candidate), *map(text, row)]
+        for place, row in zip(advice.ranking.places, printed.rows(advice), strict=True)
+    ]
     return table(headings, rows)
 
 

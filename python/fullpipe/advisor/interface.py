@@ -37,6 +37,7 @@ def advise(
     competitors: Others = (),
     flow_size: Amount | None = None,
     tcp_memory: str | None = None,
+    duration: Amount | None = None,
     goal: str | None = None,
     candidates: str | Sequence[str] | None = None,
     world: str = registry.DEFAULT,
@@ -53,8 +54,9 @@ def advise(
     `"cubic:3"`, a list of these, or `{"cubic": 3}`. `flow_size` is that of the user's flows, which should
     then complete soon; without it they are long. `tcp_memory` is `"max"` or `"linux"`. `goal` is what counts:
     `"throughput"`, `"delay"`, `"balance"` or `"neighbours"` (docs/advisor.md); by default `"balance"`, or
-    `"throughput"` if `flow_size` is given. `candidates` are the controllers to choose from, by default those
-    of this machine's kernel. `world` is where they run.
+    `"throughput"` if `flow_size` is given. `duration` is how long a long flow is watched, from its start; by
+    default 300 round trips, but 20 to 60 s, and less on fast paths. `candidates` are the controllers to
+    choose from, by default those of this machine's kernel. `world` is where they run.
 
     The answer takes about `budget` seconds, by default 5. With `seeds`, the most seeds of a path, it takes as
     long as these need, and is the same on any machine. `watch` is told what is being done, and which part of
@@ -74,6 +76,7 @@ def advise(
         competitors=competitors,
         flow_size=flow_size,
         tcp_memory=tcp_memory,
+        duration=duration,
         candidates=candidates,
     )
     return advice.advise(
@@ -100,6 +103,7 @@ def decision_map(
     competitors: Others = (),
     flow_size: Amount | None = None,
     tcp_memory: str | None = None,
+    duration: Amount | None = None,
     goal: str | None = None,
     candidates: str | Sequence[str] | None = None,
     world: str = registry.DEFAULT,
@@ -131,6 +135,7 @@ def decision_map(
         competitors=competitors,
         flow_size=flow_size,
         tcp_memory=tcp_memory,
+        duration=duration,
         candidates=candidates,
     )
     across, upwards = _axes(asked, x)

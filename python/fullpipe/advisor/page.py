@@ -106,12 +106,13 @@ def _layers(of: DecisionMap) -> tuple[alt.LayerChart, alt.TitleParams]:
         opacity=alt.Opacity("strength:Q", scale=None, legend=None),
     )
     leads = chart.mark_text(fontSize=9).encode(text="ahead:N", color=alt.Color("ink:N", scale=None))
-    layers = alt.layer(rects, leads) if numbered else alt.layer(rects)
+    layers = alt.LayerChart(layer=[rects, leads] if numbered else [rects])
     subtitle = [f"{of.goal.name}; {_fixed(of)}" if _fixed(of) else of.goal.name, str(of)]
     if numbered:
         subtitle.append("numbers: by how many per cent of the score; =: no clear winner")
     title = alt.TitleParams("Who is best where", subtitle=subtitle)
-    return layers.properties(width=_SIDE, height=_SIDE), title
+    layers.width = layers.height = _SIDE
+    return layers, title
 
 
 def _axis(values: Sequence[float], **more: Any) -> alt.Axis:

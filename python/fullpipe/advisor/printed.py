@@ -10,8 +10,9 @@ from rich.text import Text
 from fullpipe.advisor import goals
 from fullpipe.advisor.advice import COLUMNS, Advice
 from fullpipe.advisor.question import SHORT
-from fullpipe.advisor.ranking import Place
+from fullpipe.results.statistics import Estimate
 from fullpipe.show.fitting import Fitting
+from fullpipe.system.words import counted
 
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
@@ -57,25 +58,30 @@ def ranking(advice: Advice) -> Fitting:
     table.add_numbers("Score")
     for column in COLUMNS:
         table.add_numbers(column.title, column.unit)
-    for place in advice.ranking.places:
+    for place, row in zip(advice.ranking.places, rows(advice), strict=True):
         leads = place.candidate in advice.ranking.leaders
-        table.add_row(Text(place.candidate, style="bold" if leads else ""), *cells(place))
+        table.add_row(Text(place.candidate, style="bold" if leads else ""), *row)
     return table
 
 
-def cells(place: Place) -> list[str]:
-    """A candidate's score and measures, each with half its interval."""
-    found = [f"{place.score.mean:.3f} ± {place.score.half_width or 0:.3f}"]
+def rows(advice: Advice) -> list[list[str]]:
+    """For each candidate its score and measures, with half of their intervals."""
+    places = advice.ranking.places
+    columns = [[_shown(place.score, 3) for place in places]]
     for column in COLUMNS:
-        value = place.measure(column.take)
-        half = None if value is None else value.half_width
-        found.append(
-            "–"
-            if value is None
-            else f"{value.mean:,.{column.digits}f}"
-            + (f" ± {half:.{column.digits}f}" if half is not None else "")
-        )
-    return found
+        values = [place.measure(column.take) for place in places]
+        digits = column.digits
+        if column.unit == "ms":
+            # A data centre's times are parts of a millisecond.
+            least = min((value.mean for value in values if value is not None), default=0.0)
+            digits += 2 if least < 1 else 1 if least < 10 else 0
+        columns.append(["–" if value is None else _shown(value, digits) for value in values])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _shown(value: Estimate, digits: int) -> str:
+    half = "" if value.half_width is None else f" ± {value.half_width:.{digits}f}"
+    return f"{value.mean:,.{digits}f}{half}"
 
 
 def shares(advice: Advice) -> Fitting:
@@ -90,6 +96,18 @@ def shares(advice: Advice) -> Fitting:
 
 def notes(advice: Advice) -> list[str]:
     """What the columns are, and how sure they are."""
+    return [*_columns(advice), *_doubts(advice)]
+
+
+def _doubts(advice: Advice) -> list[str]:
+    """What is said if runs cannot be trusted."""
+    if not advice.doubts:
+        return []
+    runs = f"{counted(len(advice.doubts), 'run')} cannot be trusted, after several attempts"
+    return [f"{runs}; the answer uses them all the same. The first: {advice.doubts[0]}."]
+
+
+def _columns(advice: Advice) -> list[str]:
     asked, found = advice.question, advice.ranking
     best = ", which may be above 1" if found.goal is goals.BULK and asked.competitors else ", 1 at best"
     said = [f"Score{best}: {found.goal.means}."]
@@ -98,8 +116,9 @@ def notes(advice: Advice) -> list[str]:
         return [*said, f"{len(advice.paths)} paths spread over the range, {found.seeds} seeds on each{few}."]
     size = asked.flow_size or SHORT
     said.append(
-        f"Goodput, RTT and retransmitted: of a long flow. Short flows: mean completion time of {size}. Harm: "
-        f"what a {asked.neighbour} flow loses of the goodput that it has alone."
+        f"Goodput, RTT and retransmitted: of a long flow in its first {asked.duration_s():.3g} s. Short "
+        f"flows: mean completion time of {size}. Harm: what a {asked.neighbour} flow loses of the goodput "
+        "that it has alone."
     )
     settled = "" if found.settled else "; more time (--budget) or seeds (--seeds) may settle the ranking"
     said.append(f"± is half the 95 % confidence interval of the mean over {found.seeds} seeds{settled}.")
@@ -111,7 +130,7 @@ def crossings(advice: Advice) -> list[str]:
     asked = advice.question
     fixed = f"; the buffer stays {asked.buffer}" if "bdp" in str(asked.buffer).lower() else ""
     if advice.crossings:
-        rest = "" if advice.looked else " (the time was over before all was tried)"
+        rest = "" if advice.looked else " (not all was tried: it would take too long)"
         title = f"What would change the answer, all else as it is{fixed}{rest}:"
         return [title, *map(str, advice.crossings)]
     if advice.looked:

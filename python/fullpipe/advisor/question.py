@@ -27,6 +27,7 @@ PARAMETERS = {
     "path.before[0].rate": "policer",
     "path.before[0].burst": "policer",
     "hosts.tcp_memory": "tcp_memory",
+    "duration": "duration",
     "flows[0].size": "flow_size",
     "compare": "candidates",
     # The candidates are in `compare`, so that only competitors are named here.
@@ -34,8 +35,8 @@ PARAMETERS = {
 }
 # A flow is watched for this many round trips, but not shorter or longer than the times after it.
 _ROUNDS, _LEAST_S, _MOST_S = 300, 20.0, 60.0
-# Nor, on a fast path, for more packets than these, as long as that leaves a hundred round trips.
-_PACKETS, _LEAST_ROUNDS, _LEAST_FAST_S = 1.5e6, 100, 3.0
+# Nor for more round trips or packets than these, as long as that leaves a second and a hundred round trips.
+_MOST_ROUNDS, _PACKETS, _LEAST_ROUNDS, _LEAST_FAST_S = 5_000, 1.5e6, 100, 1.0
 _PACKET_BITS = 12_000
 # The size of the short flows whose completion is measured, if the user names none, and how many there are.
 SHORT = "100 KB"
@@ -101,6 +102,8 @@ class Question:
     competitors: tuple[tuple[str, int], ...] = ()
     flow_size: Amount | None = None
     tcp_memory: str | None = None
+    # How long a long flow is watched, from its start; by default `duration_s` decides.
+    duration: Amount | None = None
     candidates: tuple[str, ...] = field(default=())
 
     @property
@@ -153,12 +156,19 @@ class Question:
         )
 
     def duration_s(self) -> float:
-        """How long a run of it is simulated."""
+        """How long a long flow is watched, from its start."""
+        if self.duration is not None:
+            return self._scenario([{}], ["cubic"], self.duration).alternatives[0].duration_s
         path = self.numbers()
         rtt_s = path.rtt_ms / 1e3
         long_s = min(max(_LEAST_S, _ROUNDS * rtt_s), _MOST_S)
-        fast_s = max(_PACKETS * _PACKET_BITS / path.rate_bps, _LEAST_ROUNDS * rtt_s, _LEAST_FAST_S)
-        return min(long_s, fast_s)
+        fast_s = min(_PACKETS * _PACKET_BITS / path.rate_bps, _MOST_ROUNDS * rtt_s)
+        return min(long_s, max(fast_s, _LEAST_ROUNDS * rtt_s, _LEAST_FAST_S))
+
+    @property
+    def effort(self) -> float:
+        """How many packets a long flow may send, as a multiple of what a flow is watched for by default."""
+        return self.duration_s() * self.numbers().rate_bps / _PACKET_BITS / _PACKETS
 
     def alone(self) -> Scenario:
         """The candidate with all the competitors."""
@@ -220,7 +230,7 @@ class Question:
         return self._scenario([{"label": "neighbour"}], [self.neighbour], f"{self.duration_s():.3f} s")
 
     def _scenario(
-        self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: str
+        self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
         path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt, "buffer": self.buffer}
         path |= {

@@ -37,14 +37,18 @@ class Bench:
     world: World
     # Told of the part of the runs that is done, for a progress bar.
     watch: Progress = lambda _done: None
+    # Told why a run cannot be trusted. Such a run counts all the same: it was tried again before.
+    doubt: Callable[[str], None] = lambda _reason: None
 
     @staticmethod
-    def of(world: str, watch: Progress = lambda _done: None) -> "Bench":
+    def of(
+        world: str, watch: Progress = lambda _done: None, doubt: Callable[[str], None] = lambda _reason: None
+    ) -> "Bench":
         """The bench of a world by its name. Raises `ScenarioError` for an unknown one, and for several."""
         chosen = registry.chosen(world)
         if len(chosen) != 1:
             raise mistake("world", world, "one world", f"e.g. {registry.DEFAULT}")
-        return Bench(chosen[0], watch)
+        return Bench(chosen[0], watch, doubt)
 
     def run(
         self, questions: Sequence[Question], seeds: Sequence[int], extras: frozenset[str] = EXTRAS
@@ -78,7 +82,11 @@ class Bench:
         outcome = sweep.carry_out(tasks, Memory(), Local(), watch=tell)
         if outcome.failed:
             raise SweepError(outcome.failed[0].reason)
-        return [stored.run().summary for stored in outcome.of(tasks)]
+        done = outcome.of(tasks)
+        for stored in done:
+            for reason in stored.untrustworthy[:1]:
+                self.doubt(reason)
+        return [stored.run().summary for stored in done]
 
 
 class Plan:

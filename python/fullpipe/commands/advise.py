@@ -67,6 +67,13 @@ def advise(
     tcp_memory: Annotated[
         str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
     ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            help="How long a long flow is watched, from its start.",
+            show_default="300 round trips, but 20 to 60 s; less on fast paths",
+        ),
+    ] = None,
     goal: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +136,7 @@ def advise(
     asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
     asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
     asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
+    asked["duration"] = duration
     how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
     with watching() as bars:
 

@@ -1,0 +1,19 @@
+"""Every command of docs/advisor/examples.md gives the answer that the page shows."""
+
+import pytest
+
+from advising import PAGE, Example, examples
+
+EXAMPLES = list(examples(PAGE.read_text(encoding="utf-8")))
+
+
+def test_there_are_ten() -> None:
+    assert len(EXAMPLES) >= 10
+    assert PAGE.read_text(encoding="utf-8").count("$ fullpipe") == len(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.command.removeprefix("fullpipe advise "))
+def test_the_page_shows_what_the_command_prints(example: Example) -> None:
+    """With a number of seeds instead of a time, on any machine."""
+    assert "--seeds" in example.words
+    assert example.run() == example.shown
