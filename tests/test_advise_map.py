@@ -129,6 +129,15 @@ def test_the_buffer_is_worded_in_bdp() -> None:
     assert trees.grow(seen, ("a", "b")).nodes[0].condition == "buffer ≤ 1 BDP"
 
 
+def test_a_threshold_has_few_digits_although_a_path_lies_beside_it() -> None:
+    # The middle of 9.74 and 9.76 KB is next to 9.75 KB, where everybody leads and nothing is learnt.
+    seen = [(numbers(1, 10, 9.74 - at / 100), ranked(a=0.9, b=0.5)) for at in range(5)]
+    seen += [(numbers(1, 10, 9.76 + at / 100), ranked(a=0.5, b=0.9)) for at in range(5)]
+    tree = trees.grow([*seen, (numbers(1, 10, 9.75), ranked(a=0.9, b=0.9))], ("a", "b"))
+    assert tree.nodes[0].condition == "buffer ≤ 9.74 KB"
+    assert all(tree.decide(path) == ranks.winner for path, ranks in seen)
+
+
 def test_its_accuracy_counts_what_nobody_clearly_beats() -> None:
     seen = [(path, ranked(a=0.9, b=0.5) if path.rtt_ms > 30 else ranked(a=0.5, b=0.9)) for path in GRID]
     tree = trees.grow(seen, ("a", "b"))
@@ -268,6 +277,10 @@ def test_every_form_says_who_wins_by_how_much_and_where_nobody_does(tmp_path: Pa
 def test_a_large_map_has_labels_that_can_be_read() -> None:
     found = judged(cubic=0.9, bbr1=0.72)
     spec = page.spec(replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))))
+    assert len(found.shown("rate")) == 2
+    labels = replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))).shown("rate")
+    assert len(set(labels)) == 100, "two columns of one name would be drawn as one"
+    assert labels[:2] == ["2 Mbit/s", "2.04 Mbit/s"]
     assert len(spec["layer"]) == 1, "no numbers in cells that are too small for them"
     assert "% 5" in spec["layer"][0]["encoding"]["x"]["axis"]["labelExpr"]
 

@@ -106,9 +106,20 @@ class DecisionMap:
         """The unit of an axis."""
         return "BDP" if self.relative and quantity == "buffer" else UNITS[quantity]
 
-    def shown(self, quantity: str, value: float) -> str:
-        """An axis' value for people."""
-        return f"{value:.2g} BDP" if self.unit(quantity) == "BDP" else shown(quantity, value)
+    def shown(self, quantity: str) -> list[str]:
+        """The values of an axis for people, with as many digits as it takes to tell them apart."""
+        values = self.x_values if quantity == self.x else self.y_values
+        said: list[str] = []
+        for digits in range(2, 8):
+            said = [self._shown(quantity, value, digits) for value in values]
+            if len(set(said)) == len(said):
+                break
+        return said
+
+    def _shown(self, quantity: str, value: float, digits: int) -> str:
+        if self.unit(quantity) == "BDP":
+            return f"{float(f'{value:.{digits}g}'):g} BDP"
+        return shown(quantity, value, digits)
 
     def share(self, candidate: str) -> float:
         """The share of the points where a candidate is the clear winner."""

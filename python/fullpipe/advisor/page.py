@@ -70,12 +70,13 @@ def _layers(of: DecisionMap) -> tuple[alt.LayerChart, alt.TitleParams]:
     colours = theme.controller_colours(names)
     numbered = max(len(of.x_values), len(of.y_values)) <= _NUMBERED
     cells = []
+    across, upwards = of.shown(of.x), of.shown(of.y)
     for point in of.points:
         strength = 0.35 + 0.65 * min(1.0, point.ahead / _FULL) if point.winner else 0.5
         cells.append(
             {
-                "x": of.shown(of.x, of.x_values[point.x]),
-                "y": of.shown(of.y, of.y_values[point.y]),
+                "x": across[point.x],
+                "y": upwards[point.y],
                 "winner": point.winner or UNCLEAR,
                 "strength": strength,
                 "ahead": f"{100 * point.ahead:.0f}" if point.winner else "=",
@@ -83,13 +84,9 @@ def _layers(of: DecisionMap) -> tuple[alt.LayerChart, alt.TitleParams]:
                 "says": point.verdict,
             }
         )
-    order = {
-        axis: list(dict.fromkeys(of.shown(quantity, value) for value in values))
-        for axis, quantity, values in (("x", of.x, of.x_values), ("y", of.y, of.y_values))
-    }
     chart = alt.Chart(alt.InlineData(values=cells)).encode(
-        x=alt.X("x:N", sort=order["x"], title=_TITLES[of.x], axis=_axis(of.x_values, labelAngle=-45)),
-        y=alt.Y("y:N", sort=list(reversed(order["y"])), title=_TITLES[of.y], axis=_axis(of.y_values)),
+        x=alt.X("x:N", sort=across, title=_TITLES[of.x], axis=_axis(of.x_values, labelAngle=-45)),
+        y=alt.Y("y:N", sort=list(reversed(upwards)), title=_TITLES[of.y], axis=_axis(of.y_values)),
         tooltip=[
             alt.Tooltip("x:N", title=_TITLES[of.x]),
             alt.Tooltip("y:N", title=_TITLES[of.y]),
@@ -170,7 +167,7 @@ def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) 
     """The whole page."""
     body = [
         f"<header><h1>Decision map</h1><p>{text(str(of))}</p>"
-        f'<p class="quiet">Score: {text(of.goal.means)}. {of.seeds} seeds on each path.</p></header>',
+        f'<p class="quiet">Score: {text(of.goal.means)}. {_seeds(of)} on each path.</p></header>',
         figure(0, "map", svgs[0], _LOOK_AT),
         _shares(of),
         *(_short(of.tree, svgs[1]) if of.tree is not None else ()),
@@ -183,6 +180,10 @@ def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) 
         ),
     ]
     return page("Fullpipe: decision map", body, drawn)
+
+
+def _seeds(of: DecisionMap) -> str:
+    return counted(of.seeds, "seed") if of.seeds > 1 else "1 seed, which leaves chance unknown,"
 
 
 def _short(tree: Tree, svg: str) -> list[str]:

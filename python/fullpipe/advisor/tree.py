@@ -289,7 +289,7 @@ def _telling(paths: Sequence[Numbers]) -> list[Feature]:
         values = [feature.seen(path) for path in paths]
         if min(values) <= 0 or min(values) == max(values):
             continue
-        logs = [math.log(value) for value in values]
+        logs = [math.log(feature.of(path)) for path in paths]
         if all(abs(statistics.correlation(logs, other)) < _SAME for _, other in told):
             told.append((feature, logs))
     return [feature for feature, _ in told]
@@ -300,7 +300,10 @@ def _rounded(feature: Feature, threshold: float, paths: Sequence[Numbers]) -> tu
     values = [feature.seen(path) for path in paths]
     below = sum(value <= threshold for value in values)
     for digits in range(2, 6):
-        rounded = float(f"{threshold:.{digits}g}")
-        if sum(value <= rounded for value in values) == below:
-            return rounded, feature.shown(rounded, digits)
+        step = 10.0 ** (math.floor(math.log10(threshold)) + 1 - digits)
+        for whole in (round(threshold / step), math.floor(threshold / step), math.ceil(threshold / step)):
+            # Through text, because a product is not the nearest number to its digits.
+            rounded = float(f"{whole * step:.{digits}g}")
+            if sum(value <= rounded for value in values) == below:
+                return rounded, feature.shown(rounded, digits)
     return threshold, feature.shown(threshold, 6)
