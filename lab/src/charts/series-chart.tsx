@@ -151,6 +151,18 @@ export function SeriesChart(props: SeriesChartProps) {
     context.restore();
   }
 
+  /** A text over lines: with an edge in the colour of the ground. */
+  function labelled(context: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+    context.save();
+    context.setLineDash([]);
+    context.lineJoin = "round";
+    context.lineWidth = 3 * devicePixelRatio;
+    context.strokeStyle = colour("--ground");
+    context.strokeText(text, x, y);
+    context.fillText(text, x, y);
+    context.restore();
+  }
+
   function drawShade(self: uPlot): void {
     const lane = props.content.shade;
     if (lane === undefined) return;
@@ -216,7 +228,7 @@ export function SeriesChart(props: SeriesChartProps) {
         context.stroke();
         const below = y - self.bbox.top < 13 * pixel;
         context.textBaseline = below ? "top" : "bottom";
-        context.fillText(label, self.bbox.left + self.bbox.width - 4 * pixel, y + (below ? 2 : -1) * pixel);
+        labelled(context, label, self.bbox.left + self.bbox.width - 4 * pixel, y + (below ? 2 : -1) * pixel);
       }
     });
   }
@@ -241,7 +253,7 @@ export function SeriesChart(props: SeriesChartProps) {
         // A slider that moves leaves many marks: only those with room are named.
         if (x < free) continue;
         context.globalAlpha = 1;
-        context.fillText(label, x + 3 * pixel, self.bbox.top + self.bbox.height - 2 * pixel);
+        labelled(context, label, x + 3 * pixel, self.bbox.top + self.bbox.height - 2 * pixel);
         free = x + context.measureText(label).width + 10 * pixel;
       }
     });

@@ -142,7 +142,7 @@ export default function Compare() {
           )}
         </Field>
       </SetupPanel>
-      <section class="found" aria-label="Comparison" aria-busy={busy()}>
+      <section class="found" classList={{ stale: mistake() !== null }} aria-label="Comparison" aria-busy={busy()}>
         <Show when={failure()}><p class="wrong" role="alert">{failure()}</p></Show>
         <Show when={answer()} fallback={<p class="wait quiet">{mistake() === null ? "Computing …" : "Nothing to show yet."}</p>}>
           <div class="scroll" tabindex="0" role="region" aria-label="Measures">

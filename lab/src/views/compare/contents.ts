@@ -69,13 +69,13 @@ export function contentsOf(asked: { runs: Shown[]; phases: readonly string[]; sh
       references: reference(facts?.rtt_s, "without a queue"),
     },
     {
-      title: "Window, and in flight",
+      title: "Window, and in flight (dotted)",
       kind: "segments",
       lines: flows.flatMap(({ table, label, series }): Line[] => {
         const x = columnOf(table, "time_s");
         return [
           { label: `${label} window`, series, x, y: columnOf(table, "cwnd") },
-          { label: `${label} in flight`, series, x, y: columnOf(table, "inflight"), width: 1.1, dash: 4 },
+          { label: `${label} in flight`, series, x, y: columnOf(table, "inflight"), width: 1.1, dash: 4, unlisted: flows.length > 2 },
         ];
       }),
       extent,

@@ -279,7 +279,7 @@ export default function Live() {
         references: reference(path.delay_s === 0 ? null : path.delay_s * 2, "without a queue"),
       },
       {
-        title: "Window, and in flight", kind: "segments", extent, marks: bare(marks),
+        title: "Window, and in flight (dotted)", kind: "segments", extent, marks: bare(marks),
         lines: lines((series, row) => series.column("cwnd", row)).flatMap((line, index) => {
           const series = now.flows[index];
           if (series === undefined) return [line];

@@ -260,7 +260,8 @@ function mark(context: CanvasRenderingContext2D, flow: number, x: number, y: num
   context.fill();
 }
 
+/** Neighbours in time are in different rows: the golden ratio's multiples are spread evenly. */
 function laneOf(dot: Dot, lanes: number): number {
-  // Neighbours in time are in different rows.
-  return ((((dot.id * 3) % lanes) + lanes) % lanes);
+  const share = (dot.id * 0.618_033_988_75) % 1;
+  return Math.floor((share < 0 ? share + 1 : share) * lanes);
 }
