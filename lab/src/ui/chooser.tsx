@@ -51,7 +51,7 @@ export function Chooser(props: ChooserProps) {
                 title={`Parameters of ${choice().name}`}
                 onClick={() => setOpen(!open())}
               >
-                {choice().parameters.size === 0 ? "set" : `${String(choice().parameters.size)} set`}
+                {choice().parameters.size === 0 ? "options" : `options (${String(choice().parameters.size)})`}
               </button>
             </Show>
           </div>

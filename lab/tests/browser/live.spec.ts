@@ -168,6 +168,24 @@ test("who wants less motion gets numbers", async ({ page }) => {
   await expect(page.locator(".numbers")).toContainText("10 Mbit/s");
 });
 
+test("another theme is drawn at once, even while nothing runs", async ({ page }) => {
+  await page.goto("./#/live?rate=10+Mbit/s");
+  await past(page, 0.2);
+  await page.keyboard.press("Space");
+  await is(page, "paused");
+  const pictures = () => page.evaluate(() => [...document.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()));
+  // What was under way is drawn once two looks are alike.
+  await expect.poll(async () => {
+    const before = await pictures();
+    await page.waitForTimeout(100);
+    return JSON.stringify(await pictures()) === JSON.stringify(before);
+  }).toBe(true);
+  const before = await pictures();
+  await page.getByRole("combobox", { name: "Theme" }).selectOption("dark");
+  await expect.poll(async () => (await pictures()).filter((picture, at) => picture === before[at]).length).toBe(0);
+  expect(before).toHaveLength(5);
+});
+
 for (const theme of ["light", "dark"] as const) {
   test(`fits 400 px, ${theme}`, async ({ page }) => {
     await page.setViewportSize({ width: 400, height: 800 });
