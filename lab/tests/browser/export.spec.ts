@@ -1,6 +1,4 @@
-import { expect } from "@playwright/test";
-
-import { QUICK, saved, slow, test, visit } from "./lab";
+import { expect, QUICK, saved, slow, test, visit } from "./lab";
 
 test("a picture is a real PNG at twice the size, and a drawing in vectors", async ({ page }) => {
   await visit(page, "gallery?claim=queue16.fig4");

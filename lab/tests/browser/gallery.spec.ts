@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 
-import { expect } from "@playwright/test";
-
 import { digits, type Claim } from "../../src/views/gallery/measure";
-import { slow, test, visit } from "./lab";
+import { expect, slow, test, visit } from "./lab";
 
 const { claims } = JSON.parse(readFileSync(new URL("../../src/views/gallery/claims.json", import.meta.url), "utf8")) as { claims: Claim[] };
 

@@ -1,14 +1,15 @@
 // What the browser tests share.
 
-import { expect, test as plain, type Page } from "@playwright/test";
+import { expect as strict, test as plain, type Page } from "@playwright/test";
 
 export const VIEWS = ["live", "compare", "map", "packets", "gallery"] as const;
 
 /** A small run: tests do not depend on how fast the machine is. */
 export const QUICK = "rate=5+Mbit%2Fs&rtt=20+ms&duration=2+s";
 
-/** Runs take their time on a busy machine; nothing here is a measurement. */
-export const slow = expect.configure({ timeout: 90_000 });
+/** Nothing here is a measurement: on a busy machine a page takes its time, and a run more of it. */
+export const expect = strict.configure({ timeout: 30_000 });
+export const slow = strict.configure({ timeout: 90_000 });
 
 interface Watched {
   /** Every address that was asked for. */
@@ -20,7 +21,8 @@ interface Watched {
 /** A page that is watched: after each test it has thrown nothing and asked no other host. */
 export const test = plain.extend<{ watched: Watched }>({
   watched: [
-    async ({ page, baseURL }, use) => {
+    async ({ page, baseURL }, use, info) => {
+      info.setTimeout(240_000);
       const watched: Watched = { addresses: [], errors: [] };
       page.on("request", (request) => watched.addresses.push(request.url()));
       page.on("pageerror", (error) => watched.errors.push(error.message));

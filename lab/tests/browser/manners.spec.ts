@@ -4,9 +4,8 @@ import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 
 import AxeBuilder from "@axe-core/playwright";
-import { expect } from "@playwright/test";
 
-import { QUICK, slow, test, visit, VIEWS } from "./lab";
+import { expect, QUICK, slow, test, VIEWS, visit } from "./lab";
 
 const small = (view: string) => `${view}?${QUICK}${view === "map" ? "&steps=9&seeds=1&x-high=8+Mbit%2Fs&y-high=40+ms" : ""}`;
 

@@ -1,6 +1,4 @@
-import { expect } from "@playwright/test";
-
-import { saved, slow, test, visit } from "./lab";
+import { expect, saved, slow, test, visit } from "./lab";
 
 // Nine paths on slow links, each in milliseconds.
 const SMALL = "map?x-low=1+Mbit%2Fs&x-high=8+Mbit%2Fs&y-low=10+ms&y-high=40+ms&steps=9&seeds=1&buffer=50+KB&for=throughput&cc=bbr3&cc=cubic";

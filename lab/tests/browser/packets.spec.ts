@@ -1,6 +1,6 @@
-import { expect, type Page } from "@playwright/test";
+import type { Page } from "@playwright/test";
 
-import { QUICK, saved, slow, test, visit } from "./lab";
+import { expect, QUICK, saved, slow, test, visit } from "./lab";
 
 const graph = (page: Page) => page.getByRole("application", { name: "Time-sequence graph" });
 

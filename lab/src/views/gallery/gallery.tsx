@@ -243,6 +243,7 @@ export default function Gallery() {
               </Show>
               <button type="button" disabled={!edited()} onClick={() => { const all = claim().runs.map(({ toml }) => toml); setTexts(all); compute(all, claim().seed); }}>As it was</button>
               <button type="button" onClick={() => go("live", exported())}>Open in Live</button>
+              <button type="button" onClick={() => go("compare", exported())}>Open in Compare</button>
               <button type="button" onClick={() => go("packets", exported())}>Open in Packets</button>
             </div>
             <textarea

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 
 import type { ScoreRequest } from "../../engine/protocol";
+import { LIGHT } from "../../export/svg";
 import { DEFAULTS } from "../../state/setup";
 import { coarseFirst, compute, Kept, standIn, type Asked, type Point } from "./compute";
+import { frameOf, mapSvg, strength } from "./draw";
 import { axisValues, cellAt, durationOf, fairBps, planOf, type Shared } from "./question";
 import { estimate, ranked, scoreOf, type Trial } from "./ranking";
 
@@ -182,5 +184,40 @@ describe("a map", () => {
     for (const text of ["a", "b", "c"]) kept.set(text, []);
     expect(kept.get("a", 0)).toBeUndefined();
     expect(kept.get("c", 0)).toEqual([]);
+  });
+});
+
+describe("a drawing", () => {
+  const point = (column: number, row: number, winner: number | null): Point => ({
+    column, row, cell: cellAt(1e6, 0.01), trials: [], ranking: { places: [], winner, ahead: 0.1 },
+  });
+  const picture = (candidates: string[]) => ({
+    candidates, steps: 3, x: { low: 1e6, high: 1e9 }, y: { low: 0.01, high: 0.3 }, title: "map",
+    at: (column: number, row: number) => (column === 0 && row === 0 ? point(0, 0, 0) : column === 2 && row === 2 ? point(2, 2, null) : undefined),
+  });
+
+  it("tells winners by letter and pattern, and hatches what is not clear", () => {
+    const svg = mapSvg(picture(["bbr3", "cubic"]), LIGHT, 500);
+    expect(svg).toContain(">A</text>");
+    expect(svg).toContain('fill="url(#map-none)"');
+    // Each cell has its own answer or the nearest one.
+    expect(svg.match(/<rect [^>]*fill="url\(#map-[^>]*opacity/g)).toHaveLength(9);
+    expect(svg).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
+  it("is as a stranger's link cannot change it", () => {
+    expect(mapSvg(picture(['<img src=x onerror="alert(1)">', "b"]), LIGHT, 300)).not.toContain("<img");
+  });
+
+  it.each([240, 400, 2000])("fits into %d pixels", (width) => {
+    const { left, cell } = frameOf(width, 17, 2);
+    expect(left + 17 * cell).toBeLessThanOrEqual(width);
+    expect(cell).toBeGreaterThan(0);
+  });
+
+  it("is stronger the farther the winner is ahead", () => {
+    expect(strength(0)).toBeLessThan(strength(0.1));
+    expect(strength(0.3)).toBe(1);
+    expect(strength(5)).toBe(1);
   });
 });

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 
 import type { Packets, Table } from "../../engine/protocol";
-import { coarser, dataFor, decimate, Drawn, firstAt, graphOf, inside, nearest, next, stepsOf, zoomed, type Marks, type View } from "./model";
+import { LIGHT } from "../../export/svg";
+import { graphSvg } from "./draw";
+import { coarser, dataFor, decimate, Drawn, firstAt, graphOf, inside, KINDS, NAMES, nearest, next, stepsOf, zoomed, type Marks, type View } from "./model";
 
 function table(columns: Record<string, number[]>): Table {
   const made = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, Float64Array.from(values)]));
@@ -194,4 +196,12 @@ it("reads a run in which nothing happened", () => {
   const empty = graphOf({ sent: table({}), acks: table({}), sacks: table({}), lost: table({}), truncated_s: null }, 5);
   expect(empty.whole).toMatchObject({ from: 0, to: 5, low: 0 });
   expect(empty.whole.high).toBeGreaterThan(0);
+});
+
+it("is drawn in vectors, with everything that matters", () => {
+  const svg = graphSvg({ graph: GRAPH, view: GRAPH.whole, shown: new Set(KINDS) }, LIGHT, "Packets of <b>");
+  for (const kind of ["data", "retransmission", "timeout", "probe", "drop", "lost"] as const) expect(svg).toContain(`<title>${NAMES[kind]}</title>`);
+  expect(svg).not.toMatch(/NaN|undefined|Infinity|<b>/);
+  const less = graphSvg({ graph: GRAPH, view: GRAPH.whole, shown: new Set(["drop"]) }, LIGHT, "");
+  expect(less).not.toContain("<title>data</title>");
 });
