@@ -74,7 +74,7 @@ STACKS = (
         "3.4",
         "doc/configuration.txt, 5.1 and 5.2",
         _any("bind :443 cc LINUX; server app1 192.0.2.1:443 cc LINUX"),
-        {"any": "HAProxy 3.3"},
+        {"any": "HAProxy 3.3 or later"},
     ),
     Stack(
         "Envoy",
@@ -110,7 +110,7 @@ STACKS = (
             "reno": "bind quic4@:443 ssl crt site.pem alpn h3 quic-cc-algo newreno",
             "bbr3": "bind quic4@:443 ssl crt site.pem alpn h3 quic-cc-algo bbr",
         },
-        {"cubic": "HAProxy 2.8", "reno": "HAProxy 2.8", "bbr3": "HAProxy 3.2"},
+        {"cubic": "HAProxy 2.8 or later", "reno": "HAProxy 2.8 or later", "bbr3": "HAProxy 3.2 or later"},
         "CUBIC, NewReno and BBRv3",
     ),
     Stack(
@@ -250,19 +250,28 @@ def _of_linux(linux: str) -> list[Line]:
     if linux == "bbr":
         needs = f"optional since {_PACES_ITSELF}, where TCP paces itself"
         lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", "", f"{needs}; for new devices"))
-        lines.append(Line("pacing, one device", "tc qdisc replace dev DEV root fq", "", "the same"))
+        lines.append(
+            Line(
+                "pacing, one device",
+                "tc qdisc replace dev DEV root fq",
+                "",
+                f"optional since {_PACES_ITSELF}",
+            )
+        )
     queue = "tc qdisc replace dev DEV root fq_codel"
     lines.append(Line("queue of a bottleneck of your own", queue, "", "keeps it short under any controller"))
     call = f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{linux}", {len(linux)})'
     python = f'sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{linux}")'
     go = f'syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "{linux}")'
     lines.append(Line("one program", call, _socket(linux), "C; what a listener accepts inherits it"))
-    lines.append(Line("one program, Python", python, "", "Python 3.6"))
+    lines.append(Line("one program, Python", python))
     lines.append(Line("one program, Go", go, "", "in net.ListenConfig.Control, net.Dialer.Control"))
     if linux != "reno":
         allow = f'sysctl -w net.ipv4.tcp_allowed_congestion_control="$(cat {_ALLOWED}) {linux}"'
         lines.append(Line("programs without CAP_NET_ADMIN", allow, _allowed(linux)))
-    lines.append(Line("one route", f"ip route change ROUTE congctl {linux}", _congctl(), "Linux 4.0"))
+    lines.append(
+        Line("one route", f"ip route change ROUTE congctl {linux}", _congctl(), "Linux 4.0 or later")
+    )
     return lines
 
 
