@@ -1,6 +1,5 @@
 //! A request is answered.
 
-use fullpipe_export::Header;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::Run;
 use fullpipe_scenario::facts::Steps;
@@ -88,7 +87,7 @@ impl Engine {
             Request::Summaries { documents, seeds } => {
                 let mut rows = Vec::with_capacity(documents.len());
                 for document in &documents {
-                    let spec = first(resolved(document)?, 0)?;
+                    let (_, spec) = alternative(resolved(document)?, 0)?;
                     let row = seeds.iter().map(|&seed| Ok(run(&spec, seed)?.summary_json()));
                     rows.push(row.collect::<Result<Vec<String>, Refusal>>()?);
                 }
@@ -122,7 +121,8 @@ impl Engine {
                 Ok(answer.ok(&packets))
             }
             Request::Qlog { run, form } => {
-                answer.text = qlog::of_run(&spec(&run)?, run.seed, form)?;
+                let (label, spec) = chosen(&run)?;
+                answer.text = qlog::of_run(&label, &spec, run.seed, form)?;
                 Ok(answer.ok(&()))
             }
         }
@@ -151,17 +151,22 @@ fn resolved(document: &Document) -> Result<Resolved, Refusal> {
 
 /// The spec that a request is about.
 fn spec(request: &RunRequest) -> Result<Spec, Refusal> {
-    first(resolved(&request.document)?, request.alternative)
+    Ok(chosen(request)?.1)
 }
 
-fn first(mut resolved: Resolved, alternative: usize) -> Result<Spec, Refusal> {
+/// The same with its label.
+fn chosen(request: &RunRequest) -> Result<(String, Spec), Refusal> {
+    alternative(resolved(&request.document)?, request.alternative)
+}
+
+fn alternative(mut resolved: Resolved, number: usize) -> Result<(String, Spec), Refusal> {
     let alternatives = resolved.alternatives.len();
-    if alternative >= alternatives {
-        let given = format!("there is no number {alternative}");
+    if number >= alternatives {
+        let given = format!("there is no number {number}");
         let expected = format!("a number below {alternatives}");
         return Err(Mistake::new("compare", &given, &expected, "choose another alternative").into());
     }
-    Ok(resolved.alternatives.swap_remove(alternative).1)
+    Ok(resolved.alternatives.swap_remove(number))
 }
 
 /// Runs a spec from start to end.
@@ -182,11 +187,6 @@ pub(crate) fn run_logged(
     let mut simulation = Simulation::logged(spec, seed, Box::new(log))?;
     limits::advance(&mut simulation, Time::NEVER)?;
     Ok(())
-}
-
-/// The head of a log of a run.
-pub(crate) fn header(spec: &Spec, seed: u64) -> Header {
-    fullpipe_sim::log_header(&spec.name, spec, seed)
 }
 
 fn resolved_answer(resolved: Resolved) -> ResolvedAnswer {

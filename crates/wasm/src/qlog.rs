@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fullpipe_export::qlog::Qlog;
 use fullpipe_export::{Event, Files, Log};
 use fullpipe_scenario::Spec;
+use fullpipe_sim::log_header;
 use fullpipe_units::Time;
 
 use crate::answer::Refusal;
-use crate::engine::{header, run_logged};
+use crate::engine::run_logged;
 use crate::request::QlogForm;
 
 /// The most packets of a log: about 150 MB. It says so if it ends there.
 const MOST_PACKETS: u64 = 200_000;
 
-/// The log of a run in one form.
-pub(crate) fn of_run(spec: &Spec, seed: u64, form: QlogForm) -> Result<Vec<u8>, Refusal> {
-    let header = header(spec, seed);
+/// The log of a run in one form. `label` is what the command line calls the alternative.
+pub(crate) fn of_run(label: &str, spec: &Spec, seed: u64, form: QlogForm) -> Result<Vec<u8>, Refusal> {
+    let header = log_header(label, spec, seed);
     let text = Arc::new(Mutex::new(Vec::new()));
     let out = |of: QlogForm| Out((of == form).then(|| Arc::clone(&text)));
     let never = |error: io::Error| Refusal::Failure(format!("a log in memory cannot be written: {error}"));

@@ -288,8 +288,9 @@ impl Log for Shared {
 
 #[test]
 fn a_log_is_that_of_the_command_line() {
-    let spec = spec(ONE, 0);
-    let header = fullpipe_sim::log_header(&spec.name, &spec, 5);
+    // Named as the alternative is.
+    let spec = spec(TEXT, 1);
+    let header = fullpipe_sim::log_header("cubic", &spec, 5);
     let (current, qvis) = (Out::default(), Out::default());
     let qlog = Qlog::new(current.clone(), qvis.clone(), &header).unwrap();
     let files = Arc::new(Mutex::new(Files::new(Some(qlog), None, &header, u64::MAX)));
@@ -298,7 +299,9 @@ fn a_log_is_that_of_the_command_line() {
     drop(simulation);
     Arc::into_inner(files).unwrap().into_inner().unwrap().finish().unwrap();
     for (form, expected) in [("current", current), ("qvis", qvis)] {
-        let request = json!({"method": "qlog", "document": document(ONE), "seed": 5, "form": form});
+        let request = json!({
+            "method": "qlog", "document": document(TEXT), "alternative": 1, "seed": 5, "form": form,
+        });
         let (answer, _) = ask(&mut Engine::default(), &request);
         assert!(answer.text.len() > 100_000);
         assert!(answer.text == *expected.0.lock().unwrap(), "{form}");
