@@ -67,7 +67,8 @@ describe("a question", () => {
     expect(durationOf(cellAt(1e7, 0.3), "full")).toBe(60);
     expect(durationOf(cellAt(1e9, 0.04), "full")).toBe(18);
     expect(durationOf(cellAt(1e10, 0.3), "full")).toBeCloseTo(30);
-    expect(durationOf(cellAt(1e11, 0.001), "full")).toBe(3);
+    expect(durationOf(cellAt(1e11, 0.001), "full")).toBe(1);
+    expect(durationOf(cellAt(1e8, 0.0004), "full")).toBeCloseTo(2);
     expect(durationOf(cellAt(1e9, 0.04), "short")).toBeCloseTo(2.4);
   });
 

@@ -41,23 +41,25 @@ interface Bounds {
   rounds: number;
   least_s: number;
   most_s: number;
-  /** On a fast path no more packets than these, as long as that leaves so many round trips and seconds. */
+  /** No more packets and round trips than these, as long as that leaves so many round trips and seconds. */
   packets: number;
+  most_rounds: number;
   fast_rounds: number;
   fast_s: number;
 }
 
 const BOUNDS: Record<Length, Bounds> = {
-  full: { rounds: 300, least_s: 20, most_s: 60, packets: 1.5e6, fast_rounds: 100, fast_s: 3 },
-  short: { rounds: 150, least_s: 10, most_s: 30, packets: 2e5, fast_rounds: 60, fast_s: 2 },
+  full: { rounds: 300, least_s: 20, most_s: 60, packets: 1.5e6, most_rounds: 5000, fast_rounds: 100, fast_s: 1 },
+  short: { rounds: 150, least_s: 10, most_s: 30, packets: 2e5, most_rounds: 5000, fast_rounds: 60, fast_s: 2 },
 };
 
 /** How long a path is simulated, in seconds. */
 export function durationOf({ rate_bps, rtt_us }: Cell, length: Length): number {
-  const { rounds, least_s, most_s, packets, fast_rounds, fast_s } = BOUNDS[length];
+  const { rounds, least_s, most_s, packets, most_rounds, fast_rounds, fast_s } = BOUNDS[length];
   const rtt_s = rtt_us / 1e6;
   const long_s = Math.min(Math.max(least_s, rounds * rtt_s), most_s);
-  return Math.min(long_s, Math.max((packets * 8 * PACKET_BYTES) / rate_bps, fast_rounds * rtt_s, fast_s));
+  const fast = Math.min((packets * 8 * PACKET_BYTES) / rate_bps, most_rounds * rtt_s);
+  return Math.min(long_s, Math.max(fast, fast_rounds * rtt_s, fast_s));
 }
 
 /** The buffer of a path: what was asked, but at least one packet, which a small BDP may be below. */
