@@ -7,6 +7,7 @@ export default ts.config(
   js.configs.recommended,
   ...ts.configs.strict,
   { files: ["**/*.{ts,tsx}"], ...solid },
+  { files: ["pictures.mjs"], languageOptions: { globals: { document: "readonly", process: "readonly", URL: "readonly" } } },
   { files: ["public/*.js"], languageOptions: { globals: { document: "readonly", localStorage: "readonly" } } },
   { rules: { "@typescript-eslint/no-non-null-assertion": "error", eqeqeq: "error" } },
 );
