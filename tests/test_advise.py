@@ -18,6 +18,7 @@ from fullpipe.advisor import candidates as there
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import competitors, parsed, shown, written
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
+from fullpipe.results.statistics import Estimate
 
 OURS = ("reno", "cubic", "bbr1")
 
@@ -504,3 +505,27 @@ def test_the_command_answers_and_refuses(tmp_path: Path) -> None:
     bare = subprocess.run(words[:4], capture_output=True, text=True, check=False, timeout=300)
     assert (bare.returncode, bare.stdout) == (2, "")
     assert "--rate" in bare.stderr
+
+
+def test_what_was_not_compared_with_a_kernel_is_said() -> None:
+    path = Question(rate="50mbit", rtt="80ms", buffer="1 bdp", candidates=("bbr3", "cubic")).numbers()
+    said = trust.sentence(path, ("bbr3", "cubic"), ("policer",))
+    assert said.endswith(" bbr3 was not compared with a kernel. None of these paths has a policer.")
+    assert "not compared" not in trust.sentence(path, ("cubic", "reno"))
+    # Rates that change and limited buffers of hosts are other paths than those that are asked about.
+    assert not any("TCP memory" in one.name or " to " in one.name for one in trust.cells())
+
+
+def test_an_open_difference_is_not_called_none() -> None:
+    goal = goals.named("throughput", sized=False)
+
+    def place(name: str, standing: Any, low: float, high: float) -> ranking.Place:
+        behind = Estimate((low + high) / 2, low, high, low, high, 4)
+        return ranking.Place(name, (), Estimate(0.73, 0.72, 0.74, 0.72, 0.74, 4), behind, standing)
+
+    def said(low: float, high: float) -> str:
+        places = (place("a", "first", 0.0, 0.0), place("b", "undecided", low, high))
+        return answers._on_a_path(ranking.Ranking(goal, places, 4))
+
+    assert "it is not settled whether their scores differ by more than 1 %" in said(0.0038, 0.0087)
+    assert "cannot be told apart" in said(-0.002, 0.02)

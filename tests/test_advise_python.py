@@ -258,3 +258,24 @@ def test_a_draw_says_why() -> None:
     )
     nothing = ranked(a=[0.0, 0.0], b=[0.0, 0.0])
     assert _on_a_path(nothing) == "No candidate: a and b all score zero here."
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("budget", "5"),
+        ("budget", True),
+        ("seeds", 2.0),
+        ("seeds", "4"),
+        ("competitors", 5),
+        ("competitors", {"cubic": True}),
+        ("candidates", 5),
+        ("policer", 5),
+        ("ecn", "no"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(name: str, given: Any) -> None:
+    asked: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "candidates": ["cubic", "reno"], "seeds": 2}
+    with pytest.raises(fp.ScenarioError) as caught:
+        fp.advise(**(asked | {name: given}))
+    assert caught.value.field == name

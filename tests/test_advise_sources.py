@@ -498,3 +498,56 @@ def test_the_documented_columns_are_those_that_are_read() -> None:
         assert f"`{stem}" in page or f"`{ending}`" in page, ending
     for label in prometheus._LABELS:
         assert f"`{label}`" in page, label
+
+
+def test_a_path_that_is_too_small_or_says_too_little_is_named(tmp_path: Path) -> None:
+    (small,) = read(tmp_path, "name,rate,rtt\nlan,10mbit,0.1ms\n")
+    with pytest.raises(ScenarioError, match=r"^lan: buffer: "):
+        small.question({"buffer": "1 bdp", "candidates": OURS})
+    (rest,) = read(tmp_path, "name,rate\nparis,10mbit\n")
+    with pytest.raises(ScenarioError, match="does not say it of paris; give --rtt"):
+        rest.question({"candidates": OURS})
+
+
+def test_a_result_of_many_streams_is_known(tmp_path: Path) -> None:
+    connected = [{"socket": number, "local_host": "192.0.2.1"} for number in range(200)]
+    said = {
+        "start": {"connected": connected, "version": "iperf 3.18"},
+        "end": {"sum_received": {"bits_per_second": 5e7}, "streams": [{"sender": {"min_rtt": 40_000}}]},
+    }
+    text = json.dumps(said)
+    assert text.index("iperf") > 8192
+    (path,) = read(tmp_path, text)
+    assert numbers(path) == {"rate": 5e7, "rtt": 40.0, "loss": 0.0, "jitter": 0.0}
+
+
+def test_the_peer_of_a_connection_is_its_second_address(tmp_path: Path) -> None:
+    more = "\t cubic rtt:5/1 minrtt:5 cwnd:10 delivery_rate 20Mbps delivered:5000 bytes_sent:7000000\n"
+    lines = "".join(
+        f"ESTAB 0 0 10.0.0.1:443 192.0.2.{host}:51000 uid:1000 ino:12345 sk:1001 <->\n{more}"
+        for host in (7, 8)
+    )
+    assert [path.name for path in read(tmp_path, lines)] == ["192.0.2.7", "192.0.2.8"]
+
+
+def test_a_quantity_is_said_once(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="either rate or rate_mbps; not both"):
+        read(tmp_path, "rate,rate_mbps,rtt\n50mbit,20,5ms\n")
+
+
+def test_weights_have_a_sum(tmp_path: Path) -> None:
+    paths = read(tmp_path, "name,weight,rate_mbps,rtt_ms\nx,0,10,5\n")
+    with pytest.raises(ScenarioError, match="a sum above zero"):
+        many.answer(paths, {"buffer": "1 bdp", "candidates": OURS}, seeds=2)
+
+
+def test_a_spreadsheet_computes_no_name(tmp_path: Path) -> None:
+    paths = read(tmp_path, "name,rate,rtt\n=1+1,1mbit,20ms\n")
+    text = many.answer(paths, {"buffer": "1 bdp", "candidates": OURS}, seeds=2).to_csv()
+    assert text.splitlines()[1].startswith("'=1+1,")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no /proc")
+def test_a_file_whose_reading_fails_is_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="a file that can be read"):
+        sources.read(Path("/proc/self/mem"))

@@ -308,3 +308,22 @@ def test_an_interrupt_ends_it_without_complaint(site: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_client_that_dawdles_does_not_stay(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab._Handler, "longest_s", 0.2)
+    with socket.create_connection(server.server_address[:2]) as client:
+        client.sendall(b"GET / HT")
+        # It ends though the patience for a single byte is longer.
+        assert client.recv(100) == b""
+
+
+@pytest.mark.parametrize("name", ["Host", "Content-Length"])
+def test_a_header_that_is_said_twice_is_refused(server: Server, name: str) -> None:
+    host, port = str(server.server_address[0]), server.server_address[1]
+    values = {"Host": [f"{host}:{port}", "evil"], "Content-Length": ["0", "50"]}[name]
+    first = "" if name == "Host" else f"Host: {host}:{port}\r\n"
+    said = first + "".join(f"{name}: {value}\r\n" for value in values)
+    with socket.create_connection((host, port)) as client:
+        client.sendall(f"GET / HTTP/1.1\r\n{said}\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")

@@ -153,6 +153,8 @@ class Advice:
         }
         if self.parts:
             told["paths"] = len(self.paths)
+            told["seeds"] = self.ranking.seeds
+            told["complete"] = self.whole
             told["parts"] = [
                 {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
             ]
@@ -170,6 +172,7 @@ class Advice:
                 "side": "below" if one.below else "above",
                 "value": one.value,
                 "ahead": one.ahead,
+                "behind": one.behind,
                 "lacks": one.lacks,
                 "seen_at": one.seen_at,
             }
@@ -206,7 +209,7 @@ def advise(
         budget_s = BUDGET_S if seeds is None else math.inf
     elif not 0 < budget_s <= MOST_BUDGET_S:
         raise mistake("budget", budget_s, "seconds above zero, up to a day", "e.g. 5")
-    if seeds is not None and (isinstance(seeds, bool) or not 2 <= seeds <= _MOST_SEEDS):
+    if seeds is not None and not 2 <= seeds <= _MOST_SEEDS:
         raise mistake("seeds", seeds, f"a whole number from 2 to {_MOST_SEEDS}", "e.g. 8")
     question = with_candidates(question)
     chosen = goals.named(goal, sized=question.flow_size is not None)
@@ -256,7 +259,7 @@ def advise(
         crossings=tuple(crossed),
         looked=looked,
         # A comparison is as good as the simulator is for both sides of it.
-        trust="" if bench.world.wall_time else trust.sentence(path, _compared(found)),
+        trust="" if bench.world.wall_time else trust.sentence(path, _compared(found), _beyond(question)),
         lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
         doubts=tuple(doubts),
     )
@@ -331,7 +334,9 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         rankings=tuple(rankings),
         paths=tuple(paths),
         parts=tuple(parts),
-        trust=trust.sentence(question.at([0.5] * len(question.ranges)).numbers(), question.candidates),
+        trust=trust.sentence(
+            question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
+        ),
         lines=tuple(recipes.of(best)) if parts[0].wins >= _MOSTLY else (),
     )
 
@@ -360,6 +365,18 @@ def _compared(found: Ranking) -> tuple[str, ...]:
     return (*found.leaders, *behind[:1])
 
 
+def _beyond(question: Question) -> tuple[str, ...]:
+    """What the path has, and the paths that were compared with Linux do not."""
+    queue = question.queue is not None and question.queue.partition(":")[0] != "fifo"
+    has = (
+        (queue, "queue discipline"),
+        (question.policer is not None, "policer"),
+        (question.jitter is not None, "jitter"),
+        (question.tcp_memory == "linux", "limited TCP memory"),
+    )
+    return tuple(name for there, name in has if there)
+
+
 def _on_a_path(found: Ranking) -> str:
     first = found.places[0]
     others = [place for place in found.places if place.standing == "behind"]
@@ -367,7 +384,10 @@ def _on_a_path(found: Ranking) -> str:
         return f"No candidate: {joined([place.candidate for place in found.places])} all score zero here."
     if found.winner is not None:
         return f"Run {called(first.candidate)}: {_behind(others, first)}."
-    if any(place.standing == "undecided" for place in found.places):
+    undecided = [place.behind for place in found.places if place.standing == "undecided"]
+    if any(behind.low is not None and behind.low > 0 for behind in undecided):
+        why = f"after {found.seeds} seeds, it is not settled whether their scores differ by more than 1 %"
+    elif undecided:
         why = f"after {found.seeds} seeds, their scores cannot be told apart"
     else:
         why = "their scores differ by less than 1 %"
@@ -387,18 +407,16 @@ def _behind(others: Sequence[Place], first: Place) -> str:
 
 
 def _over_a_range(advice: "Advice") -> str:
-    best = advice.parts[0]
-    unclear = sum(ranking.winner is None for ranking in advice.rankings) / len(advice.rankings)
-    none = f"{100 * unclear:.0f} % of the paths have no clear winner"
+    best, paths = advice.parts[0], len(advice.rankings)
+    unclear = sum(ranking.winner is None for ranking in advice.rankings)
+    none = f"{unclear} have no clear winner"
     if advice.winner is not None:
-        won = (
-            f"it is the clear winner on {100 * best.wins:.0f} % of {len(advice.rankings)} paths in the range"
-        )
+        won = f"it is the clear winner on {best.wins * paths:.0f} of {paths} paths in the range"
         return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
-    said = [f"{one.candidate} on {100 * one.wins:.0f} %" for one in advice.parts if one.wins > 0]
+    said = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
     if not said:
-        return f"No clear winner over the range, nor on any of {len(advice.rankings)} paths in it."
-    won = f"of {len(advice.rankings)} paths in it, {joined(said)}"
+        return f"No clear winner over the range, nor on any of {paths} paths in it."
+    won = f"of {paths} paths in it, {joined(said)}"
     return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}."
 
 

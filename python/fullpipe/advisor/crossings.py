@@ -46,7 +46,7 @@ class Crossing:
         name = {"rtt": "round-trip time", "loss": "random loss"}.get(self.quantity, self.quantity)
         there = shown(self.quantity, self.seen_at)
         return (
-            f"{side} {shown(self.quantity, self.value)} of {name}, {self.ahead} is ahead: "
+            f"{side} about {shown(self.quantity, self.value)} of {name}, {self.ahead} is ahead: "
             f"{self.behind} scores {percent(self.lacks)} less at {there}"
         )
 

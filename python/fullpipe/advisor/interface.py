@@ -64,6 +64,8 @@ def advise(
 
     Raises `ScenarioError`, which names the argument, and `WorldError` for a world that cannot run it.
     """
+    _check("budget", budget, int | float, "a number of seconds", "e.g. 5")
+    _check("seeds", seeds, int, "a whole number", "e.g. 8")
     asked = ask(
         rate=rate,
         rtt=rtt,
@@ -169,11 +171,20 @@ _EXAMPLES = {"rate": "50 Mbit/s", "rtt": "40 ms"}
 
 def fields(*, competitors: Others, candidates: str | Sequence[str] | None, **others: Any) -> dict[str, Any]:
     """Fields of a `Question`; quantities that are None stay so."""
+    for name in ("queue", "policer", "tcp_memory"):
+        _check(name, others.get(name), str, "a text", "`fullpipe help advise` describes it")
+    _check("ecn", others.get("ecn"), bool, "True or False", "e.g. ecn=True")
     found = {
         name: _quantity(name, value) if name in QUANTITIES and value is not None else value
         for name, value in others.items()
     }
     return found | {"competitors": _competitors(competitors), "candidates": _names("candidates", candidates)}
+
+
+def _check(name: str, given: object, kind: Any, expected: str, fix: str) -> None:
+    """Raises `ScenarioError` for an argument of another type: callers need not check theirs."""
+    if given is not None and (not isinstance(given, kind) or (isinstance(given, bool) and kind is not bool)):
+        raise mistake(name, given, expected, fix)
 
 
 def _quantity(name: str, given: Given) -> Amount | Range:
@@ -188,11 +199,14 @@ def _quantity(name: str, given: Given) -> Amount | Range:
 
 def _competitors(given: Others) -> tuple[tuple[str, int], ...]:
     if isinstance(given, Mapping):
+        for count in given.values():
+            _check("competitors", count, int, "whole numbers of flows", 'e.g. {"cubic": 3}')
         given = [f"{name}:{count}" for name, count in given.items()]
     return question.competitors(_names("competitors", given))
 
 
 def _names(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    _check(name, given, str | Sequence, "names of controllers", 'e.g. ["cubic", "bbr1"]')
     names = (given,) if isinstance(given, str) else tuple(given or ())
     for one in names:
         if not isinstance(one, str):

@@ -11,6 +11,7 @@ from typing import Any
 
 from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
 from fullpipe.advisor.sources import Path
+from fullpipe.errors import mistake
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
 
@@ -78,7 +79,13 @@ class Answers:
         for one in self.answered:
             leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
             out.writerow(
-                [one.path.name, f"{one.path.weight:g}", one.advice.winner or "", leaders, one.advice.answer]
+                [
+                    _cell(one.path.name),
+                    f"{one.path.weight:g}",
+                    one.advice.winner or "",
+                    leaders,
+                    one.advice.answer,
+                ]
             )
         return text.getvalue()
 
@@ -98,6 +105,8 @@ def answer(
     All answers together take about `budget_s` seconds for each path; what is left when the time is over has
     no answer. Both limits are those of `advise`.
     """
+    if not sum(path.weight for path in paths) > 0:
+        raise mistake("weight", 0, "a sum above zero", "give at least one path a weight")
     questions = [path.question(asked) for path in paths]
     if budget_s is None and seeds is None:
         budget_s = BUDGET_S
@@ -112,3 +121,8 @@ def answer(
         found = advise(question, goal=goal, world=world, budget_s=own_s, seeds=seeds)
         answered.append(Answered(path, found))
     return Answers(tuple(answered), len(paths))
+
+
+def _cell(text: str) -> str:
+    """A text that a spreadsheet shows and does not compute: names come from other people's files."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

@@ -109,7 +109,11 @@ def _doubts(advice: Advice) -> list[str]:
 
 def _columns(advice: Advice) -> list[str]:
     asked, found = advice.question, advice.ranking
-    best = ", which may be above 1" if found.goal is goals.BULK and asked.competitors else ", 1 at best"
+    best = (
+        ", which may be above 1"
+        if found.goal is goals.BULK and (asked.competitors or asked.policer)
+        else ", 1 at best"
+    )
     said = [f"Score{best}: {found.goal.means}."]
     if advice.parts:
         few = "" if advice.whole else "; the time was over before the others"
@@ -134,8 +138,10 @@ def crossings(advice: Advice) -> list[str]:
         title = f"What would change the answer, all else as it is{fixed}{rest}:"
         return [title, *map(str, advice.crossings)]
     if advice.looked:
+        loss = "at most 20 %" if asked.loss else "from none, up to 8 %"
         return [
-            "Nothing that was tried would change the answer: a sixteenth to 16 times of buffer, round-trip "
-            f"time, rate and random loss (from none, up to 8 %), all else as it is{fixed}."
+            "Nothing that was tried would change the answer: a sixteenth to 16 times of buffer (3 KB to "
+            f"1 GB), round-trip time (at most 2 s), rate (at most 40 Gbit/s) and random loss ({loss}), all "
+            f"else as it is{fixed}."
         ]
     return []

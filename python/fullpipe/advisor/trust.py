@@ -13,10 +13,13 @@ from functools import cache
 from pathlib import Path
 
 from fullpipe.advisor.question import Numbers
+from fullpipe.system.words import joined
 
 _FILE = Path(__file__).with_name("fidelity.json")
 # Cells farther away than this say little about a path: as far as ten times the rate and the round-trip time.
 FAR = 1.5
+# The largest buffer of a host that Linux knows.
+_UNLIMITED = 2**31 - 1
 # A loss probability of zero, for distances.
 _NO_LOSS = 1e-5
 
@@ -64,20 +67,28 @@ def nearest(path: Numbers, controllers: tuple[str, ...], count: int = 3) -> list
     return sorted(near, key=lambda pair: pair[0])[:count]
 
 
-def sentence(path: Numbers, controllers: tuple[str, ...]) -> str:
-    """What the nearest cells say."""
+def sentence(path: Numbers, controllers: tuple[str, ...], beyond: tuple[str, ...] = ()) -> str:
+    """What the nearest cells say; `beyond` is what the path has, and the cells have not."""
     near = nearest(path, controllers)
     if not near:
         return "These controllers were not compared with a kernel: the simulator stands alone."
+    compared = {name for one in cells() for name in one.controllers}
+    alone = [one for one in controllers if one.partition(":")[0] not in compared]
+    rest = ""
+    if alone:
+        rest += f" {joined(alone)} {'was' if len(alone) == 1 else 'were'} not compared with a kernel."
+    if beyond:
+        rest += f" None of these paths has a {joined(list(beyond))}."
     close = [one for distance, one in near if distance <= FAR]
     if not close:
-        return f"No path like this one was compared with the kernel; the nearest is {near[0][1].name}."
+        nearest_name = near[0][1].name
+        return f"No path like this one was compared with the kernel; the nearest is {nearest_name}.{rest}"
     goodput = max(abs(one.goodput_apart) for one in close)
     rtt = max(abs(one.rtt_apart) for one in close)
     named = "; ".join(one.name for one in close)
     return (
         f"On the nearest paths that were compared with Linux, goodput is at most {100 * goodput:.1f} % apart "
-        f"and mean RTT at most {100 * rtt:.1f} % ({named})."
+        f"and mean RTT at most {100 * rtt:.1f} % ({named}).{rest}"
     )
 
 
@@ -101,7 +112,10 @@ def read(page: str, grid: str) -> list[Cell]:
         queue = (link or {}).get("queue") or {}
         plain = {"link", "delay", "loss"} >= {one["kind"] for one in spec["forward"]}
         sized = any(flow["workload"]["kind"] != "bulk" for flow in spec["flows"])
-        if row is None or link is None or not plain or sized or "bytes" not in queue:
+        # The rate stays, and buffers of hosts do not limit: so are the paths that are asked about.
+        steady = link is not None and set(link["rate_bps"]) == {"initial"}
+        limited = spec["hosts"]["tcp_rmem_bytes"][-1] < _UNLIMITED
+        if row is None or link is None or not plain or not steady or limited or sized or "bytes" not in queue:
             continue
         delays = [
             one["delay_ns"]["initial"] for one in spec["forward"] + spec["reverse"] if one["kind"] == "delay"

@@ -6,6 +6,7 @@ cannot make a browser ask either: the name in `Host` must be one of this machine
 stranger owns can be made to lead here, and answers are not for pages of other origins.
 """
 
+import contextlib
 import hashlib
 import ipaddress
 import socket
@@ -54,8 +55,9 @@ _SAFETY = {
 _LASTING = "/assets/"
 _LONGEST_TARGET = 2048
 _MOST_CONNECTIONS = 64
-# A connection on which nobody asks ends after so many seconds.
-_PATIENCE_S = 15.0
+# A connection on which nobody asks ends after so many seconds, and any connection after so many: otherwise
+# a few clients that send a byte now and then would keep all others out.
+_PATIENCE_S, _LONGEST_S = 15.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def files(folder: Path) -> dict[str, File]:
         kind = _TYPES.get(path.suffix)
         # What a link leads to may be anywhere.
         if kind is None or path.is_symlink() or not path.is_file():
+            continue
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue
         address = f"/{path.relative_to(folder).as_posix()}"
         content = path.read_bytes()
@@ -203,6 +207,21 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     timeout = _PATIENCE_S
+    longest_s = _LONGEST_S
+
+    def handle(self) -> None:
+        """Answers requests until the connection ends, or its time is over."""
+        over = threading.Timer(self.longest_s, self._end)
+        over.daemon = True
+        over.start()
+        try:
+            super().handle()
+        finally:
+            over.cancel()
+
+    def _end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         """Hands out a file."""
@@ -219,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _answer(self, *, with_content: bool) -> None:
+        if any(len(self.headers.get_all(name, [])) > 1 for name in ("Host", "Content-Length")):
+            return self.send_error(HTTPStatus.BAD_REQUEST)
         if not self.server.is_named(self.headers.get("Host")):
             return self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
         if len(self.path) > _LONGEST_TARGET:

@@ -48,7 +48,7 @@ class Path:
                 raise stated(
                     name,
                     "none",
-                    f"{name}: the source does not say it; give --{name}, e.g. {example}",
+                    f"{name}: the source does not say it of {self.name}; give --{name}, e.g. {example}",
                     "a value",
                     "give it",
                 )
@@ -56,7 +56,9 @@ class Path:
         try:
             _check(question)
         except ScenarioError as error:
-            if error.field not in self.says:
+            # A buffer in BDPs may be wrong because of what the source says of the path.
+            relative = error.field == "buffer" and "bdp" in str(question.buffer).lower()
+            if error.field not in self.says and not relative:
                 raise
             raise stated("from", self.name, f"{self.name}: {error}", error.expected, error.fix) from None
         return question
@@ -167,6 +169,9 @@ def _text(path: File) -> str:
             raise mistake("from", str(path), f"a file of at most {MOST_BYTES >> 20} MiB", "take a part of it")
         with os.fdopen(os.dup(file), "rb") as opened:
             data = opened.read(MOST_BYTES)
+    except OSError as error:
+        expected = f"a file that can be read ({error.strerror})"
+        raise mistake("from", str(path), expected, "name another file") from None
     finally:
         os.close(file)
     try:

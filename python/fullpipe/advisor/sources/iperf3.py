@@ -15,7 +15,8 @@ from fullpipe.errors import mistake
 def is_one(text: str) -> bool:
     """Whether it is JSON with what iperf3 writes."""
     head = text.lstrip()[:4096]
-    return head.startswith("{") and '"start"' in head and "iperf" in text[:8192]
+    # Its version stands behind a line for each parallel stream.
+    return head.startswith("{") and '"start"' in head and ('"connected"' in head or "iperf" in text[:8192])
 
 
 def read(text: str, file: str) -> list[Path]:

@@ -20,6 +20,7 @@ _DELIVERED = re.compile(r"\bdelivered:(\d+)\b")
 _SENT = re.compile(r"\bbytes_sent:(\d+)\b")
 _RESENT = re.compile(r"\bbytes_retrans:(\d+)\b")
 _SCALED = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([KMG]?)bps")
+_ADDRESS = re.compile(r":\d+$")
 # Longer lines are not of `ss`.
 _LONGEST = 16_384
 _SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
@@ -39,8 +40,9 @@ def read(text: str, file: str) -> list[Path]:
         if len(line) > _LONGEST:
             continue
         if line[:1].strip():
-            parts = line.split()
-            peer = next((part for part in reversed(parts) if re.search(r":\d+$", part)), "")
+            # With -e, `uid:1000` and the like stand behind the two addresses.
+            addresses = [part for part in line.split() if _ADDRESS.search(part)][:2]
+            peer = addresses[-1] if addresses else ""
             continue
         found = _path(line, peer)
         if found is not None and found[0] > best.get(found[1].name, (0.0,))[0]:

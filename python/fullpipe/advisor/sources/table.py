@@ -58,6 +58,9 @@ def read(text: str, file: str) -> list[Path]:
             )
     if len(set(names)) < len(names):
         raise mistake("from", f"{file}:1", "each column once", "remove one of them")
+    for name, (field, _) in _UNITS.items():
+        if {name, field} <= set(names):
+            raise mistake("from", f"{file}:1", f"either {field} or {name}; not both", "remove one of them")
     found: list[Path] = []
     try:
         for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
