@@ -28,6 +28,11 @@ export function scaled(window: Zoom, extent: Zoom, factor: number, centre: numbe
   return within([centre - share * length, centre + (1 - share) * length], extent);
 }
 
+/** What a drag chose, widened about its middle to the shortest stretch there is, within `extent`; null if that is all of it. */
+export function dragged([from, to]: Zoom, extent: Zoom): Zoom | null {
+  return scaled([from, to], extent, 1, (from + to) / 2);
+}
+
 /** `window` moved by a share of its length, within `extent`. */
 export function moved(window: Zoom, extent: Zoom, share: number): Zoom {
   const by = (window[1] - window[0]) * share;

@@ -7,7 +7,7 @@ import "./charts.css";
 import { createEffect, createMemo, createSignal, createUniqueId, For, Index, on, onCleanup, onMount, Show } from "solid-js";
 import uPlot from "uplot";
 
-import { moved, scaled, type ChartGroup, type Zoom } from "./group";
+import { dragged, moved, scaled, type ChartGroup, type Zoom } from "./group";
 import {
   aligned, indexAt, mostOf, phaseName, phaseShort, phaseWeight, shown, tableOf, unitFor, type ChartContent, type Lane, type Line,
 } from "./series";
@@ -70,7 +70,12 @@ export function SeriesChart(props: SeriesChartProps) {
       legend: { show: false },
       padding: [6 + LANE * (props.content.lanes?.length ?? 0), 16, props.times === false ? 6 : 0, 0],
       cursor: {
-        sync: { key: props.group.key, scales: ["x", null] },
+        // The crosshair alone is shared: were a drag played on the peers, too, each would zoom what the one before had zoomed.
+        sync: {
+          key: props.group.key,
+          scales: ["x", null],
+          filters: { pub: (type) => type === "mousemove" || type === "mouseleave", sub: () => true },
+        },
         drag: { x: true, y: false, setScale: false },
         y: false,
         points: { size: 6 },
@@ -109,7 +114,7 @@ export function SeriesChart(props: SeriesChartProps) {
             if (width < 4) return;
             const zoom: Zoom = [self.posToVal(left, "x"), self.posToVal(left + width, "x")];
             self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            props.group.setZoom(zoom);
+            props.group.setZoom(dragged(zoom, props.content.extent));
           },
         ],
       },

@@ -78,6 +78,28 @@ test("one crosshair and one zoom for all charts, by mouse and by keys", async ({
   await expect(page.getByRole("button", { name: "Reset zoom" })).toHaveCount(0);
 });
 
+test("a drag zooms to what was dragged over, in every chart", async ({ page }) => {
+  await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s");
+  await settled(page);
+  await page.getByRole("button", { name: "Goodput over 100 ms, Mbit/s as a table" }).click();
+  await page.getByRole("button", { name: /^Queue, .* as a table$/ }).click();
+  const plot = page.locator(".chart").nth(1).locator(".u-over");
+  const box = await plot.boundingBox();
+  if (box === null) throw new Error("the plot is not there");
+  await page.mouse.move(box.x + box.width * 0.25, box.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.75, box.y + 30, { steps: 4 });
+  await page.mouse.up();
+  await expect(page.getByRole("button", { name: "Reset zoom" })).toHaveCount(4);
+  const tables = page.locator(".chart-table tbody");
+  await expect(tables).toHaveCount(2);
+  const time = async (table: number, row: number) => Number(await tables.nth(table).locator("tr").nth(row).locator("th").textContent());
+  for (const table of [0, 1]) {
+    expect(Math.abs((await time(table, 0)) - 1)).toBeLessThan(0.03);
+    expect(Math.abs((await time(table, 20)) - 3)).toBeLessThan(0.03);
+  }
+});
+
 test("a chart is a table, too", async ({ page }) => {
   await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s");
   await settled(page);
