@@ -9,7 +9,7 @@ import uPlot from "uplot";
 
 import { dragged, moved, scaled, type ChartGroup, type Zoom } from "./group";
 import {
-  aligned, indexAt, mostOf, phaseName, phaseShort, phaseWeight, shown, tableOf, unitFor, type ChartContent, type Lane, type Line,
+  aligned, cornersOf, farText, indexAt, mostOf, phaseName, phaseShort, phaseWeight, shown, tableOf, topOf, unitFor, type ChartContent, type Lane, type Line,
 } from "./series";
 import { colour, dashOf, seriesVariable, themeVersion } from "./theme";
 
@@ -88,7 +88,7 @@ export function SeriesChart(props: SeriesChartProps) {
       },
       scales: {
         x: { time: false },
-        y: { range: (_, __, most) => [0, Math.max(most ?? 0, ...(props.content.references ?? []).map(({ value }) => value), 1e-9) * 1.06] },
+        y: { range: (_, __, most) => [0, Math.max(topOf(most ?? 0, props.content.references ?? [], window_()), 1e-9) * 1.06] },
       },
       axes: [
         { ...axis, grid, show: props.times !== false, size: 24, gap: 2, values: (_, splits) => splits.map((at) => `${String(Number(at.toFixed(4)))} s`) },
@@ -223,17 +223,33 @@ export function SeriesChart(props: SeriesChartProps) {
       context.textAlign = "right";
       context.textBaseline = "bottom";
       context.lineWidth = pixel;
-      for (const { value, label, series } of props.content.references ?? []) {
-        const y = self.valToPos(value, "y", true);
+      const edge = self.scales["y"]?.max ?? Infinity;
+      let above = 0;
+      for (const reference of props.content.references ?? []) {
+        const { label, series } = reference;
+        const corners = cornersOf(reference, ...window_());
+        const value = corners.at(-1)?.[1] ?? reference.value;
         context.strokeStyle = context.fillStyle = colour(series === undefined ? "--quiet" : seriesVariable(series));
         context.setLineDash([4 * pixel, 4 * pixel]);
         context.beginPath();
-        context.moveTo(self.bbox.left, y);
-        context.lineTo(self.bbox.left + self.bbox.width, y);
+        corners.forEach(([time, level], at) => {
+          const place = [self.valToPos(time, "x", true), self.valToPos(level, "y", true)] as const;
+          if (at === 0) context.moveTo(...place);
+          else context.lineTo(...place);
+        });
         context.stroke();
+        const right = self.bbox.left + self.bbox.width - 4 * pixel;
+        if (value > edge) {
+          // Too far above the data to be drawn: said at the edge.
+          context.textBaseline = "top";
+          labelled(context, farText(props.content.kind, label, value), right, self.bbox.top + (2 + 13 * above) * pixel);
+          above += 1;
+          continue;
+        }
+        const y = self.valToPos(value, "y", true);
         const below = y - self.bbox.top < 13 * pixel;
         context.textBaseline = below ? "top" : "bottom";
-        labelled(context, label, self.bbox.left + self.bbox.width - 4 * pixel, y + (below ? 2 : -1) * pixel);
+        labelled(context, label, right, y + (below ? 2 : -1) * pixel);
       }
     });
   }
@@ -384,6 +400,7 @@ export function SeriesChart(props: SeriesChartProps) {
         <button type="button" class="plain last" aria-expanded={table()} aria-controls={table() ? `${id}-table` : undefined}
           aria-label={`${heading()} as a table`} onClick={() => setTable(!table())}>Table</button>
       </figcaption>
+      <Show when={props.content.note}><p class="chart-note quiet">{props.content.note}</p></Show>
       <div
         ref={box}
         class="plot"

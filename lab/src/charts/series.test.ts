@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { aligned, indexAt, shown, spansOf, tableOf, unitFor } from "./series";
+import { aligned, cornersOf, farText, indexAt, mostOf, noteOf, shown, spansOf, tableOf, topOf, unitFor } from "./series";
 
 describe("lines", () => {
   it("with the same times share them", () => {
@@ -65,4 +65,36 @@ it("a table has each line's last value at its times", () => {
     { time: 1, values: [null] },
     { time: 2, values: [7] },
   ]);
+});
+
+describe("references", () => {
+  const link = { value: 5, label: "link", steps: [{ from: 0, value: 10 }, { from: 2, value: 20 }, { from: 4, value: 5 }] };
+
+  it("are steps where they have changed", () => {
+    expect(cornersOf(link, 0, 6)).toEqual([[0, 10], [2, 10], [2, 20], [4, 20], [4, 5], [6, 5]]);
+    expect(cornersOf(link, 3, 6)).toEqual([[3, 20], [4, 20], [4, 5], [6, 5]]);
+    expect(cornersOf(link, 0, 1)).toEqual([[0, 10], [1, 10]]);
+    expect(cornersOf({ value: 7, label: "" }, 1, 2)).toEqual([[1, 7], [2, 7]]);
+  });
+
+  it("are part of the scale unless they are far above the data", () => {
+    expect(topOf(10, [{ value: 50, label: "" }], [0, 1])).toBe(50);
+    expect(topOf(10, [{ value: 51, label: "" }, { value: 12, label: "" }], [0, 1])).toBe(12);
+    expect(topOf(0, [{ value: 50, label: "" }], [0, 1])).toBe(50);
+    expect(topOf(9, [link], [0, 6])).toBe(20);
+    expect(topOf(9, [link], [4, 6])).toBe(9);
+    const line = { label: "a", x: [0], y: [9e6], series: 0 };
+    expect(mostOf({ lines: [line], references: [{ value: 1e9, label: "link" }], extent: [0, 1] })).toBe(9e6);
+    expect(farText("rate", "link", 1e9)).toBe("↑ link 1.00 Gbit/s");
+  });
+
+  it("are explained where goodput is above the link", () => {
+    const line = { label: "a", x: [0, 1, 2, 3], y: [9, 9, 25, 9], series: 0 };
+    const steady = [{ value: 10, label: "link" }];
+    expect(noteOf([line], steady, 1, [0, 3])).toMatch(/in order.*when a hole is filled/);
+    expect(noteOf([line], steady, 1, [2.5, 3])).toBeDefined();
+    expect(noteOf([line], steady, 1, [3, 4])).toBeUndefined();
+    expect(noteOf([line], steady, 16, [0, 3])).toBeUndefined();
+    expect(noteOf([line], [], 0, [0, 3])).toBeUndefined();
+  });
 });

@@ -38,6 +38,14 @@ export interface Reference {
   label: string;
   /** The colour of a series; that of quiet text unless said. */
   series?: number;
+  /** What it was and from when on, in seconds, ascending, to the present value: drawn as steps. */
+  steps?: readonly Step[];
+}
+
+/** A value that holds from a time on. */
+export interface Step {
+  from: number;
+  value: number;
 }
 
 /** Something that happened at a time: a change of the path. */
@@ -57,6 +65,8 @@ export interface ChartContent {
   shade?: Lane | undefined;
   references?: Reference[];
   marks?: Mark[];
+  /** What has to be known to read it. */
+  note?: string | undefined;
 }
 
 /** How values are written: divided by `scale`, followed by `unit`. */
@@ -94,8 +104,34 @@ export function shown(value: number | null | undefined, unit: Unit): string {
   return scaled.toFixed(size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** The largest value of the lines and references; 0 if there is none. */
-export function mostOf(content: Pick<ChartContent, "lines" | "references">): number {
+/** The corners of a reference from one time to another: two for each value that it has there. */
+export function cornersOf({ value, steps }: Reference, from: number, to: number): [time: number, value: number][] {
+  if (steps === undefined || steps.length === 0) return [[from, value], [to, value]];
+  return steps.flatMap((step, index): [number, number][] => {
+    const begin = index === 0 ? from : Math.max(step.from, from);
+    const end = Math.min(steps[index + 1]?.from ?? to, to);
+    return begin < end ? [[begin, step.value], [end, step.value]] : [];
+  });
+}
+
+/** How many times larger than the data a reference may be to be part of the scale: beyond, the data would lie flat at zero. */
+const FARTHEST = 5;
+
+/** The upper end of the scale for data up to `most`, and the references from one time to another that are not too far from it. */
+export function topOf(most: number, references: readonly Reference[], [from, to]: readonly [number, number]): number {
+  const levels = references.flatMap((reference) => cornersOf(reference, from, to).map(([, value]) => value));
+  return Math.max(most, ...levels.filter((level) => !(most > 0) || level <= most * FARTHEST));
+}
+
+/** A reference that is above the scale, in words. */
+export function farText(kind: ValueKind, label: string, value: number): string {
+  // In the largest unit in which it is at least 1.
+  const unit = unitFor(kind, value * 1.5);
+  return `↑ ${label} ${shown(value, unit)}${unit.unit === "" ? "" : ` ${unit.unit}`}`;
+}
+
+/** The largest value of the lines, and of the references that are part of the scale; 0 if there is none. */
+export function mostOf(content: Pick<ChartContent, "lines" | "references" | "extent">): number {
   let most = 0;
   for (const { y } of content.lines) {
     for (let at = 0; at < y.length; at += 1) {
@@ -103,8 +139,7 @@ export function mostOf(content: Pick<ChartContent, "lines" | "references">): num
       if (value > most) most = value;
     }
   }
-  for (const { value } of content.references ?? []) if (value > most) most = value;
-  return most;
+  return topOf(most, content.references ?? [], content.extent);
 }
 
 type Column = (number | null | undefined)[] | Float64Array;
@@ -237,4 +272,20 @@ export function tableOf(
       }),
     };
   });
+}
+
+/**
+ * Why a goodput is above the link's rate, if one is at a time that is shown. `slack_bps`: by how much it can be for a packet that is
+ * counted whole in the stretch in which it arrives.
+ */
+export function noteOf(
+  lines: readonly Line[], link: readonly Reference[], slack_bps: number, [from, to]: readonly [number, number],
+): string | undefined {
+  const most = Math.max(...link.flatMap((reference) => cornersOf(reference, from, to).map(([, value]) => value)), 0) + slack_bps;
+  if (link.length === 0) return undefined;
+  const over = lines.some(({ x, y }) => {
+    for (let at = Math.max(indexAt(x, from), 0); at < y.length && (x[at] ?? Infinity) <= to; at += 1) if ((y[at] ?? NaN) > most) return true;
+    return false;
+  });
+  return over ? "Goodput counts bytes delivered in order, so it can exceed the link when a hole is filled." : undefined;
 }

@@ -44,6 +44,7 @@ export function seriesVariable(index: number): string {
 /** Dashes: a series is known by its colour and by its dash. In CSS pixels, line then gap. */
 export const DASHES: readonly (readonly number[])[] = [[], [9, 4], [3, 3], [11, 3, 3, 3], [1.5, 3.5]];
 
+/** Where the colours begin again, each has another dash than before. */
 export function dashOf(index: number): readonly number[] {
-  return DASHES[index % DASHES.length] ?? [];
+  return DASHES[(index + Math.floor(index / SERIES_COLOURS)) % DASHES.length] ?? [];
 }

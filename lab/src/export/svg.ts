@@ -1,6 +1,7 @@
 // Charts as SVG, drawn from the data: what is on a canvas is not asked.
 
-import { mostOf, phaseName, shown, unitFor, type ChartContent, type Line } from "../charts/series";
+import { cornersOf, farText, mostOf, phaseName, shown, unitFor, type ChartContent, type Line } from "../charts/series";
+import { dashOf } from "../charts/theme";
 
 /** Colours as CSS writes them. */
 export interface Palette {
@@ -19,7 +20,6 @@ export const LIGHT: Palette = {
   series: ["#0072b2", "#d55e00", "#009e73", "#a8578b", "#7a6a00"],
 };
 
-const DASHES: readonly string[] = ["", "9 4", "3 3", "11 3 3 3", "1.5 3.5"];
 const FONT = 'font-family="system-ui, DejaVu Sans, sans-serif"';
 
 export function escaped(text: string): string {
@@ -178,16 +178,19 @@ export function chartSvg(
       svgText(x + 3, top + 11, mark.label, palette.quiet, { size: 10 }),
     );
   }
-  for (const reference of content.references ?? []) {
-    const y = yOf(reference.value);
+  for (const [row, reference] of (content.references ?? []).entries()) {
+    const corners = cornersOf(reference, from, to);
+    const value = corners.at(-1)?.[1] ?? reference.value;
     const ink = reference.series === undefined ? palette.quiet : colour(reference.series);
+    const points = corners.map(([time, level]) => `${number(xOf(time))},${number(yOf(level))}`).join(" ");
+    const far = value > most;
     parts.push(
-      `<line x1="${number(left)}" x2="${number(right)}" y1="${number(y)}" y2="${number(y)}" stroke="${ink}" stroke-dasharray="6 4"/>`,
-      svgText(right - 4, y - 4, `${reference.label} ${shown(reference.value, unit)}`, ink, { anchor: "end", size: 11 }),
+      `<polyline points="${points}" fill="none" stroke="${ink}" stroke-dasharray="6 4"/>`,
+      svgText(right - 4, far ? top + 12 + 14 * row : yOf(value) - 4, far ? farText(content.kind, reference.label, value) : `${reference.label} ${shown(value, unit)}`, ink, { anchor: "end", size: 11 }),
     );
   }
   for (const line of content.lines) {
-    const dash = DASHES[(line.dash ?? line.series) % DASHES.length] ?? "";
+    const dash = dashOf(line.dash ?? line.series).join(" ");
     for (const piece of piecesOf(line, from, to, right - left)) {
       const path = piece.map(([x, y], at) => `${at === 0 ? "M" : "L"}${number(xOf(x))} ${number(yOf(y))}`).join("");
       parts.push(
@@ -199,7 +202,7 @@ export function chartSvg(
   for (const [at, line] of listed.entries()) {
     const x = left + (at % 4) * ((right - left) / 4);
     const y = bottom + 46 + 18 * Math.floor(at / 4);
-    const dash = DASHES[(line.dash ?? line.series) % DASHES.length] ?? "";
+    const dash = dashOf(line.dash ?? line.series).join(" ");
     parts.push(
       `<line x1="${number(x)}" x2="${number(x + 24)}" y1="${number(y - 4)}" y2="${number(y - 4)}" stroke="${colour(line.series)}" stroke-width="2"${dash === "" ? "" : ` stroke-dasharray="${dash}"`}/>`,
       svgText(x + 30, y, line.label, palette.text),
