@@ -23,6 +23,8 @@ export function placeOf(fragment: string): { view: View; setup: Setup; said: URL
   return { view: VIEWS.find((view) => view === path) ?? "live", setup: setupOf(said), said };
 }
 
+const SETUP_KEYS = new Set(["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration", "ecn", "seed", "cc", "with", "toml"]);
+
 const start = placeOf(typeof location === "undefined" ? "" : location.hash);
 const [view, setView] = createSignal<View>(start.view);
 const [said, setSaid] = createSignal(start.said);
@@ -36,7 +38,12 @@ export function own(key: string): string | null {
 }
 
 let waiting: ReturnType<typeof setTimeout> | undefined;
-let ownKeys: Record<string, string> = {};
+let ownKeys = ownOf(start.said);
+
+/** What a link says beside the setup: it stays in the link when the setup changes. */
+function ownOf(link: URLSearchParams): Record<string, string> {
+  return Object.fromEntries([...link].filter(([key]) => !SETUP_KEYS.has(key)));
+}
 
 function write(): void {
   clearTimeout(waiting);
@@ -69,7 +76,7 @@ export function follow(): void {
   const read = () => {
     clearTimeout(waiting);
     const place = placeOf(location.hash);
-    ownKeys = {};
+    ownKeys = ownOf(place.said);
     setView(place.view);
     setSaid(place.said);
     setStore(reconcile(place.setup));

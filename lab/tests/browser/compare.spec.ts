@@ -48,6 +48,67 @@ test("several seeds give intervals", async ({ page }) => {
   await expect(rows(page).nth(0)).toContainText("±");
 });
 
+test("the number of seeds is in the link, and stays there", async ({ page }) => {
+  await page.goto("./#/compare?rate=5+Mbit/s&duration=2+s");
+  await settled(page);
+  const seeds = page.getByRole("spinbutton", { name: "Seeds" });
+  await seeds.fill("3");
+  await seeds.press("Enter");
+  await expect(page).toHaveURL(/seeds=3/);
+  await page.reload();
+  await expect(seeds).toHaveValue("3");
+  await expect(page.locator("table.measures caption")).toContainText("Mean of 3 seeds");
+  // A change of the setup keeps it, and the way to another view and back, too.
+  await page.getByRole("slider", { name: "Rate, slider" }).press("ArrowRight");
+  await expect(page).toHaveURL(/rate=5\.5.*seeds=3/);
+  await page.getByRole("link", { name: "Packets" }).click();
+  await expect(page).toHaveURL(/packets/);
+  await page.goBack();
+  await expect(seeds).toHaveValue("3");
+  await page.goto("./#/compare?rate=5+Mbit/s&duration=2+s&seeds=999");
+  await expect(seeds).toHaveValue("30");
+});
+
+test("whose phases are shaded is said, whatever controllers come and go", async ({ page }) => {
+  await page.goto("./#/compare?rate=5+Mbit/s&duration=2+s");
+  await settled(page);
+  const shade = page.getByRole("combobox", { name: "Shade the phases of" });
+  const said = () => shade.evaluate((select: HTMLSelectElement) => select.selectedOptions[0]?.textContent);
+  await expect.poll(said).toBe("bbr3");
+  await page.getByRole("button", { name: "Add a controller" }).click();
+  await expect(rows(page)).toHaveCount(3);
+  await shade.selectOption({ index: 2 });
+  const third = await said();
+  await page.getByRole("combobox", { name: "Controller 1" }).selectOption("vegas");
+  await expect(rows(page).nth(0)).toContainText("vegas");
+  await expect.poll(said).toBe(third);
+  await page.getByRole("button", { name: "Remove controller 3" }).click();
+  await expect(rows(page)).toHaveCount(2);
+  await expect.poll(said).toBe("cubic");
+  await shade.selectOption("none");
+  await page.getByRole("combobox", { name: "Controller 1" }).selectOption("reno");
+  await expect(rows(page).nth(0)).toContainText("reno");
+  await expect.poll(said).toBe("none");
+});
+
+test("a mistake is said where the result would be", async ({ page }) => {
+  await page.setViewportSize({ width: 400, height: 800 });
+  await page.goto("./#/compare?rate=banana");
+  await expect(page.getByRole("region", { name: "Comparison" })).toContainText(/The setup is wrong: path\.rate.*banana/);
+  await expect(page.getByText("Computing …")).toHaveCount(0);
+});
+
+test("of a scenario of one's own each flow has a row, and not all are drawn", async ({ page }) => {
+  const flow = '[[flows]]\ncontroller = "reno"\n';
+  const toml = `duration = "2 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "20 ms"\nbuffer = "1 bdp"\n${flow.repeat(10)}`;
+  await page.goto(`./#/compare?${new URLSearchParams({ toml }).toString()}`);
+  await settled(page);
+  await expect(rows(page)).toHaveCount(11);
+  await expect(rows(page).nth(10)).toContainText("all flows");
+  await expect(rows(page).nth(0)).toContainText("%");
+  await expect(page.locator(".about")).toContainText("8 of 10 flows are drawn.");
+});
+
 test("one crosshair and one zoom for all charts, by mouse and by keys", async ({ page }) => {
   await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s");
   await settled(page);
@@ -167,4 +228,13 @@ test("how often a moving slider is answered", async ({ page }) => {
   const often = await measure();
   process.stdout.write(`${often.toFixed(1)} comparisons of 10 s at 100 Mbit/s, two controllers, a second\n`);
   expect(often).toBeGreaterThan(0);
+});
+
+test("a goodput above the link is explained, where there is one", async ({ page }) => {
+  await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s&loss=1+%25&cc=cubic");
+  await settled(page);
+  await expect(page.locator(".chart-note")).toHaveText(/bytes delivered in order, so it can exceed the link/);
+  await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s&cc=vegas&buffer=10+bdp");
+  await expect(rows(page)).toContainText(["vegas"]);
+  await expect(page.locator(".chart-note")).toHaveCount(0);
 });

@@ -8,14 +8,14 @@ import type { ChartContent } from "../../charts/series";
 import { MistakeError, type Alternative, type Mistake, type RunResult } from "../../engine/protocol";
 import { drawingOf } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
-import { setup } from "../../state/place";
+import { keep, own, setup } from "../../state/place";
 import { comparison, MOST_CONTROLLERS, type Setup } from "../../state/setup";
 import { catalogue, pagePool } from "../../ui/engines";
 import { Field } from "../../ui/field";
 import { SetupPanel } from "../../ui/setup-panel";
-import { contentsOf } from "./contents";
+import { contentsOf, MOST_FLOWS } from "./contents";
 import { createLatest } from "./latest";
-import { estimatesOf, estimateText, MEASURES, type Summary } from "./measures";
+import { estimateText, MEASURES, rowsOf, type Summary } from "./measures";
 
 const MOST_SEEDS = 30;
 
@@ -43,7 +43,10 @@ export default function Compare() {
   const [failure, setFailure] = createSignal("");
   const [busy, setBusy] = createSignal(false);
   const [painted, setPainted] = createSignal(0);
-  const [seeds, setSeeds] = createSignal(1);
+  const seeds = createMemo(() => {
+    const said = own("seeds") ?? "";
+    return /^\d{1,3}$/.test(said) ? Math.min(Math.max(Number(said), 1), MOST_SEEDS) : 1;
+  });
   const [shaded, setShaded] = createSignal<number | null>(0);
 
   async function compute(question: Question, signal: AbortSignal, superseded: () => boolean): Promise<void> {
@@ -114,11 +117,26 @@ export default function Compare() {
       shaded: shaded(),
     });
   });
+  /** Whose phases can be shaded: the flows that are drawn. */
+  const lanes = createMemo(() => contents()[0]?.lanes?.map(({ label }) => label) ?? [], [], {
+    equals: (a, b) => a.join("\n") === b.join("\n"),
+  });
+  // Where a flow is gone whose phases were shaded, those of the last one are.
+  createEffect(() => {
+    const last = lanes().length - 1;
+    if (last >= 0) setShaded((before) => (before === null ? null : Math.min(before, last)));
+  });
+  /** Of a single run all flows are drawn, but not beyond a number. */
+  const undrawn = () => {
+    const found = answer();
+    const flows = found?.runs.length === 1 ? (found.runs[0]?.flows.length ?? 0) : 0;
+    return flows > MOST_FLOWS ? `${String(MOST_FLOWS)} of ${String(flows)} flows are drawn.` : "";
+  };
   const done = () => Math.min(...(answer()?.summaries.map((of) => of.length) ?? [0]));
   const sharedPath = () => answer()?.alternatives.some(({ flows }) => flows.length > 1) ?? false;
   const rows = createMemo(() => {
     const found = answer();
-    return found === null ? [] : found.summaries.map((of) => estimatesOf(of, found.own));
+    return found === null ? [] : rowsOf(found.summaries, names(), found.own);
   });
   const status = () => {
     const found = answer();
@@ -137,14 +155,17 @@ export default function Compare() {
               onChange={(event) => {
                 const count = Math.min(Math.max(Math.round(event.currentTarget.valueAsNumber) || 1, 1), MOST_SEEDS);
                 event.currentTarget.value = String(count);
-                setSeeds(count);
+                keep(count === 1 ? {} : { seeds: String(count) });
               }} />
           )}
         </Field>
       </SetupPanel>
       <section class="found" classList={{ stale: mistake() !== null }} aria-label="Comparison" aria-busy={busy()}>
         <Show when={failure()}><p class="wrong" role="alert">{failure()}</p></Show>
-        <Show when={answer()} fallback={<p class="wait quiet">{mistake() === null ? "Computing …" : "Nothing to show yet."}</p>}>
+        <Show when={mistake()}>
+          {(found) => <p class="wrong">The setup is wrong: {found().message}</p>}
+        </Show>
+        <Show when={answer()} fallback={<Show when={mistake() === null}><p class="wait quiet">Computing …</p></Show>}>
           <div class="scroll" tabindex="0" role="region" aria-label="Measures">
             <table class="measures">
               <caption>
@@ -166,16 +187,16 @@ export default function Compare() {
               </thead>
               <tbody>
                 <Index each={rows()}>
-                  {(row, index) => (
+                  {(row) => (
                     <tr>
                       <th scope="row">
-                        <Swatch series={index} />
-                        <span>{names()[index]}</span>
+                        <Show when={row().series !== null}><Swatch series={row().series ?? 0} /></Show>
+                        <span>{row().name}</span>
                       </th>
                       <For each={MEASURES}>
                         {(measure, at) => (
                           <Show when={measure.shared !== true || sharedPath()}>
-                            <td>{estimateText(row()[at()] ?? null, measure.kind)}</td>
+                            <td>{estimateText(row().estimates[at()] ?? null, measure.kind)}</td>
                           </Show>
                         )}
                       </For>
@@ -187,11 +208,12 @@ export default function Compare() {
           </div>
           <div class="about quiet">
             <span>{status()}</span>
+            <Show when={undrawn()}><span>{undrawn()}</span></Show>
             <label>
               <span>Shade the phases of</span>
-              <select value={String(shaded())} onChange={(event) => setShaded(event.currentTarget.value === "null" ? null : Number(event.currentTarget.value))}>
-                <For each={names()}>{(name, index) => <option value={index()}>{name}</option>}</For>
-                <option value="null">none</option>
+              <select onChange={(event) => setShaded(event.currentTarget.value === "null" ? null : Number(event.currentTarget.value))}>
+                <For each={lanes()}>{(name, index) => <option value={index()} selected={index() === shaded()}>{name}</option>}</For>
+                <option value="null" selected={shaded() === null}>none</option>
               </select>
             </label>
             <span>Drag to zoom; Ctrl and the wheel; or focus a chart and press + − ← → 0.</span>

@@ -1,14 +1,14 @@
 // The charts of a comparison: throughput, round-trip time, window and flight, queue.
 
 import { rateOver } from "../../charts/rates";
-import { spansOf, type ChartContent, type Lane, type Line, type Reference } from "../../charts/series";
+import { noteOf, spansOf, type ChartContent, type Lane, type Line, type Reference } from "../../charts/series";
 import type { Alternative, RunResult, Table } from "../../engine/protocol";
 
 /** Over how long a goodput is averaged, in seconds: a sample is too short a time for a slow flow's packets. */
 export const AVERAGED_S = 0.1;
 
 /** Beyond this many flows of one run, those that follow are not drawn. */
-const MOST_FLOWS = 8;
+export const MOST_FLOWS = 8;
 
 export interface Shown {
   run: RunResult;
@@ -50,15 +50,18 @@ export function contentsOf(asked: { runs: Shown[]; phases: readonly string[]; sh
   const segment = runs[0]?.alternative?.mss_bytes ?? 1448;
   const reference = (value: number | null | undefined, label: string): Reference[] =>
     value === null || value === undefined ? [] : [{ value, label }];
+  const goodput = lines((table) => rateOver(columnOf(table, "time_s"), columnOf(table, "delivered_bytes"), AVERAGED_S));
+  const link = reference(facts?.rate_bps, "link");
   return [
     {
       title: `Goodput over ${String(AVERAGED_S * 1000)} ms`,
       kind: "rate",
-      lines: lines((table) => rateOver(columnOf(table, "time_s"), columnOf(table, "delivered_bytes"), AVERAGED_S)),
+      lines: goodput,
       extent,
       lanes,
       shade,
-      references: reference(facts?.rate_bps, "link"),
+      references: link,
+      note: noteOf(goodput, link, (segment * 8) / AVERAGED_S, extent),
     },
     {
       title: "RTT, smoothed",

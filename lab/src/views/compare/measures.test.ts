@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { bottleneckOf, estimatesOf, estimateText, MEASURES, type Summary } from "./measures";
+import { bottleneckOf, estimatesOf, estimateText, MEASURES, rowsOf, type Summary } from "./measures";
 
 function flow(label: string, goodput_bps: number, rtt_ms: number | null) {
   const rtt = rtt_ms === null ? null : { mean: rtt_ms, p95: 2 * rtt_ms };
@@ -17,21 +17,33 @@ const SUMMARY: Summary = {
   fairness: { jain_index: 0.735, shares: [{ label: "a", share: 0.8 }, { label: "b", share: 0.2 }] },
 };
 
-function named(own: boolean, summaries = [SUMMARY]): Record<string, number | undefined> {
-  const found = estimatesOf(summaries, own);
+function named(flow: number | "all", summaries = [SUMMARY]): Record<string, number | undefined> {
+  const found = estimatesOf(summaries, flow);
   return Object.fromEntries(MEASURES.map(({ title }, at) => [title, found[at]?.mean]));
 }
 
 describe("measures", () => {
   it("of a flow beside competitors are its own", () => {
-    expect(named(true)).toEqual({
+    expect(named(0)).toEqual({
       Goodput: 8e6, "RTT, mean": 0.04, "RTT, p95": 0.08, "Queue, p95": 0.012, Retransmitted: 0.05, Utilisation: 0.9, Share: 0.8,
       Fairness: 0.735,
     });
   });
 
   it("of a whole scenario are those of all its flows", () => {
-    expect(named(false)).toMatchObject({ Goodput: 9.9e6, "RTT, mean": 0.04, Retransmitted: 0.05, Share: undefined });
+    expect(named("all")).toMatchObject({ Goodput: 9.9e6, "RTT, mean": 0.04, Retransmitted: 0.05, Share: undefined });
+  });
+
+  it("have a row a flow, each with its share, and one for all of them", () => {
+    const rows = rowsOf([[SUMMARY]], ["reno"], false);
+    const share = MEASURES.findIndex(({ title }) => title === "Share");
+    expect(rows.map(({ name, series, estimates }) => [name, series, estimates[0]?.mean, estimates[share]?.mean])).toEqual([
+      ["a", 0, 8e6, 0.8], ["b", 1, 2e6, 0.2], ["all flows", null, 9.9e6, undefined],
+    ]);
+    expect(rowsOf([[SUMMARY], [SUMMARY]], ["x", "y"], false).map(({ name, series }) => [name, series])).toEqual([
+      ["x: a", 0], ["x: b", null], ["x: all flows", null], ["y: a", 1], ["y: b", null], ["y: all flows", null],
+    ]);
+    expect(rowsOf([[SUMMARY], [SUMMARY]], ["x", "y"], true).map(({ name }) => name)).toEqual(["x", "y"]);
   });
 
   it("take the queue of the bottleneck", () => {
@@ -41,9 +53,9 @@ describe("measures", () => {
 
   it("are read with their interval over seeds", () => {
     const other = { ...SUMMARY, flows: [flow("a", 8.4e6, 40), flow("b", 2e6, null)] };
-    const [goodput] = estimatesOf([SUMMARY, other], true);
+    const [goodput] = estimatesOf([SUMMARY, other], 0);
     expect(estimateText(goodput ?? null, "rate")).toBe("8.20 ± 2.54 Mbit/s");
-    expect(estimateText(estimatesOf([SUMMARY], true)[0] ?? null, "rate")).toBe("8.00 Mbit/s");
+    expect(estimateText(estimatesOf([SUMMARY], 0)[0] ?? null, "rate")).toBe("8.00 Mbit/s");
     expect(estimateText(null, "rate")).toBe("–");
     expect(estimateText({ mean: 1, low: null, high: null, count: 1 }, "share")).toBe("100.0 %");
   });

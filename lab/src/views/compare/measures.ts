@@ -2,6 +2,7 @@
 // python/fullpipe/results/measures.py.
 
 import { unitFor, type ValueKind } from "../../charts/series";
+import { MOST_FLOWS } from "./contents";
 import { estimate, exactSum, type Estimate } from "./statistics";
 
 interface Distribution {
@@ -114,11 +115,40 @@ export const MEASURES: readonly Measure[] = [
   },
 ];
 
-/** Each measure over the seeds of a run. `own`: of the first flow alone, beside which the others are competitors. */
-export function estimatesOf(summaries: readonly Summary[], own: boolean): (Estimate | null)[] {
+/** Each measure over the seeds of a run: of one flow, or of all of them together. */
+export function estimatesOf(summaries: readonly Summary[], flow: number | "all"): (Estimate | null)[] {
   return MEASURES.map(({ take }) => {
-    const values = summaries.map((summary) => take(own ? summary.flows.slice(0, 1) : summary.flows, summary));
+    const values = summaries.map((summary) => take(flow === "all" ? summary.flows : summary.flows.slice(flow, flow + 1), summary));
     return estimate(values.filter((value): value is number => value !== null));
+  });
+}
+
+/** A row of the table of measures. */
+export interface Row {
+  name: string;
+  /** As which series it is drawn; null if it is not. */
+  series: number | null;
+  estimates: (Estimate | null)[];
+}
+
+/**
+ * The rows of some runs, each with the summaries of its seeds. `beside`: the first flow of each run is compared, and others are its
+ * competitors. Otherwise each flow has a row, and where there are several, all of them together, too.
+ */
+export function rowsOf(runs: readonly (readonly Summary[])[], names: readonly string[], beside: boolean): Row[] {
+  return runs.flatMap((summaries, run): Row[] => {
+    const name = names[run] ?? "";
+    const flows = summaries[0]?.flows ?? [];
+    if (beside || flows.length < 2) return [{ name, series: run, estimates: estimatesOf(summaries, 0) }];
+    const within = (text: string) => (runs.length === 1 ? text : `${name}: ${text}`);
+    return [
+      ...flows.map(({ label }, flow) => ({
+        name: within(label),
+        series: runs.length === 1 ? (flow < MOST_FLOWS ? flow : null) : flow === 0 ? run : null,
+        estimates: estimatesOf(summaries, flow),
+      })),
+      { name: within("all flows"), series: null, estimates: estimatesOf(summaries, "all") },
+    ];
   });
 }
 
