@@ -1,5 +1,7 @@
 import { expect, type Page, test } from "@playwright/test";
 
+import { saved } from "./lab";
+
 const clock = (page: Page) => page.locator(".clock");
 const flows = (page: Page) => page.locator("table.flows tbody tr");
 
@@ -198,3 +200,66 @@ for (const theme of ["light", "dark"] as const) {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(400);
   });
 }
+
+/** What is written on canvases. */
+async function writings(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(() => {
+    const written = new Set<string>();
+    (window as unknown as { written: Set<string> }).written = written;
+    const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (this: CanvasRenderingContext2D, ...given) {
+      written.add(given[0]);
+      fill.apply(this, given);
+    };
+  });
+  return () => page.evaluate(() => [...(window as unknown as { written: Set<string> }).written]);
+}
+
+test("the picture calls flows as the table does, and says who dropped", async ({ page }) => {
+  const written = await writings(page);
+  await page.goto("./#/live?rate=10+Mbit/s&cc=cubic&cc=cubic");
+  await past(page, 0.2);
+  await expect(flows(page).nth(1)).toContainText("cubic-2");
+  const texts = await written();
+  expect(texts.filter((text) => /^cubic-1 \d/.test(text))).not.toEqual([]);
+  expect(texts.filter((text) => /^cubic-2 \d/.test(text))).not.toEqual([]);
+  expect(texts).toContain("0 dropped by the queue");
+});
+
+test("a goodput above the link is explained", async ({ page }) => {
+  await page.goto("./#/live?rate=20+Mbit/s&loss=1+%25&cc=cubic");
+  for (let press = 0; press < 3; press += 1) await page.keyboard.press("]");
+  await expect(page.locator(".chart-note")).toHaveText(/bytes delivered in order, so it can exceed the link/);
+});
+
+test("a link far above what flows deliver is written at the edge", async ({ page }) => {
+  const written = await writings(page);
+  await page.goto("./#/live?rate=1+Gbit/s&loss=5+%25&cc=reno");
+  await expect.poll(async () => (await written()).includes("↑ link 1.00 Gbit/s")).toBe(true);
+});
+
+test("the past keeps the link that it had", async ({ page }) => {
+  await page.goto("./#/live?rate=10+Mbit/s");
+  await past(page, 0.3);
+  await page.getByRole("textbox", { name: "Rate", exact: true }).fill("7 Mbit/s");
+  await page.keyboard.press("Enter");
+  await expect(page.locator(".notice")).toContainText("7 Mbit/s from");
+  await past(page, (await seconds(page)) + 0.2);
+  await page.getByText("Export", { exact: true }).click();
+  const { bytes } = await saved(page, () => page.getByRole("button", { name: /SVG/ }).first().click());
+  const points = /<polyline points="([^"]*)"/.exec(bytes.toString())?.[1]?.split(" ") ?? [];
+  expect(points).toHaveLength(4);
+  expect(new Set(points.map((point) => point.split(",")[1])).size).toBe(2);
+});
+
+test("a link with a mistake says so, and is played once it is corrected", async ({ page }) => {
+  await page.goto("./#/live?rate=banana");
+  await expect(page.getByRole("region", { name: "Live run" })).toContainText(/The setup is wrong, so there is no run: path\.rate.*banana/);
+  await expect(page.getByRole("button", { name: "Try again" })).toHaveCount(0);
+  await expect(page.getByRole("button", { name: "Play" })).toBeDisabled();
+  await expect(page.getByRole("table")).toHaveCount(0);
+  await page.getByRole("textbox", { name: "Rate", exact: true }).fill("10 Mbit/s");
+  await page.keyboard.press("Enter");
+  await past(page, 0.05);
+  await expect(page.getByText("The setup is wrong")).toHaveCount(0);
+});

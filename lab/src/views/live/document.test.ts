@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { DEFAULTS } from "../../state/setup";
-import { bufferBytes, changeOf, changeText, liveDocument, pathOf } from "./document";
+import { bufferBytes, changeOf, changeText, liveDocument, pathOf, shortNames } from "./document";
 
 describe("the scenario of a live run", () => {
   it("has a loss that can change, and lasts long enough to watch", () => {
@@ -44,4 +44,11 @@ it("a buffer holds so many bytes", () => {
   expect(bufferBytes({ ...path, buffer: "10 packets" }, 1500)).toBe(15_000);
   expect(bufferBytes({ ...path, buffer: "64 KB" }, 1500)).toBe(64_000);
   expect(bufferBytes({ ...path, buffer: "?" }, 1500)).toBeNull();
+});
+
+it("names flows without parameters where they are told apart all the same", () => {
+  const flow = (controller: string, label = controller) => ({ controller, label });
+  expect(shortNames([flow("cubic", "cubic-1"), flow("cubic", "cubic-2")])).toEqual(["cubic-1", "cubic-2"]);
+  expect(shortNames([flow("bbr1:cwnd_gain=3"), flow("reno", "")])).toEqual(["bbr1", "reno"]);
+  expect(shortNames([flow("cubic:beta=0.5"), flow("cubic:beta=0.7")])).toEqual(["cubic:beta=0.5", "cubic:beta=0.7"]);
 });

@@ -57,3 +57,10 @@ export function bufferBytes(path: Path, mss_bytes: number): number | null {
   const rtt = amountOf("duration", path.rtt);
   return rate && rtt && (buffer.value * rate.value * rtt.value) / 8;
 }
+
+/** Names of flows that fit in a picture: without parameters where they are told apart all the same. */
+export function shortNames(flows: readonly { label: string; controller: string }[]): string[] {
+  const long = flows.map(({ label, controller }) => label || controller);
+  const short = long.map((name, at) => (name === flows[at]?.controller ? (name.split(":")[0] ?? name) : name));
+  return short.map((name, at) => (short.indexOf(name) === short.lastIndexOf(name) ? name : (long[at] ?? name)));
+}

@@ -6,7 +6,7 @@ import { createEffect, createMemo, createSignal, For, Index, on, onCleanup, onMo
 
 import { createChartGroup } from "../../charts/group";
 import { SeriesChart, Swatch } from "../../charts/series-chart";
-import { phaseName, spansOf, type ChartContent, type Line, type Mark, type Reference } from "../../charts/series";
+import { noteOf, phaseName, spansOf, type ChartContent, type Line, type Mark, type Reference } from "../../charts/series";
 import type { Alternative, Mistake, Step } from "../../engine/protocol";
 import { drawingOf } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
@@ -14,7 +14,7 @@ import { setup } from "../../state/place";
 import { amountOf, rateText, sizeText, timeText } from "../../ui/quantity";
 import { catalogue, pageEngine, pagePool } from "../../ui/engines";
 import { SetupPanel } from "../../ui/setup-panel";
-import { bufferBytes, changeOf, changeText, LIVE_S, liveDocument, pathOf, type Path } from "./document";
+import { bufferBytes, changeOf, changeText, LIVE_S, liveDocument, pathOf, shortNames, type Path } from "./document";
 import { Flight } from "./flight";
 import { FLOW_COLUMNS, QUEUE_COLUMNS, Series } from "./history";
 import { MOST_ROWS, PathCanvas, type PathNow, type Picture } from "./path-canvas";
@@ -31,6 +31,7 @@ const CALM_CHARTS_MS = 1000;
 /** Over how long a goodput is averaged, in seconds. */
 const AVERAGED_S = 0.1;
 const MOST_MARKS = 200;
+const MOST_PATHS = 2000;
 
 function speedAt(position: number): number {
   return Number((SLOWEST * 10 ** (position / 5)).toPrecision(2));
@@ -46,6 +47,10 @@ interface Running {
   marks: Mark[];
   /** The path as it is now; null for a scenario of the visitor's own. */
   path: Path | null;
+  /** The paths that the run has had, and from when on. */
+  paths: { from: number; path: Path }[];
+  /** What has to be known to read the goodput, once it has been needed. */
+  note?: string | undefined;
 }
 
 export default function Live() {
@@ -86,6 +91,7 @@ export default function Live() {
         queue: Math.max(alternative.queues.indexOf("bottleneck"), 0),
         marks: [],
         path: setup.text === "" ? asked : null,
+        paths: setup.text === "" ? [{ from: 0, path: asked }] : [],
       });
       setStep(null);
       sendChange();
@@ -113,6 +119,8 @@ export default function Live() {
       const now = running();
       if (now === null) return;
       now.path = asked;
+      now.paths.push({ from: at_s, path: asked });
+      if (now.paths.length > MOST_PATHS) now.paths.shift();
       const last = now.marks.at(-1);
       const label = changeText(change);
       // A slider that is dragged is one change in the charts: the last of those within a tenth of the window.
@@ -177,6 +185,7 @@ export default function Live() {
   });
 
   function toggle(): void {
+    if (refused() !== null) return;
     if (state() === "playing") player.pause();
     else if (state() === "ended" || state() === "failed") {
       player.play();
@@ -219,8 +228,11 @@ export default function Live() {
 
   /** The path as it is now, in numbers. */
   function pathNow(now: Running): PathNow {
+    return inNumbers(now, now.path);
+  }
+
+  function inNumbers(now: Running, said: Path | null): PathNow {
     const { facts, mss_bytes } = now.alternative;
-    const said = now.path;
     const rtt_s = (said && amountOf("duration", said.rtt)?.value) ?? facts.rtt_s ?? step()?.flows[0]?.min_rtt_s ?? 0;
     return {
       rate_bps: (said && amountOf("rate", said.rate)?.value) ?? facts.rate_bps,
@@ -239,7 +251,7 @@ export default function Live() {
     const path = pathNow(now);
     const passed_s = Math.min((now_ms - painted_ms) / 1000, 0.1);
     painted_ms = now_ms;
-    paint({ step: taken, scene: now.flight.scene(path.delay_s, passed_s), path, now_ms });
+    paint({ step: taken, names: shortNames(now.alternative.flows), scene: now.flight.scene(path.delay_s, passed_s), path, now_ms });
   }
 
   const names = () => running()?.alternative.flows.map(({ label, controller }) => (label === controller ? label : label || controller)) ?? [];
@@ -259,7 +271,16 @@ export default function Live() {
         const from = series.rowFor(from_s);
         return { label: label(index), series: index, x: series.column("time_s", from), y: take(series, from) };
       });
-    const reference = (value: number | null, name: string): Reference[] => (value === null ? [] : [{ value, label: name }]);
+    const past = now.paths.map((one) => ({ from: one.from, path: inNumbers(now, one.path) }));
+    const reference = (take: (of: PathNow) => number | null, name: string): Reference[] => {
+      const value = take(path);
+      if (value === null) return [];
+      const steps = past.map((one) => ({ from: one.from, value: take(one.path) ?? value }));
+      // A value that did not change is one step.
+      return [{ value, label: name, steps: steps.filter((one, at) => one.value !== steps[at - 1]?.value) }];
+    };
+    const link = reference(({ rate_bps }) => rate_bps, "link");
+    const goodput = lines((series, row) => series.rate("delivered_bytes", AVERAGED_S, row));
     const lanes = now.flows.slice(0, 4).map((series, index) => {
       const from = series.rowFor(from_s);
       return { label: label(index), series: index, spans: spansOf(series.column("time_s", from), series.column("phase", from), known.phases) };
@@ -267,16 +288,19 @@ export default function Live() {
     const queue = now.queues[now.queue];
     const from = queue?.rowFor(from_s) ?? 0;
     const marks = [...now.marks];
+    // Once said, it stays: the page does not jump each time.
+    now.note ??= noteOf(goodput, link, (path.mss_bytes * 8) / AVERAGED_S, extent);
     return [
       {
         title: `Goodput over ${String(AVERAGED_S * 1000)} ms`, kind: "rate", extent, lanes, marks,
-        lines: lines((series, row) => series.rate("delivered_bytes", AVERAGED_S, row)),
-        references: reference(path.rate_bps, "link"),
+        lines: goodput,
+        references: link,
+        note: now.note,
       },
       {
         title: "RTT, smoothed", kind: "time", extent, marks: bare(marks),
         lines: lines((series, row) => series.column("srtt_s", row)),
-        references: reference(path.delay_s === 0 ? null : path.delay_s * 2, "without a queue"),
+        references: reference(({ delay_s }) => (delay_s === 0 ? null : delay_s * 2), "without a queue"),
       },
       {
         title: "Window, and in flight (dotted)", kind: "segments", extent, marks: bare(marks),
@@ -285,16 +309,18 @@ export default function Live() {
           if (series === undefined) return [line];
           return [line, { ...line, label: `${line.label} in flight`, y: series.column("inflight", series.rowFor(from_s)), dash: 4, width: 1.1, unlisted: true }];
         }),
-        references: reference(path.rate_bps === null ? null : (path.rate_bps * path.delay_s * 2) / 8 / path.mss_bytes, "BDP"),
+        references: reference((of) => (of.rate_bps === null ? null : (of.rate_bps * of.delay_s * 2) / 8 / of.mss_bytes), "BDP"),
       },
       {
         title: "Queue", kind: "bytes", extent, marks: bare(marks),
         lines: queue === undefined ? [] : [{ label: "queue", series: 4, dash: 0, x: queue.column("time_s", from), y: queue.column("queue_bytes", from) }],
-        references: reference(path.buffer_bytes, "buffer"),
+        references: reference(({ buffer_bytes }) => buffer_bytes, "buffer"),
       },
     ];
   });
 
+  /** Why there is no run; it begins once that is corrected. */
+  const refused = () => (state() === "failed" ? mistake() : null);
   const PLAY_WORDS: Record<PlayState, string> = { opening: "Play", playing: "Pause", paused: "Play", ended: "Play again", failed: "Try again" };
   const falls = () => {
     const is = reached();
@@ -310,7 +336,9 @@ export default function Live() {
       </SetupPanel>
       <section class="found" aria-label="Live run">
         <div class="transport" role="toolbar" aria-label="Run">
-          <button type="button" class="primary play" onClick={toggle} aria-keyshortcuts="Space" title="Space">{PLAY_WORDS[state()]}</button>
+          <button type="button" class="primary play" onClick={toggle} disabled={refused() !== null} aria-keyshortcuts="Space" title="Space">
+            {refused() === null ? PLAY_WORDS[state()] : "Play"}
+          </button>
           <button type="button" onClick={() => player.step(STEP_S)} aria-keyshortcuts="S" title="S: 10 ms of the run">Step</button>
           <button type="button" onClick={() => open("Begun again from 0 s.")} aria-keyshortcuts="R" title="R">Restart</button>
           <label class="speed" title="[ slower, ] faster">
@@ -323,6 +351,9 @@ export default function Live() {
         </div>
         <p class="sr" role="status">{state() === "ended" ? "The run is over." : state() === "paused" ? "Paused." : ""}</p>
         <Show when={failure()}><p class="wrong" role="alert">{failure()}</p></Show>
+        <Show when={refused()}>
+          {(found) => <p class="wrong">The setup is wrong, so there is no run: {found().message}</p>}
+        </Show>
         <p class="notice quiet" role="status">{[notice(), falls()].filter(Boolean).join(" ") || "\u00a0"}</p>
         <Show when={!still()}>
           <PathCanvas draw={(painter) => { paint = painter; draw(); }}
@@ -331,7 +362,7 @@ export default function Live() {
         <Show when={still()}>
           <InNumbers step={step()} path={(step(), running() === null ? null : pathNow(running() as Running))} />
         </Show>
-        <div class="scroll" tabindex="0" role="region" aria-label="Flows now">
+        <div class="scroll" tabindex="0" role="region" aria-label="Flows now" hidden={refused() !== null}>
           <table class="measures flows">
             <thead>
               <tr>
@@ -392,7 +423,7 @@ function InNumbers(props: { step: Step | null; path: PathNow | null }) {
       <div><dt>One-way delay</dt><dd>{timeText(props.path?.delay_s)}</dd></div>
       <div><dt>Queue</dt><dd>{sizeText(queue()?.backlog_bytes)} of {sizeText(props.path?.buffer_bytes)}</dd></div>
       <div><dt>Waiting time</dt><dd>{timeText(queue()?.delay_s)}</dd></div>
-      <div><dt>Dropped</dt><dd>{queue()?.dropped_packets ?? "–"}</dd></div>
+      <div><dt>Dropped by the queue</dt><dd>{queue()?.dropped_packets ?? "–"}</dd></div>
       <div><dt>Marked</dt><dd>{queue()?.marked_packets ?? "–"}</dd></div>
     </dl>
   );

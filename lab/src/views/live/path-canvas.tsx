@@ -19,6 +19,8 @@ export interface PathNow {
 
 export interface Picture {
   step: Step;
+  /** Of the flows. */
+  names: readonly string[];
   scene: Scene;
   path: PathNow;
   /** Time of the page, for what falls. */
@@ -92,7 +94,7 @@ export function PathCanvas(props: { draw: (paint: (picture: Picture) => void) =>
       context.fillText(words, x, y);
     };
 
-    if (!narrow) drawWindows(context, step, queue_left - 24, top, ack_top);
+    if (!narrow) drawWindows(context, picture, queue_left - 24, top, ack_top);
 
     // The queue: its width is the buffer, its content what waits.
     const state = step.queues[path.queue];
@@ -122,7 +124,7 @@ export function PathCanvas(props: { draw: (paint: (picture: Picture) => void) =>
     const delay = state?.delay_s === null || state?.delay_s === undefined ? "" : `, ${timeText(state.delay_s)}`;
     text(narrow ? "Queue" : "Queue, to scale of the buffer", queue_left, top - 9);
     text(`${sizeText(backlog)}${path.buffer_bytes === null ? "" : ` of ${sizeText(path.buffer_bytes)}`}${delay}`, queue_left, bottom + 15, "left", "--text");
-    const lost = `${String(state?.dropped_packets ?? 0)} dropped${(state?.marked_packets ?? 0) > 0 ? `, ${String(state?.marked_packets)} marked` : ""}`;
+    const lost = `${String(state?.dropped_packets ?? 0)} dropped by the queue${(state?.marked_packets ?? 0) > 0 ? `, ${String(state?.marked_packets)} marked` : ""}`;
     text(lost, queue_left, bottom + 30);
 
     // The link.
@@ -194,7 +196,7 @@ export function PathCanvas(props: { draw: (paint: (picture: Picture) => void) =>
   }
 
   /** A bar for each flow: the window, and as much of it as is in flight. */
-  function drawWindows(context: CanvasRenderingContext2D, step: Step, right: number, top: number, bottom: number): void {
+  function drawWindows(context: CanvasRenderingContext2D, { step, names }: Picture, right: number, top: number, bottom: number): void {
     const flows = step.flows.slice(0, MOST_ROWS);
     const row = Math.min((bottom - top - 14) / Math.max(flows.length, 1), 34);
     const now = Math.max(...flows.map(({ cwnd, inflight }) => Math.max(cwnd ?? 0, inflight)), 1);
@@ -207,7 +209,7 @@ export function PathCanvas(props: { draw: (paint: (picture: Picture) => void) =>
       context.textAlign = "left";
       context.textBaseline = "alphabetic";
       context.fillStyle = colour("--text");
-      if (row >= 16) context.fillText(`${flow.controller.split(":")[0] ?? ""} ${String(flow.inflight)}/${String(flow.cwnd ?? "–")}`, 8, y + 8, right - 8);
+      if (row >= 16) context.fillText(`${names[index] ?? flow.label} ${String(flow.inflight)}/${String(flow.cwnd ?? "–")}`, 8, y + 8, right - 8);
       const long = (count: number) => (right - 8) * Math.min(count / most_window, 1);
       context.strokeStyle = context.fillStyle = colour(seriesVariable(index));
       context.lineWidth = 1;
