@@ -84,7 +84,8 @@ export function SetupPanel(props: SetupPanelProps) {
                   spellcheck={false}
                   autocomplete="off"
                   value={setup.text}
-                  onChange={(event) => set({ text: event.currentTarget.value })}
+                  // An emptied field stays: no text at all would mean the form.
+                  onChange={(event) => set({ text: event.currentTarget.value || "\n" })}
                 />
               )}
             </Field>

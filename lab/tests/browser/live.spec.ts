@@ -263,3 +263,14 @@ test("a link with a mistake says so, and is played once it is corrected", async 
   await past(page, 0.05);
   await expect(page.getByText("The setup is wrong")).toHaveCount(0);
 });
+
+test("an emptied scenario is a mistake, not the form", async ({ page }) => {
+  await page.goto("./#/live?rate=10+Mbit/s");
+  await page.getByRole("button", { name: "Write TOML yourself" }).click();
+  const text = page.getByRole("textbox", { name: "Scenario (TOML)" });
+  await text.fill("");
+  await text.blur();
+  await expect(text).toHaveAttribute("aria-invalid", "true");
+  await page.getByRole("button", { name: "Back to the form" }).click();
+  await expect(page.getByRole("textbox", { name: "Rate", exact: true })).toBeVisible();
+});
