@@ -79,6 +79,29 @@ describe("the gallery", () => {
     expect(numbersSvg(claim.numbers, claim.numbers.map(() => NaN), LIGHT, 260, claim.title)).not.toMatch(/NaN|undefined|Infinity/);
   });
 
+  const bars = (numbers: ClaimNumber[], here: number[]) =>
+    Array.from(numbersSvg(numbers, here, LIGHT, 1016, "").matchAll(new RegExp(`y="(\\d+)" width="([\\d.]+)" height="9" fill="${LIGHT.series[0] ?? ""}"`, "g")), ([, y, width]) =>
+      Number(y) > 20 ? Number(width) : NaN,
+    ).filter((width) => !Number.isNaN(width));
+  const of = (some: Partial<ClaimNumber>): ClaimNumber => ({ ...NUMBER, of: "goodput_mbps", unit: "Mbit/s", ...some });
+
+  it("gives rows of one kind one scale", () => {
+    const [ten = 0, nineteen = 0] = bars([of({ paper: [100, 100] }), of({})], [80, 8]);
+    expect(ten / nineteen).toBeCloseTo(10, 1);
+    expect(ten).toBeCloseTo((1000 * 80) / 108, 0);
+  });
+
+  it("gives rows of different kinds scales of their own", () => {
+    const [rtt = 0, goodput = 0] = bars([of({ of: "rtt_ms", unit: "ms", paper: [400, 400] }), of({ paper: [8, 8] })], [400, 8]);
+    expect(rtt).toBe(goodput);
+  });
+
+  it("draws no bar beside nothing, but one of a share", () => {
+    expect(bars([of({})], [80])).toEqual([]);
+    expect(bars([of({ kernel: 40 })], [80])).toHaveLength(1);
+    expect(bars([of({ of: "share_pct", unit: "%" })], [25])).toEqual([250]);
+  });
+
   it("writes three digits that count", () => {
     expect([0, 1.2345, 12.345, 123.45, 12345, NaN, null].map(digits)).toEqual(["0", "1.23", "12.3", "123", "12\u202f345", "–", "–"]);
   });

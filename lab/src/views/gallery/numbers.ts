@@ -5,6 +5,25 @@ import { digits, type ClaimNumber } from "./measure";
 
 const ROW = 58;
 
+/** Which rows share a scale: those of the same measure and unit. */
+function alike(one: ClaimNumber, other: ClaimNumber): boolean {
+  return one.of === other.of && one.unit === other.unit;
+}
+
+/**
+ * What the whole width of each row stands for; null where a bar would stand beside nothing: no paper, no kernel, no row of its kind. A
+ * share is a part of a hundred and so has a whole of its own.
+ */
+function scales(numbers: readonly ClaimNumber[], here: readonly number[]): (number | null)[] {
+  const most = numbers.map((one, row) => Math.max(Number.isNaN(here[row] ?? NaN) ? 0 : (here[row] ?? 0), ...(one.paper ?? []), one.kernel ?? 0, 1e-9));
+  return numbers.map((one) => {
+    if (one.of === "share_pct") return 100;
+    const kind = numbers.filter((other) => alike(one, other));
+    if (kind.length === 1 && one.paper === null && one.kernel === null) return null;
+    return 1.08 * Math.max(...numbers.map((other, row) => (alike(one, other) ? (most[row] ?? 0) : 0)));
+  });
+}
+
 /** A row for each number: a bar for this page's, a band or a line for the paper's, a triangle for the kernel's. */
 export function numbersSvg(numbers: readonly ClaimNumber[], here: readonly number[], palette: Palette, width: number, title: string): string {
   const left = 8;
@@ -21,12 +40,12 @@ export function numbersSvg(numbers: readonly ClaimNumber[], here: readonly numbe
     const x = left + at * 76;
     parts.push(mark(x), svgText(x + 22, 16, name, palette.text, { size: 12 }));
   }
+  const fulls = scales(numbers, here);
   for (const [row, number] of numbers.entries()) {
     const y = 30 + row * ROW;
     const value = here[row] ?? NaN;
-    const most = Math.max(Number.isNaN(value) ? 0 : value, ...(number.paper ?? []), number.kernel ?? 0, 1e-9) * 1.08;
-    const full = number.of === "share_pct" ? 100 : most;
-    const x = (one: number) => left + (Math.max(one, 0) / full) * (right - left);
+    const full = fulls[row] ?? null;
+    const x = (one: number) => left + (Math.max(one, 0) / (full ?? 1)) * (right - left);
     const said = [
       number.paper === null ? (number.paper_says === "" ? "" : `paper: ${number.paper_says}`) : `paper ${range(number.paper)}`,
       number.kernel === null ? "" : `Linux ${digits(number.kernel)}`,
@@ -35,8 +54,9 @@ export function numbersSvg(numbers: readonly ClaimNumber[], here: readonly numbe
       svgText(left, y + 11, `${number.name}, ${number.unit}`, palette.text, { size: 12 }),
       svgText(right, y + 11, digits(value), palette.text, { size: 12, anchor: "end", bold: true }),
       svgText(left, y + 42, said.join(" · "), palette.quiet, { size: 11 }),
-      `<rect x="${String(left)}" y="${String(y + 19)}" width="${String(right - left)}" height="9" fill="${palette.line}" fill-opacity="0.5"/>`,
     );
+    if (full === null) continue;
+    parts.push(`<rect x="${String(left)}" y="${String(y + 19)}" width="${String(right - left)}" height="9" fill="${palette.line}" fill-opacity="0.5"/>`);
     if (!Number.isNaN(value)) parts.push(`<rect x="${String(left)}" y="${String(y + 19)}" width="${(x(value) - left).toFixed(1)}" height="9" fill="${ink.here}"/>`);
     if (number.paper !== null) {
       const [low = 0, high = low] = number.paper;
