@@ -199,6 +199,7 @@ def gallery(kernel: Mapping[str, Any], say: Callable[[str], None] = lambda _line
                     for number in entry.numbers
                 ],
                 "kernel": there.get("kernel"),
+                "note": entry.note,
                 "see": entry.see,
                 "why": entry.why,
                 "try": entry.attempt,

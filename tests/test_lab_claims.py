@@ -66,3 +66,45 @@ def test_the_map_that_the_page_is_held_to_is_current() -> None:
 
 def test_several_papers_are_shown() -> None:
     assert len({identity.partition(".")[0] for identity in IDS}) >= 6
+
+
+def tried(identity: str, run: str, **path: str) -> Any:
+    """A run of the gallery with another path, as its text tells visitors to try."""
+    entry = texts.ENTRIES[IDS.index(identity)]
+    document = claims.documents(entry)[run]
+    return claims._run({**document, "path": {**document["path"], **path}})
+
+
+def test_cubic_does_what_the_text_of_the_first_second_says() -> None:
+    series = tried("queue16.fig4", "cubic", buffer="1 bdp").flow_series()
+    kb = [1.448 * one for one in series["inflight_segments"]]
+    times = list(series["time_s"])
+    most = kb.index(max(kb))
+    after = kb[times.index(0.6) :]
+    assert 0.4 < times[most] < 0.6 and 95 < kb[most] < 105
+    assert 65 < after[0] < 75 and after[0] < after[-1] < 90
+
+
+def test_the_shares_drift_as_the_text_of_coexistence_says() -> None:
+    shares = {}
+    for buffer in ("2 bdp", "4 bdp", "8 bdp"):
+        series = tried("queue16.coexist", "16 BDP", buffer=buffer).flow_series()
+        bytes_ = {
+            flow: dict(zip(own["time_s"], own["delivered_bytes"], strict=True))
+            for flow, own in ((flow, series.filter(series["flow"] == flow)) for flow in ("bbr1", "cubic"))
+        }
+
+        def share(since: float, until: float, of: Any = bytes_) -> float:
+            near = {flow: sorted(rows) for flow, rows in of.items()}
+            grew = {
+                flow: rows[max(at for at in near[flow] if at <= until)]
+                - rows[min(at for at in near[flow] if at >= since)]
+                for flow, rows in of.items()
+            }
+            return 100 * float(grew["bbr1"]) / sum(grew.values())
+
+        shares[buffer] = share(30, 60), [share(at, at + 10) for at in range(0, 60, 10)]
+    assert shares["2 bdp"][0] > 50
+    for buffer in ("4 bdp", "8 bdp"):
+        mean, parts = shares[buffer]
+        assert 35 < mean < 55 and max(parts) - min(parts) > 30

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RunResult, Table } from "../../engine/protocol";
 import { LIGHT } from "../../export/svg";
 import data from "./claims.json";
-import { digits, DRAWN, linesOf, measure, type Claim, type ClaimNumber } from "./measure";
+import { digits, DRAWN, linesOf, measure, undrawn, type Claim, type ClaimNumber } from "./measure";
 import { numbersSvg } from "./numbers";
 
 const CLAIMS: Claim[] = data.claims;
@@ -59,6 +59,14 @@ describe("lines", () => {
     expect(linesOf("rtt_ms", RUN, ["a", "b"], "run", 1448, 0).map(({ label, series }) => [label, series])).toEqual([["a", 0], ["b", 1]]);
     const many = { ...RUN, flows: Array.from({ length: 16 }, () => RUN.flows[0] as Table) };
     expect(linesOf("goodput_mbps", many, [], "run", 1448, 0)).toHaveLength(5);
+  });
+
+  it("that are left out are counted", () => {
+    const six = { ...RUN, flows: Array.from({ length: 6 }, () => RUN.flows[0] as Table) };
+    expect(undrawn("goodput_mbps", six, "")).toBe("5 of 6 flows are drawn.");
+    expect(undrawn("goodput_mbps", six, "marked")).toBe("5 of 6 flows are drawn (marked).");
+    expect(undrawn("queue_ms", six, "")).toBe("");
+    expect(undrawn("rtt_ms", RUN, "")).toBe("");
   });
 
   it("are of the queue where that is drawn, in the run's colour", () => {

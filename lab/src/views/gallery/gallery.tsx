@@ -15,7 +15,7 @@ import { go, keep, own } from "../../state/place";
 import { DEFAULTS, type Setup } from "../../state/setup";
 import { catalogue, pagePool } from "../../ui/engines";
 import data from "./claims.json";
-import { digits, DRAWN, linesOf, measure, type Claim } from "./measure";
+import { digits, DRAWN, linesOf, measure, undrawn, type Claim } from "./measure";
 import { numbersSvg, range } from "./numbers";
 
 const CLAIMS: Claim[] = data.claims;
@@ -108,6 +108,12 @@ export default function Gallery() {
       extent: extent([one]),
     }));
   });
+  // What the charts do not show, and what they show that is easily misread.
+  const notes = () => {
+    const now = claim();
+    const left = runs().map(({ result }, index) => undrawn(now.draw, result, now.runs.length > 1 ? (now.runs[index]?.name ?? "") : ""));
+    return contents().length === 0 ? [] : [...left, now.note].filter(Boolean);
+  };
   const here = createMemo(() => {
     const probing = catalogue()?.phases.indexOf("probe_rtt") ?? -1;
     return claim().numbers.map((number) => {
@@ -196,6 +202,7 @@ export default function Gallery() {
           <div class="gallery-charts">
             <Show when={contents().length > 0} fallback={<p class="quiet gallery-wait">{busy() ? "Computing …" : ""}</p>}>
               <For each={contents()}>{(content, index) => <SeriesChart content={content} group={group} height={contents().length > 1 ? 190 : 300} times={index() === contents().length - 1} />}</For>
+              <For each={notes()}>{(note) => <p class="quiet gallery-note">{note}</p>}</For>
             </Show>
           </div>
           <div class="gallery-numbers" ref={beside}>

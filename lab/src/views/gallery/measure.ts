@@ -33,6 +33,8 @@ export interface Claim {
   draw: string;
   numbers: ClaimNumber[];
   kernel: string | null;
+  /** What must be known to read the chart; empty for nothing. */
+  note: string;
   see: string;
   why: string;
   try: string;
@@ -145,6 +147,12 @@ export function linesOf(draw: string, run: RunResult, labels: readonly string[],
         return { ...common, x, y: table.columns["srtt_s"] ?? [] };
     }
   });
+}
+
+/** What is not drawn, of a run by its name, or of the only one; empty if everything is. */
+export function undrawn(draw: string, run: RunResult, name: string): string {
+  if (draw === "queue_ms" || run.flows.length <= MOST_LINES) return "";
+  return `${String(MOST_LINES)} of ${String(run.flows.length)} flows are drawn${name === "" ? "" : ` (${name})`}.`;
 }
 
 /** A value as it is shown: three digits that count. */
