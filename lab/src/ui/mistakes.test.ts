@@ -35,7 +35,12 @@ describe("a mistake", () => {
   });
 
   it("does not repeat the name of the field that it stands below", () => {
-    expect(textBelow(at("path.rate"))).toBe('"x" is wrong');
-    expect(textBelow(at(null))).toBe('"x" is wrong');
+    expect(textBelow(at("path.rate"), "rate")).toBe('"x" is wrong');
+    expect(textBelow(at(null), "rate")).toBe('"x" is wrong');
+  });
+
+  it("keeps the place in a text", () => {
+    const said = 'line 2, column 6: "[path" is not TOML: unclosed table';
+    expect(textBelow({ ...at("line 2, column 6"), message: said }, "text")).toBe(said);
   });
 });

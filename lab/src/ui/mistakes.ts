@@ -41,8 +41,9 @@ export function fieldOf(mistake: Mistake, setup: Setup, form: Form): string | nu
   return null;
 }
 
-/** What a mistake says below the field that it is in: without the field's name, which stands above. */
-export function textBelow(mistake: Mistake): string {
+/** What a mistake says below the field of the form that it is in: without the name, which stands above; in a text, with its place. */
+export function textBelow(mistake: Mistake, field: string): string {
+  if (field === "text") return mistake.message;
   const prefix = mistake.field === null ? "" : `${mistake.field}: `;
   return mistake.message.startsWith(prefix) ? mistake.message.slice(prefix.length) : mistake.message;
 }

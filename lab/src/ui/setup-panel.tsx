@@ -38,7 +38,7 @@ export function SetupPanel(props: SetupPanelProps) {
   const set = (some: Partial<Setup>) => (props.onChange ?? change)(some);
   const shows = (field: keyof Setup) => props.without?.includes(field) !== true;
   const where = () => (props.mistake === null ? null : fieldOf(props.mistake, setup, props.form));
-  const wrong = (field: string) => (props.mistake !== null && where() === field ? textBelow(props.mistake) : null);
+  const wrong = (field: string) => (props.mistake !== null && where() === field ? textBelow(props.mistake, field) : null);
   const elsewhere = () => (props.mistake !== null && where() === null ? props.mistake.message : null);
 
   const setController = (index: number, text: string) =>
