@@ -1,9 +1,9 @@
 // The frame of the page: its head, the five views, and the theme.
 
-import { createSignal, For, lazy, Suspense } from "solid-js";
+import { createSignal, For, lazy, Show, Suspense } from "solid-js";
 import { Dynamic } from "solid-js/web";
 
-import { follow, linkOf, setup, view, VIEWS, type View } from "./state/place";
+import { dismissRemark, follow, linkOf, remark, setup, view, VIEWS, type View } from "./state/place";
 
 const TITLES: Record<View, string> = {
   live: "Live",
@@ -66,6 +66,17 @@ export function App() {
           </select>
         </label>
       </header>
+      {/* It is there before its text, or screen readers would not say it. */}
+      <div class="remark" role="status">
+        <Show when={remark()}>
+          {(text) => (
+            <>
+              <p>{text()}</p>
+              <button type="button" onClick={dismissRemark}>Dismiss</button>
+            </>
+          )}
+        </Show>
+      </div>
       <main id="main" tabindex="-1" aria-label={TITLES[view()]}>
         <Suspense fallback={<p class="wait">Loading …</p>}>
           <Dynamic component={PAGES[view()]} />

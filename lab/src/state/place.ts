@@ -1,9 +1,9 @@
 // Where the visitor is: the view and the setup, both in the address after `#`, so that a link is all there is.
 
-import { createSignal, onCleanup } from "solid-js";
+import { createEffect, createSignal, onCleanup } from "solid-js";
 import { createStore, reconcile, unwrap } from "solid-js/store";
 
-import { parametersOf, setupOf, type Setup } from "./setup";
+import { parametersOf, remarksOn, sentenceOf, setupOf, type Remark, type Setup } from "./setup";
 
 export const VIEWS = ["live", "compare", "map", "packets", "gallery"] as const;
 export type View = (typeof VIEWS)[number];
@@ -16,11 +16,13 @@ export function linkOf(view: View, setup: Setup, more: Record<string, string> = 
   return `#/${view}${query === "" ? "" : `?${query}`}`;
 }
 
-/** What a fragment says; the live view where it says nothing that is known. */
-export function placeOf(fragment: string): { view: View; setup: Setup; said: URLSearchParams } {
+/** What a fragment says; the live view where it says nothing that is known. `remarks` is what of it cannot be used. */
+export function placeOf(fragment: string): { view: View; setup: Setup; said: URLSearchParams; remarks: Remark[] } {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split(/\?(.*)/s);
   const said = new URLSearchParams(query);
-  return { view: VIEWS.find((view) => view === path) ?? "live", setup: setupOf(said), said };
+  const view = VIEWS.find((view) => view === path);
+  const strange: Remark[] = view === undefined && path !== "" ? [{ name: "the view", given: path, instead: "there is no such view, so Live is shown" }] : [];
+  return { view: view ?? "live", setup: setupOf(said), said, remarks: [...strange, ...remarksOn(said)] };
 }
 
 const SETUP_KEYS = new Set(["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration", "ecn", "seed", "cc", "with", "toml"]);
@@ -30,7 +32,35 @@ const [view, setView] = createSignal<View>(start.view);
 const [said, setSaid] = createSignal(start.said);
 const [setup, setStore] = createStore<Setup>(start.setup);
 
+// What the link says that cannot be used: what the page itself found, and what the view did.
+const [found, setFound] = createSignal<Remark[]>(start.remarks);
+const [foundByView, setFoundByView] = createSignal<Remark[]>([]);
+const [dismissed, setDismissed] = createSignal("");
+
 export { setup, view };
+
+/** What of the link cannot be used, as one sentence; empty if nothing, or if the visitor has dismissed it. */
+export function remark(): string {
+  const sentence = sentenceOf([...found(), ...foundByView()]);
+  return sentence === dismissed() ? "" : sentence;
+}
+
+/** The visitor has read it. */
+export function dismissRemark(): void {
+  setDismissed(sentenceOf([...found(), ...foundByView()]));
+}
+
+/** A view says which of its own parameters cannot be used; call once, within a root. */
+export function createRemarks(judge: () => Remark[]): void {
+  createEffect(() => setFoundByView(judge()));
+  onCleanup(() => setFoundByView([]));
+}
+
+/** The remark on a parameter of a view that is none of `all`; none if it is one, or is not said. */
+export function notAmong(key: string, all: readonly unknown[], used: unknown): Remark[] {
+  const given = own(key);
+  return given === null || all.some((one) => String(one) === given) ? [] : [{ name: key, given, instead: `${String(used)} is used instead` }];
+}
 
 /** A parameter of the link that a view has for itself. */
 export function own(key: string): string | null {
@@ -78,6 +108,8 @@ export function follow(): void {
     const place = placeOf(location.hash);
     ownKeys = ownOf(place.said);
     setView(place.view);
+    setDismissed("");
+    setFound(place.remarks);
     setSaid(place.said);
     setStore(reconcile(place.setup));
   };

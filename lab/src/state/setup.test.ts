@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { linkOf, placeOf } from "./place";
-import { comparison, DEFAULTS, shared, type Setup } from "./setup";
+import { comparison, DEFAULTS, sentenceOf, shared, type Setup } from "./setup";
 
 const SETUP: Setup = {
   rate: "7 Mbit/s",
@@ -48,6 +48,30 @@ describe("a link", () => {
     expect(setup.controllers).toHaveLength(4);
     expect(setup.competitors.every(({ count }) => count <= 20)).toBe(true);
     expect(setup.text.length).toBeLessThanOrEqual(100_000);
+  });
+});
+
+describe("what of a link cannot be used", () => {
+  const of = (fragment: string) => sentenceOf(placeOf(fragment).remarks);
+
+  it.each([
+    ["#/live?seed=banana", "seed is “banana”, 1 is used instead"],
+    ["#/live?seed=99999999999999999999", "seed is “99999999999999999999”, 1 is used instead"],
+    ["#/live?with=999+cubic", "with is “999 cubic”, 20 cubic is used instead"],
+    ["#/live?with=0+cubic", "with is “0 cubic”, 1 cubic is used instead"],
+    ["#/live?with=many", 'with is “many”, it is left out (write a number up to 20 and a controller, e.g. "2 cubic")'],
+    ["#/live?cc=a&cc=b&cc=c&cc=d&cc=e", "cc is “5 controllers”, the first 4 are used"],
+    ["#/live?cc=", "cc is “”, bbr3 and cubic are used instead"],
+    ["#/live?ecn=yes", "ecn is “yes”, ECN is off (1 turns it on)"],
+    [`#/live?queue=${"x".repeat(300)}`, `queue is “${"x".repeat(40)}…”, its first 200 characters are used`],
+    ["#/nosuch", "the view is “nosuch”, there is no such view, so Live is shown"],
+    ["#/live?seed=a&ecn=b", "seed is “a”, 1 is used instead; ecn is “b”, ECN is off (1 turns it on)"],
+  ])("%s", (fragment, said) => {
+    expect(of(fragment)).toBe(`Not all of this link can be used: ${said}.`);
+  });
+
+  it.each(["", "#/", "#/map", "#/live?seed=007&ecn=0&with=20+cubic&cc=bbr1&cc=&rate=fast", linkOf("compare", SETUP)])("nothing of %s", (fragment) => {
+    expect(of(fragment)).toBe("");
   });
 });
 

@@ -115,13 +115,72 @@ function whole(text: string | null, least: number, most: number, otherwise: numb
   return Math.min(Math.max(Number(text), least), most);
 }
 
+/** What a link says that cannot be used, and what is done instead. */
+export interface Remark {
+  /** The parameter, as in the link. */
+  name: string;
+  given: string;
+  /** The rest of the sentence: `1 is used instead`. */
+  instead: string;
+}
+
+const LONGEST = 200;
+const LONGEST_TEXT = 100_000;
+const COMPETITOR = /^(\d{1,3}) (.{1,200})$/;
+
+/** What of a link `setupOf` cannot use as it stands. The quantities are judged by the engine. */
+export function remarksOn(said: URLSearchParams): Remark[] {
+  const setup = setupOf(said);
+  const found: Remark[] = [];
+  const seed = said.get("seed");
+  if (seed !== null && (!/^\d+$/.test(seed) || Number(seed) !== setup.seed)) {
+    found.push({ name: "seed", given: seed, instead: `${String(setup.seed)} is used instead` });
+  }
+  const ecn = said.get("ecn");
+  if (ecn !== null && ecn !== "0" && ecn !== "1") found.push({ name: "ecn", given: ecn, instead: "ECN is off (1 turns it on)" });
+  const controllers = said.getAll("cc");
+  if (controllers.length > 0 && controllers.every((one) => one === "")) {
+    found.push({ name: "cc", given: "", instead: `${DEFAULTS.controllers.join(" and ")} are used instead` });
+  } else if (controllers.length > MOST_CONTROLLERS) {
+    found.push({ name: "cc", given: `${String(controllers.length)} controllers`, instead: `the first ${String(MOST_CONTROLLERS)} are used` });
+  }
+  const competitors = said.getAll("with");
+  for (const given of competitors.slice(0, MOST_CONTROLLERS)) {
+    const [, count, controller] = COMPETITOR.exec(given) ?? [];
+    if (count === undefined || controller === undefined) {
+      found.push({ name: "with", given, instead: 'it is left out (write a number up to 20 and a controller, e.g. "2 cubic")' });
+    } else {
+      const used = whole(count, 1, MOST_COMPETITORS, 1);
+      if (used !== Number(count)) found.push({ name: "with", given, instead: `${String(used)} ${controller} is used instead` });
+    }
+  }
+  if (competitors.length > MOST_CONTROLLERS) {
+    found.push({ name: "with", given: `${String(competitors.length)} kinds of competitors`, instead: `the first ${String(MOST_CONTROLLERS)} are used` });
+  }
+  for (const name of ["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration"]) {
+    const given = said.get(name) ?? "";
+    if (given.length > LONGEST) found.push({ name, given, instead: `its first ${String(LONGEST)} characters are used` });
+  }
+  const text = said.get("toml") ?? "";
+  if (text.length > LONGEST_TEXT) found.push({ name: "toml", given: text, instead: `its first ${String(LONGEST_TEXT)} characters are used` });
+  return found;
+}
+
+/** The remarks as one sentence; empty if there are none. */
+export function sentenceOf(remarks: readonly Remark[]): string {
+  if (remarks.length === 0) return "";
+  const short = (text: string) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
+  const parts = remarks.map(({ name, given, instead }) => `${name} is “${short(given)}”, ${instead}`);
+  return `Not all of this link can be used: ${parts.join("; ")}.`;
+}
+
 /** Reads a link. What it does not say, or says wrongly, is as by default; the engine judges the quantities. */
 export function setupOf(said: URLSearchParams): Setup {
   const text = (key: "rate" | "rtt" | "buffer" | "loss" | "jitter" | "queue" | "duration") =>
-    (said.get(key) ?? DEFAULTS[key]).slice(0, 200);
+    (said.get(key) ?? DEFAULTS[key]).slice(0, LONGEST);
   const controllers = said.getAll("cc").filter((one) => one !== "");
   const competitors = said.getAll("with").slice(0, MOST_CONTROLLERS).flatMap((one) => {
-    const [, count, controller] = /^(\d{1,3}) (.{1,200})$/.exec(one) ?? [];
+    const [, count, controller] = COMPETITOR.exec(one) ?? [];
     return count === undefined || controller === undefined
       ? []
       : [{ controller, count: whole(count, 1, MOST_COMPETITORS, 1) }];
@@ -138,6 +197,6 @@ export function setupOf(said: URLSearchParams): Setup {
     seed: whole(said.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed),
     controllers: controllers.length > 0 ? controllers.slice(0, MOST_CONTROLLERS) : [...DEFAULTS.controllers],
     competitors,
-    text: (said.get("toml") ?? "").slice(0, 100_000),
+    text: (said.get("toml") ?? "").slice(0, LONGEST_TEXT),
   };
 }

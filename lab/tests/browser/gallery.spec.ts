@@ -51,4 +51,16 @@ test("goes from claim to claim, and the link follows", async ({ page }) => {
 test("shows the first claim where the link names none that is known", async ({ page }) => {
   await visit(page, "gallery?claim=%3Cimg+src%3Dx%3E");
   await expect(page.getByRole("heading", { level: 2 })).toHaveText(claims[0]?.title ?? "");
+  const said = page.getByText("claim is “<img src=x>”, there is no such claim, so the first one is shown");
+  await expect(said).toBeVisible();
+  await page.getByRole("button", { name: "Next claim" }).click();
+  await expect(said).toHaveCount(0);
+});
+
+test("says how many of the flows are drawn, and how to read goodput", async ({ page }) => {
+  await visit(page, "gallery?claim=anrw24.ecn");
+  await slow(page.getByText("5 of 6 flows are drawn (marked).")).toBeVisible();
+  await expect(page.getByText("5 of 6 flows are drawn (not marked).")).toBeVisible();
+  await visit(page, "gallery?claim=rfc7928.unresponsive");
+  await slow(page.getByText("Goodput counts bytes that arrive in order")).toBeVisible();
 });

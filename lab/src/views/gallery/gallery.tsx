@@ -11,7 +11,7 @@ import { MistakeError, type Alternative, type RunResult } from "../../engine/pro
 import { csv } from "../../export/csv";
 import { drawingOf, type Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
-import { go, keep, own } from "../../state/place";
+import { go, createRemarks, keep, own } from "../../state/place";
 import { DEFAULTS, type Setup } from "../../state/setup";
 import { catalogue, pagePool } from "../../ui/engines";
 import data from "./claims.json";
@@ -39,6 +39,10 @@ function Prose(props: { text: string }) {
 export default function Gallery() {
   const pool = pagePool();
   const claim = createMemo(() => CLAIMS.find(({ id }) => id === own("claim")) ?? (CLAIMS[0] as Claim));
+  createRemarks(() => {
+    const given = own("claim");
+    return given === null || given === claim().id ? [] : [{ name: "claim", given, instead: "there is no such claim, so the first one is shown" }];
+  });
   const [texts, setTexts] = createSignal<string[]>([]);
   const [at, setAt] = createSignal(0);
   const [runs, setRuns] = createSignal<Computed[]>([]);

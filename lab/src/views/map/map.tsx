@@ -9,7 +9,7 @@ import { csv } from "../../export/csv";
 import { shellWord } from "../../export/commands";
 import type { Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
-import { change, go, keep, own, setup } from "../../state/place";
+import { change, go, createRemarks, keep, notAmong, own, setup } from "../../state/place";
 import { DEFAULTS } from "../../state/setup";
 import { catalogue, pagePool } from "../../ui/engines";
 import { Field } from "../../ui/field";
@@ -43,6 +43,9 @@ export default function DecisionMap() {
   const steps = () => chosen(STEPS, own("steps"), 17);
   const seeds = () => chosen(SEEDS, own("seeds"), 3);
   const length = () => chosen<Length>(LENGTHS, own("length"), "short");
+  createRemarks(() => [
+    ...notAmong("for", GOALS, goal()), ...notAmong("steps", STEPS, steps()), ...notAmong("seeds", SEEDS, seeds()), ...notAmong("length", LENGTHS, length()),
+  ]);
   const end = (axis: "x" | "y", which: "low" | "high") => (own(`${axis}-${which}`) ?? AXES[axis][which]).slice(0, 40);
   const say = (some: Record<string, string>) => {
     const now: Record<string, string> = {};

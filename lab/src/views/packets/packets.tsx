@@ -9,7 +9,7 @@ import { scenarioOf, type Form } from "../../export/commands";
 import { csv } from "../../export/csv";
 import type { Drawing } from "../../export/drawing";
 import { ExportMenu } from "../../export/export-menu";
-import { keep, own, setup } from "../../state/place";
+import { createRemarks, keep, notAmong, own, setup } from "../../state/place";
 import { catalogue, pagePool } from "../../ui/engines";
 import { SetupPanel } from "../../ui/setup-panel";
 import { graphSvg, LOOK } from "./draw";
@@ -49,6 +49,18 @@ export default function PacketsView() {
   };
   const text = createMemo(() => scenarioOf(setup, form()));
   const alternative = () => alternatives()[Math.min(run(), alternatives().length - 1)];
+
+  createRemarks(() => {
+    const known = alternatives();
+    const [runs, flows] = [known.length, alternative()?.flows.length ?? 0];
+    // Until the scenario is read, any number may be one of a run.
+    const numbers = (count: number) => Array.from({ length: count === 0 ? 10_000 : count }, (_, at) => at);
+    return [
+      ...notAmong("paths", FORMS.map(({ form: one }) => one), form()),
+      ...notAmong("run", numbers(runs), Math.max(0, runs === 0 ? run() : Math.min(run(), runs - 1))),
+      ...notAmong("flow", numbers(flows), Math.max(0, flows === 0 ? flow() : Math.min(flow(), flows - 1))),
+    ];
+  });
 
   // One request at a time; of those that come meanwhile, the last.
   let asked = 0;
