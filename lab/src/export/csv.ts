@@ -1,4 +1,5 @@
-// Tables as CSV (RFC 4180): commas, quotes where they are needed, and numbers with all their digits.
+// Tables as CSV (RFC 4180): commas, quotes where they are needed, and numbers with twelve digits that count:
+// more are rounding noise. Whole numbers, as of bytes, have all of theirs.
 
 import { aligned, type ChartContent, type ValueKind } from "../charts/series";
 
@@ -10,7 +11,7 @@ type Cell = string | number | null | undefined;
 
 function cell(value: Cell): string {
   if (value === null || value === undefined || (typeof value === "number" && !Number.isFinite(value))) return "";
-  if (typeof value === "number") return String(value);
+  if (typeof value === "number") return String(Number.isInteger(value) ? value : Number(value.toPrecision(12)));
   // A spreadsheet takes a text that begins so for a formula.
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -71,6 +71,10 @@ describe("a table", () => {
     expect(csv(["a,b", 'c"d'], [[1.5, "=1+1"], [null, NaN]])).toBe('"a,b","c""d"\r\n1.5,\'=1+1\r\n,\r\n');
   });
 
+  it("has no rounding noise, and each digit of a whole number", () => {
+    expect(csv(["a"], [[695040.0000000024, 0.1 + 0.2, 1 / 3, 45_000_000_000_001, 1e-9]])).toBe("a\r\n695040,0.3,0.333333333333,45000000000001,1e-9\r\n");
+  });
+
   it("has a column for each line, over all times", () => {
     const content: ChartContent = {
       title: "Goodput", kind: "rate", extent: [0, 2],
