@@ -28,6 +28,8 @@ export interface ExportMenuProps {
   seeds?: number;
   /** What the scenario, the logs and the commands do not have of what is seen. */
   note?: string;
+  /** The setup is not a run that is seen: there is no scenario and no command of it. */
+  noRun?: boolean;
   /** Further commands of the view, each with what it is for. */
   commands?: () => { name: string; text: string }[];
 }
@@ -120,8 +122,10 @@ export function ExportMenu(props: ExportMenuProps) {
           </fieldset>
         </Show>
         <fieldset>
-          <legend>Scenario and logs</legend>
-          <button type="button" onClick={() => carryOut(scenario())}>Scenario (TOML)</button>
+          <legend>{props.noRun === true ? "Link" : "Scenario and logs"}</legend>
+          <Show when={props.noRun !== true}>
+            <button type="button" onClick={() => carryOut(scenario())}>Scenario (TOML)</button>
+          </Show>
           <button type="button" onClick={() => carryOut(copied("the link", location.href))}>Copy link</button>
           <Show when={props.engine !== undefined}>
             <Show when={alternatives().length > 1}>
@@ -137,11 +141,13 @@ export function ExportMenu(props: ExportMenuProps) {
           </Show>
         </fieldset>
         <Show when={props.note}><p class="quiet">{props.note}</p></Show>
-        <Lines name="the command line" text={command().text} />
-        <Show when={command().file}>
-          <p class="quiet">It needs the file {FILE}: that is “Scenario (TOML)” above.</p>
+        <Show when={props.noRun !== true}>
+          <Lines name="the command line" text={command().text} />
+          <Show when={command().file}>
+            <p class="quiet">It needs the file {FILE}: that is “Scenario (TOML)” above.</p>
+          </Show>
+          <Lines name="the lines of Python" text={pythonLines(now(), props.form, props.seeds ?? 1)} />
         </Show>
-        <Lines name="the lines of Python" text={pythonLines(now(), props.form, props.seeds ?? 1)} />
         <For each={props.commands?.() ?? []}>{(one) => <Lines name={one.name} text={one.text} />}</For>
         <p role="status" classList={{ wrong: wrong() }}>{said()}</p>
       </div>

@@ -5,7 +5,7 @@ import { LIGHT } from "../../export/svg";
 import { DEFAULTS } from "../../state/setup";
 import { coarseFirst, compute, Kept, standIn, type Asked, type Point } from "./compute";
 import { frameOf, mapSvg, strength } from "./draw";
-import { axisValues, cellAt, durationOf, fairBps, planOf, type Shared } from "./question";
+import { axisValues, cellAt, cellText, durationOf, fairBps, planOf, type Shared } from "./question";
 import { estimate, ranked, scoreOf, type Trial } from "./ranking";
 
 const SHARED: Shared = { ...DEFAULTS, length: "full" };
@@ -220,5 +220,18 @@ describe("a drawing", () => {
     expect(strength(0)).toBeLessThan(strength(0.1));
     expect(strength(0.3)).toBe(1);
     expect(strength(5)).toBe(1);
+  });
+});
+
+describe("the path of a cell in words", () => {
+  it.each([
+    [97_249_247, 67_746, "97.249247 Mbit/s", "67.746 ms"],
+    [1e6, 10_000, "1 Mbit/s", "10 ms"],
+    [1e9, 2_000_000, "1 Gbit/s", "2 s"],
+    [1_234_567_891, 1_000_001, "1.234567891 Gbit/s", "1.000001 s"],
+    [1500, 7, "1.5 kbit/s", "7 us"],
+    [1, 1, "1 bit/s", "1 us"],
+  ])("%d bit/s and %d us", (rate_bps, rtt_us, rate, rtt) => {
+    expect(cellText({ rate_bps, rtt_us })).toEqual({ rate, rtt });
   });
 });

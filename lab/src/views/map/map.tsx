@@ -17,7 +17,7 @@ import { amountOf, bufferRange, positionOf, rateText, SLIDER_STEPS, textOf, time
 import { SetupPanel } from "../../ui/setup-panel";
 import { compute, Kept, type Asked, type Point } from "./compute";
 import { frameOf, LETTERS, mapSvg, type Picture } from "./draw";
-import { cellAt, GOALS, LENGTHS, planOf, type GoalName, type Length, type Range } from "./question";
+import { cellAt, cellText, GOALS, LENGTHS, planOf, type GoalName, type Length, type Range } from "./question";
 import { ALIKE, MEANS, type Trial } from "./ranking";
 
 const STEPS = [9, 17, 33] as const;
@@ -182,12 +182,11 @@ export default function DecisionMap() {
   const open = () => {
     const point = shown();
     if (point === undefined) return;
-    const { rate_bps, rtt_us } = point.cell;
     const { buffer, loss, jitter, queue, ecn, competitors } = setup;
     go("compare", {
       ...DEFAULTS, buffer, loss, jitter, queue, ecn, competitors: competitors.map((one) => ({ ...one })), seed: 1,
-      rate: `${String(rate_bps)} bit/s`, rtt: `${String(rtt_us)} us`, controllers: candidates(),
-    });
+      ...cellText(point.cell), controllers: candidates(),
+    }, { seeds: String(seeds()) });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const moves: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
@@ -425,7 +424,7 @@ export default function DecisionMap() {
             The rule: candidates meet the same seeds and are compared seed by seed. One is behind if the 95 % confidence interval of its difference to the best is above {ALIKE * 100} % of
             the best one's score. If all others are behind, the best one is the clear winner; otherwise the cell is hatched. A buffer holds at least one packet. The stronger the colour, the farther it is ahead (30 % and more: full colour).
           </p>
-          <ExportMenu form="comparison" drawings={drawings} commands={() => [{ name: length() === "full" ? "the map on the command line" : "the map on the command line, with longer runs", text: command() }]} />
+          <ExportMenu form="comparison" noRun drawings={drawings} commands={() => [{ name: length() === "full" ? "the map on the command line" : "the map on the command line, with longer runs", text: command() }]} />
         </div>
       </section>
     </div>

@@ -97,6 +97,20 @@ function document(shared: Shared, cell: Cell, flows: Flow[]): Document {
   return { text, format: "json" };
 }
 
+/** A whole number of small units in the largest unit that it fills, with every digit: 97249247 bit/s is `97.249247 Mbit/s`. */
+function inWords(value: number, units: readonly [size: number, name: string][]): string {
+  const [size, name] = units.find(([least]) => value >= least) ?? [1, ""];
+  return `${String(value / size)} ${name}`;
+}
+
+/** The path of a cell, exactly, as somebody would write it. */
+export function cellText({ rate_bps, rtt_us }: Cell): { rate: string; rtt: string } {
+  return {
+    rate: inWords(rate_bps, [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]]),
+    rtt: inWords(rtt_us, [[1e6, "s"], [1e3, "ms"], [1, "us"]]),
+  };
+}
+
 /** Whom harm is measured on: the first competitor, else the default of most hosts. */
 export function neighbourOf(shared: Shared): string {
   return shared.competitors[0]?.controller ?? "cubic";
