@@ -101,7 +101,7 @@ def test_the_shares_drift_as_the_text_of_coexistence_says() -> None:
                 - rows[min(at for at in near[flow] if at >= since)]
                 for flow, rows in of.items()
             }
-            return 100 * float(grew["bbr1"]) / sum(grew.values())
+            return 100 * float(grew["bbr1"]) / float(sum(grew.values()))
 
         shares[buffer] = share(30, 60), [share(at, at + 10) for at in range(0, 60, 10)]
     assert shares["2 bdp"][0] > 50

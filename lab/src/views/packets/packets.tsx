@@ -2,7 +2,7 @@
 
 import "./packets.css";
 
-import { createEffect, createMemo, createSignal, For, on, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, on, onCleanup, Show } from "solid-js";
 
 import { MistakeError, type Alternative, type Mistake } from "../../engine/protocol";
 import { scenarioOf, type Form } from "../../export/commands";
@@ -21,18 +21,25 @@ const FORMS: { form: Form; name: string }[] = [
   { form: "shared", name: "all controllers on one path" },
 ];
 
+/** What takes longer than this can be cancelled. */
+const SOON_MS = 1000;
+
 function whole(text: string | null): number {
   return text !== null && /^\d{1,4}$/.test(text) ? Number(text) : 0;
 }
 
 export default function PacketsView() {
-  const engine = pagePool();
+  const pool = pagePool();
   const [alternatives, setAlternatives] = createSignal<Alternative[]>([]);
   const [graph, setGraph] = createSignal<Graph | null>(null);
   const [view, setView] = createSignal<View>({ from: 0, to: 1, low: 0, high: 1 });
   const [mistake, setMistake] = createSignal<Mistake | null>(null);
   const [failure, setFailure] = createSignal("");
   const [busy, setBusy] = createSignal(true);
+  // What is under way takes long; it was cancelled; how often it was asked for again.
+  const [late, setLate] = createSignal(false);
+  const [cancelled, setCancelled] = createSignal(false);
+  const [again, setAgain] = createSignal(0);
   const [hidden, setHidden] = createSignal<ReadonlySet<Kind>>(new Set());
   const shown = createMemo(() => new Set(KINDS.filter((kind) => !hidden().has(kind))));
 
@@ -62,8 +69,35 @@ export default function PacketsView() {
     ];
   });
 
-  // One request at a time; of those that come meanwhile, the last.
+  // One request at a time; of those that come meanwhile, the last. One that takes long is given up for it.
   let asked = 0;
+  let running: AbortController | undefined;
+  let clock: ReturnType<typeof setTimeout> | undefined;
+  const begin = () => {
+    clearTimeout(clock);
+    if (late()) running?.abort();
+    setLate(false);
+    setCancelled(false);
+    setBusy(true);
+    clock = setTimeout(() => setLate(true), SOON_MS);
+  };
+  const end = () => {
+    clearTimeout(clock);
+    setLate(false);
+    setBusy(false);
+  };
+  const cancel = () => {
+    asked += 1;
+    latest = null;
+    running?.abort();
+    end();
+    setGraph(null);
+    setCancelled(true);
+  };
+  onCleanup(() => {
+    clearTimeout(clock);
+    running?.abort();
+  });
   let working = false;
   let latest: (() => Promise<void>) | null = null;
   const carryOn = () => {
@@ -77,12 +111,15 @@ export default function PacketsView() {
     }).catch(() => undefined);
   };
   createEffect(
-    on([text, run, flow, () => setup.seed], ([scenario, chosenRun, chosenFlow, seed]) => {
+    on([text, run, flow, () => setup.seed, again], ([scenario, chosenRun, chosenFlow, seed]) => {
       asked += 1;
       const mine = asked;
       const stale = () => mine !== asked;
-      setBusy(true);
+      begin();
       latest = async () => {
+        const own = new AbortController();
+        running = own;
+        const engine = pool.cancelledBy(own.signal);
         try {
           const document = { text: scenario, format: "toml" as const };
           const { alternatives: found } = await engine.resolve(document);
@@ -98,10 +135,10 @@ export default function PacketsView() {
           setFailure("");
           setView(made.whole);
           setGraph(made);
-          setBusy(false);
+          end();
         } catch (error) {
           if (stale()) return;
-          setBusy(false);
+          end();
           setGraph(null);
           if (error instanceof MistakeError) {
             setMistake(error.mistake);
@@ -163,7 +200,9 @@ export default function PacketsView() {
               </select>
             </label>
           </Show>
-          <span class="quiet" role="status">{busy() ? "Computing …" : ""}</span>
+          <span class="quiet" role="status">{busy() ? "Computing …" : cancelled() ? "Cancelled." : ""}</span>
+          <Show when={late()}><button type="button" onClick={cancel}>Cancel</button></Show>
+          <Show when={cancelled()}><button type="button" onClick={() => setAgain(again() + 1)}>Compute again</button></Show>
         </div>
         <Show when={failure()}><p class="wrong" role="alert">{failure()}</p></Show>
         <Show when={mistake()}><p class="quiet">There is nothing to draw until the scenario is right.</p></Show>
@@ -191,7 +230,7 @@ export default function PacketsView() {
             </>
           )}
         </Show>
-        <ExportMenu form={form()} drawings={drawings} engine={engine} alternatives={alternatives().map(({ name }) => name)} />
+        <ExportMenu form={form()} drawings={drawings} engine={pool} alternatives={alternatives().map(({ name }) => name)} />
       </section>
     </div>
   );
