@@ -12,6 +12,8 @@ export default defineConfig({
   forbidOnly: true,
   // The engine takes all cores.
   workers: 1,
+  // Of a machine that stalls; what passes only then is listed as flaky.
+  retries: 1,
   reporter: "list",
   timeout: 120_000,
   expect: { timeout: 30_000 },
