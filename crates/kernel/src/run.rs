@@ -259,7 +259,7 @@ mod tests {
     use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
     use fullpipe_record::{FlowSeries, FlowTotals};
     use fullpipe_scenario::controller::ControllerChoice;
-    use fullpipe_scenario::spec::{HostSpec, Workload};
+    use fullpipe_scenario::spec::{HostModel, HostSpec, Workload};
     use fullpipe_units::{Bytes, Rate, Time};
 
     fn spec(buffer_bytes: u64) -> Spec {
@@ -288,6 +288,7 @@ mod tests {
             forward: vec![link, delay(20)],
             reverse: vec![delay(15)],
             hosts: HostSpec {
+                model: HostModel::Ideal,
                 tcp_rmem_bytes: [4096, 131_072, 6_291_456].map(Bytes::new),
                 tcp_wmem_bytes: [4096, 16_384, 4_194_304].map(Bytes::new),
                 pacing: false,

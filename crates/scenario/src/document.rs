@@ -30,6 +30,7 @@ use crate::error::ScenarioError;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
 use crate::resolve::Format;
+use crate::spec::HostModel;
 
 /// A Fullpipe scenario: a path, the flows that cross it, and the duration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -187,6 +188,8 @@ pub struct ReverseChange {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsDocument {
+    /// What the simulator's hosts are: ideal, or of Linux's manners. The kernel world's are real. Default: ideal.
+    pub model: Option<HostModel>,
     /// The largest IP packet, bytes, 576 to 65535. Default: 1500.
     pub mtu: Option<Said<Count>>,
     /// Socket buffer sizes. Default: max.

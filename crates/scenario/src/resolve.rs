@@ -309,6 +309,7 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
         None => Ok(preset),
     };
     Ok(HostSpec {
+        model: document.model.unwrap_or_default(),
         tcp_rmem_bytes: explicit("hosts.tcp_rmem", &document.tcp_rmem, preset(131_072, receive))?,
         tcp_wmem_bytes: explicit("hosts.tcp_wmem", &document.tcp_wmem, preset(16_384, send))?,
         pacing: document.pacing.unwrap_or(false),

@@ -6,6 +6,7 @@ use fullpipe_cc::Ect;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Ecn, mix};
 use fullpipe_units::{Bytes, Duration, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::ControllerChoice;
@@ -109,6 +110,9 @@ fn is_no(said: &bool) -> bool {
 /// The settings of the end hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostSpec {
+    /// How the simulator's hosts behave.
+    #[serde(default, skip_serializing_if = "HostModel::is_ideal")]
+    pub model: HostModel,
     /// Linux `net.ipv4.tcp_rmem`: minimum, default, maximum receive buffer.
     pub tcp_rmem_bytes: [Bytes; 3],
     /// Linux `net.ipv4.tcp_wmem`: minimum, default, maximum send buffer.
@@ -123,6 +127,24 @@ pub struct HostSpec {
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "is_no")]
     pub ecn: bool,
+}
+
+/// How the simulator's hosts behave. Those of worlds with real hosts are what they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostModel {
+    /// Their work takes no time, and their buffers have their full size from the start.
+    #[default]
+    Ideal,
+    /// As Linux's: `docs/hosts.md` lists what differs, with the source of each.
+    Linux,
+}
+
+impl HostModel {
+    /// Whether the hosts are ideal.
+    pub fn is_ideal(&self) -> bool {
+        *self == HostModel::Ideal
+    }
 }
 
 /// How a connection uses ECN, if its handshake negotiates it.

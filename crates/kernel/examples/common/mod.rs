@@ -2,7 +2,7 @@
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_scenario::controller::ControllerChoice;
-use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec, Workload};
+use fullpipe_scenario::spec::{FlowSpec, HostModel, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// Reads `CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]]`.
@@ -40,6 +40,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
         forward,
         reverse: vec![delay],
         hosts: HostSpec {
+            model: HostModel::Ideal,
             tcp_rmem_bytes: [4096, 131_072, 67_108_864].map(Bytes::new),
             tcp_wmem_bytes: [4096, 16_384, 67_108_864].map(Bytes::new),
             pacing: false,

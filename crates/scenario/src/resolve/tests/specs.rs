@@ -53,3 +53,16 @@ fn applications_from_elsewhere_are_held_against_the_limits() {
     let listed = "[{\"size_bytes\":3000,\"pause_ns\":0},{\"size_bytes\":4000,\"pause_ns\":1000000000}]";
     refused(script, listed, "[]", "flows[0].workload.transfers: \"0\"");
 }
+
+#[test]
+fn the_hosts_are_ideal_unless_a_model_is_named() {
+    let spec = |hosts: &str| toml(&format!("{PATH}{hosts}{FLOW}"));
+    assert!(spec("").hosts.model.is_ideal());
+    assert_eq!(spec(""), spec("[hosts]\nmodel = \"ideal\"\n"));
+    let linux = spec("[hosts]\nmodel = \"linux\"\n");
+    assert_eq!(linux.hosts.model, crate::spec::HostModel::Linux);
+    assert_eq!(Spec::from_json(&linux.to_json()).map(|spec| spec.hosts.model), Ok(linux.hosts.model));
+    assert!(!spec("").to_json().contains("model"), "addresses of stored runs stay as they were");
+    let refused = error(&format!("{PATH}[hosts]\nmodel = \"windows\"\n{FLOW}")).to_string();
+    assert!(refused.contains("hosts.model") && refused.contains("linux"), "{refused}");
+}
