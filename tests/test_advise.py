@@ -213,6 +213,12 @@ def test_a_mistake_names_what_was_given(given: dict[str, Any], named: str) -> No
     assert caught.value.field == named
 
 
+def test_a_range_from_zero_is_refused_with_a_range_of_that_quantity() -> None:
+    question = Question(rate="10mbit", rtt="10ms", loss=parsed("loss", "0..1 %"), candidates=OURS)
+    with pytest.raises(ScenarioError, match=r"0\.01\.\.1%"):
+        advise(question)
+
+
 @pytest.mark.parametrize("given", ["1..2..3 ms", "..20 ms", "20 ms.."])
 def test_half_a_range_is_refused(given: str) -> None:
     with pytest.raises(ScenarioError, match="a range of two"):

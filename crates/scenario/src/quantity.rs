@@ -247,13 +247,20 @@ impl<T: Quantity> Said<T> {
         let (number, unit) = Decimal::split(&self.text).ok()?;
         let long =
             ["duration", "start", "stop", "at", "every", "time"].iter().any(|name| field.ends_with(name));
+        if !unit.is_empty() || number.is_zero() {
+            return None;
+        }
         let probably = match T::NAME {
             "Duration" if long => "s",
             "Duration" => "ms",
-            "Rate" => "Mbit/s",
+            // Nobody means a number of six digits in Mbit/s: it is one of bit/s.
+            "Rate" => match number.times(1) {
+                Some(bits) if bits >= 100_000 => return Some(Rate::from_bits_per_sec(bits).text()),
+                _ => "Mbit/s",
+            },
             _ => return None,
         };
-        (unit.is_empty() && !number.is_zero()).then(|| format!("{} {probably}", self.text.trim()))
+        Some(format!("{} {probably}", self.text.trim()))
     }
 }
 

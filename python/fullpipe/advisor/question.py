@@ -16,6 +16,13 @@ from fullpipe.errors import mistake, renamed
 
 # The quantities of a path that may be ranges, in the order in which answers name them.
 QUANTITIES = ("rate", "rtt", "buffer", "loss", "jitter")
+_EXAMPLES = {
+    "rate": "20..100mbit",
+    "rtt": "20..80ms",
+    "buffer": "0.5..4bdp",
+    "loss": "0.01..1%",
+    "jitter": "1..5ms",
+}
 # What the fields of the documents below are made from, for errors.
 PARAMETERS = {
     "path.rate": "rate",
@@ -127,7 +134,7 @@ class Question:
             low, high = (at._with({name: end}).numbers().of(name) for end in (given.low, given.high))
             if not 0 < low < high:
                 expected = "a range from a smaller to a larger value above zero"
-                raise mistake(name, str(given), expected, "e.g. 20..80 ms")
+                raise mistake(name, str(given), expected, f"e.g. {_EXAMPLES[name]}")
             at = at.moved(name, low * (high / low) ** place)
         return at
 

@@ -321,6 +321,9 @@ impl Builder<'_> {
         if bytes < self.packet {
             let computed = match size {
                 Size::Bytes(_) => String::new(),
+                Size::Bdp(_) if self.rtt == Duration::ZERO => {
+                    " (a path of no delay has a BDP of 0 B)".to_string()
+                }
                 Size::Packets(_) | Size::Bdp(_) => format!(" ({})", Size::Bytes(bytes).text()),
             };
             return Err(said

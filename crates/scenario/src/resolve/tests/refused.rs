@@ -52,6 +52,11 @@ fn a_bad_rate_says_what_a_rate_is() {
 fn a_bad_path_names_the_field() {
     assert_all(&path_error("rtt = \"11 s\""), &["path.rtt", "above 10 s"]);
     assert_all(&path_error("rtt = \"40\""), &["path.rtt", "unit is missing"]);
+    assert_all(
+        &path_error("rate = \"50e6\""),
+        &["path.rate", "unit is missing", "write rate = \"50 Mbit/s\""],
+    );
+    assert_all(&path_error("rate = \"50\""), &["write rate = \"50 Mbit/s\""]);
     assert_all(&path_error("buffer = \"1000 B\""), &["path.buffer", "below one packet", "1500 bytes"]);
     assert_all(&path_error("buffer = \"0.001 bdp\""), &["path.buffer", "below one packet (500 B)"]);
     assert_all(&path_error("buffer = \"0 packets\""), &["path.buffer", "below one packet"]);
@@ -63,7 +68,7 @@ fn a_bad_path_names_the_field() {
     assert_all(&path_error("jitter = \"1 h\""), &["path.jitter", "above 10 s"]);
     assert_all(&path_error("jitter_reorders = true"), &["path.jitter: nothing is given"]);
     assert_all(&path_error("burst = \"100 B\""), &["path.burst", "below one packet"]);
-    assert_all(&path_error("rtt = \"0\""), &["path.buffer", "below one packet (0 B)"]);
+    assert_all(&path_error("rtt = \"0\""), &["path.buffer", "no delay", "20 packets"]);
     assert_all(&error(FLOW).to_string(), &["path: nothing is given", "write path"]);
     assert_all(
         &error(&format!("[path]\nrtt = \"1 ms\"\n{FLOW}")).to_string(),
