@@ -191,16 +191,16 @@ def test_doubted_runs_are_left_out_and_said(
     assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
     assert "Left out: 4 kernel runs. Without a kernel run that can be trusted: 2 cells." in out
     verdict = (
-        "0 of 0 cells agree; 0 of 5 targets are met; 2 of 2 cells could not be compared, "
+        "0 of 0 cells agree; 0 of 7 targets are met; 2 of 2 cells could not be compared, "
         "too many for the grid to pass."
     )
     assert verdict in out
-    assert len(re.findall(r"– +no cell", out)) == 6
+    assert len(re.findall(r"– +no cell", out)) == 8
     table, page = (Path("here", name).read_text(encoding="utf-8") for name in ("table.md", "index.html"))
     assert table.startswith("Made by `fullpipe agree --grid ")
     assert "--seeds 2 --repetitions 2 --attempts 2`: Fullpipe" in table
     assert "0 of 2 cells, 2 seeds, 2 kernel repetitions" in table
-    assert (table.count("| no cell |"), page.count("no cell</")) == (6, 6)
+    assert (table.count("| no cell |"), page.count("no cell</")) == (8, 8)
 
 
 def test_a_failed_run_is_told_with_the_command_that_repeats_it(
@@ -215,7 +215,7 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
     assert agree(str(tiny), *RUNS) == _common.DISAGREE
     out = capsys.readouterr().out
     assert "two, kernel, seed 2 failed: the machine sneezed; repeat it with: " in out
-    assert "2 of 2 cells agree; 6 of 6 targets are met; 1 run failed." in out
+    assert "2 of 2 cells agree; 8 of 8 targets are met; 1 run failed." in out
     found = re.search(r"repeat it with: fullpipe (run .*)", out)
     assert found is not None
     verb, path, _, world, _, seed = shlex.split(found[1])

@@ -6,7 +6,7 @@ seeds and 3 repetitions would not overlap in 2 of 286 cases (all 3 below or abov
 interval of the mean is unsuitable: it shrinks with every seed, and the mean of a symmetric distribution lies
 outside the range of 3 draws in a quarter of all cases.
 
-In addition, each difference has a tolerance: the limit for nine tenths of a grid, or for four fifths of it.
+In addition, each difference has a tolerance: the limit for nine tenths of a grid (shares: four fifths).
 `differences` tells why one scenario is judged by another rule.
 """
 
@@ -15,10 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.judge import differences
-from fullpipe.judge.agreement import RETRANSMITS_FACTOR, RETRANSMITS_THAT_COUNT
+from fullpipe.judge.agreement import RETRANSMITS_THAT_COUNT
 from fullpipe.judge.differences import Difference
 from fullpipe.judge.grid.document import Cell
-from fullpipe.judge.grid.rules import GOODPUT_TOLERANCE, RTT_TOLERANCE, SHARE_TOLERANCE
+from fullpipe.judge.grid.rules import (
+    GOODPUT_TOLERANCE,
+    RETRANSMITS_FACTOR,
+    RTT_P95_TOLERANCE,
+    RTT_TOLERANCE,
+    SHARE_TOLERANCE,
+)
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.results.statistics import Estimate
 from fullpipe.sweeps.store import Stored
@@ -98,7 +104,7 @@ class Compared:
 _JUDGED = (
     ("goodput_bps", differences.relative(GOODPUT_TOLERANCE)),
     ("rtt_mean_ms", differences.relative(RTT_TOLERANCE)),
-    ("rtt_p95_ms", differences.relative(RTT_TOLERANCE)),
+    ("rtt_p95_ms", differences.relative(RTT_P95_TOLERANCE)),
     ("retransmits", differences.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
 )
 _POINTS = differences.points(SHARE_TOLERANCE)
