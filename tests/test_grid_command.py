@@ -65,7 +65,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
         "agrees",
         "Goodput: median difference",
         "2 of 2 cells agree",
-        "6 of 6",
+        "8 of 8",
         "Close: they do not, but each difference is within its tolerance.",
         "Tolerances: goodput 8%, RTT 10%, retransmissions a factor of 1.5",
     ):
