@@ -161,6 +161,20 @@ def test_a_grid_that_is_not_there_is_told_with_those_that_are(monkeypatch: pytes
         load("./nowhere.toml")
 
 
+def test_only_worlds_without_real_hosts_are_asked_for_modelled_ones(tmp_path: Path) -> None:
+    path = tmp_path / "g.toml"
+    path.write_text(CELL + 'tcp_memory = "linux"\n', encoding="utf-8")
+    (plain,), (asked,) = load(str(path)).cells, load(str(path), hosts="linux").cells
+    plan = run.Plan(Grid("g", path, False, (asked,)), 1, 1, hosts="linux")
+    (sim,), (kernel,) = plan.of("sim", asked), plan.of("kernel", asked)
+    assert json.loads(sim.job.alternative.spec_json)["hosts"]["model"] == "linux"
+    # The kernel's runs are found again, whatever hosts they are compared with.
+    assert kernel.job.alternative == plain.alternative
+    assert "--grid g --hosts linux" in plan.command
+    with pytest.raises(fp.ScenarioError, match="model"):
+        load(str(path), hosts="perfect")
+
+
 # What the shipped grid promises.
 
 
@@ -434,10 +448,10 @@ def test_percentiles(values: list[float], part: float, expected: float | None) -
 def test_a_document_without_markers_is_refused_before_the_runs(tmp_path: Path) -> None:
     path = tmp_path / "d.md"
     with pytest.raises(fp.ScenarioError, match="No such file"):
-        write.check_markers(path)
+        write.MARKERS.check(path)
     path.write_text(f"{write.END} the wrong way round {write.BEGIN}", encoding="utf-8")
     with pytest.raises(fp.ScenarioError, match="agreement:begin"):
-        write.check_markers(path)
+        write.MARKERS.check(path)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 250])

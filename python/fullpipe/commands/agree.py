@@ -83,6 +83,14 @@ def agree(
             metavar="PATTERN", help="Run only cells with these names, e.g. 'bbr1*'.", show_default="all"
         ),
     ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ideal|linux",
+            help="Model of the hosts in worlds without real ones, for a grid; see docs/hosts.md.",
+            show_default="as the cells say",
+        ),
+    ] = None,
     attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
     table: Annotated[
         Path | None,
@@ -126,6 +134,7 @@ def agree(
             seeds=seeds,
             repetitions=repetitions,
             attempts=attempts,
+            hosts=hosts,
         )
         if plan_only:
             agree_grid.listing(plan, console(), as_json=as_json)
@@ -143,6 +152,7 @@ def agree(
     for option, asked in {
         "--quick": quick,
         "--only": only is not None,
+        "--hosts": hosts is not None,
         "--write-table": table is not None,
         "--list": plan_only,
     }.items():

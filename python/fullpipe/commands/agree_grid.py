@@ -30,7 +30,7 @@ def agree(
 ) -> bool:
     """Runs the grid, prints and writes its results, and returns whether every target is met."""
     if table is not None:
-        write.check_markers(table)
+        write.markers(plan).check(table)
     try:
         with files.runs_kept(folder), Watched(errors, say, " and ".join(plan.worlds)) as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
@@ -66,6 +66,7 @@ def plan(
     seeds: int | None,
     repetitions: int | None,
     attempts: int | None,
+    hosts: str | None = None,
 ) -> run.Plan:
     """The plan of a grid. Raises `ScenarioError` for invalid numbers."""
     seeds = run.SEEDS if seeds is None else seeds
@@ -74,10 +75,10 @@ def plan(
     for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
-    loaded = run.only(document.load(grid, quick=quick), only)
+    loaded = run.only(document.load(grid, quick=quick, hosts=hosts), only)
     for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
         check_runs(name, given, len(loaded.cells), MOST_STORED_RUNS, "cells")
-    return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only, worlds=worlds)
+    return run.Plan(loaded, seeds, repetitions, attempts, named=grid, only=only, worlds=worlds, hosts=hosts)
 
 
 def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:

@@ -42,6 +42,7 @@ from fullpipe.ask.scenario import Alternative
 from fullpipe.errors import mistake, placed, renamed
 from fullpipe.system import files
 from fullpipe.system.limits import MOST_CELLS
+from fullpipe.worlds.world import World
 
 # Short keys, which may be lists, and the part of a scenario document that each belongs to.
 SHORT = {
@@ -71,6 +72,12 @@ class Cell:
     document: dict[str, Any]
     alternative: Alternative
     seed: int
+    # What worlds without real hosts run instead.
+    modelled: Alternative | None = None
+
+    def run_in(self, world: World) -> Alternative:
+        """What a world runs: real hosts are what they are, others are modelled as the grid is asked to."""
+        return self.alternative if self.modelled is None or world.wall_time else self.modelled
 
     @property
     def slug(self) -> str:
@@ -99,8 +106,10 @@ class Grid:
 _LONGEST_NAME = 200
 
 
-def load(named: str, *, quick: bool = False) -> Grid:
+def load(named: str, *, quick: bool = False, hosts: str | None = None) -> Grid:
     """Reads a grid: a path, or the name of one in `scenarios/grids` here or in a folder above.
+
+    `hosts` is the model of the hosts in worlds without real ones, whatever the cells say.
 
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
@@ -108,7 +117,7 @@ def load(named: str, *, quick: bool = False) -> Grid:
     path = _find(named)
     text, document = _native.read_document(str(path), "grid", "a grid file in TOML")
     try:
-        return _loaded(path, json.loads(document), quick=quick)
+        return _loaded(path, json.loads(document), quick=quick, hosts=hosts)
     except ScenarioError as error:
         raise placed(error, error.field, str(path), _native.line_of(text, str(path), error.field)) from None
 
@@ -132,7 +141,7 @@ class _Said:
         return f"{self.where.get(first, self.where['name'])}.{resolved}"
 
 
-def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool) -> Grid:
+def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool, hosts: str | None) -> Grid:
     _check_keys("", document, ("defaults", "cells", "quick"))
     defaults = _table("defaults", document.get("defaults", {}))
     _check_keys("defaults", defaults, (*SHORT, *_LONG))
@@ -146,7 +155,7 @@ def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool) -> Grid:
     _check_names(said)
     if quick:
         said = _quick(document.get("quick"), said)
-    return Grid(path.stem, path, quick, tuple(_cell(path, one) for one in said))
+    return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in said))
 
 
 def _find(named: str) -> Path:
@@ -253,8 +262,16 @@ def _quick(table: Any, said: list[_Said]) -> list[_Said]:
     ]
 
 
-def _cell(path: Path, said: _Said) -> Cell:
+def _cell(path: Path, said: _Said, hosts: str | None) -> Cell:
     document = _document(said.name, said.keys, path.parent)
+    alternative, seed = _resolved(path, said, document)
+    modelled = None
+    if hosts is not None:
+        modelled, _ = _resolved(path, said, _merged(document, {"hosts": {"model": hosts}}))
+    return Cell(said.name, document, alternative, seed, modelled)
+
+
+def _resolved(path: Path, said: _Said, document: dict[str, Any]) -> tuple[Alternative, int]:
     try:
         # Errors may quote a trace only from this folder: an untrusted grid may name any file.
         resolved = scenario.from_document(document, path.parent, code=False)
@@ -262,9 +279,7 @@ def _cell(path: Path, said: _Said) -> Cell:
         field = said.field(error.field)
         raise renamed(error, {error.field: field}) from None
     (alternative,) = resolved.alternatives
-    return Cell(
-        said.name, document, Alternative(said.name, alternative.spec_json, alternative.own), resolved.seed
-    )
+    return Alternative(said.name, alternative.spec_json, alternative.own), resolved.seed
 
 
 def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Plan:
     named: str = ""
     only: str | None = None
     worlds: tuple[str, str] = registry.PAIR  # The second is the reference.
+    hosts: str | None = None  # The model of hosts that the grid was loaded with.
 
     @property
     def pair(self) -> tuple[World, World]:
@@ -62,6 +63,7 @@ class Plan:
         words += ["--quick"] if self.grid.quick else []
         words += [] if self.only is None else ["--only", self.only]
         words += [] if self.worlds == registry.PAIR else ["--worlds", ",".join(self.worlds)]
+        words += [] if self.hosts is None else ["--hosts", self.hosts]
         for name, given, default in (
             ("seeds", self.seeds, SEEDS),
             ("repetitions", self.repetitions, REPETITIONS),
@@ -81,8 +83,9 @@ class Plan:
 
     def of(self, name: str, cell: Cell) -> list[Task]:
         """A cell's runs in one of the worlds."""
-        seeds = range(cell.seed, cell.seed + self.count(registry.named(name)))
-        return [Task(name, Job(cell.alternative, seed)) for seed in seeds]
+        world = registry.named(name)
+        seeds = range(cell.seed, cell.seed + self.count(world))
+        return [Task(name, Job(cell.run_in(world), seed)) for seed in seeds]
 
     def said(self, pending: Sequence[Task]) -> str:
         """What will run and how long that takes, in a sentence."""

@@ -250,11 +250,11 @@ def _made_how(found: Found) -> str:
     )
 
 
-def check_markers(path: Path) -> None:
-    """Raises `ScenarioError` if the table cannot be put into a document; called before the runs."""
-    MARKERS.check(path)
+def markers(plan: Plan) -> Markers:
+    """Where a document has the grid's table: each kind of hosts has its own."""
+    return MARKERS if plan.hosts in (None, "ideal") else Markers(f"agreement-{plan.hosts}")
 
 
 def put_table(found: Found, path: Path) -> None:
     """Inserts the table into a document, between its two markers."""
-    MARKERS.put(markdown(found), path)
+    markers(found.plan).put(markdown(found), path)
