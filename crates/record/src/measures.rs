@@ -56,6 +56,13 @@ pub struct FlowMeasures {
     pub rtt_ms: Option<DistributionMs>,
     /// From connect to delivery of the last byte; `None` unless the flow ends by itself, and has ended.
     pub completion_ms: Option<f64>,
+    /// From connect to the write of the last byte, when an `iperf3 -n` ends; `None` unless all of it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_ms: Option<f64>,
+    /// Application bits written into the send buffer per second between the flow's start and the write of the last byte or, if
+    /// that is not known, the flow's end. iperf3 calls it the sender's rate; the receiver's is the goodput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_bps: Option<f64>,
     /// For each delivered transfer of a flow, the time from when it was requested or due to the delivery of its last byte;
     /// the first includes the handshake.
     pub transfers_ms: Vec<f64>,
@@ -79,6 +86,8 @@ impl FlowMeasures {
             loss_ratio: ratio(totals.retransmits, totals.segments_sent),
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
+            write_ms: totals.written_ns.map(|_| totals.writing_ns() as f64 / 1e6),
+            write_bps: totals.written_bytes.and_then(|bytes| bits_per_second(bytes, totals.writing_ns())),
             transfers_ms: flow.transfers_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
             fct_ms: DistributionMs::of_nanos(completions_ns(flow)),
             rebuffer_ms: flow.rebuffered_ns.map(|nanos| nanos as f64 / 1e6),
@@ -265,6 +274,28 @@ mod tests {
         assert_eq!(measures.loss_ratio, Some(0.005));
         assert_eq!(measures.rtt_ms, None);
         assert_eq!(measures.completion_ms, None);
+    }
+
+    #[test]
+    fn a_transfer_is_written_before_it_is_delivered_and_so_iperf3_reports_a_higher_rate() {
+        let mut totals = FlowTotals {
+            start_ns: 1_000_000_000,
+            end_ns: 3_000_000_000,
+            completed: true,
+            delivered_bytes: 25_000_000,
+            written_bytes: Some(25_000_000),
+            written_ns: Some(2_000_000_000),
+            ..FlowTotals::default()
+        };
+        let measures = FlowMeasures::of(&flow(totals, &[]));
+        assert_eq!((measures.completion_ms, measures.write_ms), (Some(2_000.0), Some(1_000.0)));
+        assert_eq!((measures.goodput_bps, measures.write_bps), (100e6, Some(200e6)));
+        // A flow without end: what waits in the send buffer at the end counts as written.
+        (totals.written_ns, totals.written_bytes) = (None, Some(30_000_000));
+        let measures = FlowMeasures::of(&flow(totals, &[]));
+        assert_eq!((measures.write_ms, measures.write_bps), (None, Some(120e6)));
+        totals.written_bytes = None;
+        assert_eq!(FlowMeasures::of(&flow(totals, &[])).write_bps, None);
     }
 
     /// A flow that delivers at `bps` from `start_s` to `end_s`.

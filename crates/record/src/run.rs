@@ -108,12 +108,24 @@ pub struct FlowTotals {
     /// the world does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echoed_segments: Option<u64>,
+    /// Application bytes that were written into the send buffer by `end_ns`; `None` where the world does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// When the application had written all that a flow sends that ends by itself, not later than `end_ns`: an `iperf3 -n` ends
+    /// then. `None` if it had not, or if the flow never ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_ns: Option<u64>,
 }
 
 impl FlowTotals {
     /// How long the flow's measured interval is; zero if it never started.
     pub fn lifetime_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// How long the application wrote; zero if it never started.
+    pub fn writing_ns(&self) -> u64 {
+        self.written_ns.unwrap_or(self.end_ns).saturating_sub(self.start_ns)
     }
 }
 
@@ -424,6 +436,8 @@ pub(crate) fn example() -> Run {
             segments_sent: 100,
             retransmits: 5,
             timeouts: 1,
+            written_bytes: Some(75_000),
+            written_ns: Some(800 * ms),
             ..FlowTotals::default()
         },
         transfers_ns: Vec::new(),

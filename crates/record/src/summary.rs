@@ -6,9 +6,10 @@
 //!                  "sysctls": [["name", "value"]], "lateness": null, "untrustworthy": []},
 //!   "flows": [{"label": "a", "controller": "bbr1",
 //!              "start_ns": 0, "end_ns": 0, "completed": false, "delivered_bytes": 0,
-//!              "segments_sent": 0, "retransmits": 0, "timeouts": 0, "undos": 0,
+//!              "segments_sent": 0, "retransmits": 0, "timeouts": 0, "undos": 0, "written_bytes": 0, "written_ns": 0,
 //!              "goodput_bps": 0.0, "loss_ratio": 0.0,
 //!              "rtt_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "completion_ms": null,
+//!              "write_ms": 0.0, "write_bps": 0.0,
 //!              "transfers_ms": [0.0],
 //!              "fct_ms": {"mean": 0.0, "p50": 0.0, "p95": 0.0, "min": 0.0, "max": 0.0}, "rebuffer_ms": null}],
 //!   "links": [{"name": "bottleneck",
@@ -23,7 +24,8 @@
 //! ```
 //!
 //! Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
-//! `early_packets` and `marked_packets` are left out where they are 0.
+//! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
+//! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
 
 use serde::Serialize;
 
@@ -115,8 +117,10 @@ mod tests {
             r#""kernel":"","sysctls":[],"lateness":null,"untrustworthy":[]},"#,
             r#""flows":[{"label":"a","controller":"bbr1","start_ns":0,"end_ns":1000000000,"completed":true,"#,
             r#""delivered_bytes":75000,"segments_sent":100,"retransmits":5,"timeouts":1,"undos":0,"#,
+            r#""written_bytes":75000,"written_ns":800000000,"#,
             r#""goodput_bps":600000.0,"loss_ratio":0.05,"#,
-            r#""rtt_ms":{"mean":40.5,"p50":40.5,"p95":40.5,"min":40.5,"max":40.5},"completion_ms":1000.0,"transfers_ms":[],"#,
+            r#""rtt_ms":{"mean":40.5,"p50":40.5,"p95":40.5,"min":40.5,"max":40.5},"completion_ms":1000.0,"#,
+            r#""write_ms":800.0,"write_bps":750000.0,"transfers_ms":[],"#,
             r#""fct_ms":{"mean":1000.0,"p50":1000.0,"p95":1000.0,"min":1000.0,"max":1000.0},"rebuffer_ms":null},"#,
             r#"{"label":"b","controller":"reno","start_ns":0,"end_ns":1000000000,"completed":false,"#,
             r#""delivered_bytes":25000,"segments_sent":0,"retransmits":0,"timeouts":0,"undos":0,"#,

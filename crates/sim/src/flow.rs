@@ -9,7 +9,7 @@ use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
-use crate::sender::{Counters, Sender, SenderConfig, Wire};
+use crate::sender::{Counters, Sender, SenderConfig, Wire, Written};
 use crate::workload::ByteStream;
 
 /// A SYN is repeated after 1 s (Linux: `TCP_TIMEOUT_INIT`) ...
@@ -32,6 +32,7 @@ pub(crate) struct Ended {
     pub(crate) completed: bool,
     pub(crate) delivered_bytes: u64,
     pub(crate) counters: Counters,
+    pub(crate) written: Written,
 }
 
 /// Constants of a flow.
@@ -459,6 +460,7 @@ impl Flow {
             completed,
             delivered_bytes: self.receiver.as_ref().map_or(0, Receiver::delivered_bytes),
             counters: self.sender.as_ref().map(|sender| sender.counters).unwrap_or_default(),
+            written: self.sender.as_ref().map(|sender| sender.written(self.segments)).unwrap_or_default(),
         }
     }
 

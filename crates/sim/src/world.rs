@@ -389,6 +389,8 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         timeouts: ended.counters.timeouts,
         undos: ended.counters.undos,
         echoed_segments: None,
+        written_bytes: Some(ended.written.bytes),
+        written_ns: ended.written.all_at.map(Time::as_nanos),
     }
 }
 

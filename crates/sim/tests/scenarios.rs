@@ -108,6 +108,30 @@ fn the_receive_window_caps_a_long_path() {
     assert!(rate < cap && rate > 0.9 * cap, "{rate} against a cap of {cap}");
 }
 
+/// What iperf3 calls the end of a transfer is the write of its last byte. What the send buffer holds is then still to be sent.
+#[test]
+fn the_last_byte_is_written_before_the_last_buffer_is_sent() {
+    let mut document = alone("cubic", json!({ "rate": "10 Mbit/s", "rtt": "40 ms" }), "20 s");
+    document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", "300 KB"] });
+    document["flows"][0]["size"] = json!("4 MB");
+    let totals = run(&document, 1).flows[0].totals;
+    assert!(totals.completed && totals.written_bytes == Some(4_000_000));
+    // The writer comes back when a third of the buffer is free: two thirds to all of it remain, at 1448 of 1500 bytes.
+    let left = (totals.end_ns - totals.written_ns.expect("all is written")) as f64 / 1e9;
+    let whole = 300e3 * 8.0 / 10e6 * 1500.0 / 1448.0;
+    assert!((0.6 * whole..whole + 0.04).contains(&left), "{left} of {whole} s");
+    // The largest buffer takes everything at once.
+    document["hosts"] = json!({});
+    let totals = run(&document, 1).flows[0].totals;
+    assert!(totals.written_ns.expect("all is written") < totals.start_ns + 100_000_000);
+    // A flow without end has written all that it delivered, and a buffer.
+    document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", "300 KB"] });
+    document["flows"][0].as_object_mut().unwrap().remove("size");
+    let totals = run(&document, 1).flows[0].totals;
+    let ahead = totals.written_bytes.unwrap() - totals.delivered_bytes;
+    assert!(totals.written_ns.is_none() && (150_000..300_000).contains(&ahead), "{ahead}");
+}
+
 /// The writer of a full send buffer comes back when a third of it is free, so that what is in flight swings between two
 /// thirds of it and all.
 #[test]

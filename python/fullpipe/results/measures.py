@@ -8,6 +8,8 @@ How the flows of a run are combined into one number:
 * Completion times are those of the transfers of all flows, with equal weights.
 * Round-trip times and the times for which playbacks stalled are averaged over the flows, with equal weights
   however long a flow ran. They show what a flow sees on average, not the average over time.
+* Written bytes add up as delivered ones do, over the time from the first flow's start to the last write or,
+  of flows without end, to their end. iperf3 calls that the sender's rate, and goodput the receiver's.
 * The queue is the one with the longest mean delay, which is that of the bottleneck.
 """
 
@@ -118,6 +120,25 @@ def rebuffer_ms(summary: Summary) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
+def write_ms(summary: Summary) -> float | None:
+    """From connecting to the write of the last byte, averaged over the flows that wrote all; None without.
+
+    An `iperf3 -n` ends then, while the send buffer is still full.
+    """
+    values = [flow["write_ms"] for flow in summary["flows"] if flow.get("write_ms") is not None]
+    return math.fsum(values) / len(values) if values else None
+
+
+def write_bps(summary: Summary) -> float | None:
+    """Application bits that all flows wrote into send buffers, per second; None where that is not known."""
+    flows = [flow for flow in summary["flows"] if flow["end_ns"] > flow["start_ns"]]
+    if not flows or any(flow.get("written_bytes") is None for flow in flows):
+        return None
+    last = max(flow.get("written_ns", flow["end_ns"]) for flow in flows)
+    nanos = last - min(flow["start_ns"] for flow in flows)
+    return sum(flow["written_bytes"] for flow in flows) * 8e9 / nanos if nanos > 0 else None
+
+
 def _signals(which: str) -> Callable[[Summary], float | None]:
     """Packets of all queues together; None on a path without a queue discipline."""
 
@@ -149,7 +170,12 @@ SIGNALS = (
     Measure("Marks", "packets", 1, 0, "marked_packets", _signals("marked_packets")),
     Measure("Early drops", "packets", 1, 0, "early_packets", _signals("early_packets")),
 )
-BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS)}
+# What the senders' applications saw: iperf3's readings at the sender.
+WRITES = (
+    Measure("Write rate", "Mbit/s", 1e6, 2, "write_bps", write_bps),
+    Measure("Write time", "ms", 1, 1, "write_ms", write_ms),
+)
+BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS, *WRITES)}
 SHARE = Quantity("Share", "%", 0.01, 1)
 
 

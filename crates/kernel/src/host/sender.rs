@@ -55,6 +55,9 @@ struct Flow<'a> {
     socket: Option<OwnedFd>,
     /// Bytes that the application has still to write; `None` for no end.
     unwritten: Option<u64>,
+    /// Bytes that it has written, and all that it will, if it ends by itself.
+    written: u64,
+    all: Option<u64>,
     /// When it has more; `None` unless it sends one transfer after another.
     server: Option<Server>,
     totals: FlowTotals,
@@ -109,6 +112,8 @@ impl<'a> Sender<'a> {
                     | Workload::Video { .. }
                     | Workload::Script { .. } => Some(0),
                 },
+                written: 0,
+                all: flow.workload.total_bytes().map(Bytes::as_u64),
                 server: Server::new(&flow.workload, start),
                 totals: FlowTotals::default(),
                 series: FlowSeries::default(),
@@ -176,7 +181,7 @@ impl<'a> Sender<'a> {
             for (number, _) in ready.iter() {
                 let flow = &mut self.flows[*number as usize];
                 flow.take_requests(&self.epoll)?;
-                flow.write(&self.zeros, &self.epoll)?;
+                flow.write(&self.zeros, self.clock, &self.epoll)?;
             }
             if now >= wake {
                 return Ok(());
@@ -278,7 +283,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn write(&mut self, zeros: &[u8], epoll: &Epoll) -> Result<(), KernelError> {
+    fn write(&mut self, zeros: &[u8], clock: Clock, epoll: &Epoll) -> Result<(), KernelError> {
         // Until the buffer is full, as an application that blocks does. The kernel asks for more when a third is free.
         while let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Writing) {
             let most = self.unwritten.map_or(zeros.len(), |left| zeros.len().min(left as usize));
@@ -286,6 +291,10 @@ impl Flow<'_> {
                 Ok(None) => return Ok(()),
                 Ok(Some(sent)) => {
                     self.unwritten = self.unwritten.map(|left| left - sent as u64);
+                    self.written += sent as u64;
+                    if self.all == Some(self.written) {
+                        self.totals.written_ns = Some(clock.now().as_nanos());
+                    }
                     if self.unwritten == Some(0) {
                         match self.server {
                             Some(_) => self.pause(epoll)?,
@@ -334,6 +343,7 @@ impl Flow<'_> {
     fn finish(&mut self, at: Time, epoll: &Epoll) -> Result<(), KernelError> {
         self.totals.end_ns = at.as_nanos();
         self.totals.delivered_bytes = self.progress.bytes();
+        self.totals.written_bytes = Some(self.written);
         if let Some(socket) = &self.socket {
             let info = TcpInfo::of(socket).map_err(failed("read TCP_INFO"))?;
             self.totals.segments_sent = u64::from(info.data_segs_out);

@@ -125,6 +125,16 @@ pub(crate) struct Sender {
     known_blocks: [(u64, u64); SACK_BLOCKS],
     /// How often marks reduced the window.
     pub(crate) mark_reductions: u64,
+    /// Since when everything that the application has so far is in the send buffer; never while it waits for room.
+    all_written: Time,
+}
+
+/// What an application has written into its send buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) bytes: u64,
+    /// When it wrote the last byte of all that it ever sends.
+    pub(crate) all_at: Option<Time>,
 }
 
 /// The part of a [`Sender`] that a pacing timer needs.
@@ -195,8 +205,10 @@ impl Sender {
             random: RandomStream(config.random_seed),
             last_sample: (0, 0),
             counters: Counters::default(),
+            all_written: Time::NEVER,
         };
         sender.update_limits();
+        sender.note_written(now);
         sender
     }
 
@@ -326,6 +338,21 @@ impl Sender {
         &self.stream
     }
 
+    /// What the application has written; `segments` is how long its stream will have become.
+    pub(crate) fn written(&self, segments: u64) -> Written {
+        let whole = self.stream.segments() <= self.output.written();
+        Written {
+            bytes: if whole { self.stream.bytes() } else { self.stream.start_of(self.output.written()) },
+            all_at: (whole && self.stream.segments() >= segments).then_some(self.all_written),
+        }
+    }
+
+    /// Notes when the application has no longer anything to write.
+    fn note_written(&mut self, now: Time) {
+        let whole = self.stream.segments() <= self.output.written();
+        self.all_written = if whole { self.all_written.min(now) } else { Time::NEVER };
+    }
+
     /// The application has more to send.
     pub(crate) fn on_written(&mut self, now: Time, bytes: Bytes, wire: &mut impl Wire) {
         let before = self.stream.segments().min(self.output.written());
@@ -334,6 +361,8 @@ impl Sender {
             self.output.fill(self.board.una);
         }
         self.stream.extend(bytes);
+        self.all_written = Time::NEVER;
+        self.note_written(now);
         self.window_end = self.stream.full_before(self.window_edge);
         self.send_written(now, before, wire);
     }

@@ -143,6 +143,7 @@ impl Sender {
     pub(super) fn refill(&mut self, now: Time, wire: &mut impl Wire) {
         let before = self.stream.segments().min(self.output.written);
         self.output.fill(self.board.una);
+        self.note_written(now);
         if self.stream.segments() > before {
             self.send_written(now, before, wire);
         }
