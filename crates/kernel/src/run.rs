@@ -293,6 +293,7 @@ mod tests {
                 tcp_wmem_bytes: [4096, 16_384, 4_194_304].map(Bytes::new),
                 pacing: false,
                 gro_ns: Duration::ZERO,
+                gso_max_segs: HostSpec::GSO_MAX_SEGS,
                 ecn: false,
             },
             flows: vec![flow],

@@ -38,6 +38,7 @@ fn chains() -> Vec<(&'static str, Vec<ElementConfig>, Vec<Duration>)> {
         name: "tbf".into(),
         rate_bps: Rate::from_bits_per_sec(99_999_999),
         burst_bytes: Bytes::new(15_000),
+        frame_bytes: 0,
         queue: QueueConfig::drop_tail(Bytes::new(150_000), None),
     };
     vec![

@@ -843,9 +843,14 @@ impl<P: Clone> Stage<P> {
                     }
                 }
                 BurstFate::Apart(times) => {
-                    for ((packet, payload), arrival) in burst.drain(..).zip(times) {
-                        let moment = Moment { arrival, clock: now };
-                        self.pass(counts, Entry { from: 1, moment, packet: packet.alone() }, payload);
+                    for ((packet, payload), decided) in burst.drain(..).zip(times) {
+                        match decided {
+                            Ok(arrival) => {
+                                let moment = Moment { arrival, clock: now };
+                                self.pass(counts, Entry { from: 1, moment, packet: packet.alone() }, payload);
+                            }
+                            Err(cause) => counts.drop(cause, &packet),
+                        }
                     }
                 }
                 BurstFate::Split => {}

@@ -104,6 +104,7 @@ mod tests {
             name: "b".into(),
             rate_bps: mbit(8),
             burst_bytes: Bytes::new(3000),
+            frame_bytes: 0,
             queue,
         };
         let table = [

@@ -5,6 +5,9 @@ use crate::error::ConfigError;
 use fullpipe_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
 
+/// More than any link layer that carries IP adds.
+const MAX_FRAME_BYTES: u32 = 64;
+
 /// Checks the fields of one element.
 pub(crate) struct Check {
     pub(crate) index: usize,
@@ -39,6 +42,13 @@ impl Check {
     pub(crate) fn tokens(&self, rate: Rate, burst: Bytes) -> Result<(), ConfigError> {
         self.that(rate > Rate::ZERO, "rate_bps", rate, "a rate above 0")?;
         self.that(burst > Bytes::ZERO, "burst_bytes", burst, "room for at least one packet")
+    }
+
+    pub(crate) fn frame(&self, bytes: u32, queue: &QueueConfig) -> Result<(), ConfigError> {
+        let header = "the header of a link layer, at most 64 bytes";
+        self.that(bytes <= MAX_FRAME_BYTES, "frame_bytes", bytes, header)?;
+        let expected = "drop-tail, where the headers of frames count";
+        self.that(bytes == 0 || queue.discipline.is_fifo(), "queue.discipline", queue.discipline, expected)
     }
 
     pub(crate) fn radio(&self, rates: &[Rate], review: Duration) -> Result<(), ConfigError> {

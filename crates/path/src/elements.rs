@@ -45,6 +45,13 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 pub use self::delivery_trace::OPPORTUNITY_BYTES;
 
+/// The header of an Ethernet frame, as Linux counts it (`ETH_HLEN`).
+pub const ETHERNET_HEADER_BYTES: u32 = 14;
+
+fn is_zero(bytes: &u32) -> bool {
+    *bytes == 0
+}
+
 /// One element of a path. Packets pass the elements of a direction in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -90,6 +97,10 @@ pub enum ElementConfig {
         rate_bps: Rate,
         /// Bucket depth.
         burst_bytes: Bytes,
+        /// What each packet is longer by on its interface: the header of its link layer, which tokens and the queue count
+        /// too ([`ETHERNET_HEADER_BYTES`]). Zero counts from IP upwards. Needs a drop-tail queue.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        frame_bytes: u32,
         /// The queue (`limit` of tc-tbf).
         queue: QueueConfig,
     },
@@ -272,8 +283,12 @@ impl fmt::Display for ElementConfig {
                 let rates: Vec<String> = rates_bps.iter().map(Rate::to_string).collect();
                 write!(f, "cellular {} by {demand_ns} reviewed every {review_ns}, {queue}", rates.join("/"))
             }
-            ElementConfig::TokenBucket { rate_bps, burst_bytes, queue, .. } => {
-                write!(f, "token bucket {rate_bps} burst {burst_bytes}, {queue}")
+            ElementConfig::TokenBucket { rate_bps, burst_bytes, frame_bytes, queue, .. } => {
+                write!(f, "token bucket {rate_bps} burst {burst_bytes}, {queue}")?;
+                match frame_bytes {
+                    0 => Ok(()),
+                    bytes => write!(f, ", {bytes} bytes more a packet"),
+                }
             }
             ElementConfig::Policer { rate_bps, burst_bytes, unit, .. } => {
                 write!(f, "policer {rate_bps} burst {burst_bytes}{}", of_unit(*unit))
@@ -363,10 +378,11 @@ impl Element {
                 let server = Grants::new(rates_bps, *review_ns, *demand_ns);
                 Element::Cellular(Queue::new(name, *queue, server, announced))
             }
-            ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
+            ElementConfig::TokenBucket { name, rate_bps, burst_bytes, frame_bytes, queue } => {
                 check.queue(queue)?;
                 check.tokens(*rate_bps, *burst_bytes)?;
-                let server = Tokens::new(*rate_bps, *burst_bytes);
+                check.frame(*frame_bytes, queue)?;
+                let server = Tokens::new(*rate_bps, *burst_bytes, *frame_bytes);
                 Element::TokenBucket(Queue::new(name, *queue, server, announced))
             }
             ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {

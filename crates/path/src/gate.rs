@@ -325,7 +325,7 @@ impl Transmitter {
                 Transmitter::Trace(Opportunities::new(opportunities_ms.clone()))
             }
             ElementConfig::TokenBucket { rate_bps, burst_bytes, .. } => {
-                Transmitter::Tokens(Tokens::new(*rate_bps, *burst_bytes), *burst_bytes)
+                Transmitter::Tokens(Tokens::new(*rate_bps, *burst_bytes, 0), *burst_bytes)
             }
             _ => return None,
         })

@@ -159,7 +159,7 @@ impl<P: Clone> Hops<P> {
                     BurstFate::Dropped(cause) => {
                         return packets.iter().for_each(|packet| counts.drop(cause, packet));
                     }
-                    BurstFate::Leaves(departure) => Some((vec![departure; packets.len()], true)),
+                    BurstFate::Leaves(departure) => Some((vec![Ok(departure); packets.len()], true)),
                     BurstFate::Apart(times) => Some((times, false)),
                     BurstFate::Split => None,
                 }
@@ -176,7 +176,14 @@ impl<P: Clone> Hops<P> {
             return;
         };
         let place = self.place_behind(station + 1);
-        for (hop, at) in burst.into_iter().zip(times) {
+        for (hop, decided) in burst.into_iter().zip(times) {
+            let at = match decided {
+                Ok(at) => at,
+                Err(cause) => {
+                    self.counts.drop(cause, &hop.packet);
+                    continue;
+                }
+            };
             let number = self.new_number();
             let packet = if together { hop.packet } else { hop.packet.alone() };
             self.travelling.push(Hop { at, number, place, packet, ..hop });

@@ -90,7 +90,7 @@ pub use chain::{Chain, Counts, OwnDisciplines};
 pub use change::Change;
 pub use discipline::{Discipline, Dropped, Line, Random, Room, Setup, Waiting};
 pub use disciplines::{DISCIPLINES, DisciplineConfig};
-pub use elements::OPPORTUNITY_BYTES;
+pub use elements::{ETHERNET_HEADER_BYTES, OPPORTUNITY_BYTES};
 pub use error::ConfigError;
 pub use gate::MakeDiscipline;
 pub use hops::Hops;

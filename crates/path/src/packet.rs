@@ -185,8 +185,8 @@ pub(crate) enum Fate {
 pub(crate) enum BurstFate {
     /// All its packets leave the element at this time.
     Leaves(Time),
-    /// They leave it one after the other, at these times.
-    Apart(Vec<Time>),
+    /// Each leaves at its time, one after the other, or is dropped.
+    Apart(Vec<Result<Time, Cause>>),
     /// They are dropped.
     Dropped(Cause),
     /// It is too long to pass as one; the element takes or drops its packets one by one.

@@ -54,6 +54,12 @@ pub(crate) trait Server: fmt::Debug {
     /// packet.
     const WHOLE_BURSTS: Bursts = Bursts::Apart;
 
+    /// How long a packet of this length is for this server and its queue.
+    #[inline]
+    fn framed(&self, bytes: u32) -> u32 {
+        bytes
+    }
+
     /// Whether a packet of this size can pass at all.
     fn can_pass(&self, bytes: u32) -> bool;
 
@@ -158,22 +164,28 @@ impl<S: Server> Queue<S> {
 
     #[inline]
     pub(crate) fn admit(&mut self, moment: Moment, packet: &Packet) -> Fate {
+        self.admit_frame(moment, self.server.framed(packet.bytes))
+    }
+
+    /// Takes or drops so many bytes as one.
+    #[inline]
+    fn admit_frame(&mut self, moment: Moment, bytes: u32) -> Fate {
         let now = moment.arrival;
-        let decided = match self.refuses(moment, packet.bytes) {
+        let decided = match self.refuses(moment, bytes) {
             Some(cause) => Err(cause),
-            None => self.server.offer(now, packet.bytes, self.limit.bytes),
+            None => self.server.offer(now, bytes, self.limit.bytes),
         };
         let fate = match decided {
             Err(cause) => {
-                self.dropped.add(packet.bytes);
+                self.dropped.add(bytes);
                 Fate::Dropped(cause)
             }
             Ok(departure) => {
                 debug_assert!(departure >= now && departure >= self.clear, "a queue reorders");
                 self.clear = departure;
-                self.accepted.add(packet.bytes);
+                self.accepted.add(bytes);
                 if let Some(departures) = &mut self.departures {
-                    departures.push(departure, packet.bytes);
+                    departures.push(departure, bytes);
                 }
                 Fate::Leaves(departure)
             }
@@ -188,16 +200,16 @@ impl<S: Server> Queue<S> {
     pub(crate) fn admit_burst(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
         debug_assert!(self.history.is_none(), "bursts are not announced");
         let now = moment.arrival;
-        let total: u64 = burst.iter().map(|packet| packet.bytes as u64).sum();
+        let total: u64 = burst.iter().map(|packet| self.server.framed(packet.bytes) as u64).sum();
         let Some(total) = u32::try_from(total).ok().filter(|total| *total <= Packet::MAX_BYTES) else {
             // Longer than anything that a host hands over.
             return BurstFate::Split;
         };
         if S::WHOLE_BURSTS == Bursts::Split && !self.server.can_pass(total) {
-            return BurstFate::Split;
+            return BurstFate::Apart(self.admit_split(moment, burst));
         }
         let fate = if S::WHOLE_BURSTS != Bursts::Apart {
-            match self.admit(moment, &Packet::new(total, 0)) {
+            match self.admit_frame(moment, total) {
                 Fate::Leaves(departure) => BurstFate::Leaves(departure),
                 Fate::Dropped(cause) => BurstFate::Dropped(cause),
                 Fate::Twice(_) | Fate::Remarked(..) => unreachable!("queues make no copies, and gates mark"),
@@ -210,9 +222,9 @@ impl<S: Server> Queue<S> {
             BurstFate::Dropped(cause)
         } else {
             let mut offer = |packet: &Packet| self.server.offer(now, packet.bytes, Bytes::MAX);
-            let times: Result<Vec<Time>, Cause> = burst.iter().map(&mut offer).collect();
-            let times = times.expect("there is room for all of it");
-            self.clear = times.last().copied().unwrap_or(self.clear);
+            let times: Vec<Result<Time, Cause>> = burst.iter().map(&mut offer).collect();
+            let last = times.last().copied().unwrap_or(Ok(self.clear));
+            self.clear = last.expect("there is room for all of it");
             self.accepted.add(total);
             if let Some(departures) = &mut self.departures {
                 departures.push(self.clear, total);
@@ -221,6 +233,30 @@ impl<S: Server> Queue<S> {
         };
         self.more[matches!(fate, BurstFate::Dropped(_)) as usize] += burst.len() as u64 - 1;
         fate
+    }
+
+    /// Takes or drops each packet of a burst. What there are tokens for leaves at once, but only after room has been found for
+    /// all that find some (`tbf_segment`).
+    fn admit_split(&mut self, moment: Moment, burst: &[Packet]) -> Vec<Result<Time, Cause>> {
+        let left = self.left(moment);
+        let one = |packet: &Packet| {
+            let bytes = self.server.framed(packet.bytes);
+            let refused =
+                if self.server.can_pass(bytes) { self.lacks(left, bytes) } else { Some(Cause::Oversize) };
+            let decided = refused.map_or_else(|| self.server.offer(moment.arrival, bytes, Bytes::MAX), Err);
+            match decided {
+                Err(_) => self.dropped.add(bytes),
+                Ok(departure) => {
+                    self.clear = departure;
+                    self.accepted.add(bytes);
+                    if let Some(departures) = &mut self.departures {
+                        departures.push(departure, bytes);
+                    }
+                }
+            }
+            decided
+        };
+        burst.iter().map(one).collect()
     }
 
     /// Whether a burst is too long for what is unsent, where the server counts that.
@@ -252,9 +288,21 @@ impl<S: Server> Queue<S> {
     /// Checks the limits that need a count of the packets that have not left.
     #[inline(never)]
     fn overflows(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
-        let departures = self.departures.as_mut()?;
+        let left = self.left(moment);
+        self.lacks(left, bytes)
+    }
+
+    /// What has left by an arrival, if packets are counted.
+    fn left(&mut self, moment: Moment) -> Tally {
+        let Some(departures) = &mut self.departures else { return self.accepted };
         departures.forget(moment.clock);
-        let waiting = self.accepted - departures.at_arrival(moment.arrival);
+        departures.at_arrival(moment.arrival)
+    }
+
+    /// Why there is no room for so many bytes, when so much has left.
+    #[inline]
+    fn lacks(&self, left: Tally, bytes: u32) -> Option<Cause> {
+        let waiting = self.accepted - left;
         let too_many = self.limit.packets.is_some_and(|most| waiting.packets >= most as u64);
         let too_large = S::WHOLE_PACKETS && waiting.bytes.as_u64() + bytes as u64 > self.limit.bytes.as_u64();
         (too_many || too_large).then_some(Cause::QueueFull)

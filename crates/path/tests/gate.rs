@@ -102,6 +102,7 @@ fn endless() -> impl Strategy<Value = ElementConfig> {
             name: "bucket".into(),
             rate_bps: mbit(rate),
             burst_bytes: Bytes::new(burst),
+            frame_bytes: 0,
             queue,
         }),
         prop::collection::vec(0u64..5, 0..5).prop_map(move |mut times| {
@@ -254,6 +255,7 @@ fn a_packet_larger_than_the_bucket_behind_the_gate_is_dropped() {
         name: "bucket".into(),
         rate_bps: mbit(8),
         burst_bytes: Bytes::new(3000),
+        frame_bytes: 0,
         queue: QueueConfig::drop_tail(Bytes::new(30_000), None),
     };
     let mut chain = Chain::with_disciplines(&[bucket], &[], 1, own(0, plain(0, 0))).unwrap();
@@ -433,8 +435,13 @@ fn a_token_bucket_splits_only_what_exceeds_it() {
     let leaves = |burst_bytes, unit| {
         let queue = QueueConfig { unit, ..QueueConfig::drop_tail(Bytes::new(5000), None) };
         let burst_bytes = Bytes::new(burst_bytes);
-        let bucket =
-            ElementConfig::TokenBucket { name: "bucket".into(), rate_bps: mbit(8), burst_bytes, queue };
+        let bucket = ElementConfig::TokenBucket {
+            name: "bucket".into(),
+            rate_bps: mbit(8),
+            burst_bytes,
+            frame_bytes: 0,
+            queue,
+        };
         let bursts = [(0, 1000, 4, 0, 0), (0, 1000, 4, 0, 0)];
         let (output, _) = drive(Chain::new(&[bucket], &[], 1).unwrap(), &bursts, &[false; 2]);
         output.iter().map(|out| out.0.as_micros()).collect::<Vec<_>>()

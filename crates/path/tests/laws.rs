@@ -66,6 +66,12 @@ fn with_disciplines(
             {
                 queue.discipline = managed.discipline;
             }
+            // The headers of frames count in front of a drop-tail queue only.
+            if let ElementConfig::TokenBucket { frame_bytes, queue, .. } = element
+                && !queue.discipline.is_fifo()
+            {
+                *frame_bytes = 0;
+            }
         }
         elements
     })
@@ -144,7 +150,7 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every })
         }),
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
-            name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
+            name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), frame_bytes: (burst % 2) as u32 * 14, queue
         }),
         1 => probability().prop_map(|probability| ElementConfig::Bleach { probability }),
         1 => Just(ElementConfig::EcnBlackhole {}),
@@ -504,7 +510,7 @@ proptest! {
         queue in prop_oneof![
             link(),
             (1u64..200, 2000u64..4000, limit()).prop_map(|(rate, burst, queue)| ElementConfig::TokenBucket {
-                name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), queue
+                name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), frame_bytes: (burst % 2) as u32 * 14, queue
             }),
         ],
         delay in duration(),

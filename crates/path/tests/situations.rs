@@ -113,6 +113,7 @@ fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
         name: "tbf".into(),
         rate_bps: Rate::from_bits_per_sec(12_000_000),
         burst_bytes: Bytes::new(3000),
+        frame_bytes: 0,
         queue: QueueConfig::drop_tail(Bytes::new(3000), None),
     };
     let mut chain = Chain::new(&[bucket], &[], 1).unwrap();

@@ -73,6 +73,7 @@ fn hosts(hosts: &HostSpec, mss: u32) -> Result {
             format!("at least {} bytes, the memory of a full-sized segment", least.as_u64()),
         )?;
     }
+    demand(hosts.gso_max_segs > 0, "gso_max_segs", 0, "at least one segment")?;
     delay("gro_ns", hosts.gro_ns)
 }
 
@@ -207,9 +208,9 @@ pub(crate) fn limit(queue: &QueueConfig, mtu: u32) -> Result {
 }
 
 /// A radio sees demand in its queue, which must not be managed by anything else.
-pub(crate) fn drop_tail(queue: &QueueConfig) -> Result {
+pub(crate) fn drop_tail(queue: &QueueConfig, expected: &str) -> Result {
     let right = queue.discipline.is_fifo();
-    demand(right, "queue.discipline", queue.discipline, "fifo, as of every cellular radio")
+    demand(right, "queue.discipline", queue.discipline, expected)
 }
 
 pub(crate) fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {

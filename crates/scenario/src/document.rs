@@ -86,6 +86,9 @@ pub struct PathDocument {
     pub trace: Option<String>,
     /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last.
     pub burst: Option<Said<Size>>,
+    /// Makes the bottleneck the interface of a Linux router: `rate`, `burst` and `buffer` are those of its tc-tbf (rate, burst,
+    /// limit), which counts the header of each Ethernet frame, and `unit` is burst unless given.
+    pub router: Option<Router>,
     /// Round-trip time of the empty path, half in each direction.
     #[schemars(required)]
     pub rtt: Option<Said<Duration>>,
@@ -94,7 +97,8 @@ pub struct PathDocument {
     /// What that queue does with packets, with settings overridden by name. Default: fifo, which drops what does not fit.
     #[schemars(extend("examples" = crate::queue::names()))]
     pub queue: Option<String>,
-    /// What that queue and `loss` take or drop as one: each segment, or the bursts that the host hands over. Default: segment.
+    /// What that queue and `loss` take or drop as one: each segment, or the bursts that the host hands over. Default: segment,
+    /// with `router` burst.
     pub unit: Option<Unit>,
     /// Independent random loss behind the bottleneck.
     pub loss: Option<Said<Probability>>,
@@ -114,6 +118,14 @@ pub struct PathDocument {
     /// The path back, which acknowledgements take.
     #[serde(default)]
     pub reverse: ReverseDocument,
+}
+
+/// What a router does to packets that leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Router {
+    /// Linux's tc-tbf with the FIFO that it has by itself (bfifo), on an Ethernet interface.
+    Tbf,
 }
 
 /// The path back. Without `rate` and `deliveries` it has no link; it always has the other half of the round-trip time.
@@ -202,6 +214,9 @@ pub struct HostsDocument {
     pub pacing: Option<bool>,
     /// The receiver merges packets that arrive within this time (interrupt coalescing). Default: 0.
     pub gro: Option<Said<Duration>>,
+    /// The most segments that a sender hands over as one (Linux: `gso_max_segs` of its interface), 1 to 65535. Default: 65535,
+    /// so that 64 KB limit them.
+    pub gso_max_segs: Option<Said<Count>>,
     /// Whether connections negotiate ECN, as with Linux's `net.ipv4.tcp_ecn` = 1. Controllers that need it negotiate it in any
     /// case. Default: false.
     pub ecn: Option<bool>,

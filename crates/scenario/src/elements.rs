@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use fullpipe_path::ETHERNET_HEADER_BYTES;
 use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, Schedule};
 use fullpipe_units::{Duration, Rate, Time};
 use schemars::JsonSchema;
@@ -275,6 +276,7 @@ impl Element {
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
+                    frame_bytes: 0,
                     queue: builder.queue(
                         &at,
                         read::required(&at("buffer"), buffer)?,
@@ -378,14 +380,20 @@ pub(crate) fn check<'a>(
             rates_bps.iter().try_for_each(|granted| check::rate("rates_bps", *granted))?;
             check::within("review_ns", *review_ns, bounds::MIN_REVIEW, bounds::MAX_DELAY)?;
             check::delay("demand_ns", *demand_ns)?;
-            check::drop_tail(queue)?;
+            check::drop_tail(queue, "fifo, as of every cellular radio")?;
             check::limit(queue, mtu)
         }
-        ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue } => {
+        ElementConfig::TokenBucket { name, rate_bps, burst_bytes, frame_bytes, queue } => {
             check::unique(name, names)?;
             check::rate("rate_bps", *rate_bps)?;
-            check::buffer("burst_bytes", *burst_bytes, mtu)?;
-            check::limit(queue, mtu)
+            let known = [0, ETHERNET_HEADER_BYTES].contains(frame_bytes);
+            check::demand(known, "frame_bytes", *frame_bytes, "0, or 14 on an Ethernet interface")?;
+            if *frame_bytes > 0 {
+                check::drop_tail(queue, "fifo, which tc-tbf has by itself")?;
+            }
+            let frame = mtu + frame_bytes;
+            check::buffer("burst_bytes", *burst_bytes, frame)?;
+            check::limit(queue, frame)
         }
         ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
             check::unique(name, names)?;

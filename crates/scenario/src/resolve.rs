@@ -314,6 +314,14 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
         tcp_wmem_bytes: explicit("hosts.tcp_wmem", &document.tcp_wmem, preset(16_384, send))?,
         pacing: document.pacing.unwrap_or(false),
         gro_ns: default(&document.gro, "0").read_within("hosts.gro", Duration::ZERO..=bounds::MAX_DELAY)?,
+        gso_max_segs: match &document.gso_max_segs {
+            None => HostSpec::GSO_MAX_SEGS,
+            Some(said) => {
+                let most = Count(u64::from(HostSpec::GSO_MAX_SEGS));
+                said.read_within("hosts.gso_max_segs", Count(1)..=most).map_err(|error| error.write("1"))?.0
+                    as u16
+            }
+        },
         ecn: document.ecn.unwrap_or(false),
     })
 }

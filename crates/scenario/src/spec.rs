@@ -107,6 +107,15 @@ fn is_no(said: &bool) -> bool {
     !said
 }
 
+/// Linux's default (`GSO_MAX_SEGS`).
+fn gso_max_segs() -> u16 {
+    HostSpec::GSO_MAX_SEGS
+}
+
+fn is_gso_max_segs(said: &u16) -> bool {
+    *said == HostSpec::GSO_MAX_SEGS
+}
+
 /// The settings of the end hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostSpec {
@@ -123,10 +132,18 @@ pub struct HostSpec {
     /// interrupt coalescing). Zero merges only packets that arrive at the same instant; the emulator, which is never
     /// exactly on time, then merges the packets that it releases together.
     pub gro_ns: Duration,
+    /// The most segments that a sender hands over as one (Linux: `gso_max_segs` of its interface); at least one.
+    #[serde(default = "gso_max_segs", skip_serializing_if = "is_gso_max_segs")]
+    pub gso_max_segs: u16,
     /// Whether connections negotiate ECN (Linux `net.ipv4.tcp_ecn` = 1). A flow whose controller needs it does in any case
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "is_no")]
     pub ecn: bool,
+}
+
+impl HostSpec {
+    /// No limit on the segments of a burst: their bytes limit it.
+    pub const GSO_MAX_SEGS: u16 = u16::MAX;
 }
 
 /// How the simulator's hosts behave. Those of worlds with real hosts are what they are.

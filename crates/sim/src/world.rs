@@ -171,6 +171,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     controller,
                     params,
                     ecn: flow.ecn(&spec.hosts),
+                    gso_max_segs: spec.hosts.gso_max_segs,
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     random_seed: Randomness::Controller(index).seed(seed),
                 };

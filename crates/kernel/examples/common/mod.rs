@@ -45,6 +45,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             tcp_wmem_bytes: [4096, 16_384, 67_108_864].map(Bytes::new),
             pacing: false,
             gro_ns: Duration::ZERO,
+            gso_max_segs: HostSpec::GSO_MAX_SEGS,
             ecn: false,
         },
         flows: controllers.split('+').enumerate().map(flow).collect::<Option<_>>()?,

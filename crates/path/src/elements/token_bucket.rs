@@ -1,9 +1,12 @@
 //! A token bucket in which packets wait for tokens, as Linux `tc-tbf` without peak rate.
 //!
-//! Source: Linux `net/sched/sch_tbf.c`, `tbf_dequeue`: tokens are time at the token rate, at most `burst`; the bucket is
-//! full at the start; the packet at the head leaves as soon as there are tokens for all of it. The queue is `bfifo`:
-//! a packet counts in full until it leaves. Deviations: token arithmetic is exact (Linux rounds each packet's time
-//! to a nanosecond), and a packet above `burst` is counted as [`Cause::Oversize`], not as a queue drop.
+//! Source: Linux 6.12 `net/sched/sch_tbf.c`. `tbf_dequeue`: tokens are time at the token rate, at most `burst`; the bucket is
+//! full at the start; what is at the head leaves as soon as there are tokens for all of it, a burst as one. `tbf_enqueue`: a
+//! burst longer than the bucket is split (`tbf_segment`), and each of its packets is taken or dropped alone. The queue is
+//! `bfifo` (`sch_fifo.c`, `bfifo_enqueue`): what it takes, as one, counts in full until it leaves. Lengths are those of
+//! `qdisc_pkt_len` (`net/core/dev.c`, `qdisc_pkt_len_init`): a burst has the headers of all its packets, that of the link layer
+//! included. Deviations: token arithmetic is exact (Linux rounds each packet's time to a nanosecond), timers are never late, and
+//! a packet above `burst` is counted as [`Cause::Oversize`], not as a queue drop.
 
 use super::link::{WORK_PER_BYTE, work_per_nano};
 use crate::packet::Cause;
@@ -79,11 +82,15 @@ fn cost(bytes: u32) -> u128 {
 
 /// The server of a token bucket.
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens(Bucket);
+pub(crate) struct Tokens {
+    bucket: Bucket,
+    /// The header of the link layer, which each packet has.
+    header: u32,
+}
 
 impl Tokens {
-    pub(crate) fn new(rate: Rate, burst: Bytes) -> Tokens {
-        Tokens(Bucket::new(rate, burst))
+    pub(crate) fn new(rate: Rate, burst: Bytes, header: u32) -> Tokens {
+        Tokens { bucket: Bucket::new(rate, burst), header }
     }
 }
 
@@ -92,12 +99,17 @@ impl Server for Tokens {
     const WHOLE_PACKETS: bool = true;
     const WHOLE_BURSTS: Bursts = Bursts::Split;
 
+    #[inline]
+    fn framed(&self, bytes: u32) -> u32 {
+        bytes + self.header
+    }
+
     fn can_pass(&self, bytes: u32) -> bool {
-        self.0.can_hold(bytes)
+        self.bucket.can_hold(bytes)
     }
 
     fn offer(&mut self, now: Time, bytes: u32, _: Bytes) -> Result<Time, Cause> {
-        Ok(self.0.wait(now, bytes))
+        Ok(self.bucket.wait(now, bytes))
     }
 
     fn mark(&self) {}

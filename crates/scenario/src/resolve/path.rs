@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fullpipe_files::Kind;
+use fullpipe_path::ETHERNET_HEADER_BYTES;
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -12,7 +13,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 use super::{Files, read_file};
 pub(crate) use super::{default, required};
 use crate::bounds;
-use crate::document::{PathDocument, ReverseDocument};
+use crate::document::{PathDocument, ReverseDocument, Router};
 use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
@@ -63,7 +64,7 @@ pub(super) fn resolve(
         field: "path",
         before: &document.before,
         link: Some(bottleneck),
-        unit: document.unit,
+        unit: unit(document),
         loss: (&document.loss, losses),
         jitter: (&document.jitter, document.jitter_reorders),
         after: &document.after,
@@ -112,8 +113,11 @@ impl Builder<'_> {
         let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
         let buffer = default(&document.buffer, "1 bdp");
         let at = |key: &str| format!("path.{key}");
-        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, document.unit, rate);
+        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, unit(document), rate);
         let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
+        if let Some(router) = document.router {
+            check_router(router, document)?;
+        }
         let (rate, burst) = match (&document.rate, deliveries, &document.burst) {
             (Some(_), Some((field, file)), _) => {
                 return Err(with_a_rate(&field, file));
@@ -145,7 +149,15 @@ impl Builder<'_> {
             Some(burst) => {
                 let burst_bytes = self.burst("path.burst", burst, rate)?;
                 let queue = queue(self, rate)?;
-                Ok((ElementConfig::TokenBucket { name, rate_bps: rate, burst_bytes, queue }, rate))
+                let frame_bytes = document.router.map_or(0, |Router::Tbf| ETHERNET_HEADER_BYTES);
+                if document.router.is_some() {
+                    self.check_frame_fits("path.burst", burst, burst_bytes)?;
+                    self.check_frame_fits("path.buffer", &buffer, queue.bytes)?;
+                }
+                Ok((
+                    ElementConfig::TokenBucket { name, rate_bps: rate, burst_bytes, frame_bytes, queue },
+                    rate,
+                ))
             }
         }
     }
@@ -338,6 +350,19 @@ impl Builder<'_> {
         Ok(bytes)
     }
 
+    /// What takes a packet must take its frame.
+    fn check_frame_fits(&self, field: &str, said: &Said<Size>, bytes: Bytes) -> Result<(), ScenarioError> {
+        let frame = self.packet.as_u64() + u64::from(ETHERNET_HEADER_BYTES);
+        if bytes.as_u64() >= frame {
+            return Ok(());
+        }
+        let given = Size::Bytes(bytes).text();
+        Err(said
+            .error(field, format!("is below one Ethernet frame ({given})"))
+            .expected(format!("at least one frame of {frame} bytes (hosts.mtu and its header)"))
+            .write(format!("\"{} B\"", 2 * frame)))
+    }
+
     /// Times of changes: in order, after the start, before the end.
     pub(crate) fn times<'s>(
         &self,
@@ -424,6 +449,42 @@ impl Builder<'_> {
         let bps = bits * 1000 / u128::from(last_ms);
         Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
     }
+}
+
+/// What the bottleneck and the loss behind it take or drop as one.
+fn unit(document: &PathDocument) -> Option<Unit> {
+    document.unit.or(document.router.map(|Router::Tbf| Unit::Burst))
+}
+
+/// A router's queue is described by `rate`, `burst` and `buffer`, as that of `tc`.
+fn check_router(Router::Tbf: Router, document: &PathDocument) -> Result<(), ScenarioError> {
+    const FIELD: &str = "path.router";
+    let with = |problem: &str| ScenarioError::new(FIELD, "tbf", problem);
+    if document.deliveries.is_some() || document.trace.is_some() {
+        return Err(with("is given together with deliveries")
+            .expected("router together with rate, burst and buffer")
+            .fix("remove router"));
+    }
+    if document.burst.is_none() {
+        return Err(ScenarioError::missing("path.burst")
+            .expected("the depth of the router's bucket (burst of tc-tbf)")
+            .write("\"32 KB\""));
+    }
+    if let Some(said) = &document.buffer
+        && let Size::Packets(_) = said.read("path.buffer")?
+    {
+        return Err(said
+            .error("path.buffer", "is a number of packets")
+            .expected("bytes or bandwidth-delay products: the limit of tc-tbf is in bytes")
+            .write("\"100 KB\""));
+    }
+    if !queue::read("path.queue", &document.queue)?.is_fifo() {
+        let given = document.queue.as_deref().unwrap_or_default();
+        return Err(ScenarioError::new("path.queue", given, "is not the queue of a router with tbf")
+            .expected("fifo, which tc-tbf has by itself")
+            .fix("remove queue, or remove router"));
+    }
+    Ok(())
 }
 
 /// What is wrong with a delivery trace: the line and the kind of problem, without the contents of the line.

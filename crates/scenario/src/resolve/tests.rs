@@ -1,7 +1,7 @@
 //! What resolves, and what does not and why.
 
 use fullpipe_path::Ecn;
-use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_units::Time;
 
 use super::*;
@@ -95,6 +95,7 @@ fn a_short_scenario_resolves_with_every_default() {
     assert_eq!(spec.hosts.tcp_rmem_bytes, [Bytes::new(4096), Bytes::new(131_072), most]);
     assert_eq!(spec.hosts.tcp_wmem_bytes, [Bytes::new(4096), Bytes::new(16_384), most]);
     assert_eq!((spec.hosts.pacing, spec.hosts.gro_ns, spec.hosts.ecn), (false, Duration::ZERO, false));
+    assert_eq!(spec.hosts.gso_max_segs, u16::MAX);
     let [flow] = &spec.flows[..] else { panic!("{:?}", spec.flows) };
     assert_eq!((flow.label.as_str(), flow.controller.text()), ("bbr1", "bbr1"));
     assert_eq!((flow.start_ns, flow.start_jitter_ns, flow.stop_ns), (Time::ZERO, millis(40), None));
@@ -326,6 +327,23 @@ fn a_token_bucket_can_be_the_bottleneck() {
     );
     let ElementConfig::TokenBucket { burst_bytes, queue, .. } = &spec.forward[0] else { panic!("{spec:?}") };
     assert_eq!((burst_bytes.as_u64(), queue.bytes.as_u64()), (15_000, 500_000));
+}
+
+#[test]
+fn a_router_counts_frames_and_takes_bursts_whole() {
+    let router = |more: &str| {
+        let words = format!("router = \"tbf\"\nburst = \"15 KB\"\nloss = 0.1\n{more}\nrtt");
+        toml(&format!("{}{FLOW}", PATH.replace("rtt", &words)))
+    };
+    let spec = router("");
+    let ElementConfig::TokenBucket { frame_bytes, queue, .. } = &spec.forward[0] else { panic!("{spec:?}") };
+    assert_eq!((*frame_bytes, queue.unit), (14, AdmissionUnit::Burst));
+    assert_eq!(spec.forward[1].unit(), AdmissionUnit::Burst);
+    assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
+    let singly = toml(&format!("{PATH}[hosts]\ngso_max_segs = 1\n{FLOW}"));
+    assert_eq!(Spec::from_json(&singly.to_json()).unwrap().hosts.gso_max_segs, 1);
+    let split = router("unit = \"segment\"");
+    assert_eq!([split.forward[0].unit(), split.forward[1].unit()], [AdmissionUnit::Segment; 2]);
 }
 
 #[test]

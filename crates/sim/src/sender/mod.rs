@@ -66,6 +66,8 @@ pub(crate) struct SenderConfig {
     pub(crate) params: Option<Params>,
     /// What the connection does if its handshake negotiates ECN.
     pub(crate) ecn: EcnUse,
+    /// The most segments of a burst (Linux: `sk_gso_max_segs`).
+    pub(crate) gso_max_segs: u16,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
     /// Seed of the random numbers that the controller is given.
@@ -104,6 +106,7 @@ pub(crate) struct Sender {
     flow: u32,
     mss: u32,
     gso_max: u32,
+    gso_max_segs: u16,
     /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
     peer_stamp_ms: u16,
     /// An ACK is being processed, not a timer.
@@ -182,6 +185,7 @@ impl Sender {
             flow: config.flow,
             mss: config.controller.mss,
             gso_max: config.controller.gso_max,
+            gso_max_segs: config.gso_max_segs,
             controller,
             limits,
             board: Scoreboard::new(),

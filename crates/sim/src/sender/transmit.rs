@@ -109,7 +109,7 @@ impl Sender {
             bytes = bytes.saturating_add(gso_max >> halvings);
         }
         let segments = if bytes >= gso_max { gso_max as u32 / self.mss } else { bytes as u32 / self.mss };
-        segments.max(self.limits.min_burst)
+        segments.max(self.limits.min_burst).min(self.gso_max_segs as u32)
     }
 
     /// Whether pacing forbids sending now; if so the pacing timer is set.

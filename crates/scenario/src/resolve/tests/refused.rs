@@ -68,6 +68,19 @@ fn a_bad_path_names_the_field() {
     assert_all(&path_error("jitter = \"1 h\""), &["path.jitter", "above 10 s"]);
     assert_all(&path_error("jitter_reorders = true"), &["path.jitter: nothing is given"]);
     assert_all(&path_error("burst = \"100 B\""), &["path.burst", "below one packet"]);
+    let tbf = |more: &str| path_error(&format!("router = \"tbf\"\n{more}"));
+    assert_all(&tbf(""), &["path.burst: nothing is given", "burst of tc-tbf", "32 KB"]);
+    assert_all(&tbf("burst = \"1.5 KB\""), &["path.burst", "below one Ethernet frame", "1514 bytes"]);
+    assert_all(
+        &tbf("burst = \"9 KB\"\nbuffer = \"1.5 KB\""),
+        &["path.buffer", "below one Ethernet frame", "3028 B"],
+    );
+    assert_all(
+        &tbf("burst = \"9 KB\"\nbuffer = \"9 packets\""),
+        &["path.buffer", "limit of tc-tbf is in bytes"],
+    );
+    assert_all(&tbf("burst = \"9 KB\"\nqueue = \"codel\""), &["path.queue", "fifo", "remove router"]);
+    assert_all(&path_error("router = \"htb\""), &["path.router", "htb", "tbf"]);
     assert_all(&path_error("rtt = \"0\""), &["path.buffer", "no delay", "20 packets"]);
     assert_all(&error(FLOW).to_string(), &["path: nothing is given", "write path"]);
     assert_all(
@@ -128,6 +141,8 @@ fn bad_hosts_name_the_field() {
     let hosts = |line: &str| error(&format!("{PATH}{FLOW}[hosts]\n{line}\n")).to_string();
     assert_all(&hosts("mtu = 575"), &["hosts.mtu: \"575\" is below 576", "write mtu = 1500"]);
     assert_all(&hosts("mtu = 65536"), &["hosts.mtu", "above 65535"]);
+    assert_all(&hosts("gso_max_segs = 0"), &["hosts.gso_max_segs", "is zero", "write gso_max_segs = 1"]);
+    assert_all(&hosts("gso_max_segs = 65536"), &["hosts.gso_max_segs", "above 65535"]);
     assert_all(&hosts("mtu = 1500.5"), &["hosts.mtu", "not whole"]);
     assert_all(&hosts("tcp_memory = \"huge\""), &["hosts.tcp_memory: \"huge\"", "max, linux, ubuntu-18.10"]);
     assert_all(&hosts("tcp_rmem = [\"1 KB\", \"2 KB\"]"), &["hosts.tcp_rmem", "has 2 sizes"]);
