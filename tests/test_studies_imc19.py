@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from conftest import SCENARIOS
+from fullpipe import api
 from fullpipe.ask.scenario import from_document
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as tree_figure
@@ -150,13 +151,18 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     link, bucket, interfaces, *hosts = (path(setup) for setup in _testbed.SETUPS)
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
     assert bucket == {**link, "burst": "625000 B"}
-    assert interfaces["before"][0]["rate"] == "1000 Mbit/s"
+    assert interfaces["before"][0]["rate"] == "975.3 Mbit/s"
     assert hosts == [interfaces, interfaces]
 
 
-def test_the_router_stays_the_bottleneck() -> None:
-    path = _grid.document("bbr1", 1000, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
-    assert "before" not in path and path["burst"] == "1250000 B"
+def test_the_hosts_interface_is_there_at_every_rate_and_loses_nothing() -> None:
+    for rate in _grid.RATES_MBPS:
+        path = _grid.document("bbr1", rate, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
+        assert [one["name"] for one in path["before"]] == ["interface"]
+    # At 1 Gbit/s the host waits for it, and the router of 100 KB drops nothing.
+    document = _grid.document("cubic", 1000, 50, 100, _grid.MAX, 5, _testbed.TESTBED)
+    flow = api.run(document).runs[0].summary["flows"][0]
+    assert flow["retransmits"] == 0 and flow["goodput_bps"] > 800e6
 
 
 def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
