@@ -29,17 +29,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _grid.gains(part.runs, ("buffer_kb", "inherited"))
         titles = {0: "", _grid.LEFT_SEGMENTS: ", CUBIC with the threshold of another path"}
-        panels = frame.select("inherited", "buffer_kb").unique().sort("inherited", "buffer_kb")
-        return alt.concat(
-            *(
-                _heat.gain(
-                    frame.filter(pl.col("inherited") == inherited, pl.col("buffer_kb") == buffer),
-                    "gain_pct",
-                    f"{buffer // 1000} MB{titles[inherited]}",
-                )
-                for inherited, buffer in panels.rows()
-            ),
-            columns=2,
+        return _heat.rows(
+            [
+                [
+                    _heat.Panel(f"{int(buffer) // 1000} MB{titles[int(inherited)]}", cells)
+                    for (buffer,), cells in row.sort("buffer_kb").group_by("buffer_kb", maintain_order=True)
+                ]
+                for (inherited,), row in frame.sort("inherited").group_by("inherited", maintain_order=True)
+            ],
+            "gain_pct",
         )
 
     return charts.worlds(

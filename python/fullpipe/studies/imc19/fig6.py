@@ -51,24 +51,17 @@ def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _decreases(part.runs)
-        keys = ("inherited", "size_mb", "buffer_kb")
-        panels = frame.select(keys).unique().sort(keys, descending=[False, True, False])
         titles = {0: "", _grid.LEFT_SEGMENTS: "; threshold of another path"}
-        return alt.concat(
-            *(
-                _heat.gain(
-                    frame.filter(
-                        pl.col("inherited") == inherited,
-                        pl.col("size_mb") == size,
-                        pl.col("buffer_kb") == buffer,
-                    ),
-                    "decrease_pct",
-                    f"{size} MB to send, buffer of {buffer:,} KB{titles[inherited]}",
-                )
-                for inherited, size, buffer in panels.rows()
-            ),
-            columns=2,
-        )
+        groups = []
+        for inherited, size in ((a, b) for a in titles for b in (_LARGE_MB, _SMALL_MB)):
+            chosen = frame.filter(pl.col("inherited") == inherited, pl.col("size_mb") == size)
+            cells = chosen.sort("buffer_kb").group_by("buffer_kb", maintain_order=True)
+            named = [
+                _heat.Panel(f"{size} MB to send, buffer of {buffer:,} KB{titles[inherited]}", rows)
+                for (buffer,), rows in cells
+            ]
+            groups += [named] if named else []
+        return _heat.rows(groups, "decrease_pct")
 
     return charts.worlds(
         data,
