@@ -16,7 +16,7 @@ from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
-from fullpipe.studies.imc19 import _draw, _grid, _loss, _testbed, _tree
+from fullpipe.studies.imc19 import _draw, _grid, _heat, _loss, _testbed, _tree
 from fullpipe.studies.run import Plan, Result
 from fullpipe.sweeps.store import Store
 
@@ -187,6 +187,19 @@ def test_nothing_sent_again_is_not_ten_times_nothing() -> None:
     assert len(often) == 1 and not often[0].met
 
 
+def test_most_of_a_link_that_both_hardly_use_is_another_result_than_most_of_a_full_one() -> None:
+    built = catalogue.built("imc19.fig8a")
+    assert built is not None
+
+    def used(percent: float) -> Check:
+        runs = made(built, ["bbr_share", "bbr_mbps", "cubic_mbps", "share_low"], 1.0).with_columns(
+            pl.lit(percent).alias("used_pct"), pl.col("buffer_bytes").alias("scaled_bytes")
+        )
+        return next(one for one in checks(built, runs) if one.what == "Goodput of both at 10 KB")
+
+    assert used(8.0).met and not used(92.0).met
+
+
 def behind_hidden(**wrong: dict[int, float]) -> Finding:
     """What figure 8(b) says to the letter, with other values at some of the router's buffers."""
     built = catalogue.built("imc19.fig8b")
@@ -279,6 +292,19 @@ def test_rules_and_trees_are_written_for_people_and_programs() -> None:
     assert texts["rules.txt"].startswith("# sim, maximum TCP memory; right on ")
     assert "use BBR (" in texts["rules.txt"] and "use CUBIC (" in texts["rules.txt"]
     assert set(json.loads(texts["trees.json"])) == {"sim max", "sim ubuntu-18.10"}
+
+
+def test_a_map_says_zero_without_a_sign_and_the_papers_value_in_brackets() -> None:
+    cells = pl.DataFrame(
+        [
+            {"rtt_ms": rtt, "rate_mbps": 500, "gain": gain, "bbr1": 1.0, "cubic": 1.0}
+            for rtt, gain in ((5, -0.4), (200, 38.0))
+        ]
+    )
+    drawn = json.dumps(_heat.gain(cells, "gain", "", paper={(200, 500): 115.0}).to_dict())
+    assert '"0"' in drawn and '"-0"' not in drawn and '"(+115)"' in drawn
+    # The scale covers the data and not much more.
+    assert _heat.most(cells, "gain") == 50.0
 
 
 def test_gains_are_those_of_formula_1() -> None:

@@ -55,7 +55,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
 
 
 def measure(trial: Trial) -> Row:
-    """Goodputs, BBR's share of their sum, and the retransmissions of each."""
+    """Goodputs, BBR's share of their sum, the use of the link, and the retransmissions of each."""
     flows = {name: take.flow(trial.run, controller=name) for name in ("bbr1", "cubic")}
     rates = {name: float(flow["goodput_bps"] or 0.0) / 1e6 for name, flow in flows.items()}
     total = sum(rates.values())
@@ -64,6 +64,7 @@ def measure(trial: Trial) -> Row:
         "bbr_mbps": rates["bbr1"],
         "cubic_mbps": rates["cubic"],
         "bbr_share": rates["bbr1"] / total if total else None,
+        "used_pct": 100 * total / (trial.factors.get("rate_mbps", RATE_MBPS) * take.payload_share(trial)),
         "bbr_retransmits": flows["bbr1"]["retransmits"],
         "cubic_retransmits": flows["cubic"]["retransmits"],
         "scaled_bytes": round(trial.factors["buffer_bytes"] * scale),

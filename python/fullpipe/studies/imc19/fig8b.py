@@ -18,6 +18,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 from fullpipe.studies.imc19 import _grid, _testbed, _together
@@ -57,7 +58,9 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int) -> dict[str, An
 def _figure(data: Data) -> alt.TopLevelMixin:
     by = ["hidden_mbps", "buffer_bytes"]
     shares = pl.concat(
-        charts.means(data, by, f"{column}_mbps").with_columns(pl.lit(name).alias("controller"))
+        charts.means(data, by, f"{column}_mbps").with_columns(
+            pl.col("mean", "low", "high") / _together.RATE_MBPS * 100, pl.lit(name).alias("controller")
+        )
         for column, name in (("bbr", "bbr1"), ("cubic", "cubic"))
     ).filter(pl.col("hidden_mbps") == _HIDDEN_MBPS[0])
     again = charts.means(data, by, "bbr_a_minute").filter(pl.col("mean") > 0)
@@ -76,23 +79,32 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         )
         world = pl.col("world") == part.worlds[0]
         ours = shares.filter(world)
-        lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours))
-        rate = alt.Color(
-            "hidden_mbps:O", title="hidden link, Mbit/s", scale=alt.Scale(scheme="viridis", reverse=True)
+        lines = charts.points(ours, x, "goodput, % of 1 Gbit/s", charts.controllers(ours), domain=[0, 100])
+        scale = alt.Scale(domain=list(_HIDDEN_MBPS), range=list(theme.SPARE[-1:] + theme.SPARE))
+        legend = alt.Legend(
+            orient="bottom", title="hidden link, Mbit/s", symbolType="stroke", symbolStrokeWidth=2
         )
+        rate = alt.Color("hidden_mbps:O", scale=scale, legend=legend)
         counts = charts.points(again.filter(world), x, "BBR's retransmissions per minute", rate, type="log")
-        return alt.hconcat(
+        paper = (
+            alt.Chart(alt.InlineData(values=[{"settled": _SETTLED}]))
+            .mark_rule(strokeDash=[2, 2], color=theme.CONTROLLER["bbr1"])
+            .encode(y="settled:Q")
+        )
+        counts = alt.layer(paper, counts)
+        return alt.vconcat(
             *(
                 alt.layer(hidden, one).properties(width=charts.WIDTH, height=charts.HEIGHT)
                 for one in (lines, counts)
             )
-        ).resolve_scale(color="independent")
+        ).resolve_scale(color="independent", strokeDash="independent")
 
     return charts.worlds(
         data,
         panel,
         "Goodput behind a hidden bottleneck",
-        f"1 Gbit/s, 27 ms; dashed: the hidden buffer; left: hidden link of {_HIDDEN_MBPS[0]} Mbit/s",
+        f"1 Gbit/s, 27 ms; dashed: hidden buffer, and the paper's {_SETTLED:g} retransmissions; top: hidden "
+        f"link of {_HIDDEN_MBPS[0]} Mbit/s",
     )
 
 
