@@ -194,7 +194,7 @@ CLAIM = Claim(
             "size_mb": (_LARGE_MB, _SMALL_MB),
             "inherited": (0, _grid.LEFT_SEGMENTS),
         },
-        quick={"rtt_ms": (5, 25, 75, 200), "rate_mbps": (10, 100, 500, 1000)},
+        quick={"rtt_ms": _grid.QUICK["rtt_ms"]},
         tiny={"rtt_ms": (5, 25), "rate_mbps": (100,), "size_mb": (_SMALL_MB,)},
         document=_document,
     ),
