@@ -6,9 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+import fullpipe as fp
 from fullpipe.studies import catalogue, deliveries
-from fullpipe.studies.claim import Data, Finding, Verdict
+from fullpipe.studies.claim import Data, Finding, Trial, Verdict
 from fullpipe.studies.queue16 import cellular as cellular_claim
+from fullpipe.studies.queue16 import policer as policer_claim
 
 
 def grid_rows(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -63,8 +65,9 @@ def startup(factors: dict[str, Any]) -> dict[str, Any]:
 
 
 def policer(factors: dict[str, Any]) -> dict[str, Any]:
-    loss = {"bbr1": 0.03, "cubic": 0.01, "bbr1:lt_bw=0": 0.1}
-    return {"of_tokens": 0.99, "loss": loss[factors["controller"]]}
+    loss = {"bbr1": 0.02, "cubic": 0.01, "bbr1:lt_bw=0": 0.1}[factors["controller"]]
+    model = {"held_part": 0.8, "held_loss": 0.01, "cycle_loss": 0.1}
+    return {"of_tokens": 0.99, "loss": loss, **(model if factors["controller"] == "bbr1" else {})}
 
 
 def acks(factors: dict[str, Any]) -> dict[str, Any]:
@@ -242,6 +245,12 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("policer", "of_tokens", {"controller": "bbr1"}, 0.3, Verdict.NOT),
     ("policer", "loss", {"controller": "bbr1"}, 0.5, Verdict.NOT),
     ("policer", "loss", {"controller": "bbr1:lt_bw=0"}, 0.011, Verdict.NOT),
+    # The model is never used, or too seldom; it does not help; it helps, but not as much as it should.
+    ("policer", "held_part", {"controller": "bbr1"}, 0.0, Verdict.NOT),
+    ("policer", "held_part", {"controller": "bbr1"}, 0.3, Verdict.IN_SHAPE),
+    ("policer", "held_loss", {"controller": "bbr1"}, 0.2, Verdict.NOT),
+    ("policer", "held_loss", {"controller": "bbr1"}, 0.07, Verdict.IN_SHAPE),
+    ("policer", "loss", {"controller": "cubic"}, 0.005, Verdict.IN_SHAPE),
     ("coexist", "bbr_share", {"buffer_bdp": 16}, 0.95, Verdict.NOT),
     # The mean over the moderate buffers would still be fair.
     ("coexist", "bbr_share", {"buffer_bdp": 1}, 0.88, Verdict.NOT),
@@ -298,6 +307,36 @@ def test_a_trace_carries_what_falls_into_the_time() -> None:
     again = [turn * times[-1] + time for turn in range(3) for time in times]
     within_it = sum(40_000 < time <= 60_000 for time in again)
     assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
+
+
+def test_a_policer_s_rate_is_held_where_the_gain_does_not_cycle() -> None:
+    phases = ["probe_bw_up"] * 4 + ["probe_bw_cruise"] * 12 + ["probe_bw_up"] * 4 + ["probe_bw_cruise"] * 80
+    frame = pl.DataFrame(
+        {
+            "time_s": [0.02 * number for number in range(100)],
+            "phase": phases,
+            "delivered_bytes": [1000 * number for number in range(100)],
+            # One a sample up to the first two round trips after the last probe, and none from then on.
+            "retransmits": [min(number, 24) for number in range(100)],
+        }
+    )
+    # Six round trips of a cycle are not held, forty are.
+    assert policer_claim._held(frame).rows() == [(pytest.approx(0.4), pytest.approx(1.98))]
+    parts = policer_claim._split(frame)
+    held, cycle = parts.filter(pl.col("held")), parts.filter(~pl.col("held"))
+    assert held["took_s"].sum() == pytest.approx(1.5) and held["again"].sum() == 0
+    assert cycle["again"].sum() == 24
+    assert policer_claim._loss(cycle, 1000) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("switch", "held"), [("", True), (":lt_bw=0", False)])
+def test_only_the_model_holds_a_policer_s_rate(switch: str, held: bool) -> None:
+    document = policer_claim._document(f"bbr1{switch}", 10)
+    run = fp.run(document).runs[0]
+    row = policer_claim._measure(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
+    assert (row["held_part"] > 0) is held
+    drawn = policer_claim._series(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
+    assert drawn["held"].any() is held
 
 
 def explained(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
