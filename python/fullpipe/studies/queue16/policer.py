@@ -30,7 +30,7 @@ _HELD_RTTS, _SETTLING_RTTS = 16, 2
 _FAR = 3
 _BIN_S = 0.1
 # The figure's upper panel.
-_DESCENT_S = 3.0
+_DESCENT_S = 1.5
 
 
 def _document(controller: str, seconds: int) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 "mbps",
                 "delivery rate, Mbit/s",
                 tokens.encode(y="y:Q"),
-                domain=[0, _LINK_MBPS],
+                domainMin=0,
             ),
             over(
                 part.series,
