@@ -99,10 +99,16 @@ def _kind(column: pl.Series) -> str:
 
 
 def worlds(
-    data: Data, panel: Callable[[Data], Any], title: str, subtitle: str = "", *, rigid: bool = False
+    data: Data,
+    panel: Callable[[Data], Any],
+    title: str,
+    subtitle: str | Sequence[str] = "",
+    *,
+    rigid: bool = False,
 ) -> alt.TopLevelMixin:
     """One panel for each world, side by side; with the same axes if a panel has one of each.
 
+    A subtitle may have several lines.
     `rigid`: no panel can be made narrower, e.g. one with text in every cell; a narrow page then scrolls.
     """
     panels = [
@@ -118,5 +124,7 @@ def worlds(
         together = together.resolve_scale(x="shared", y="shared")
     if rigid:
         together = together.properties(usermeta=theme.RIGID)
-    found: alt.TopLevelMixin = together.properties(title=alt.TitleParams(title, subtitle=subtitle))
+    found: alt.TopLevelMixin = together.properties(
+        title=alt.TitleParams(title, subtitle=[subtitle] if isinstance(subtitle, str) else list(subtitle))
+    )
     return found

@@ -63,6 +63,26 @@ def binned(run: Run, bin_s: float, until_s: float) -> pl.DataFrame:
     )
 
 
+def acknowledged(run: Run, bin_s: float, until_s: float) -> pl.DataFrame:
+    """Each flow's delivery rate as its ACKs tell, SACKs included, in each whole bin: time_s, flow, mbps.
+
+    Means of the sender's samples, of payload. They stay within the link's rate, while goodput does not: the
+    receiver's application gets nothing while a segment is missing, and then all that waited for it.
+    """
+    return (
+        run.flow_series()
+        .with_columns((pl.col("time_s") / bin_s).floor().alias("bin"))
+        .group_by("flow", "bin", maintain_order=True)
+        .agg(pl.col("delivery_bps").mean())
+        .filter((pl.col("bin") + 1) * bin_s <= until_s)
+        .select(
+            ((pl.col("bin") + 1) * bin_s).alias("time_s"),
+            "flow",
+            (pl.col("delivery_bps") * 1e-6).alias("mbps"),
+        )
+    )
+
+
 def converged_s(jains: Iterable[tuple[float, float]], fair: float) -> float | None:
     """The earliest time from which an index stays at or above `fair`; infinite if it ends below.
 
