@@ -207,8 +207,8 @@ def _explain(data: Data) -> list[str]:
                     said.append(
                         f"{name} at {_path.TITLES[rate]}, {buffer} BDP: in its first {_WINDOW_S:g} s the "
                         f"later flow gets {number(100 * share)} %, in the last {number(100 * last)} %. "
-                        f"Shares stay fair from {number(waits)} s after its start; {number(100 * never)} % of "
-                        "the runs end before that."
+                        f"Shares stay fair from {number(waits)} s after its start; {number(100 * never)} % "
+                        "of the runs end before that."
                     )
     return said
 
