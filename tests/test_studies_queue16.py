@@ -10,6 +10,7 @@ import fullpipe as fp
 from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies.claim import Data, Finding, Trial, Verdict
 from fullpipe.studies.queue16 import cellular as cellular_claim
+from fullpipe.studies.queue16 import fig3 as fig3_claim
 from fullpipe.studies.queue16 import policer as policer_claim
 
 
@@ -117,7 +118,9 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "up_rtprops": 1.0,
         "worst_rtt_ms": 100.0,
         "seconds_to_drain": 2.0,
-        "settled_rtt_ms": 42.0,
+        "seconds_to_halve": 1.5,
+        "first_rtt_ms": 42.0,
+        "later_rtt_ms": 42.0,
     },
     "queue16.fig4": by(
         "controller",
@@ -174,7 +177,9 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig3", "cycles_to_rise", {}, 20.0, Verdict.NOT),
     ("fig3", "first_step", {}, 1.0, Verdict.NOT),
     ("fig3", "first_step", {}, 2.0, Verdict.IN_SHAPE),
-    ("fig3", "settled_rtt_ms", {}, 80.0, Verdict.NOT),
+    ("fig3", "later_rtt_ms", {}, 80.0, Verdict.NOT),
+    ("fig3", "first_rtt_ms", {}, 80.0, Verdict.IN_SHAPE),
+    ("fig3", "seconds_to_halve", {}, 4.0, Verdict.IN_SHAPE),
     ("fig3", "seconds_to_drain", {}, 5.0, Verdict.IN_SHAPE),
     ("fig4", "growth_a_round", {"controller": "cubic"}, 1.0, Verdict.NOT),
     ("fig4", "drained_queue_bdp", {"controller": "bbr1"}, 1.0, Verdict.NOT),
@@ -337,6 +342,37 @@ def test_only_the_model_holds_a_policer_s_rate(switch: str, held: bool) -> None:
     assert (row["held_part"] > 0) is held
     drawn = policer_claim._series(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
     assert drawn["held"].any() is held
+
+
+def test_the_end_of_a_run_decides_nothing_about_a_change_of_bandwidth() -> None:
+    rows = []
+    for seconds in (70.0, 75.0):
+        document = {**fig3_claim._document(seconds), "duration": f"{seconds} s"}
+        rows.append(fig3_claim._measure(Trial({"seconds": seconds}, fp.run(document).runs[0])))
+    assert rows[0] == rows[1]
+
+
+def test_a_change_of_bandwidth_is_drawn_with_the_same_axes_until_its_queue_is_gone() -> None:
+    built = catalogue.built("queue16.fig3")
+    assert built is not None
+    rows = [
+        {"world": world, "seed": 1, "change": name, "time_s": time_s, "rtt_ms": rtt_ms, "inflight_kb": 9.0}
+        for world, rtt_ms in (("sim", 100.0), ("kernel", 300.0))
+        for name, _, until_s, _ in fig3_claim._SHOWN
+        for time_s in (0.0, until_s)
+    ]
+    series = pl.DataFrame(rows)
+    said = built.claim.figure(Data(series, series)).to_dict()
+    domains = found(said, "domain")
+    assert domains.count([0, 300.0]) == 4 and [0, 100.0] not in domains
+    assert domains.count([-0.5, 10.0]) == 4
+
+
+def found(part: Any, name: str) -> list[Any]:
+    """Every value with this name in a nested structure."""
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    own = [part[name]] if isinstance(part, dict) and name in part else []
+    return [*own, *(one for each in inner for one in found(each, name))]
 
 
 def explained(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
