@@ -129,7 +129,11 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             frame = part.series.filter(pl.col("change") == name)
             marks = [0.0, 2.0] if name == _SHOWN[-1][0] else [0.0]
             changed = alt.Chart(alt.InlineData(values=[{"x": at} for at in marks]))
-            x = alt.X("time_s:Q", title="time since the change, s", scale=alt.Scale(domain=[-0.5, until_s]))
+            x = alt.X(
+                "time_s:Q",
+                title="time since the change, s",
+                scale=alt.Scale(domain=[-0.5, until_s], nice=False),
+            )
 
             def line(column: str, title: str, colour: str, paper: float) -> Any:
                 scale = alt.Scale(domain=[0, tops[name, column]])
