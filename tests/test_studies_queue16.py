@@ -96,7 +96,9 @@ def fig9(factors: dict[str, Any]) -> dict[str, Any]:
 
 
 def cellular(factors: dict[str, Any]) -> dict[str, Any]:
-    part = 0.3 if factors["link"] == "radio" and "=" in factors["controller"] else 0.95
+    gains = {controller: gain for gain, controller in cellular_claim._GAINS.items()}
+    queue_ms = (gains.get(factors["controller"], 2.0) - 1) * 60
+    part = 0.3 if factors["link"] == "radio" and queue_ms < factors["demand_ms"] else 0.95
     return {"goodput_mbps": 48 * part, "of_most": part}
 
 
@@ -228,9 +230,12 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig10", "rtt_ms", {"controller": "bbr1", "buffer_kb": 300}, 9e3, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "bbr1", "buffer_kb": 3000}, 1.0, Verdict.NOT),
     ("fig10", "timed_out", {"controller": "cubic", "buffer_kb": 3000}, 0.0, Verdict.NOT),
-    ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.15", "link": "radio"}, 0.9, Verdict.NOT),
-    ("cellular", "of_most", {"controller": "bbr1", "link": "radio"}, 0.7, Verdict.IN_SHAPE),
-    ("cellular", "goodput_mbps", {"controller": "bbr1", "link": "radio"}, 15.0, Verdict.NOT),
+    # No flow with the lowest gain gets stuck; all do with the highest; gains make no difference.
+    ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.05", "link": "radio"}, 0.9, Verdict.NOT),
+    ("cellular", "of_most", {"controller": "bbr1", "link": "radio"}, 0.4, Verdict.NOT),
+    # A gain between gets stuck nowhere, or everywhere.
+    ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.15", "link": "radio"}, 0.9, Verdict.IN_SHAPE),
+    ("cellular", "of_most", {"controller": "bbr1:probe_gain=1.15", "link": "radio"}, 0.3, Verdict.IN_SHAPE),
     ("cellular", "goodput_mbps", {"controller": "cubic", "link": "trace"}, 60.0, Verdict.IN_SHAPE),
     ("cellular", "of_most", {"controller": "bbr1", "link": "trace"}, 0.3, Verdict.NOT),
     (
@@ -304,6 +309,31 @@ def test_without_deep_buffers_too_cubic_is_above_bbr_on_a_slow_link() -> None:
     assert judged("queue16.fig10", rows).verdict is Verdict.REPRODUCED
     bbr = pl.when(pl.col("controller") == "bbr1").then(19_500.0).otherwise(pl.col("rtt_ms"))
     assert judged("queue16.fig10", rows.with_columns(bbr.alias("rtt_ms"))).verdict is Verdict.NOT
+
+
+def test_thresholds_of_demand_are_spread_over_the_queues_of_the_gains() -> None:
+    drawn = cellular_claim._thresholds(20)
+    assert [int((one - 3) / 0.6) for one in drawn] == list(range(20))
+    assert [cellular_claim._predicted(gain) for gain in (1.05, 1.1, 1.15, 1.25, 1.5)] == pytest.approx(
+        [1.0, 0.75, 0.5, 0.0, 0.0]
+    )
+
+
+def test_a_figure_of_stuck_flows_has_every_run() -> None:
+    built = catalogue.built("queue16.cellular")
+    assert built is not None
+    runs = pl.DataFrame(grid_rows("queue16.cellular", cellular))
+    drawn = list(built.claim.figure(Data(runs, pl.DataFrame())).to_dict()["datasets"].values())
+    shares = next(rows for rows in drawn if rows and "part" in rows[0])
+    assert [(row["gain"], row["part"]) for row in shares] == [
+        ("gain 1.05", 100),
+        ("gain 1.1", 75),
+        ("gain 1.15", 50),
+        ("gain 1.25", 0),
+        ("CUBIC", 0),
+    ]
+    dots = next(rows for rows in drawn if rows and "of_most" in rows[0])
+    assert len(dots) == 5 * 20 * 2
 
 
 def test_a_trace_carries_what_falls_into_the_time() -> None:
