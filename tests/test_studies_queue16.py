@@ -332,8 +332,9 @@ def test_a_figure_of_stuck_flows_has_every_run() -> None:
         ("gain 1.25", 0),
         ("CUBIC", 0),
     ]
-    dots = next(rows for rows in drawn if rows and "of_most" in rows[0])
+    dots = next(rows for rows in drawn if rows and "run" in rows[0])
     assert len(dots) == 5 * 20 * 2
+    assert sum(row["run"] == "stuck" for row in dots) == (20 + 15 + 10) * 2
 
 
 def test_a_trace_carries_what_falls_into_the_time() -> None:
@@ -436,6 +437,27 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
     assert said[0].startswith(
         "At 15 % loss, 1 of 2 runs reach 0.04 to 0.04 of the maximum and the others 0.8 to 0.8."
     )
+
+
+def test_two_modes_at_15_per_cent_are_counted_and_not_averaged() -> None:
+    rows = pl.DataFrame(grid_rows("queue16.fig8", fig8), infer_schema_length=None)
+    lost = (pl.col("seed") == 2) & (pl.col("loss_pct") == 15) & (pl.col("controller") == "bbr1")
+    rows = rows.with_columns(pl.when(lost).then(0.04).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
+    found = judged("queue16.fig8", rows)
+    counted, close = (one for one in found.checks if "15 % loss" in one.what and "divided" not in one.what)
+    assert counted.ours is not None and counted.ours.mean == 0.5 and not counted.met
+    # Those that stay up are close to the maximum.
+    assert close.ours is not None and close.ours.mean == pytest.approx(0.9)
+
+
+def test_a_figure_of_goodput_under_loss_has_every_run() -> None:
+    for name in ("queue16.fig8", "rebbr.fig4"):
+        built = catalogue.built(name)
+        assert built is not None
+        runs = pl.DataFrame(grid_rows(name, fig8), infer_schema_length=None)
+        drawn = built.claim.figure(Data(runs, pl.DataFrame())).to_dict()["datasets"].values()
+        column = "goodput_mbps" if name == "queue16.fig8" else "of_ceiling"
+        assert any(len(rows) == runs.height for rows in drawn if rows and column in rows[0])
 
 
 def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:

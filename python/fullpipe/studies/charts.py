@@ -81,6 +81,41 @@ def points(
     return alt.layer(bars, line, dots)
 
 
+def every_run(
+    runs: pl.DataFrame,
+    x: alt.X,
+    column: str,
+    y_title: str,
+    by: Sequence[str],
+    *,
+    thick: float = 14,
+    **y: Any,
+) -> Any:
+    """Every run as a point, and lines through the medians of those with equal factors; `y` has the scale.
+
+    For values with two modes, of which a mean and its bars show neither. `by` are the factors, the one of `x`
+    and `controller` among them.
+    """
+    there = runs.drop_nulls(column)
+    middles = there.group_by(*by, maintain_order=True).agg(pl.col(column).median())
+    upward = alt.Y(f"{column}:Q", title=y_title, scale=alt.Scale(**y))
+    dots, lines = (
+        alt.Chart(values(frame.select(*by, column))).encode(x=x, y=upward, color=controllers(frame))
+        for frame in (there, middles)
+    )
+    line = lines.mark_line(strokeWidth=1.5)
+    if middles["controller"].n_unique() > 1:
+        line = line.encode(strokeDash=dashes(middles))
+    return alt.layer(line, dots.mark_point(filled=True, size=thick, opacity=0.55))
+
+
+def paper(points: Sequence[tuple[float, float]], x: str, y: str = "paper", *, size: float = 70) -> Any:
+    """The paper's values, where the factor `x` has these values: hollow diamonds."""
+    data = alt.InlineData(values=[{x: at, y: value} for at, value in points])
+    drawn = alt.Chart(data).mark_point(shape="diamond", size=size, color=theme.INK, strokeWidth=1.5)
+    return drawn.encode(x=f"{x}:Q", y=f"{y}:Q", tooltip=[f"{x}:Q", f"{y}:Q"])
+
+
 def boundaries(frame: pl.DataFrame, *, cycle: bool = False) -> Any:
     """Vertical lines where a flow's phase changes: columns time_s and phase. `cycle`: in ProbeBW too."""
     named = frame.sort("time_s")

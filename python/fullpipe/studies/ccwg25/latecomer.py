@@ -157,7 +157,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         "A flow that starts late",
         [
             "above: one run on 100 Mbit/s, 50 ms with the deepest buffer; what is acknowledged each second",
-            "below: means; bars from the least to the most over seeds; flows that never converge count 50 s",
+            "below: means, bars from the least to the most over seeds; runs that never converge count whole",
         ],
     )
 
@@ -235,7 +235,8 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="When do the two curves meet, and do they stay together?",
+    look_at="When do the two curves meet, and do they stay together? Where flows that start at once need as "
+    "long, it is not the late start.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -143,20 +143,36 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             ours.mark_bar(color=theme.CONTROLLER["bbr1"], size=28),
             marks.mark_tick(color=theme.INK, size=40, thickness=2),
         )
-        radios = part.runs.filter(pl.col("link") == _RADIO).with_columns(
-            pl.col("controller").replace_strict(names).alias("gain"), 100 * pl.col("of_most")
+        radios = part.runs.filter(pl.col("link") == _RADIO).select(
+            pl.col("controller").replace_strict(names).alias("gain"),
+            "demand_ms",
+            pl.when(pl.col("of_most") < _STUCK)
+            .then(pl.lit("stuck"))
+            .otherwise(pl.lit("climbed"))
+            .alias("run"),
         )
-        dots = alt.Chart(charts.values(radios.select("gain", "demand_ms", "of_most")))
-        runs = dots.mark_point(filled=True, size=18, opacity=0.7).encode(
-            x=alt.X(
-                "demand_ms:Q", title="the radio’s threshold of demand, ms", scale=alt.Scale(domain=[2, 16])
+        row = alt.Y("gain:N", title=None, sort=list(names.values()), axis=alt.Axis(grid=True))
+        at = alt.X(
+            "demand_ms:Q", title="the radio’s threshold of demand, ms", scale=alt.Scale(domain=[2, 16])
+        )
+        dots = alt.Chart(charts.values(radios)).mark_point(filled=True, size=60, opacity=0.8)
+        runs = dots.encode(
+            x=at,
+            y=row,
+            color=alt.Color(
+                "run:N",
+                scale=alt.Scale(domain=["stuck", "climbed"], range=[theme.CONTROLLER["bbr1"], theme.GRID]),
+                legend=alt.Legend(orient="bottom", title=None),
             ),
-            y=alt.Y("of_most:Q", title="goodput, % of highest rate", scale=alt.Scale(domain=[0, 100])),
-            row=alt.Row("gain:N", title=None, sort=list(names.values()), header=alt.Header(labelAngle=0)),
         )
+        reached = [
+            {"gain": names[controller], "demand_ms": (gain - 1) * _RTT_MS}
+            for gain, controller in _GAINS.items()
+        ]
+        queues = alt.Chart(alt.InlineData(values=reached)).mark_tick(color=theme.INK, thickness=2, size=24)
         return alt.vconcat(
             shares.properties(width=charts.WIDTH, height=150),
-            runs.properties(width=charts.WIDTH - 60, height=60),
+            alt.layer(runs, queues.encode(x=at, y=row)).properties(width=charts.WIDTH, height=150),
             spacing=20,
         )
 
@@ -164,7 +180,10 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "Flows that get stuck on a radio whose rate follows demand",
-        "20 radios; above, ticks: what the gain’s queue lets expect; below: every run",
+        [
+            "20 radios with thresholds of demand of 3 to 15 ms; above, ticks: expected from the gain’s queue",
+            "below: every run; ticks: the gain’s queue, which flows should get stuck to the right of",
+        ],
     )
 
 
@@ -277,7 +296,6 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="With which gains is a flow stuck, and at which thresholds? The radio grants few rates, so "
-    "goodput has few values.",
+    look_at="With which gains is a flow stuck, and at which thresholds?",
     seeds=5,
 )

@@ -64,18 +64,17 @@ def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
     """Lines of goodput against loss, one panel a rate."""
 
     def draw(data: Data) -> alt.TopLevelMixin:
-        frame = charts.means(data, ["controller", "loss_pct", "rate_mbps"], "of_ceiling")
-
         def panel(part: Data) -> Any:
-            ours = frame.filter(pl.col("world") == part.worlds[0])
+            ours = part.runs
             x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(type="log", domain=[0.001, 50]))
             rates = ours["rate_mbps"].unique().sort(descending=True).to_list()
             panels = [
-                charts.points(
+                charts.every_run(
                     ours.filter(pl.col("rate_mbps") == rate),
                     x,
+                    "of_ceiling",
                     "goodput, of link rate × (1 − p)",
-                    charts.controllers(ours),
+                    ["controller", "loss_pct"],
                     domain=[0, 1],
                 ).properties(
                     width=charts.WIDTH,
@@ -84,9 +83,10 @@ def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
                 )
                 for rate in rates
             ]
-            return alt.hconcat(*panels) if len(panels) > 1 else panels[0]
+            return alt.vconcat(*panels) if len(panels) > 1 else panels[0]
 
-        return charts.worlds(data, panel, title, "RTT 100 ms, unlimited queue")
+        subtitle = "RTT 100 ms, unlimited queue; every run, and lines through the medians"
+        return charts.worlds(data, panel, title, subtitle)
 
     return draw
 
