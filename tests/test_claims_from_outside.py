@@ -58,7 +58,7 @@ def test_a_claim_from_outside_runs_as_ours_do() -> None:
     code, listed = command("study", "list", "--quick", "--out", "here")
     assert "my_paper.fills" in listed
     # A second time, the kept runs are used.
-    assert "4 runs found in here" in command("study", "run", "my_paper.fills", "--quick", "--out", "here")[1]
+    assert "6 runs found in here" in command("study", "run", "my_paper.fills", "--quick", "--out", "here")[1]
 
 
 class Mirror(World):

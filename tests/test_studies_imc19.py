@@ -73,7 +73,7 @@ def test_where_nothing_makes_a_difference_no_claim_is_reproduced(
     if "scaled_bytes" in columns:  # The buffer by another name.
         runs = runs.with_columns(pl.col("buffer_bytes").alias("scaled_bytes"))
     found = Finding("sim", checks(built, runs))
-    assert found.verdict is Verdict.NOT, found.reason
+    assert found.verdict is (Verdict.OWN_NOT if found.own else Verdict.NOT), found.reason
 
 
 PAPERS_RETX = {("bbr1", 100): 235_798, ("bbr1", 10_000): 0, ("cubic", 100): 1649, ("cubic", 10_000): 471}
@@ -98,8 +98,9 @@ def test_counts_of_another_magnitude_are_reproduced_in_shape() -> None:
     built = catalogue.built("imc19.retx")
     assert built is not None
     rows = [
-        {"world": "sim", "seed": 1, **cell.factors, "retransmits": 100 * PAPERS_RETX[key]}
+        {"world": "sim", "seed": seed, **cell.factors, "retransmits": 100 * PAPERS_RETX[key]}
         for cell in built.claim.grid.cells(Size.FULL)
+        for seed in (1, 2)
         if (key := (cell.factors["controller"], cell.factors["buffer_kb"]))
     ]
     assert Finding("sim", checks(built, pl.DataFrame(rows))).verdict is Verdict.IN_SHAPE
@@ -111,8 +112,8 @@ def test_nothing_is_not_over_nothing_and_what_is_missing_is_not_over_anything() 
     assert not more("missing", [], [1.0], paper="").met
     assert not more("missing", [1.0], [], paper="").met
     assert not more("missing", [1.0], [float("nan")], paper="").met
-    assert more("something over nothing", [1.0], [0.0], paper="", least=1000).met
-    assert more("more", [2.1], [2.0], paper="").met
+    assert more("something over nothing", [1.0, 2.0], [0.0, 0.0], paper="", least=1000).met
+    assert more("more", [2.1, 4.2], [2.0, 4.0], paper="").met
 
 
 def test_every_listed_claim_is_built() -> None:
@@ -212,7 +213,7 @@ def behind_hidden(**wrong: dict[int, float]) -> Finding:
         row = {"bbr_mbps": 800.0 * min(1.0, buffer / 20e3), "cubic_mbps": 40.0, "bbr_share": 0.95}
         row |= {"bbr_retransmits": 500.0, "bbr_a_minute": 500.0}
         row |= {column: values[buffer] for column, values in wrong.items() if buffer in values}
-        rows.append({"world": "sim", "seed": 1, **cell.factors, **row})
+        rows += [{"world": "sim", "seed": seed, **cell.factors, **row} for seed in (1, 2)]
     return Finding("sim", checks(built, pl.DataFrame(rows, infer_schema_length=None)))
 
 

@@ -138,6 +138,14 @@ def claims(
         Path | None,
         typer.Option(help="Document to write with every figure.", show_default="none", parser=path),
     ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            help="A former document: rows of claims that were not run here are kept, and changes told.",
+            show_default="the file to write",
+            parser=path,
+        ),
+    ] = None,
     out: OutOfRuns = None,
 ) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
@@ -156,7 +164,7 @@ def claims(
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
-    table = tables.markdown(rows)
+    table = tables.markdown(rows, _former(since or write))
     if write is None:
         print(table, end="")
     else:
@@ -168,6 +176,15 @@ def claims(
         folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
         pictures.save(gallery, folders, _complain)
         _say(f"Gallery: {gallery}")
+
+
+def _former(document: Path | None) -> "dict[tuple[str, str], tuple[str, str]]":
+    """The verdicts of a document that was written before; none if there is no such document."""
+    from fullpipe.studies import tables
+
+    if document is None or not document.is_file():
+        return {}
+    return tables.former(document.read_text(encoding="utf-8"))
 
 
 def _installed(chosen: "list[Built]") -> "list[Built]":
@@ -350,6 +367,7 @@ def _row(
         },
         "size": said["size"] if said else None,
         "fewer": _fewer(built, said),
+        "changed": built.claim.changed if built is not None else "",
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
     }
 
@@ -365,8 +383,8 @@ def _fewer(built: "Built | None", said: "Said | None") -> str:
 
 
 def _missed(findings: "Iterable[Said]") -> bool:
-    """Whether a check of a claim failed in some world."""
-    return any(not check["met"] for finding in findings for check in finding["checks"])
+    """Whether a check of a claim failed in some world, or could not be decided."""
+    return any(check["outcome"] != "met" for finding in findings for check in finding["checks"])
 
 
 def _complain(sentence: str) -> None:

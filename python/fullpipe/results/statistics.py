@@ -1,4 +1,8 @@
-"""Means over seeds and their 95 % confidence intervals (Student's t).
+"""Means over seeds and their 95 % confidence intervals (Student's t); ratios, medians, shares, and modes.
+
+Which for what: `estimate` for a mean; `geometric` for ratios, because the mean of 1/5 and 5 is 2.6 and their
+geometric mean is 1; `median` where a few values are far off; `share` for how many runs do something; `modes`
+before any of them, because the middle of two modes is a value that no run has.
 
 The quantile is computed here because Fullpipe would need SciPy for nothing else. P(|T| <= t)
 for n degrees of freedom is 1 - I_x(n/2, 1/2) with x = n / (n + t^2), where I is the regularised incomplete
@@ -15,11 +19,16 @@ from functools import cache
 LEVEL = 0.95
 # The normal distribution's quantile for it.
 _Z = 1.959963984540054
+# The exponential of more than this is no number.
+_LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds. `low` and `high` are None when one seed gives no interval."""
+    """A mean over seeds. `low` and `high` are None when one seed gives no interval.
+
+    `kind` says which middle `mean` is: the mean, the geometric mean, the median or a share.
+    """
 
     mean: float
     low: float | None
@@ -27,6 +36,7 @@ class Estimate:
     least: float
     most: float
     count: int
+    kind: str = "mean"
 
     @property
     def half_width(self) -> float | None:
@@ -42,9 +52,98 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = math.fsum(values) / count
     if count == 1:
         return Estimate(mean, None, None, values[0], values[0], 1)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    half = t_quantile(count - 1) * math.sqrt(variance / count)
+    half = t_quantile(count - 1) * math.sqrt(_variance(values) / count)
     return Estimate(mean, mean - half, mean + half, min(values), max(values), count)
+
+
+def geometric(values: Sequence[float]) -> Estimate:
+    """The geometric mean of positive values, e.g. of ratios: the mean of the logarithms, and its interval."""
+    of = estimate([math.log(value) for value in values])
+    return _exponential(of, min(values), max(values))
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> Estimate:
+    """The ratio of the geometric means of two independent samples of positive values.
+
+    The interval of the difference of the logarithms is Welch's (Biometrika 34, 1947, p. 28), with his degrees
+    of freedom rounded down. Its range is that of all ratios between the samples; its count the smaller one's.
+    """
+    above, below = ([math.log(value) for value in values] for values in (over, under))
+    difference = estimate(above).mean - estimate(below).mean
+    count = min(len(above), len(below))
+    low = high = None
+    if count > 1:
+        parts = [_variance(values) / len(values) for values in (above, below)]
+        spread = math.fsum(parts)
+        degrees = count - 1
+        if spread > 0:
+            each = zip(parts, (above, below), strict=True)
+            degrees = int(spread**2 / math.fsum(part**2 / (len(values) - 1) for part, values in each))
+        half = t_quantile(max(1, degrees)) * math.sqrt(spread)
+        low, high = difference - half, difference + half
+    middle = Estimate(difference, low, high, 0.0, 0.0, count)
+    return _exponential(middle, min(over) / max(under), max(over) / min(under))
+
+
+def median(values: Sequence[float]) -> Estimate:
+    """The median and its distribution-free interval: two order statistics, by the sign test.
+
+    Fewer than six values give no interval of 95 %.
+    """
+    ordered, count = sorted(values), len(values)
+    of = estimate(ordered)
+    middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    outside, rank = 0.0, 0
+    while rank < count // 2:
+        outside += 2 * math.comb(count, rank) / 2**count
+        if outside > 1 - LEVEL:
+            break
+        rank += 1
+    low, high = (ordered[rank - 1], ordered[count - rank]) if rank else (None, None)
+    return Estimate(middle, low, high, of.least, of.most, count, "median")
+
+
+def share(hits: Sequence[bool]) -> Estimate:
+    """The share of runs that do something, with Wilson's interval."""
+    low, high = share_interval(sum(hits), len(hits))
+    return Estimate(sum(hits) / len(hits), low, high, 0.0, 1.0, len(hits), "share")
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Two groups of values with nothing between them; the lower one first."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+def modes(values: Sequence[float]) -> Modes | None:
+    """The two modes of values; None if one middle describes them.
+
+    Values have two modes if an empty gap takes more than two thirds of the range that they span, with a fifth
+    of the values and at least two on either side; from ten values on, half of the range is enough. And the
+    modes' means differ by at least a fifth of the larger one, or nobody need care. Less than five values show
+    no modes. Of 20,000 samples of one normal distribution, 3.7 % of those of five values pass for two modes,
+    1.5 % with six and below 1 % with more; of a uniform distribution 7, 4 and below 3 %.
+    """
+    ordered, count = sorted(values), len(values)
+    if count < 5:
+        return None
+    side = max(2, math.ceil(count / 5))
+    gaps = [(ordered[at] - ordered[at - 1], at) for at in range(side, count - side + 1)]
+    gap, at = max(gaps)
+    if gap <= (ordered[-1] - ordered[0]) * (0.5 if count >= 10 else 2 / 3):
+        return None
+    lower, upper = tuple(ordered[:at]), tuple(ordered[at:])
+    low, high = (math.fsum(part) / len(part) for part in (lower, upper))
+    if high - low < max(abs(low), abs(high)) / 5:
+        return None
+    return Modes(lower, upper)
+
+
+def same(values: Sequence[float]) -> bool:
+    """Whether there are several values and all are equal, as far as sums of them can tell."""
+    return len(values) > 1 and all(math.isclose(value, values[0], rel_tol=1e-9) for value in values)
 
 
 def share_interval(successes: int, count: int) -> tuple[float, float]:
@@ -56,6 +155,17 @@ def share_interval(successes: int, count: int) -> tuple[float, float]:
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     whole = 1 + z * z / count
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _exponential(of: Estimate, least: float, most: float) -> Estimate:
+    """The estimate of logarithms as one of what they are logarithms of."""
+    low, high = (None if bound is None else math.exp(min(bound, _LARGEST_LOG)) for bound in (of.low, of.high))
+    return Estimate(math.exp(of.mean), low, high, least, most, of.count, "geometric mean")
 
 
 @cache

@@ -7,6 +7,8 @@ flows. BBR sends nothing while ProbeRTT drains the full queue: q/c + 0.2 s + l i
 numbers of the equations are those of the later evaluation's code.
 """
 
+import math
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,6 +94,12 @@ def limits(trial: Trial) -> Row:
 def silence(rtt_ms: float, buffer_bdp: float) -> float:
     """The part of time that ProbeRTT takes, as the model says."""
     return min(1.0, ((buffer_bdp + 1) * rtt_ms / 1e3 + _PROBE_RTT_S) / _EVERY_S)
+
+
+def median_error(runs: pl.DataFrame) -> float:
+    """The median of error_pct; NaN without one. A share of zero or less is none, and has no error."""
+    errors = runs["error_pct"].drop_nulls().to_list()
+    return float(statistics.median(errors)) if errors and min(errors) > 0 else math.nan
 
 
 def told(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:

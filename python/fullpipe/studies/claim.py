@@ -1,12 +1,13 @@
 """A claim: a grid of scenarios, what to measure in each run, a figure, and checks.
 
-A claim's verdict follows from its checks alone, by one rule (`Finding.verdict`); no claim states its own.
+A claim's verdict follows from its checks alone (`studies.checks`), by one rule (`Finding.verdict`); no claim
+states its own.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -15,16 +16,42 @@ import altair as alt
 import polars as pl
 
 from fullpipe.results.runs import Run
-from fullpipe.results.statistics import Estimate, estimate
-from fullpipe.system.words import joined
+from fullpipe.studies.checks import (
+    FEWEST,
+    Check,
+    Outcome,
+    Over,
+    Values,
+    covers,
+    geometric,
+    median,
+    more,
+    number,
+    own,
+    share,
+    within,
+)
+from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
+
+# What the files of claims import from here.
+__all__ = [
+    "Check",
+    "Over",
+    "Values",
+    "covers",
+    "geometric",
+    "median",
+    "more",
+    "number",
+    "own",
+    "share",
+    "within",
+]
 
 # A row of a tidy table: names and plain values. None means no value.
 Row: TypeAlias = dict[str, Any]
 Factors: TypeAlias = Mapping[str, Any]
-
-# A ratio to zero.
-_FAR = 1e6
 
 
 class Size(Enum):
@@ -96,15 +123,18 @@ class Trial:
 class Data:
     """What a claim measured: `runs` has its rows run by run, `series` those of the run that figures show.
 
-    Both have the columns world and seed and one for each factor, before those of the claim.
+    Both have the columns world and seed and one for each factor, before those of the claim. If the claim has
+    several set-ups, these are of the one that is judged, and `setups` has all of them by name.
     """
 
     runs: pl.DataFrame
     series: pl.DataFrame
+    setups: Mapping[str, "Data"] = field(default_factory=dict)
 
     def of(self, world: str) -> "Data":
         """The part from one world."""
-        return Data(*(_only(frame, world) for frame in (self.runs, self.series)))
+        setups = {name: data.of(world) for name, data in self.setups.items()}
+        return Data(_only(self.runs, world), _only(self.series, world), setups)
 
     @property
     def worlds(self) -> list[str]:
@@ -115,12 +145,27 @@ class Data:
         order = registry.known()
         return sorted(there, key=lambda world: order.index(world) if world in order else len(order))
 
-    def values(self, column: str, **where: Any) -> list[float]:
-        """A column of `runs` where factors have the given values: one number for each run that has one."""
+    def values(self, column: str, **where: Any) -> Values:
+        """A column of `runs` where factors have the given values: one number for each run that has one.
+
+        Several values of a factor are given as a tuple.
+        """
         if column not in self.runs.columns:
-            return []
-        frame = self.runs.filter(*(pl.col(name) == value for name, value in where.items()))
-        return [float(value) for value in frame[column].drop_nulls() if math.isfinite(float(value))]
+            return Values([], [])
+        frame = _matching(self.runs, where).drop_nulls(column)
+        frame = frame.filter(pl.col(column).cast(pl.Float64).is_finite())
+        seeds = frame["seed"].to_list() if "seed" in frame.columns else range(frame.height)
+        return Values(map(float, frame[column]), seeds)
+
+    def each_seed(self, statistic: Callable[[pl.DataFrame], float], **where: Any) -> Values:
+        """One number for each seed: a statistic of its rows, e.g. a share of the paths, or a ratio of means.
+
+        Its spread over seeds has no interval, because the rows are of unlike scenarios.
+        """
+        if "seed" not in self.runs.columns:
+            return Values([], [])
+        parts = _matching(self.runs, where).partition_by("seed", maintain_order=True)
+        return Values(map(statistic, parts), (part["seed"][0] for part in parts), conditions=True)
 
     def mean(self, column: str, **where: Any) -> float:
         """The mean of these values; without values NaN, which meets no criterion."""
@@ -132,52 +177,59 @@ class Data:
         return max(self.values(column), default=math.nan)
 
 
-@dataclass(frozen=True)
-class Check:
-    """One statement of the paper, compared with our value.
-
-    A check of shape is about direction, ordering or crossover; the others are about numbers.
-    """
-
-    what: str
-    paper: str
-    criterion: str
-    ours: Estimate | None
-    unit: str
-    met: bool
-    shape: bool
-
-    @property
-    def said(self) -> str:
-        """Our value with its interval, as text."""
-        if self.ours is None:
-            return "no value"
-        shown = number(self.ours.mean)
-        for digits in range(4, 16):
-            # Rounded, a value that barely misses a limit would seem to meet it.
-            if self.met or shown not in self.criterion.split():
-                break
-            shown = number(self.ours.mean, digits)
-        if self.ours.half_width is not None and self.ours.count > 1:
-            shown += f" ± {number(self.ours.half_width, 2)}"
-        return f"{shown} {self.unit}".strip()
-
-    @property
-    def expected(self) -> str:
-        """The criterion, without the unit that our value is shown with."""
-        return self.criterion.removesuffix(f" {self.unit}") if self.unit else self.criterion
-
-
 class Verdict(Enum):
     """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     IN_SHAPE = "reproduced in shape"
     NOT = "not reproduced"
+    INCONCLUSIVE = "inconclusive"
+    OWN_MET = "own expectation met"
+    OWN_IN_SHAPE = "own expectation met in shape"
+    OWN_NOT = "own expectation not met"
     INCOMPLETE = "incomplete"
     WAITING = "waiting"
     NOT_RUN = "not run"
     NOT_BUILT = "not built"
+
+
+_OWN = (
+    "The paper gives no result, so the criterion is our expectation. Where a paper gives results for some "
+    "checks, only those make the verdict."
+)
+# What each word means, for pages and documents; the rule itself is `Finding.verdict`.
+_MEANINGS: Mapping[Verdict, str] = {
+    Verdict.REPRODUCED: "every check is met.",
+    Verdict.IN_SHAPE: "every check of shape (direction, ordering, crossover) is met; one of a number is "
+    "missed or undecided.",
+    Verdict.NOT: "a check of shape is missed, or of a claim without such checks any.",
+    Verdict.INCONCLUSIVE: "a check of shape is undecided, or of a claim without such checks any; none is "
+    "missed.",
+    Verdict.OWN_MET: f"every check is met. {_OWN}",
+    Verdict.OWN_IN_SHAPE: f"as for “{Verdict.IN_SHAPE.value}”. {_OWN}",
+    Verdict.OWN_NOT: f"as for “{Verdict.NOT.value}”. {_OWN}",
+    Verdict.INCOMPLETE: "a scenario has no trustworthy run.",
+    Verdict.WAITING: "the paper is about a controller or a feature that was not run, whatever others did.",
+}
+
+
+def meanings(used: Collection[str]) -> list[tuple[str, str]]:
+    """The words among these that a reader needs to be told, with its meaning; once what several share."""
+    told: list[tuple[str, str]] = []
+    said = False
+    for verdict, meaning in _MEANINGS.items():
+        if verdict.value in used:
+            told.append((verdict.value, meaning.replace(f" {_OWN}", "") if said else meaning))
+            said = said or _OWN in meaning
+    return told
+
+
+DECIDED = (
+    "A check is met or missed only if all that is known about its value is on one side of its limit: the "
+    "95 % confidence interval of runs that differ by chance; every seed’s value where it is a mean over "
+    "unlike scenarios, which has no interval; every run’s where runs have two modes. With fewer than "
+    f"{FEWEST} seeds or repetitions it is undecided, unless every seed gives the same value."
+)
 
 
 @dataclass(frozen=True)
@@ -191,24 +243,37 @@ class Finding:
     others: Sequence[str] = ()  # The controllers that were checked instead.
     # If scenarios have fewer trusted runs than were asked for: how many, e.g. "1 to 3 of 3 repetitions".
     fewer: str | None = None
+    # The checks of every set-up of the claim, by its name, if it has several.
+    setups: Mapping[str, Sequence[Check]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
-        """Reproduced if every check is met, in shape if every check of shape is.
-
-        Checks of controllers other than the paper's can refute the claim, but not reproduce it.
-        """
+        """The one rule by which checks make a verdict; `_MEANINGS` has it in words."""
         if self.missing is not None:
             return Verdict.INCOMPLETE
-        if not self.checks:
-            return Verdict.NOT
-        met = all(check.met for check in self.checks)
-        shapes = [check.met for check in self.checks if check.shape]
-        if not met and not (shapes and all(shapes)):
-            return Verdict.NOT
         if self.awaits is not None:
             return Verdict.WAITING
-        return Verdict.REPRODUCED if met else Verdict.IN_SHAPE
+        shapes, numbers = (
+            {one.outcome for one in self.deciding if one.shape is kind} for kind in (True, False)
+        )
+        decisive = shapes or numbers
+        if Outcome.MISSED in decisive:
+            return Verdict.OWN_NOT if self.own else Verdict.NOT
+        if Outcome.UNDECIDED in decisive or not decisive:
+            return Verdict.INCONCLUSIVE
+        if numbers - {Outcome.MET}:
+            return Verdict.OWN_IN_SHAPE if self.own else Verdict.IN_SHAPE
+        return Verdict.OWN_MET if self.own else Verdict.REPRODUCED
+
+    @property
+    def own(self) -> bool:
+        """Whether the paper gives no result for any check."""
+        return bool(self.checks) and all(one.own for one in self.checks)
+
+    @property
+    def deciding(self) -> Sequence[Check]:
+        """The checks that make the verdict: those for which the paper gives a result, if there are any."""
+        return self.checks if self.own else [one for one in self.checks if not one.own]
 
     @property
     def reason(self) -> str:
@@ -224,16 +289,56 @@ class Finding:
         if not self.checks:
             return "There is nothing to check."
         if self.awaits is not None:
-            return f"{self.awaits} was not run yet. {self._found(self.others)}."
-        return f"{self._found()}."
+            return f"{self.awaits} was not run yet. {self._found(self.checks, self.others)}."
+        said = f"{self._found(self.deciding)}."
+        beside = [one for one in self.checks if one not in self.deciding and not one.met]
+        if beside:
+            said += f" Beside the paper’s results, an expectation of our own: {self._told(beside)}."
+        return said
 
-    def _found(self, controllers: Sequence[str] = ()) -> str:
-        missed = [check for check in self.checks if not check.met]
-        if not missed:
-            return _all_pass(len(self.checks), controllers)
-        # If a check of shape fails, only those matter.
-        said = [check for check in missed if check.shape] or missed
-        return "; ".join(f"{one.what}: {one.said} (expected {one.expected})" for one in said)
+    def _found(self, checks: Sequence[Check], controllers: Sequence[str] = ()) -> str:
+        failed = [one for one in checks if not one.met]
+        if not failed:
+            return _all_pass(len(checks), controllers)
+        # If a check of shape fails, only those matter; among them, those that are missed.
+        matter = [one for one in failed if one.shape] or failed
+        if any(one.shape for one in matter):
+            matter = [one for one in matter if one.outcome is Outcome.MISSED] or matter
+        return self._told(sorted(matter, key=lambda one: one.outcome is Outcome.UNDECIDED))
+
+    def _told(self, checks: Sequence[Check]) -> str:
+        """Each failed check with what was expected; those that have too few runs are only counted."""
+        noun = self.noun
+        few = [one for one in checks if one.few]
+        told = [
+            f"{one.what}: {one.told(noun)} (expected {one.expected}"
+            f"{f'; undecided: {one.why}' if one.why else ''})"
+            for one in checks
+            if one not in few
+        ]
+        if few:
+            runs = max(one.ours.count for one in few if one.ours is not None)
+            told.append(f"{counted(len(few), 'check')} undecided with {counted(runs, noun)}")
+        return "; ".join(told)
+
+    @property
+    def noun(self) -> str:
+        """What runs of a scenario differ by in this world: a seed, or a repetition."""
+        world = registry.find(self.world)
+        return "seed" if world is None else world.noun
+
+
+@dataclass(frozen=True)
+class Setups:
+    """Variants of a claim's test bed of which the paper does not tell its own, e.g. a bucket's size.
+
+    They are the values of one factor of the grid. The verdict is about the declared one; the report has a
+    table of the checks' values for each, which shows how much they owe to what is not known.
+    """
+
+    factor: str
+    judged: str
+    seeds: int = FEWEST  # How many the other set-ups have, at most.
 
 
 @dataclass(frozen=True)
@@ -259,8 +364,11 @@ class Claim:
     explain: Callable[[Data], Sequence[str]] | None = None
     # If a check failed: where that comes from, as far as somebody looked into it.
     cause: str = ""
-    # The controller that the paper is about. If the factor `controller` lacks it, there is no verdict.
+    # The controller that the paper is about. If no scenario that ran has it, there is no verdict.
     about: str | None = None
+    # Variants of the test bed, if it is not known to the letter.
+    setups: Setups | None = None
+    changed: str = ""  # If its verdict changed lately: what changed it.
     seeds: int = 10  # The default number of seeds,
     quick_seeds: int = 3  # and in short forms.
     # Seconds on two cores in these forms, for claims where computing the estimate would take long.
@@ -290,56 +398,6 @@ class Paper:
     cite: str
 
 
-def within(
-    what: str,
-    values: Sequence[float] | float,
-    *,
-    paper: str,
-    least: float | None = None,
-    most: float | None = None,
-    unit: str = "",
-    shape: bool = False,
-) -> Check:
-    """A check that the mean over runs is within limits. Without a value it fails."""
-    given = [values] if isinstance(values, int | float) else list(values)
-    finite = bool(given) and all(math.isfinite(value) for value in given)
-    ours = estimate(given) if finite else None
-    met = ours is not None and (least is None or ours.mean >= least) and (most is None or ours.mean <= most)
-    return Check(what, paper, _limits(least, most, unit), ours, unit, met, shape)
-
-
-def more(
-    what: str,
-    larger: Sequence[float],
-    smaller: Sequence[float],
-    *,
-    paper: str,
-    least: float = 1.0,
-    most: float | None = None,
-    shape: bool = True,
-) -> Check:
-    """A check of an ordering: one value is over `least` times another, seed by seed where seeds match.
-
-    An equal value is not over it. If either side is missing, there is no value.
-    """
-    if len(larger) == len(smaller):
-        pairs = list(zip(larger, smaller, strict=True))
-    else:
-        pairs = [(_mean(larger), _mean(smaller))]
-    ratios = [_ratio(over, under) for over, under in pairs]
-    check = within(what, ratios, paper=paper, least=least, most=most, unit="times", shape=shape)
-    return replace(check, met=check.met and check.ours is not None and check.ours.mean > least)
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number with its significant digits."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    shown = f"{value:,.{min(digits + 3, max(0, decimals))}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
-
-
 def _virtual(name: str) -> bool:
     world = registry.find(name)
     return world is not None and not world.wall_time
@@ -355,25 +413,11 @@ def _all_pass(count: int, controllers: Sequence[str]) -> str:
     return f"All {count} checks{of} pass"
 
 
-def _ratio(over: float, under: float) -> float:
-    if math.isnan(over) or math.isnan(under) or (over <= 0 and under <= 0):
-        return math.nan  # Zero over zero is not a ratio.
-    # The ratio of anything else to zero is infinite.
-    return min(over / under, _FAR) if under > 0 else _FAR
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
-
-
-def _limits(least: float | None, most: float | None, unit: str) -> str:
-    tail = f" {unit}" if unit else ""
-    if least is not None and most is not None:
-        return f"{number(least)} to {number(most)}{tail}"
-    if least is not None:
-        return f"at least {number(least)}{tail}"
-    assert most is not None, "a check has a limit"
-    return f"at most {number(most)}{tail}"
+def _matching(frame: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
+    wanted = {name: value if isinstance(value, tuple) else (value,) for name, value in where.items()}
+    return frame.filter(
+        *(pl.any_horizontal(pl.col(name) == one for one in each) for name, each in wanted.items())
+    )
 
 
 def _only(frame: pl.DataFrame, world: str) -> pl.DataFrame:

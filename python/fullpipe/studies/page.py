@@ -7,17 +7,17 @@ from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table, text
 from fullpipe.studies import tables
 from fullpipe.studies.catalogue import Study
+from fullpipe.studies.checks import Outcome
+from fullpipe.studies.claim import DECIDED, meanings
 from fullpipe.system.provenance import said_time
-from fullpipe.system.words import counted
+from fullpipe.system.words import capitalised, counted
 from fullpipe.worlds import registry
 
 _NOTE = (
-    "Reproduced: every check passes. Reproduced in shape: every check of direction, ordering or crossover "
-    "passes, but a check of a number does not. Waiting: the paper is about a controller that is not "
-    "implemented yet; its reason names the controllers that are checked. Each check states its "
-    "criterion; the claim’s file has its code. ± is a 95 % confidence interval of the mean (Student’s t) "
-    "over n values: one for each seed or "
-    "repetition, or one for each path, flow or fold if a check covers several."
+    f"{DECIDED} ± is a 95 % confidence interval of the mean (Student’s t) over n seeds or repetitions of one "
+    "scenario, or over n paths that were drawn at random; of ratios it is one of their geometric mean, and "
+    "is in brackets. A mean over unlike scenarios (chosen paths, buffers, rates) has none: the range is that "
+    "of the seeds. Each check states its criterion; the claim’s file has its code."
 )
 
 
@@ -27,8 +27,15 @@ def html(study: Study, results: Sequence[Mapping[str, Any]], svgs: Mapping[str, 
     numbers = {one["name"]: number for number, one in enumerate(drawn)}
     sections = [_claim(one, svgs.get(one["name"]), numbers.get(one["name"])) for one in results]
     body = [_header(study), _summary(study, results), _short_form(results)]
-    body += [f'<p class="quiet">{text(_NOTE)}</p>', *sections]
+    body += [_words(results), *sections]
     return page(f"Fullpipe: {study.paper.title}", body, [one["spec"] for one in drawn])
+
+
+def _words(results: Sequence[Mapping[str, Any]]) -> str:
+    """What the words of this page's verdicts mean, and how checks are decided."""
+    used = {one["verdict"] for result in results for one in result["findings"]}
+    said = " ".join(f"{capitalised(word)}: {meaning}" for word, meaning in meanings(used))
+    return f'<p class="quiet">{text(f"{said} {_NOTE}".strip())}</p>'
 
 
 def _header(study: Study) -> str:
@@ -91,6 +98,7 @@ def _claim(result: Mapping[str, Any], svg: str | None, number: int | None) -> st
         parts.append(figure(number, result["name"], svg, result["look_at"]))
     if any(one["checks"] for one in result["findings"]):
         parts.append(_checks(result["findings"]))
+    parts += [_setups(one) for one in result["findings"] if one["setups"]]
     if notes := [*result.get("because", []), *result["notes"]]:
         listed = "".join(f"<li>{text(note)}</li>" for note in notes)
         parts.append(f'<div class="note"><ul>{listed}</ul></div>')
@@ -105,12 +113,26 @@ def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for what in whats:
         checked = {world: checks[what] for world, checks in by_world.items() if what in checks}
-        kind = next(check["kind"] for check in checked.values())
+        kind = next(f"{check['kind']}{', own' if check['own'] else ''}" for check in checked.values())
         criterion = f"{_each(checked, 'criterion')}<small> ({kind})</small>"
         ours = (_value(checks.get(what)) for checks in by_world.values())
         rows.append([text(what), _each(checked, "paper"), criterion, *ours])
     worlds = [theme.world_heading(world) for world in by_world]
     return table([Heading(name) for name in ("Check", "Paper", "Criterion", *worlds)], rows)
+
+
+def _setups(finding: Mapping[str, Any]) -> str:
+    """The judged quantities in every set-up of the test bed, side by side."""
+    by_name = {one["name"]: {check["what"]: check for check in one["checks"]} for one in finding["setups"]}
+    judged = [one["name"] for one in finding["setups"] if one["judged"]]
+    whats = list(dict.fromkeys(what for checks in by_name.values() for what in checks))
+    rows = [[text(what), *(_value(checks.get(what)) for checks in by_name.values())] for what in whats]
+    about = (
+        f"How much depends on what is not known of the test bed, {theme.world_title(finding['world'])}. "
+        f"The verdict is about “{', '.join(judged)}”."
+    )
+    headings = [Heading(name) for name in ("Check", *by_name)]
+    return f"<p>{text(about)}</p>{table(headings, rows)}"
 
 
 def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
@@ -126,7 +148,12 @@ def _value(check: Mapping[str, Any] | None) -> str:
         return "–"
     said = text(check["said"])
     count = f"<small> n = {check['count']}</small>" if check["count"] else ""
-    return f"{said if check['met'] else f'<b>{said}, missed</b>'}{count}"
+    match check["outcome"]:
+        case Outcome.MISSED.value:
+            said = f"<b>{said}, missed</b>"
+        case Outcome.UNDECIDED.value:
+            said = f"{said}, <b>undecided</b> <small>({text(check['why'])})</small>"
+    return f"{said}{count}"
 
 
 def _provenance(result: Mapping[str, Any]) -> str:

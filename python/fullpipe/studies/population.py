@@ -1,12 +1,13 @@
 """Random populations of paths that never change, so that every run of a claim uses the same ones."""
 
+import math
 import random
 from collections.abc import Callable
 from typing import TypeVar
 
 import polars as pl
 
-from fullpipe.studies.claim import Data
+from fullpipe.studies.claim import Data, Values
 
 Path = TypeVar("Path")
 # Draws a number between two bounds, log-uniformly.
@@ -21,6 +22,18 @@ def drawn(kind: str, count: int, seed: int, path: Callable[[Draw], Path]) -> dic
         return float(low * (high / low) ** source.random())
 
     return {f"{kind} {number}": path(log_uniform) for number in range(1, count + 1)}
+
+
+def each_seed(
+    data: Data, column: str, over: str, under: str, statistic: Callable[[dict[str, float]], float]
+) -> Values:
+    """A statistic of the ratios of `by_path`, once for each seed: NaN where there is no ratio."""
+
+    def of(runs: pl.DataFrame) -> float:
+        ratios = by_path(Data(runs, data.series), column, over, under)
+        return statistic(ratios) if ratios else math.nan
+
+    return data.each_seed(of)
 
 
 def by_path(data: Data, column: str, over: str, under: str) -> dict[str, float]:

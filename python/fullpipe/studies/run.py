@@ -45,12 +45,23 @@ class Plan:
     seeds: int
     repetitions: int
 
+    def judged(self, factors: Factors) -> bool:
+        """Whether a scenario is of the set-up that the verdict is about."""
+        setups = self.claim.claim.setups
+        return setups is None or factors[setups.factor] == setups.judged
+
+    def _times(self, count: int, factors: Factors) -> int:
+        """How often a scenario runs: those of other set-ups less often."""
+        setups = self.claim.claim.setups
+        return count if setups is None or self.judged(factors) else min(count, setups.seeds)
+
     @cached_property
     def _planned(self) -> tuple[list[Planned], str | None]:
         planned = []
         for world in self.claim.claim.runs_in(registry.names()):
             count = self.seeds if registry.named(world).deterministic else self.repetitions
             for cell in self.claim.claim.grid.cells(self.size, world):
+                times = self._times(count, cell.factors)
                 document = {"name": f"{self.claim.id} {cell.name}".strip(), **cell.document}
                 try:
                     alternative = from_document(document).alternatives[0]
@@ -58,7 +69,7 @@ class Plan:
                     if self.claim.claim.needs is None:
                         raise
                     return [], f"{self.claim.claim.needs} is missing ({error})"
-                for seed in range(1, count + 1):
+                for seed in range(1, times + 1):
                     planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))
         return planned, None
 
@@ -160,22 +171,45 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
             f"{runs} left out as untrustworthy; the first, {first.task.name}, "
             f"tried {counted(first.attempts, 'time')}: {first.untrustworthy[0]}"
         )
-    data = Data(
+    every = Data(
         pl.DataFrame(rows, infer_schema_length=None),
         pl.concat(series, how="diagonal_relaxed") if series else pl.DataFrame(),
     )
-    findings = [
-        Finding(
-            world,
-            plan.claim.claim.judge(data.of(world)),
-            _missing(plan, world, trusted),
-            _awaits(plan),
-            _others(plan),
-            _fewer(plan, world, trusted),
-        )
-        for world in data.worlds
-    ]
+    data = by_setup(plan.claim.claim, every)
+    findings = [_finding(plan, data.of(world), world, trusted) for world in data.worlds]
     return Result(plan, data, findings, notes, _because(plan.claim.claim, data, findings), sorted(machines))
+
+
+def by_setup(claim: Claim, every: Data) -> Data:
+    """The data of the set-up that is judged, with those of the others beside it."""
+    if claim.setups is None or not every.runs.height:
+        return every
+    factor = claim.setups.factor
+    names = every.runs[factor].unique(maintain_order=True).to_list()
+    parts = {
+        name: Data(_of_setup(every.runs, factor, name), _of_setup(every.series, factor, name))
+        for name in names
+    }
+    judged = parts.get(claim.setups.judged, Data(every.runs.clear(), every.series.clear()))
+    return replace(judged, setups=parts)
+
+
+def _of_setup(frame: pl.DataFrame, factor: str, name: str) -> pl.DataFrame:
+    return frame.filter(pl.col(factor) == name) if factor in frame.columns else frame
+
+
+def _finding(plan: Plan, data: Data, world: str, trusted: Mapping[tuple[str, str], int]) -> Finding:
+    judge = plan.claim.claim.judge
+    there = {name: part for name, part in data.setups.items() if part.runs.height}
+    return Finding(
+        world,
+        judge(data),
+        _missing(plan, world, trusted),
+        _awaits(plan, world),
+        _others(plan, world),
+        _fewer(plan, world, trusted),
+        {name: judge(part) for name, part in there.items()} if len(there) > 1 else {},
+    )
 
 
 def _machine(stored: Stored) -> set[str]:
@@ -186,6 +220,7 @@ def _machine(stored: Stored) -> set[str]:
 
 def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]:
     """The cause of failed checks, and what the data show about them in each world that has some."""
+    # An undecided check asks for an explanation, too.
     failed = [one.world for one in findings if not all(check.met for check in one.checks)]
     cause = [claim.cause] if failed and claim.cause else []
     if claim.explain is None:
@@ -214,7 +249,7 @@ def expected_s(tasks: Iterable[Task]) -> float:
 
 def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
     """How many runs of a scenario are trusted, as text; None if all that were asked for are."""
-    asked = Counter(one.task.cell for one in plan.planned if one.task.world == world)
+    asked = Counter(one.task.cell for one in _judged(plan, world))
     counts = [trusted.get((world, cell), 0) for cell in asked]
     most = max(asked.values(), default=0)
     if all(trusted.get((world, cell), 0) == count for cell, count in asked.items()):
@@ -226,23 +261,28 @@ def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> st
 
 def _missing(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
     """The cells without a run in a world, as text; None if every cell has one."""
-    cells = {one.task.cell for one in plan.planned if one.task.world == world}
+    cells = {one.task.cell for one in _judged(plan, world)}
     lacking = [cell for cell in sorted(cells) if (world, cell) not in trusted]
     if not lacking:
         return None
     return f"{len(lacking)} of {len(cells)} cells have no trustworthy run, e.g. {lacking[0]}"
 
 
-def _awaits(plan: Plan) -> str | None:
-    """The controller that the claim is about, if no scenario uses it."""
-    claim = plan.claim.claim
-    lacking = claim.about is not None and claim.about not in claim.grid.factors["controller"]
-    return claim.about if lacking else None
+def _judged(plan: Plan, world: str) -> list[Planned]:
+    """The runs in a world that the verdict is about."""
+    return [one for one in plan.planned if one.task.world == world and plan.judged(one.factors)]
 
 
-def _others(plan: Plan) -> tuple[str, ...]:
+def _awaits(plan: Plan, world: str) -> str | None:
+    """The controller that the claim is about, if no scenario of this size and world uses it."""
+    about = plan.claim.claim.about
+    return about if about is not None and about not in _others(plan, world) else None
+
+
+def _others(plan: Plan, world: str) -> tuple[str, ...]:
     """The controllers that the claim's scenarios use."""
-    return tuple(plan.claim.claim.grid.factors.get("controller", ()))
+    named = (str(one.factors["controller"]) for one in _judged(plan, world) if "controller" in one.factors)
+    return tuple(dict.fromkeys(named))
 
 
 def _found(plan: Plan, store: Store, outcome: sweep.Outcome) -> Iterable[tuple[Planned, Stored]]:

@@ -1,36 +1,51 @@
 """Tables of claims, in a terminal and in Markdown."""
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
 
 from fullpipe.show.fitting import Fitting
-from fullpipe.studies.claim import Verdict
-from fullpipe.system.words import minutes
+from fullpipe.studies.checks import FEWEST
+from fullpipe.studies.claim import DECIDED, Verdict, meanings
+from fullpipe.system.words import capitalised, minutes
 
+# A claim and a world; a verdict and its reason, in a document.
+Place: TypeAlias = tuple[str, str]
+Former: TypeAlias = tuple[str, str]
 _WIDTH = 160
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
     Verdict.IN_SHAPE.value: "yellow",
     Verdict.NOT.value: "red",
+    Verdict.INCONCLUSIVE.value: "magenta",
+    Verdict.OWN_MET.value: "cyan",
+    Verdict.OWN_IN_SHAPE.value: "cyan",
+    Verdict.OWN_NOT.value: "red",
 }
 # What a reader of verdicts of a short form must know.
 SHORT_FORM = (
-    "The quick form has fewer scenarios and seeds: its verdicts may differ from those of the full form."
+    "The quick form has fewer scenarios and seeds: its verdicts are about these only, and may differ from "
+    f"those of the full form. A check with fewer than {FEWEST} seeds is undecided, unless there is no chance."
 )
 _MARKDOWN = """# What the papers claim, and whether it is reproduced
 
 Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
 edited by hand. Each verdict is computed from the data of the runs; its criteria are in the claim's file in
-`python/fullpipe/studies`. Reproduced: all checks pass. In shape: all checks of direction, ordering and
-crossover pass, a check of a number does not. Waiting: the paper is about a controller that was not run
-yet; the others are checked, and a check that fails refutes the claim.
-
+`python/fullpipe/studies`.
+"""
+_HEAD = """
 | claim | title | world | verdict | reason |
 |---|---|---|---|---|
 """
+# In the document, of a row that is kept from its former version.
+KEPT = " †"
+_KEPT_SAID = (
+    "† Kept from an earlier version of this document, because its runs are not on the machine that wrote it. "
+    "The verdict is by the words and the rule of that time: a mean within the limits was enough."
+)
 
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -70,17 +85,48 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     return table
 
 
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The same table as a Markdown document, with the causes of misses below, where they are known."""
-    lines = [
-        f"| {row['id']} | {row['title']} | {world} | {one['verdict']}{_form(row, one)} | "
-        f"{one['reason'].replace('|', chr(92) + '|')} |"
-        for row in rows
-        for world, one in row["worlds"].items()
-    ]
+def markdown(rows: Sequence[Mapping[str, Any]], former: Mapping[Place, Former] | None = None) -> str:
+    """The same table as a Markdown document, with what its words mean, and the causes of misses.
+
+    Rows that were not run are those of the `former` document, if it has them. What changed since that
+    document is below the table.
+    """
+    former = former or {}
+    lines, used, changes, kept = [], set(), [], False
+    for row in rows:
+        for world, one in row["worlds"].items():
+            before = former.get((row["id"], world))
+            verdict, reason = f"{one['verdict']}{_form(row, one)}", one["reason"].replace("|", chr(92) + "|")
+            if one["verdict"] == Verdict.NOT_RUN.value and before is not None:
+                verdict, reason = before
+                if not verdict.endswith(KEPT) and verdict != Verdict.NOT_RUN.value:
+                    verdict += KEPT
+                kept |= verdict.endswith(KEPT)
+            elif before is not None and before[0].removesuffix(KEPT) != verdict:
+                why = f" {row['changed']}." if row.get("changed") else ""
+                changes.append(f"* `{row['id']}`, {world}: {before[0].removesuffix(KEPT)} → {verdict}.{why}")
+            used.add(one["verdict"])
+            lines.append(f"| {row['id']} | {row['title']} | {world} | {verdict} | {reason} |")
+    words = [f"* **{capitalised(word)}**: {meaning}" for word, meaning in meanings(used)]
+    head = [_MARKDOWN, *words, "", DECIDED] if words else [_MARKDOWN.rstrip()]
+    if kept:
+        head += ["", _KEPT_SAID]
     causes = [f"* `{row['id']}`: {row['cause']}" for row in rows if row.get("cause")]
     below = ["", "## Causes of misses", "", *causes] if causes else []
-    return _MARKDOWN + "\n".join([*lines, *below]) + "\n"
+    if changes:
+        below += ["", "## What changed", "", *changes]
+    return "\n".join(head) + "\n" + _HEAD + "\n".join([*lines, *below]) + "\n"
+
+
+def former(text: str) -> dict[Place, Former]:
+    """The verdicts and reasons of a document that `markdown` made, by claim and world."""
+    found = {}
+    for line in text.splitlines():
+        # A reason may have an escaped bar.
+        cells = [one.strip() for one in re.split(r"(?<!\\)\|", line)]
+        if len(cells) == 7 and "." in cells[1]:
+            found[cells[1], cells[3]] = cells[4], cells[5]
+    return found
 
 
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:

@@ -31,8 +31,12 @@ from fullpipe.system import files
 _PNG_SCALE = 2
 
 # The shape of result files, as far as pages and tables need it: a type, or those of the parts.
-_CHECK = {**dict.fromkeys(("what", "paper", "criterion", "kind", "said"), str), "met": bool, "count": int}
-_FINDING = {"world": str, "verdict": str, "reason": str, "checks": [_CHECK]}
+_CHECK = {
+    **dict.fromkeys(("what", "paper", "criterion", "kind", "said", "outcome", "why", "over"), str),
+    **{"own": bool, "count": int},
+}
+_SETUP = {"name": str, "judged": bool, "checks": [_CHECK]}
+_FINDING = {"world": str, "verdict": str, "reason": str, "checks": [_CHECK], "setups": [_SETUP]}
 _SAID = {
     **dict.fromkeys(("id", "name", "title", "source", "says", "question", "method", "prediction"), str),
     **dict.fromkeys(("look_at", "size", "version", "at"), str),
@@ -206,7 +210,7 @@ def _about(result: Result) -> dict[str, Any]:
         "version": _native.version(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "waiting": plan.waiting,
-        "findings": [_finding(one) for one in result.findings] if plan.waiting is None else _waiting(result),
+        "findings": _findings(result) if plan.waiting is None else _waiting(result),
         "because": list(result.because),
         "notes": [*result.notes, *_sources(result)],
     }
@@ -224,31 +228,48 @@ def _sources(result: Result) -> list[str]:
 def _waiting(result: Result) -> list[dict[str, Any]]:
     reason = result.plan.waiting
     return [
-        {"world": world, "verdict": Verdict.WAITING.value, "reason": reason, "checks": []}
+        {"world": world, "verdict": Verdict.WAITING.value, "reason": reason, "checks": [], "setups": []}
         for world in result.plan.worlds
     ]
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _findings(result: Result) -> list[dict[str, Any]]:
+    setups = result.plan.claim.claim.setups
+    return [finding(one, setups.judged if setups is not None else "") for one in result.findings]
+
+
+def finding(of: Finding, judged: str = "") -> dict[str, Any]:
+    """A finding as JSON; `judged` is the set-up that its verdict is about."""
+    noun = of.noun
     return {
-        "world": finding.world,
-        "verdict": finding.verdict.value,
-        "reason": finding.reason,
-        "checks": [_check(check) for check in finding.checks],
+        "world": of.world,
+        "verdict": of.verdict.value,
+        "reason": of.reason,
+        "checks": [_check(check, noun) for check in of.checks],
+        "setups": [
+            {"name": name, "judged": name == judged, "checks": [_check(check, noun) for check in checks]}
+            for name, checks in of.setups.items()
+        ],
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(check: Check, noun: str) -> dict[str, Any]:
     ours = check.ours
     return {
         "what": check.what,
         "paper": check.paper,
         "criterion": check.criterion,
         "ours": None if ours is None else ours.mean,
-        "ci95": None if ours is None or ours.low is None else [ours.low, ours.high],
+        "middle": None if ours is None else ours.kind,
+        "ci95": None if ours is None or ours.low is None or not check.chance else [ours.low, ours.high],
+        "range": None if ours is None else [ours.least, ours.most],
+        "modes": None if check.modes is None else [list(check.modes.lower), list(check.modes.upper)],
         "count": 0 if ours is None else ours.count,
+        "over": check.over.value,
         "unit": check.unit,
-        "said": check.said,
-        "met": check.met,
+        "said": check.told(noun),
+        "outcome": check.outcome.value,
+        "why": check.why,
         "kind": "shape" if check.shape else "number",
+        "own": check.own,
     }

@@ -28,7 +28,7 @@ from fullpipe.ask.arrivals import models
 from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.ccwg25 import _arrivals, _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Size, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Size, Trial, Values, more, number, within
 
 _RATE_MBPS, _RTT_MS = 3000, 10
 _SHALLOW, _DEEP = 1, 8
@@ -132,16 +132,22 @@ def _queues(part: Data) -> Any:
     )
 
 
+def _better(data: Data, name: str) -> Values:
+    """The share of models and buffers in which the mean slowdown is smaller than with CUBIC, by seed."""
+    bbr, cubic = (data.values("slowdown", controller=one) for one in (name, "cubic"))
+    ratios = cubic.over(bbr)
+    there = ratios.only(ratio > 0 for ratio in ratios)
+    return Values((float(ratio > 1) for ratio in there), there.seeds)
+
+
 def _judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
-        pairs: dict[int, list[tuple[float, float]]] = {}
         for buffer, model in itertools.product((_SHALLOW, _DEEP), models.MODELS):
             cubic, bbr, ideal = (
                 data.values(column, controller=controller, model=model, buffer_bdp=buffer)
                 for column, controller in (("slowdown", "cubic"), ("slowdown", name), ("srpt_slowdown", name))
             )
-            pairs.setdefault(buffer, []).extend(zip(cubic, bbr, strict=False))
             checks += [
                 more(
                     f"{model}, {buffer} BDP: mean slowdown with CUBIC divided by that with {name}",
@@ -160,15 +166,11 @@ def _judge(data: Data) -> list[Check]:
             column: data.values(column, controller=name, buffer_bdp=_DEEP)
             for column in ("p95_rtts", "most_rtts", "over_limit")
         }
+        queued = [value > 0 for value in deep["p95_rtts"]]
         checks += [
             within(
                 f"Runs in which the mean slowdown is smaller with {name} than with CUBIC",
-                [
-                    float(over > under)
-                    for part in pairs.values()
-                    for over, under in part
-                    if over > 0 and under > 0
-                ],
+                _better(data, name),
                 paper="consistently better",
                 least=0.9,
                 unit="of runs",
@@ -177,17 +179,17 @@ def _judge(data: Data) -> list[Check]:
             *(
                 more(
                     f"Mean slowdown with CUBIC divided by that with {name}, {buffer} BDP, all models",
-                    [over for over, _ in part],
-                    [under for _, under in part],
+                    data.values("slowdown", controller="cubic", buffer_bdp=buffer),
+                    data.values("slowdown", controller=name, buffer_bdp=buffer),
                     paper="slightly better",
                     most=2,
                     shape=False,
                 )
-                for buffer, part in pairs.items()
+                for buffer in (_SHALLOW, _DEEP)
             ),
             within(
                 f"{name}: time with a queue longer than 2 RTTmin, 8 BDP",
-                [part for part, p95 in zip(deep["over_limit"], deep["p95_rtts"], strict=False) if p95 > 0],
+                deep["over_limit"].only(queued) if len(queued) == len(deep["over_limit"]) else [],
                 paper="BBR often limits queuing delay to 2 RTTmin",
                 most=0.25,
                 unit="of the time",
@@ -195,14 +197,14 @@ def _judge(data: Data) -> list[Check]:
             ),
             within(
                 f"{name}: 95th percentile of the queue, 8 BDP",
-                [value for value in deep["p95_rtts"] if value > 0],
+                deep["p95_rtts"].only(queued),
                 paper="claims list: queueing delay mostly limited to 2 RTTmin",
                 most=2,
                 unit="RTTmin",
             ),
             within(
                 f"{name}: longest queue, 8 BDP",
-                [value for value in deep["most_rtts"] if value > 0],
+                deep["most_rtts"].only(value > 0 for value in deep["most_rtts"]),
                 paper="BBR avoids to fill deep buffers completely",
                 most=0.95 * _DEEP,
                 unit="RTTmin",

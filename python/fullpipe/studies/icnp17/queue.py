@@ -72,7 +72,7 @@ def _judge(data: Data) -> list[Check]:
     several = [count for count in counts if count > 1]
     alone = data.values("queue_bdp", flows=1)
     queues = [data.values("queue_bdp", flows=count) for count in several]
-    together = [value for values in queues for value in values]
+    together = data.values("queue_bdp", flows=tuple(several))
     checks = [
         within("Queue of a single flow", alone, paper="the intended behavior", least=0, most=0.25, unit="BDP")
     ]

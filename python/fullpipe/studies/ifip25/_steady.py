@@ -1,13 +1,12 @@
 """The grid of both claims: BBR flows beside loss-based flows, and the steady-state model's error."""
 
-import statistics
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import capmodel, charts, layers
-from fullpipe.studies.claim import Data, Row, Trial, number
+from fullpipe.studies.claim import Data, Row, Trial, Values, number
 
 RATE_MBPS, RTT_MS = 10, 40
 BUFFERS_BDP = (1, 2, 4, 8, 16, 32, 64)
@@ -41,13 +40,9 @@ def measure(trial: Trial) -> Row:
     return {**row, "model_share": model, "error_pct": capmodel.error_pct(row["bbr_share"], model)}
 
 
-def errors(data: Data, **where: Any) -> list[float]:
+def errors(data: Data, **where: Any) -> Values:
     """The median error of the model over these scenarios, one for each seed."""
-    chosen = [pl.col(name) == value for name, value in where.items()]
-    frame = data.runs.filter(pl.col("error_pct").is_not_null(), *chosen)
-    by_seed = frame.group_by("seed", maintain_order=True).agg("error_pct")
-    # A share of zero or less is none, and has no error.
-    return [statistics.median(each) for _, each in by_seed.iter_rows() if each and min(each) > 0]
+    return data.each_seed(capmodel.median_error, **where)
 
 
 def figure(data: Data, by: str, title: str) -> alt.TopLevelMixin:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe.studies import take
-from fullpipe.studies.claim import Data, Grid, Row, Trial, number
+from fullpipe.studies.claim import Data, Grid, Row, Trial, Values, number
 from fullpipe.studies.imc19 import _testbed
 
 RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
@@ -122,11 +122,9 @@ def gains(frame: pl.DataFrame, beside: Sequence[str] = ()) -> pl.DataFrame:
     )
 
 
-def each_seed(frame: pl.DataFrame, value: Callable[[pl.DataFrame], float]) -> list[float]:
+def each_seed(frame: pl.DataFrame, value: Callable[[pl.DataFrame], float]) -> Values:
     """A number computed from the whole grid, once per seed; NaN without runs."""
-    if "seed" not in frame.columns:
-        return []
-    return [value(part) for _, part in frame.group_by("seed", maintain_order=True)]
+    return Data(frame, pl.DataFrame()).each_seed(value)
 
 
 def share(frame: pl.DataFrame, of: pl.Expr) -> float:

@@ -84,7 +84,7 @@ def _judge(data: Data) -> list[Check]:
     every = pl.lit(True)
     # "Small": up to a tenth of the deep buffer, which halves the paths about evenly.
     small = deep & (pl.col("bdp_kb") <= _grid.DEEP_KB / 10)
-    ended = data.runs.select(pl.col("completion_ms").is_not_null().cast(pl.Float64).mean()).item()
+    ended = data.each_seed(lambda runs: _grid.share(runs, pl.col("completion_ms").is_not_null()))
     return [
         within(
             "Flows that completed", ended, paper="completion times on every path", least=1, unit="of flows"

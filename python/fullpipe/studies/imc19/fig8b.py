@@ -20,7 +20,7 @@ import polars as pl
 
 from fullpipe.show.figures import theme
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, more, number, within
 from fullpipe.studies.imc19 import _grid, _testbed, _together
 
 _HIDDEN_BYTES = 20_000
@@ -118,10 +118,15 @@ def _judge(every: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_bytes"].unique().to_list())
     beyond = [buffer for buffer in buffers if buffer >= _HIDDEN_BYTES]
 
-    def spread(column: str, chosen: list[int]) -> float:
-        """The largest of the means at these buffers divided by the smallest; NaN if one is 0 or missing."""
-        means = [data.mean(column, buffer_bytes=buffer) for buffer in chosen]
-        return max(means) / min(means) if means and all(one > 0 for one in means) else float("nan")
+    def spread(column: str, chosen: list[int]) -> Values:
+        """The largest of the values at these buffers divided by the smallest; NaN if one is 0 or missing."""
+
+        def of(runs: pl.DataFrame) -> float:
+            part = Data(runs, data.series)
+            means = [part.mean(column, buffer_bytes=buffer) for buffer in chosen]
+            return max(means) / min(means) if means and all(one > 0 for one in means) else float("nan")
+
+        return data.each_seed(of)
 
     return [
         *(
@@ -137,8 +142,8 @@ def _judge(every: Data) -> list[Check]:
         ),
         more(
             "Spread of BBR's goodput over all buffers divided by that at 20 KB and more",
-            [spread("bbr_mbps", buffers)],
-            [spread("bbr_mbps", beyond)],
+            spread("bbr_mbps", buffers),
+            spread("bbr_mbps", beyond),
             paper="stabilizes when our router buffer size reaches 20KB",
             least=2,
         ),

@@ -52,7 +52,7 @@ def _judge(data: Data) -> list[Check]:
     def taken(column: str, buffer_bdp: float) -> list[float]:
         return data.values(column, controller="bbr3", buffer_bdp=buffer_bdp)
 
-    every = [value for one in judged for value in taken("cubic_share", one)]
+    every = data.values("cubic_share", controller="bbr3", buffer_bdp=tuple(judged))
     return [
         *(
             more(

@@ -22,7 +22,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, layers, sharing
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, more, number, within
 from fullpipe.studies.pam24 import _path
 
 _FLOWS, _EVERY_S = 4, 20
@@ -105,12 +105,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _waits(data: Data, controller: str, start: str) -> list[float]:
+def _waits(data: Data, controller: str, start: str) -> Values:
     """The mean over buffers, one for each seed: a run that is fair at once has no ratio to another such."""
-    chosen = (pl.col("controller") == controller) & (pl.col("start") == start)
-    frame = data.runs.filter(chosen & pl.col("converge_s").is_not_null())
-    means = frame.group_by("seed", maintain_order=True).agg(pl.col("converge_s").mean())
-    return [float(mean) for mean in means["converge_s"]]
+    return data.values("converge_s", controller=controller, start=start).by_seed()
 
 
 def _judge(data: Data) -> list[Check]:
@@ -120,7 +117,7 @@ def _judge(data: Data) -> list[Check]:
     return [
         within(
             "Time to converge, together: BBRv1's above BBRv3's",
-            [one - other for one, other in zip(old, new, strict=True)] if len(old) == len(new) else [],
+            old.minus(new),
             paper=_QUICK_SAID,
             least=0,
             unit="s",

@@ -30,7 +30,7 @@ import polars as pl
 
 from fullpipe.show.figures import theme
 from fullpipe.studies import charts, deliveries, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
 
 _GAINS = {
     1.05: "bbr1:probe_gain=1.05",
@@ -294,7 +294,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),  # The paper gives no number.
     explain=_explain,
     look_at="With which gains is a flow stuck, and at which thresholds?",
     seeds=5,

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, within
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 100.0, 40.0, 1.5
 _EDGE_BDP = 1 + _BUFFER_BDP
@@ -92,8 +92,9 @@ def _judge(data: Data) -> list[Check]:
         inside = data.runs.filter(pl.col("cap_bdp").is_between(*span))
         return inside.drop_nulls(["inflight_bdp", column])
 
-    def values(column: str, span: tuple[float, float]) -> list[float]:
-        return [float(value) for value in chosen(span, column)[column]]
+    def values(column: str, span: tuple[float, float], unit: float = 1.0) -> Values:
+        frame = chosen(span, column)
+        return Values((float(value) / unit for value in frame[column]), frame["seed"])
 
     def slopes(column: str, span: tuple[float, float]) -> list[float]:
         """The slope of each seed's line."""
@@ -111,7 +112,7 @@ def _judge(data: Data) -> list[Check]:
     return [
         within(
             "RTT up to 0.8 BDP, divided by RTprop",
-            [rtt / _RTT_MS for rtt in values("rtt_ms", _LEFT)],
+            values("rtt_ms", _LEFT, _RTT_MS),
             paper="RTprop",
             least=0.98,
             most=1.1,
@@ -133,7 +134,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             "delivery rate from 1.2 to 2.2 BDP, divided by BtlBw",
-            [rate / _RATE_MBPS for rate in flat],
+            values("rate_mbps", _RIGHT, _RATE_MBPS),
             paper="BtlBw",
             least=0.97,
             most=1.01,

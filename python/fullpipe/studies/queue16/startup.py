@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, within
 
 _RTT_S = 0.04
 _INITIAL_WINDOW = 10
@@ -71,19 +71,20 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 def _judge(data: Data) -> list[Check]:
     frame = data.runs.with_columns(pl.col("rounds").cast(pl.Float64))
     large = frame.filter((pl.col("bdp_packets") >= 2 * _INITIAL_WINDOW) & pl.col("rounds").is_not_null())
-    excess: list[float] = []
+    excess = Values([], [])
     slopes: list[float] = []
     for _, part in large.group_by("seed", maintain_order=True):
         points = [
             (math.log2(bdp), rounds) for bdp, rounds in part.select("bdp_packets", "rounds").iter_rows()
         ]
-        excess += [rounds - (x - math.log2(_INITIAL_WINDOW)) for x, rounds in points]
+        above = [rounds - (x - math.log2(_INITIAL_WINDOW)) for x, rounds in points]
+        excess = Values([*excess, *above], [*excess.seeds, *[part["seed"][0]] * len(above)])
         (low_x, low), (high_x, high) = min(points), max(points)
         slopes.append((high - low) / (high_x - low_x) if high_x > low_x else math.nan)
     return [
         within(
             "runs that find the rate",
-            [float(value is not None) for value in frame["rounds"]],
+            Values((float(value is not None) for value in frame["rounds"]), frame["seed"]),
             paper="10¹² of bandwidths",
             least=1.0,
             unit="of runs",

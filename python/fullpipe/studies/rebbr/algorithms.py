@@ -8,7 +8,7 @@ higher loss than CUBIC's, because CUBIC's window recovers faster on a path of th
 delay but still halves on loss, so its goodput falls, too.
 """
 
-from fullpipe.studies.claim import Check, Claim, Data, more
+from fullpipe.studies.claim import Check, Claim, Data, more, own
 from fullpipe.studies.rebbr import _sweep
 
 
@@ -73,7 +73,7 @@ CLAIM = Claim(
     grid=_sweep.grid(("bbr1", "cubic", "reno", "vegas")),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss: BBR, CUBIC, NewReno and Vegas"),
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="Which lines fall together, and is Vegas among them?",
     seeds=5,
     quick_seeds=1,

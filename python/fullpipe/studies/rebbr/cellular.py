@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, deliveries, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
 
 # Start-up is over by then.
 _STEADY_S = 5.0
@@ -122,7 +122,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="The upper left is best: a high rate with a low delay.",
     seeds=5,
     quick_seeds=1,

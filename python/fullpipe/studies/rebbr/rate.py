@@ -7,7 +7,7 @@ no large window, so at 1 Mbit/s CUBIC's goodput falls only at a loss rate at lea
 than at 100 Mbit/s; from there on BBR is ahead, too.
 """
 
-from fullpipe.studies.claim import Check, Claim, Data, more, within
+from fullpipe.studies.claim import Check, Claim, Data, more, own, within
 from fullpipe.studies.rebbr import _sweep
 
 
@@ -60,7 +60,7 @@ CLAIM = Claim(
     grid=_sweep.grid(("bbr1", "cubic"), rates_mbps=(100, 1)),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss at 100 and at 1 Mbit/s"),
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="How far to the right does CUBIC's fall move at 1 Mbit/s?",
     seeds=5,
     quick_seeds=1,

@@ -14,7 +14,7 @@ import polars as pl
 
 from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Data, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Data, Row, Trial, Values, more, within
 
 FIFO = "fifo"
 # The disciplines with their defaults, as a scenario has them. Without ECN a step marks nothing, so it drops.
@@ -130,14 +130,10 @@ def cdf(trial: Trial) -> pl.DataFrame:
 # Judging.
 
 
-def shares(data: Data, column: str, name: str, **where: Any) -> list[float]:
-    """A column with that discipline in percent of the FIFO's, seed by seed where seeds match."""
-    own = data.values(column, discipline=name, **where)
-    plain = data.values(column, discipline=FIFO, **where)
-    if len(own) != len(plain):
-        own, plain = [_mean(own)], [_mean(plain)]
-    # Without goodput of a FIFO, there is nothing to compare with.
-    return [100 * mine / its if its > 0 else math.nan for mine, its in zip(own, plain, strict=True)]
+def shares(data: Data, column: str, name: str, **where: Any) -> Values:
+    """A column with that discipline in percent of the FIFO's, seed by seed."""
+    own, plain = (data.values(column, discipline=one, **where) for one in (name, FIFO))
+    return own.over(plain, 100)
 
 
 def better(
@@ -158,10 +154,6 @@ def better(
             ),
         ]
     return checks
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
 
 
 # Figures.

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
 from fullpipe.studies.rfc7928 import _bench
 
 _QUARTER = 0.25
@@ -81,7 +81,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),
     look_at="With which disciplines does Vegas get about as much as NewReno?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
 from fullpipe.studies.rfc7928 import _bench
 
 _ALONE, _MIXED = "alone", "mixed"
@@ -96,7 +96,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),
     look_at="Which disciplines hold the delay against a sender that does not listen, and which leave "
     "NewReno a share?",
     seeds=_bench.SEEDS,

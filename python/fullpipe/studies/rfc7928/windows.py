@@ -17,7 +17,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
 from fullpipe.studies.rfc7928 import _bench
 
 _SMALL, _LARGE = 20, 80
@@ -116,7 +116,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=_judge,
+    judge=lambda data: own(*_judge(data)),
     look_at="Which boxes are below the FIFO's? A box with a high end has transfers that lost their last "
     "packets.",
     seeds=_bench.SEEDS,

@@ -12,14 +12,13 @@ without the model, that more BBR flows have more together, and deeper buffers le
 """
 
 import math
-import statistics
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import capmodel, charts, layers
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, more, number, within
 
 # What competes, and on which path: rate in Mbit/s, RTT in ms.
 _PATHS = {
@@ -90,12 +89,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _errors(data: Data, against: str) -> list[float]:
+def _errors(data: Data, against: str) -> Values:
     """The median error over all cells, one for each seed."""
-    frame = data.runs.filter((pl.col("against") == against) & pl.col("error_pct").is_not_null())
-    by_seed = frame.group_by("seed", maintain_order=True).agg(pl.col("error_pct"))
-    # A share of zero or less is none, and has no error.
-    return [statistics.median(errors) for _, errors in by_seed.iter_rows() if errors and min(errors) > 0]
+    return data.each_seed(capmodel.median_error, against=against)
 
 
 def _judge(data: Data) -> list[Check]:

@@ -19,6 +19,7 @@ import math
 from typing import Any
 
 import altair as alt
+import polars as pl
 
 from fullpipe.studies import capmodel, charts, layers
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
@@ -75,6 +76,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
+def _flat(runs: pl.DataFrame) -> float:
+    """The least share over the number of flows divided by the largest; NaN if one is missing."""
+    shares = runs["bbr_share"].to_list()
+    missing = not shares or any(share is None or share <= 0 for share in shares)
+    return math.nan if missing else float(min(shares) / max(shares))
+
+
 def _judge(data: Data) -> list[Check]:
     checks = []
     counts = sorted(data.runs["others"].unique().to_list())
@@ -83,9 +91,7 @@ def _judge(data: Data) -> list[Check]:
         for buffer_bdp in _BUFFERS_BDP:
             where = {"loss": loss, "buffer_bdp": buffer_bdp}
             crowd = data.values("bbr_share", others=most, **where)
-            means = [data.mean("bbr_share", others=count, **where) for count in counts]
-            least, largest = min(means, default=math.nan), max(means, default=math.nan)
-            flat = least / largest if largest > 0 else math.nan
+            flat = data.each_seed(_flat, **where)
             named = f"{loss}, {buffer_bdp} BDP"
             fair = 1 / (1 + most)
             checks += [
