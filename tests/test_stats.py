@@ -1,12 +1,24 @@
 """Confidence intervals against published values."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.results.statistics import estimate, share_interval, t_quantile
+from fullpipe.results import folds
+from fullpipe.results.statistics import (
+    estimate,
+    geometric,
+    median,
+    modes,
+    ratio,
+    same,
+    share,
+    share_interval,
+    t_quantile,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +91,125 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
     for wrong in ((1, 0), (-1, 2), (3, 2)):
         with pytest.raises(ValueError, match="share"):
             share_interval(*wrong)
+
+
+def test_ratios_average_by_their_logarithms() -> None:
+    found = geometric([0.2, 5.0])
+    assert found.mean == pytest.approx(1.0) and found.kind == "geometric mean"
+    assert (found.least, found.most, found.count) == (0.2, 5.0, 2)
+    # The interval is that of the logarithms: symmetric by factors, and never below zero.
+    three = geometric([1.0, 2.0, 4.0])
+    assert three.low is not None and three.high is not None and 0 < three.low < 2.0
+    assert three.high / three.mean == pytest.approx(three.mean / three.low)
+    assert geometric([3.0]).low is None
+
+
+def test_a_ratio_of_samples_of_unlike_size_has_welchs_interval() -> None:
+    # By hand: logarithms to base 10 of 10, 100, 1000 and of 1, 10, 1: means 2 and 1/3, variances 1 and 1/3.
+    found = ratio([10.0, 100.0, 1000.0], [1.0, 10.0, 1.0])
+    spread = 1 / 3 + 1 / 9
+    degrees = int(spread**2 / ((1 / 3) ** 2 / 2 + (1 / 9) ** 2 / 2))
+    half = t_quantile(degrees) * math.sqrt(spread)
+    assert degrees == 3 and found.low is not None and found.high is not None
+    assert math.log10(found.mean) == pytest.approx(2 - 1 / 3)
+    assert math.log10(found.low) == pytest.approx(2 - 1 / 3 - half)
+    assert math.log10(found.high) == pytest.approx(2 - 1 / 3 + half)
+    assert ratio([2.0], [1.0, 3.0]).low is None
+    equal = ratio([2.0, 2.0], [1.0, 1.0, 1.0])
+    assert equal.low == pytest.approx(2.0) and equal.high == pytest.approx(2.0)
+
+
+def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
+    # Published tables: the least and the most of six, and the sixth and fifteenth of twenty.
+    assert (median([6.0, 1, 5, 2, 4, 3]).low, median([6.0, 1, 5, 2, 4, 3]).high) == (1, 6)
+    twenty = median([float(value) for value in range(1, 21)])
+    assert (twenty.mean, twenty.low, twenty.high) == (10.5, 6, 15)
+    assert median([1.0, 2, 3, 4, 1e9]).mean == 3 and median([1.0, 2, 3, 4, 1e9]).low is None
+
+
+def test_a_share_of_runs_has_wilsons_interval() -> None:
+    found = share([True] * 5 + [False] * 5)
+    assert (found.mean, found.count) == (0.5, 10)
+    assert (found.low, found.high) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "lower"),
+    [
+        ([1.9, 13.0, 1.8, 12.5, 13.2], 2),
+        ([0.4, 0.41, 0.39, 0.86, 0.87, 0.85], 3),
+        ([-5.0, -5.1, -4.9, 5.0, 5.1], 3),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], None),
+        ([1.0, 1.1, 1.0, 1.1, 9.0], None),  # One run is no mode.
+        ([1.0, 1.0, 5.0, 5.0], None),  # Too few to tell.
+        ([100.0, 100.1, 104.0, 104.1, 104.0], None),  # Two groups, but the mean tells it well enough.
+        ([0.5] * 8 + [0.9] * 8, 8),
+        ([0.5] * 14 + [0.9] * 2, None),  # Less than a fifth.
+        ([0.0] * 6, None),
+    ],
+)
+def test_two_modes_are_told_from_one(values: list[float], lower: int | None) -> None:
+    for turn in range(3):
+        shuffled = random.Random(turn).sample(values, len(values))
+        found = modes(shuffled)
+        if lower is None:
+            assert found is None
+        else:
+            assert found is not None and len(found.lower) == lower
+            assert sorted(found.lower + found.upper) == sorted(values)
+            assert max(found.lower) < min(found.upper)
+
+
+@pytest.mark.parametrize(("count", "most"), [(5, 0.06), (6, 0.03), (10, 0.02), (20, 0.002)])
+def test_one_normal_distribution_seldom_passes_for_two_modes(count: int, most: float) -> None:
+    source = random.Random(count)
+    found = [modes([source.gauss(0, 1) for _ in range(count)]) is not None for _ in range(4_000)]
+    assert sum(found) / len(found) <= most
+
+
+def test_equal_is_more_than_one_value() -> None:
+    assert same([0.1 + 0.2, 0.3]) and not same([1.0]) and not same([1.0, 1.0001]) and not same([])
+
+
+# Cross-validation.
+
+
+def majority(labels: list[str]) -> folds.Score:
+    """Predicts what is most frequent where it was trained."""
+
+    def score(train: folds.Sequence[int], test: folds.Sequence[int]) -> float:
+        trained = [labels[at] for at in train]
+        guess = max(sorted(set(trained)), key=trained.count)
+        return sum(labels[at] == guess for at in test) / len(test)
+
+    return score
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_folds_are_stratified_and_hold_each_example_once(seed: int | None) -> None:
+    labels = ["a"] * 20 + ["b"] * 10
+    found = folds.split(labels, 5, seed)
+    assert sorted(at for fold in found for at in fold) == list(range(30))
+    assert all(len(fold) == 6 and sum(labels[at] == "b" for at in fold) == 2 for fold in found)
+    assert folds.mean(found, majority(labels)) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="folds"):
+        folds.split(["a"], 2)
+
+
+def test_in_order_neighbours_stay_together_and_shuffles_differ() -> None:
+    assert folds.split(["a"] * 10, 5) == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert folds.split(["a"] * 10, 5, 1) != folds.split(["a"] * 10, 5, 2)
+
+
+def test_a_classifier_that_knows_neighbours_is_better_in_shuffled_folds() -> None:
+    # Blocks of four alike: in order, a fold holds whole blocks and its neighbours are elsewhere.
+    labels = [str(at // 4 % 2) for at in range(40)]
+
+    def nearest(train: folds.Sequence[int], test: folds.Sequence[int]) -> float:
+        hits = [labels[min(train, key=lambda at: abs(at - one))] == labels[one] for one in test]
+        return sum(hits) / len(hits)
+
+    shuffled = folds.repeated(labels, nearest, times=20)
+    assert len(shuffled) == 20 and len(set(shuffled)) > 1
+    assert shuffled == folds.repeated(labels, nearest, times=20), "the same for the same seed"
+    assert min(shuffled) > folds.mean(folds.split(labels, 5), nearest)

@@ -212,8 +212,13 @@ class Limits:
 
     def hold(self, value: float) -> bool:
         """Whether a value is within."""
-        low = self.least is None or (value > self.least if self.above else value >= self.least)
+        low = self.least is None or (self._over(value) if self.above else value >= self.least)
         return low and (self.most is None or value <= self.most)
+
+    def _over(self, value: float) -> bool:
+        """Whether it is above `least`; logarithms and back, an equal one may seem to be."""
+        assert self.least is not None
+        return value > self.least and not math.isclose(value, self.least, rel_tol=1e-9)
 
     def judge(self, values: Sequence[float], low: float, high: float) -> Outcome:
         """Met if all these values are within, missed if none is and no value between `low` and `high`."""
@@ -222,7 +227,7 @@ class Limits:
         outside = (self.least is not None and high < self.least) or (
             self.most is not None and low > self.most
         )
-        if self.above and self.least is not None and high <= self.least:
+        if self.above and self.least is not None and not self._over(high):
             outside = True
         return Outcome.MISSED if outside else Outcome.UNDECIDED
 
