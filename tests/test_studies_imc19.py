@@ -143,7 +143,7 @@ def test_the_whole_grid_is_that_of_the_paper() -> None:
     cells = built.claim.grid.cells(Size.FULL)
     assert len(cells) == 640
     assert built.claim.seeds_of(Size.FULL) == 5
-    assert built.claim.seeds_of(Size.QUICK) == 1
+    assert built.claim.seeds_of(Size.QUICK) == 3
 
 
 def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:

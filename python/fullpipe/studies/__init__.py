@@ -28,11 +28,11 @@ the package, which is found by itself. To add one, write `studies/PAPER/CLAIM.py
     )
 
 `studies.claim` has these types, `studies.take` measures that claims share, `studies.charts` parts of figures.
-A judge compares means over runs with `within` and `more`; the checks decide the verdict, by one rule. Limits
-are set from the paper's words before looking at results, and are not adjusted to fit them. A claim whose
-scenarios need something that is not built yet names it in `needs` and waits; one about a controller that is
-not run yet names it in `about`, and the other controllers are judged. `claims.toml` has the order of
-claims, and those not built yet; a claim that is missing there comes last.
+A judge compares values of runs with `within`, `more` and their kin in `studies.checks`; the checks decide the
+verdict, by one rule, which `README.md` here explains. Limits are set from the paper's words before looking at
+results, and are not adjusted to fit them. A claim whose scenarios need something that is not built yet names
+it in `needs` and waits, and so does one about a controller that is not run yet (`about`). `claims.toml` has
+the order of claims, and those not built yet; a claim that is missing there comes last.
 
 `test_studies.py` runs every claim in its tiny form and gives each judge data that must fail. A paper may also
 be a package of its own, outside Fullpipe: see `README.md` here.

@@ -312,7 +312,7 @@ class Finding:
         few = [one for one in checks if one.few]
         told = [
             f"{one.what}: {one.told(noun)} (expected {one.expected}"
-            f"{f'; undecided: {one.why}' if one.why else ''})"
+            f"{'; undecided' if one.why else ''})"
             for one in checks
             if one not in few
         ]

@@ -35,7 +35,7 @@ BBRS = ("bbr1", *VARIANTS)
 CONTROLLERS = (*BBRS, "cubic")
 
 BUFFERS_BDP = (0.8, 1, 2, 8)
-SEEDS, QUICK_SEEDS = 30, 2
+SEEDS, QUICK_SEEDS = 30, 3
 NATURAL_US = 125
 SLOW, FAST, FASTEST = 100, 1000, 10_000
 # RTT in ms for each rate in Mbit/s: the two paths of the slides, and the fastest of the testbed.

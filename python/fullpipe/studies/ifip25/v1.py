@@ -88,5 +88,5 @@ CLAIM = Claim(
     look_at="Is the line of a single flow on the grey one?",
     about="bbr1",
     seeds=5,
-    quick_seeds=2,
+    quick_seeds=3,
 )

@@ -108,5 +108,5 @@ CLAIM = Claim(
     look_at="Which of the two lines follows the grey one?",
     about="bbr3",
     seeds=5,
-    quick_seeds=2,
+    quick_seeds=3,
 )

@@ -138,5 +138,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

@@ -106,5 +106,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="At which loss rate is each peak?",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

@@ -178,5 +178,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

@@ -224,5 +224,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

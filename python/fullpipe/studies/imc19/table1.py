@@ -152,5 +152,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

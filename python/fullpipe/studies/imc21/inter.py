@@ -121,8 +121,8 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     cause="In the short form of 60 s only; BBR's share where half of the flows are its own was not looked "
-    "into. The full form takes about 20 minutes on two cores",
+    "into. The full form takes about 30 minutes on two cores",
     look_at="Which points are above the dashed line?",
-    seeds=2,
-    quick_seeds=1,
+    seeds=3,
+    quick_seeds=3,
 )

@@ -288,5 +288,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="Which part of the line lies within the shaded band?",
     seeds=5,
-    quick_seeds=2,
+    quick_seeds=3,
 )

@@ -188,5 +188,5 @@ CLAIM = Claim(
     judge=_judge,
     look_at="The reduction should rise to the right: the deeper the buffer, the larger the gain.",
     seeds=3,
-    quick_seeds=1,
+    quick_seeds=3,
 )

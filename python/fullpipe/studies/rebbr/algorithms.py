@@ -76,5 +76,5 @@ CLAIM = Claim(
     judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="Which lines fall together, and is Vegas among them?",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

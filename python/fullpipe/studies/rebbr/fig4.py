@@ -67,5 +67,5 @@ CLAIM = Claim(
     judge=_judge,
     look_at="At which loss rate does CUBIC's line leave the top?",
     seeds=5,
-    quick_seeds=1,
+    quick_seeds=3,
 )

@@ -122,5 +122,5 @@ CLAIM = Claim(
     judge=lambda data: own(*_judge(data)),
     look_at="How high is the peak after each fall of the rate, and who drains it within the phase?",
     seeds=_bench.SEEDS,
-    quick_seeds=2,
+    quick_seeds=3,
 )

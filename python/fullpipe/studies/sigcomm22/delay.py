@@ -11,7 +11,8 @@ its mode for competition with TCP. CUBIC is indifferent.
 The paper proves this for all controllers that converge to a small range of delays, and shows it for Copa
 with a link emulator; of that experiment, nothing was at hand. All numbers are ours: the second flow has at
 least five times the first one's goodput with 5 ms (direction) and ten times with 10 ms; CUBIC's ratio
-stays below three. Copa with its mode switching, and BBR, which renews its least RTT every 10 s, are
+stays below three. In which flow ends up starved, runs may differ: with 10 ms the richer flow's advantage is
+compared, whichever it is, and the share of runs in which the first one starves has to be over a half. Copa with its mode switching, and BBR, which renews its least RTT every 10 s, are
 measured and not judged.
 
 The times were changed after results were seen; first, the second flow started at 2 s, and goodput was

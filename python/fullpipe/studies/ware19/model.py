@@ -180,5 +180,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="How close are the curves of 1 and 32 flows to the grey ones?",
     seeds=5,
-    quick_seeds=2,
+    quick_seeds=3,
 )

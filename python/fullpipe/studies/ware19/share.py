@@ -166,5 +166,5 @@ CLAIM = Claim(
     explain=_explain,
     look_at="Is each line flat, and how far above the pale line of fair shares does it end?",
     seeds=10,
-    quick_seeds=2,
+    quick_seeds=3,
 )
