@@ -171,8 +171,7 @@ def test_a_reason_names_what_decided_and_only_counts_what_has_too_few_runs() -> 
         "x: 1.5 ± 0.025 (expected at least 2)."
     )
     assert Finding("sim", [shape(MET), numeral(OPEN), numeral(MISSED)]).reason == (
-        "x: 1.5 ± 0.025 (expected at least 2); "
-        "x: 1.5 ± 0.025 (expected at least 1.5; undecided)."
+        "x: 1.5 ± 0.025 (expected at least 2); x: 1.5 ± 0.025 (expected at least 1.5; undecided)."
     )
     few = within("y", [1.0, 2.0], paper="", least=0.5, shape=True)
     finding = Finding("kernel", [few, few])

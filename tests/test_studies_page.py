@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import altair as alt
 import polars as pl
 import pytest
 
-from fullpipe.studies import catalogue, page, run, tables
+from fullpipe.studies import catalogue, charts, page, run, tables
 from fullpipe.studies.claim import Check, Data, Finding, Size, within
 from fullpipe.studies.write import finding as _finding
 
@@ -126,3 +127,23 @@ def test_no_column_of_checks_can_hide() -> None:
     table = page._checks([_finding(one) for one in findings("sim", "kernel")])
     assert 'data-heading="Simulation"' in table and 'data-heading="Linux kernel"' in table
     assert 'class="number"' not in table, "words wrap"
+
+
+def drawn(**factors: list[float]) -> dict[str, object]:
+    """A figure of two worlds whose runs have these factors."""
+    runs = pl.DataFrame({"world": ["sim", "sim", "kernel", "kernel"], "x": [1.0, 2.0, 3.0, 4.0], **factors})
+
+    def panel(part: Data) -> alt.Chart:
+        return alt.Chart(charts.values(part.runs)).mark_point().encode(x="x:Q", y="x:Q")
+
+    return charts.worlds(Data(runs, pl.DataFrame()), panel, "title").to_dict()
+
+
+def test_runs_of_unlike_length_do_not_share_an_axis() -> None:
+    alike = drawn(seconds=[60.0] * 4)
+    assert alike["resolve"] and "Simulation, 60" not in str(alike)
+    unlike = drawn(seconds=[60.0, 60.0, 20.0, 20.0], rate_mbps=[1e3, 1e3, 1e2, 1e2])
+    assert "resolve" not in unlike
+    assert "Simulation, 60 s, 1000 Mbit/s" in str(unlike) and "Linux kernel, 20 s, 100 Mbit/s" in str(unlike)
+    shown = drawn(rate_mbps=[10.0, 100.0, 10.0, 50.0])
+    assert shown["resolve"], "a factor that is in the figure anyway"

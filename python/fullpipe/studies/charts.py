@@ -144,22 +144,44 @@ def worlds(
     """One panel for each world, side by side; with the same axes if a panel has one of each.
 
     A subtitle may have several lines.
+    Runs of another length, rate or set-up have axes of their own, and their panels say which they are.
     `rigid`: no panel can be made narrower, e.g. one with text in every cell; a narrow page then scrolls.
     """
+    unlike = _unlike(data)
     panels = [
         panel(data.of(world)).properties(
-            title=alt.TitleParams(theme.world_heading(world), fontSize=12, offset=6)
+            title=alt.TitleParams(
+                ", ".join((theme.world_heading(world), *unlike.get(world, ()))), fontSize=12, offset=6
+            )
         )
         for world in data.worlds
     ]
     together = alt.hconcat(*panels, spacing=30)
     # A combination of several charts has several axes of its own.
     several = any(isinstance(one, alt.VConcatChart | alt.HConcatChart | alt.ConcatChart) for one in panels)
-    if len(panels) > 1 and not several:
+    if len(panels) > 1 and not several and not unlike:
         together = together.resolve_scale(x="shared", y="shared")
     if rigid:
         together = together.properties(usermeta=theme.RIGID)
     found: alt.TopLevelMixin = together.properties(
         title=alt.TitleParams(title, subtitle=[subtitle] if isinstance(subtitle, str) else list(subtitle))
     )
+    return found
+
+
+# Factors that a world may have its own value of, because its runs take wall time.
+_OF_WORLDS = {"seconds": "{:g} s", "minutes": "{:g} min", "rate_mbps": "{:g} Mbit/s", "setup": "{}"}
+
+
+def _unlike(data: Data) -> dict[str, list[str]]:
+    """What tells a world's runs from another's, by world: lengths, rates and set-ups in which they differ."""
+    found: dict[str, list[str]] = {}
+    for name, said in _OF_WORLDS.items():
+        if name not in data.runs.columns:
+            continue
+        given = {world: data.of(world).runs[name].unique().to_list() for world in data.worlds}
+        # A factor that a panel shows in itself has several values.
+        if all(len(values) == 1 for values in given.values()) and len({*map(tuple, given.values())}) > 1:
+            for world, (value,) in given.items():
+                found.setdefault(world, []).append(said.format(value))
     return found

@@ -311,8 +311,7 @@ class Finding:
         noun = self.noun
         few = [one for one in checks if one.few]
         told = [
-            f"{one.what}: {one.told(noun)} (expected {one.expected}"
-            f"{'; undecided' if one.why else ''})"
+            f"{one.what}: {one.told(noun)} (expected {one.expected}{'; undecided' if one.why else ''})"
             for one in checks
             if one not in few
         ]
