@@ -20,8 +20,11 @@ const DISCARD_BYTES: usize = 1 << 20;
 /// What gathers on the socket of a flow without end before the receiver is woken, as time at the path's rate. Waking it for
 /// each packet took half of the processor time of a run at 100 Mbit/s.
 const GATHER: Duration = Duration::from_millis(1);
-/// And at most one part in this many of the receive buffer that a connection begins with, so that it limits no window.
+/// And at most one part in this many of the receive buffer that a connection begins with.
 const GATHER_SHARE: u64 = 4;
+/// A connection has received this many times that before anything gathers. TCP sizes its window by what is read within a round
+/// trip: of the first ten segments of a fast flow nothing would be read, and its window would grow a round trip later.
+const GATHER_AFTER: u64 = 64;
 /// How often it checks whether the run is over.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 
@@ -96,10 +99,6 @@ impl Receiver {
         match &self.flows[number] {
             Socket::Listening(listener) => {
                 if let Some(socket) = sys::accept(listener).map_err(failed("accept a connection"))? {
-                    // Only endless flows gather bytes: others must see the last byte when it comes.
-                    if matches!(spec.flows[number].workload, Workload::Bulk) {
-                        wake_at(&socket, self.gather).map_err(failed("set when a connection wakes us"))?;
-                    }
                     self.epoll
                         .add(&socket, libc::EPOLLIN, number as u64)
                         .map_err(failed("watch a connection"))?;
@@ -115,6 +114,12 @@ impl Receiver {
                 }
                 Ok(Some(bytes)) => {
                     let total = progress.add(bytes as u64);
+                    // Only endless flows gather bytes: others must see the last byte when it comes.
+                    if matches!(spec.flows[number].workload, Workload::Bulk)
+                        && gathers_from(self.gather, total, bytes as u64)
+                    {
+                        wake_at(socket, self.gather).map_err(failed("set when a connection wakes us"))?;
+                    }
                     let now = clock.now();
                     let due = progress.on_delivered(total, now);
                     if due < Time::NEVER {
@@ -152,6 +157,12 @@ fn gather(spec: &Spec) -> Bytes {
     fullpipe_path::highest_rate(&spec.forward).bytes_in(GATHER).min(most)
 }
 
+/// Whether a connection's data gathers from now on: when `total` bytes have been received, the last `bytes` of them just now.
+fn gathers_from(gather: Bytes, total: u64, bytes: u64) -> bool {
+    let from = GATHER_AFTER * gather.as_u64();
+    total >= from && total - bytes < from
+}
+
 /// Has a socket wake its reader when this much waits (SO_RCVLOWAT). TCP acknowledges every second segment at once all the same:
 /// below that mark it does not look at how much of the window is free (Linux `__tcp_ack_snd_check`).
 fn wake_at(socket: &OwnedFd, bytes: Bytes) -> std::io::Result<()> {
@@ -179,6 +190,16 @@ mod tests {
         assert_eq!(gather(&spec), Bytes::new(5_000));
         // Half a packet: every packet wakes the receiver.
         assert_eq!(gather(&self::spec("6 Mbit/s")), Bytes::new(750));
+    }
+
+    #[test]
+    fn nothing_gathers_while_the_window_has_to_grow() {
+        let gather = Bytes::new(1_000);
+        assert!(!gathers_from(gather, 63_999, 63_999));
+        assert!(gathers_from(gather, 64_000, 1));
+        assert!(gathers_from(gather, 70_000, 10_000));
+        // Once.
+        assert!(!gathers_from(gather, 70_001, 1));
     }
 
     #[test]
