@@ -237,6 +237,10 @@ pub enum Randomness {
     Start(usize),
     /// The draws of flow `.0`'s controller.
     Controller(usize),
+    /// When a host handles what arrives: 0 is the senders', 1 the receivers'.
+    Host(usize),
+    /// How late the pacing timer of flow `.0` is.
+    Timer(usize),
 }
 
 impl Randomness {
@@ -247,6 +251,8 @@ impl Randomness {
             Randomness::Reverse => (1, 0),
             Randomness::Start(flow) => (2, flow as u64),
             Randomness::Controller(flow) => (3, flow as u64),
+            Randomness::Host(host) => (4, host as u64),
+            Randomness::Timer(flow) => (5, flow as u64),
         };
         mix(mix(mix(run).wrapping_add(kind)).wrapping_add(index))
     }

@@ -17,6 +17,7 @@ mod ahead;
 mod application;
 mod clock;
 mod flow;
+mod hosts;
 #[cfg(test)]
 mod marked;
 mod packet;

@@ -16,6 +16,7 @@ use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
+use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
@@ -125,6 +126,8 @@ pub(crate) struct World<A, F, R> {
     pub(crate) forward: Forward<F>,
     pub(crate) reverse: Reverse<R>,
     pub(crate) flows: Vec<Flow>,
+    /// `None` for ideal ones.
+    hosts: Option<Box<Hosts>>,
     /// Flows whose measures have not ended.
     open: usize,
     sample_interval: Option<Duration>,
@@ -174,6 +177,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     gso_max_segs: spec.hosts.gso_max_segs,
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     random_seed: Randomness::Controller(index).seed(seed),
+                    pacing_timer: hosts::pacing_timer(spec, index, seed),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
                 let start = flow.start_time(index, seed);
@@ -201,6 +205,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
             reverse: Reverse { chain: reverse },
             flows,
+            hosts: Hosts::new(spec, seed),
             sample_interval: spec.sample_interval_ns,
             sample_flows: spec.sample_flows,
         })
@@ -223,7 +228,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         let mut events = 0u32;
         let ahead = self.ahead.is_on();
         while self.open > 0 {
-            let (forward, reverse) = (self.forward.chain.next(), self.reverse.chain.next());
+            let (mut forward, mut reverse) = (self.forward.chain.next(), self.reverse.chain.next());
+            if let Some(hosts) = &self.hosts {
+                forward = hosts.receivers.next(forward);
+                reverse = hosts.senders.next(reverse);
+            }
             let mut now = forward.min(reverse);
             let mut source = None;
             if self.agenda.bound() < now {
@@ -270,6 +279,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     /// Hands the receivers all packets that arrive now.
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
+        if let Some(hosts) = &mut self.hosts
+            && !hosts.receivers.handles(now, &mut self.forward.chain)
+        {
+            return;
+        }
         loop {
             if self.ahead.is_on() {
                 Lookahead::at_segment(&self.forward.chain, &self.flows);
@@ -294,6 +308,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
 
     /// Hands the senders all packets that arrive now.
     fn deliver_reverse(&mut self, now: Time) {
+        if let Some(hosts) = &mut self.hosts
+            && !hosts.senders.handles(now, &mut self.reverse.chain)
+        {
+            return;
+        }
         while self.reverse.chain.next() <= now {
             if self.ahead.is_on() {
                 Lookahead::at_acknowledgement(&self.reverse.chain, &self.flows);

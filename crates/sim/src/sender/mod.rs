@@ -23,6 +23,7 @@ use fullpipe_scenario::spec::EcnUse;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
+use crate::hosts::Latency;
 use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::plug::{Held, Maker, Plugged, hold};
 use crate::workload::ByteStream;
@@ -72,6 +73,8 @@ pub(crate) struct SenderConfig {
     pub(crate) send_buffer: u64,
     /// Seed of the random numbers that the controller is given.
     pub(crate) random_seed: u64,
+    /// What makes its pacing timer late, if anything does.
+    pub(crate) pacing_timer: Option<Latency>,
 }
 
 /// What a sender counts.
@@ -194,7 +197,7 @@ impl Sender {
             min_rtt,
             rack: Rack::new(now.as_micros() as u32),
             recovery: Recovery::new(),
-            output: Output::new(now, config.send_buffer, &config.controller),
+            output: Output::new(now, config),
             timers: Timers::new(),
             stream,
             window_edge: answer.window_edge,

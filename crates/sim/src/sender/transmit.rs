@@ -1,11 +1,12 @@
 //! Sending: how much, in what bursts, and when (Linux 6.12 `tcp_output.c`).
 
-use fullpipe_cc::{CaState, Config, Controller, Sent, TransmitStart, WindowUnused};
+use fullpipe_cc::{CaState, Controller, Sent, TransmitStart, WindowUnused};
 use fullpipe_path::Ecn;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::Scoreboard;
-use super::{MarkableRun, Sender, Wire};
+use super::{MarkableRun, Sender, SenderConfig, Wire};
+use crate::hosts::Latency;
 use crate::packet::{Segment, stamp_ms};
 use fullpipe_cc::delivery::TxState;
 
@@ -44,6 +45,8 @@ pub(super) struct Output {
     pub(super) departure: Time,
     /// When the pacing timer fires.
     pub(super) wake: Time,
+    /// How much later than `departure`.
+    late: Duration,
     pub(super) usage: Usage,
     /// Nothing before it waits for retransmission (Linux: `retransmit_skb_hint`); losses below move it back.
     pub(super) retransmit_from: u64,
@@ -56,17 +59,21 @@ pub(super) struct Output {
     /// acknowledged.
     written: u64,
     pub(super) resumes_at: u64,
+    timer: Option<Latency>,
 }
 
 impl Output {
-    pub(super) fn new(now: Time, send_buffer: u64, config: &Config) -> Output {
-        let buffer = (send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64 / config.mss as u64;
+    pub(super) fn new(now: Time, config: &SenderConfig) -> Output {
+        let SenderConfig { send_buffer, controller: config, pacing_timer, .. } = config;
+        let buffer = (*send_buffer as u128 * 65_536 / SEND_MEMORY_PER_64K as u128) as u64 / config.mss as u64;
         Output {
             paced: config.paced,
             // Linux starts with an unlimited rate; the first ACK sets it.
             rate: Rate::MAX,
             departure: now,
             wake: Time::NEVER,
+            late: Duration::ZERO,
+            timer: *pacing_timer,
             usage: Usage { cwnd_limited: false, max_packets_out: 0, round_end: 0, used: 0, stamp: now },
             retransmit_from: 0,
             segments: 0,
@@ -118,7 +125,7 @@ impl Sender {
         if !self.output.paced || self.output.departure <= now {
             return false;
         }
-        self.output.wake = self.output.departure;
+        self.output.wake = self.output.departure + self.output.late;
         true
     }
 
@@ -476,6 +483,9 @@ impl Sender {
             // A burst that left late gives back up to half of its own length.
             let credit = self.output.departure.saturating_since(prior);
             self.output.departure += length - credit.min(Duration::from_nanos(length.as_nanos() / 2));
+            if let Some(timer) = &mut self.output.timer {
+                self.output.late = timer.draw();
+            }
         }
     }
 

@@ -1,0 +1,111 @@
+//! Packets that reach a host wait until it handles them, and those that gathered are handled together.
+//!
+//! A packet that arrives raises an interrupt; the host begins to handle it some time later, and takes with it whatever has arrived
+//! by then (Linux: `napi_schedule`, `net_rx_action`). GRO merges neighbours of a flow among them (`napi_gro_receive`; the flow
+//! does that, as for all packets that it gets at once). Then it is not interrupted for a while (interrupt moderation).
+
+use fullpipe_path::Carrier;
+use fullpipe_units::{Duration, Time};
+
+use super::latency::{ARRIVAL, Latency};
+
+/// From one handling to the next interrupt: what the emulator has, which is the network device of the hosts of the kernel world
+/// (`emu/src/ferry.rs`, `GAP`). Interrupts of network cards are moderated alike (20 to 100 us by default).
+const MODERATION: Duration = Duration::from_micros(30);
+
+/// The packets that arrive at one host.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    latency: Latency,
+    /// When the host handles what has arrived; never if nothing has.
+    handling: Time,
+    /// The next interrupt comes then at the earliest.
+    not_before: Time,
+}
+
+impl Arrivals {
+    pub(crate) fn new(seed: u64) -> Arrivals {
+        Arrivals { latency: Latency::new(&ARRIVAL, seed), handling: Time::NEVER, not_before: Time::ZERO }
+    }
+
+    /// When something happens next at the end of a path on which something happens at `path`.
+    #[inline]
+    pub(crate) fn next(&self, path: Time) -> Time {
+        if self.handling == Time::NEVER { path } else { self.handling }
+    }
+
+    /// A time from [`Arrivals::next`] has come: whether the host handles what has arrived.
+    pub(crate) fn handles<P>(&mut self, now: Time, path: &mut impl Carrier<P>) -> bool {
+        if self.handling != Time::NEVER {
+            self.handling = Time::NEVER;
+            self.not_before = now + MODERATION;
+            return true;
+        }
+        path.settle(now);
+        if path.is_due(now) {
+            self.handling = now.max(self.not_before) + self.latency.draw();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_path::config::{ElementConfig, Schedule};
+    use fullpipe_path::{Chain, Packet};
+
+    fn path() -> Chain<u32> {
+        let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(1)) };
+        Chain::new(&[delay], &[], 1).unwrap()
+    }
+
+    /// The times at which a host handles packets that enter the path at these, in microseconds, and how many each time.
+    fn handled(seed: u64, sent_us: &[u64]) -> Vec<(Time, usize)> {
+        let (mut path, mut arrivals) = (path(), Arrivals::new(seed));
+        for (index, &at) in sent_us.iter().enumerate() {
+            path.push(Time::from_micros(at), Packet::new(1500, 0), index as u32);
+        }
+        let mut handled = Vec::new();
+        loop {
+            let now = arrivals.next(path.next());
+            if now == Time::NEVER {
+                return handled;
+            }
+            if arrivals.handles(now, &mut path) {
+                let count = std::iter::from_fn(|| path.pop(now)).count();
+                handled.push((now, count));
+            }
+        }
+    }
+
+    #[test]
+    fn packets_that_arrive_while_a_host_is_on_its_way_are_handled_together() {
+        // 1 us apart: at least the first three come before the host, which takes 3 us or more.
+        let handled = handled(1, &[0, 1, 2, 1000]);
+        assert_eq!(handled.iter().map(|(_, count)| count).collect::<Vec<_>>(), [&3, &1]);
+    }
+
+    #[test]
+    fn no_packet_is_handled_before_it_arrives_nor_later_than_was_ever_measured() {
+        for seed in 0..500 {
+            let (at, count) = handled(seed, &[0])[0];
+            assert_eq!(count, 1);
+            assert!(at >= Time::from_micros(1_003) && at <= Time::from_micros(1_866), "{at:?}");
+        }
+    }
+
+    #[test]
+    fn interrupts_keep_their_distance() {
+        let sent: Vec<u64> = (0..90).map(|index| 10 * index).collect();
+        let handled = handled(3, &sent);
+        assert!(handled.windows(2).all(|two| two[1].0 >= two[0].0 + MODERATION + Duration::from_micros(3)));
+        assert_eq!(handled.iter().map(|(_, count)| count).sum::<usize>(), 90);
+    }
+
+    #[test]
+    fn seeds_vary_the_times() {
+        assert_ne!(handled(1, &[0]), handled(2, &[0]));
+        assert_eq!(handled(1, &[0]), handled(1, &[0]));
+    }
+}
