@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fullpipe.advisor.advice import Advice
     from fullpipe.advisor.interface import advise, decision_map
     from fullpipe.advisor.map import DecisionMap
-    from fullpipe.api import agree, compare, controllers, load, run, schema
+    from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
     from fullpipe.ask.controllers import Controller, Limits
     from fullpipe.conformance.conformity import Conformity
     from fullpipe.conformance.run import conform
@@ -60,6 +60,7 @@ __all__ = [
     "queues",
     "read_recording",
     "run",
+    "run_in_order",
     "schema",
 ]
 
@@ -80,6 +81,7 @@ _HOME = {
     "ControllerError": "fullpipe._native",
     "Simulation": "fullpipe.simulation",
     "run": "fullpipe.api",
+    "run_in_order": "fullpipe.api",
     "schema": "fullpipe.api",
     "Agreement": "fullpipe.judge.agreement",
     "OutputError": "fullpipe.errors",

@@ -141,6 +141,52 @@ def run(
     return Results(loaded, runs, notes)
 
 
+def run_in_order(
+    what: Sequence[Runnable],
+    *,
+    world: str = registry.DEFAULT,
+    seeds: int | Sequence[int] | None = None,
+    watch: Watcher | None = None,
+) -> list[Results]:
+    """Runs scenarios one after the other between the same two hosts, which remember (Linux's tcp_metrics).
+
+    Each begins with the entry that the one before has left; the first with its own `hosts.metrics`, or none.
+    Whether slow-start thresholds are kept is up to each scenario (`save_ssthresh`). What a run leaves is the
+    entry after the last of its connections has ended, at the end of the run for those that have not. Each
+    scenario has one alternative. `seeds` has one seed for each scenario; by default the scenarios' own.
+
+    Raises `WorldError` for a world that cannot begin with an entry, such as the kernel's.
+    """
+    loaded = [load(one) for one in what]
+    given = [one.seed for one in loaded] if seeds is None else seeds
+    chosen = [given] * len(loaded) if isinstance(given, int) else list(given)
+    if len(chosen) != len(loaded):
+        raise mistake("seeds", chosen, f"one for each of the {len(loaded)} scenarios", "leave it out")
+    entry: dict[str, Any] = {}
+    done = []
+    for one, plain, seed in zip(what, loaded, chosen, strict=True):
+        if len(plain.alternatives) != 1:
+            raise mistake("what", plain.name, "scenarios with one alternative each", "leave compare out")
+        hosts = plain.document.get("hosts", {})
+        metrics = {**hosts.get("metrics", {}), **entry}
+        document = {**plain.document, "hosts": {**hosts, "metrics": metrics}}
+        folder = Path(one).parent if isinstance(one, str | Path) else None
+        results = run(scenario.from_document(document, folder), world=world, seed=seed, watch=watch)
+        entry = left_metrics(results.runs[0]) or entry
+        done.append(results)
+    return done
+
+
+def left_metrics(run: Run) -> dict[str, Any]:
+    """The entry that a run left for the next, as values of `hosts.metrics`; empty if none was kept."""
+    left = [flow["metrics"] for flow in run.summary["flows"] if flow.get("metrics")]
+    if not left:
+        return {}
+    last = max(left, key=lambda one: int(one["at_ns"]))
+    counts = {name: last[name] for name in ("ssthresh", "cwnd", "reordering")}
+    return {**counts, "rtt": f"{last['rtt_ns']} ns", "rttvar": f"{last['rttvar_ns']} ns"}
+
+
 def agree(
     what: Runnable,
     *,

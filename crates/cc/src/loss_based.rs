@@ -251,6 +251,14 @@ impl<A: Algorithm> LossBased<A> {
         controller
     }
 
+    /// Begins with the slow-start threshold of earlier connections, unless its parameters set one (Linux: `tcp_init_metrics`, before
+    /// the `init` of the algorithm). A search for the end of slow start goes on below it.
+    pub fn remember_ssthresh(&mut self, ssthresh: u32) {
+        if self.window.ssthresh == Limits::INFINITE {
+            self.window.ssthresh = ssthresh.min(self.window.clamp);
+        }
+    }
+
     /// The window.
     pub const fn window(&self) -> &Window {
         &self.window

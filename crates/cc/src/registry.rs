@@ -227,6 +227,26 @@ controllers! {
     ]
 }
 
+impl Any {
+    /// Begins with the slow-start threshold that earlier connections to the same host left, as Linux's loss-based algorithms do.
+    /// BBR begins without one (Linux: `bbr_init`), and so do those that are none of Linux's.
+    pub fn remember_ssthresh(&mut self, ssthresh: u32) {
+        match self {
+            Any::Reno(controller) => controller.remember_ssthresh(ssthresh),
+            Any::Cubic(controller) => controller.remember_ssthresh(ssthresh),
+            Any::Vegas(controller) => controller.remember_ssthresh(ssthresh),
+            Any::Dctcp(controller) => controller.remember_ssthresh(ssthresh),
+            Any::NewReno(_)
+            | Any::Cubic9438(_)
+            | Any::Bbr1(_)
+            | Any::Bbr3(_)
+            | Any::Copa(_)
+            | Any::Fixed(_)
+            | Any::Bbr3Linux(_) => {}
+        }
+    }
+}
+
 /// The host need not pace.
 const fn never<P>(_: &P) -> bool {
     false

@@ -123,8 +123,12 @@ pub fn tcp_settings(hosts: &HostSpec) -> Vec<(&'static str, String)> {
     let mut settings = vec![
         ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
         ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
-        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
+        ("net.ipv4.tcp_no_metrics_save", u8::from(hosts.metrics.is_none()).to_string()),
     ];
+    if let Some(metrics) = &hosts.metrics {
+        let not = u8::from(!metrics.save_ssthresh).to_string();
+        settings.push(("net.ipv4.tcp_no_ssthresh_metrics_save", not));
+    }
     if hosts.ecn {
         settings.push(("net.ipv4.tcp_ecn", "1".to_owned()));
     }

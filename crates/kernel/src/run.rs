@@ -156,6 +156,13 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
                  simulator (--world sim)",
             );
         }
+        if spec.hosts.metrics.as_ref().is_some_and(|metrics| !metrics.is_empty()) {
+            return unsupported(
+                "hosts.metrics".to_owned(),
+                "Linux does not let anybody write its metrics".to_owned(),
+                "begin with an earlier flow that leaves them, or use the simulator (--world sim)",
+            );
+        }
         if flow.max_cwnd.is_some() {
             return unsupported(
                 format!("flows[{number}].max_cwnd"),
@@ -295,6 +302,7 @@ mod tests {
                 gro_ns: Duration::ZERO,
                 gso_max_segs: HostSpec::GSO_MAX_SEGS,
                 ecn: false,
+                metrics: None,
             },
             flows: vec![flow],
             sample_interval_ns: None,

@@ -105,6 +105,12 @@ impl TcpInfo {
         self.state != 0 && self.state != TCP_SYN_SENT
     }
 
+    /// Whether the connection has ended (Linux: `TCP_CLOSE`, which sockets have whose connection waits in `TIME_WAIT`, too).
+    pub fn is_closed(&self) -> bool {
+        const TCP_CLOSE: u8 = 7;
+        self.state == TCP_CLOSE
+    }
+
     /// What a loss-based controller is doing.
     pub fn loss_based_phase(&self) -> Phase {
         fullpipe_cc::loss_based::phase(self.ca_state, self.snd_cwnd, self.snd_ssthresh)

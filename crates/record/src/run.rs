@@ -115,6 +115,27 @@ pub struct FlowTotals {
     /// then. `None` if it had not, or if the flow never ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_ns: Option<u64>,
+    /// What the sending host knows of the path once the flow's connection has ended; `None` where it keeps nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
+}
+
+/// What a host keeps of its connections to another (Linux `tcp_metrics`), after one of them has ended. Zeros are unknown. A
+/// scenario's `hosts.metrics` begins with such an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// When: at the end of the run for a connection that had not ended.
+    pub at_ns: u64,
+    /// Slow-start threshold, segments.
+    pub ssthresh: u32,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Degree of reordering, segments.
+    pub reordering: u32,
+    /// Smoothed round-trip time.
+    pub rtt_ns: u64,
+    /// Its variation.
+    pub rttvar_ns: u64,
 }
 
 impl FlowTotals {

@@ -23,7 +23,8 @@
 //! }
 //! ```
 //!
-//! Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
+//! A flow with `hosts.metrics` also has `metrics`, behind `written_ns`: `{"at_ns": 0, "ssthresh": 0, "cwnd": 0, "reordering": 0, "rtt_ns": 0,
+//! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
 //! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
 

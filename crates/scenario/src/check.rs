@@ -9,6 +9,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 use crate::bounds;
 use crate::elements;
 use crate::error::ScenarioError;
+use crate::metrics;
 use crate::quantity::{Quantity, Size};
 use crate::spec::{FlowSpec, HostSpec, Spec, Workload};
 
@@ -74,6 +75,9 @@ fn hosts(hosts: &HostSpec, mss: u32) -> Result {
         )?;
     }
     demand(hosts.gso_max_segs > 0, "gso_max_segs", 0, "at least one segment")?;
+    if let Some((field, given, expected)) = hosts.metrics.as_ref().and_then(metrics::problem) {
+        return demand(false, field, given, expected);
+    }
     delay("gro_ns", hosts.gro_ns)
 }
 

@@ -27,6 +27,7 @@ use serde::Deserialize;
 
 use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
+use crate::metrics::MetricsDocument;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
 use crate::resolve::Format;
@@ -220,6 +221,9 @@ pub struct HostsDocument {
     /// Whether connections negotiate ECN, as with Linux's `net.ipv4.tcp_ecn` = 1. Controllers that need it negotiate it in any
     /// case. Default: false.
     pub ecn: Option<bool>,
+    /// What the sending host keeps of its connections to the receiving one. Default: nothing, so that flows do not depend on
+    /// each other's past.
+    pub metrics: Option<MetricsDocument>,
 }
 
 /// Presets of `tcp_rmem` and `tcp_wmem`.

@@ -13,6 +13,7 @@
 //! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts.
 //! * [`spec`]: the numbers; `check.rs` checks the invariants of a spec, [`bounds`] lists the limits.
 //! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer requests more.
+//! * [`metrics`]: what hosts remember of earlier connections.
 //! * `place.rs`: the line of a field, for errors.
 //! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the fix.
 //! * [`facts`]: what a path allows: rate, round-trip time and bandwidth-delay product over time.
@@ -28,6 +29,7 @@ pub mod document;
 pub mod elements;
 pub mod error;
 pub mod facts;
+pub mod metrics;
 mod place;
 pub mod quantity;
 pub mod queue;

@@ -15,6 +15,7 @@ use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{Document, HostsDocument, TcpMemory};
 use crate::error::ScenarioError;
+use crate::metrics;
 use crate::quantity::{Count, Quantity, Said, Size};
 use crate::reader;
 use crate::spec::{HostSpec, Spec};
@@ -323,6 +324,7 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
             }
         },
         ecn: document.ecn.unwrap_or(false),
+        metrics: document.metrics.as_ref().map(metrics::resolve).transpose()?,
     })
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::ControllerChoice;
 use crate::error::ScenarioError;
+use crate::metrics::MetricsSpec;
 
 /// A scenario in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -139,6 +140,9 @@ pub struct HostSpec {
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "is_no")]
     pub ecn: bool,
+    /// What the sending host keeps of its connections to the receiving one; `None` if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsSpec>,
 }
 
 impl HostSpec {

@@ -2,6 +2,7 @@
 
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
+use fullpipe_record::Metrics;
 use fullpipe_scenario::spec::{EcnUse, FlowSpec};
 use fullpipe_units::{Duration, Time};
 
@@ -9,6 +10,7 @@ use crate::application::Application;
 use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
+use crate::sender::metrics::Shared;
 use crate::sender::{Counters, Sender, SenderConfig, Wire, Written};
 use crate::workload::ByteStream;
 
@@ -45,6 +47,8 @@ pub(crate) struct FlowConfig {
     pub(crate) stream: ByteStream,
     pub(crate) start: Time,
     pub(crate) stop: Time,
+    /// What the host keeps of its connections, if it does.
+    pub(crate) metrics: Option<Shared>,
 }
 
 impl FlowConfig {
@@ -63,6 +67,7 @@ impl FlowConfig {
             stream: ByteStream::new(&spec.workload, sender.controller.mss),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
+            metrics: None,
         }
     }
 
@@ -111,6 +116,8 @@ pub(crate) struct Flow {
     /// Makes its controller when it connects, if that is not built in.
     pub(crate) own: Option<Maker>,
     pub(crate) ended: Option<Ended>,
+    /// What the host knew when the connection had ended.
+    left: Option<Metrics>,
     pub(crate) config: FlowConfig,
 }
 
@@ -144,6 +151,7 @@ impl Flow {
             ask_due: Time::NEVER,
             own: None,
             ended: None,
+            left: None,
             config,
         }
     }
@@ -494,7 +502,33 @@ impl Flow {
             }
             None => self.on_syn_answered(now, ack, out),
         }
+        if self.has_ended {
+            self.close(now);
+        }
         self.update_sender_due();
+    }
+
+    /// The connection ends when everything has been acknowledged: the last segment has the FIN, and the receiver closes, too.
+    #[cold]
+    fn close(&mut self, now: Time) {
+        if self.left.is_none()
+            && let (Some(metrics), Some(sender)) = (&self.config.metrics, &self.sender)
+            && sender.is_done(if self.stops_early() { 0 } else { self.segments })
+        {
+            self.left = Some(metrics.update(now, &sender.ends()));
+        }
+    }
+
+    /// Whether it was stopped before it had sent everything.
+    fn stops_early(&self) -> bool {
+        self.ended.is_some_and(|ended| !ended.completed)
+    }
+
+    /// What the sending host knew of the path when the flow's connection had ended; of one that goes on, what it would leave at
+    /// `end`.
+    pub(crate) fn left(&self, end: Time) -> Option<Metrics> {
+        let (metrics, sender) = (self.config.metrics.as_ref()?, self.sender.as_ref()?);
+        Some(self.left.unwrap_or_else(|| metrics.update(end, &sender.ends())))
     }
 
     /// A request arrived at the sender, unless it had arrived before, or the flow has stopped.
@@ -524,6 +558,11 @@ impl Flow {
         if self.syns_sent == 1 {
             // The receiver measures this from its answer to the first data, over the same path.
             self.receiver.as_mut().expect("it has answered").on_established(rtt);
+        }
+        if let Some(metrics) = &self.config.metrics {
+            config.beginning = metrics.begin((rtt.as_micros() as u32).max(1) << 3);
+            config.controller.cwnd_clamp =
+                config.beginning.clamp.unwrap_or(u32::MAX).min(config.controller.cwnd_clamp);
         }
         if self.syns_sent > 2 {
             // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.

@@ -18,6 +18,7 @@ use crate::clock::HZ;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
+use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::simulation::SimError;
@@ -152,6 +153,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             forward(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward.seed(seed))?;
         let reverse =
             reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse.seed(seed))?;
+        let metrics = spec.hosts.metrics.as_ref().map(Shared::new);
         let flows: Vec<Flow> = spec
             .flows
             .iter()
@@ -178,11 +180,16 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     random_seed: Randomness::Controller(index).seed(seed),
                     pacing_timer: hosts::pacing_timer(spec, index, seed),
+                    beginning: Beginning::default(),
                 };
                 let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
                 let start = flow.start_time(index, seed);
                 let application = Application::new(&flow.workload, start);
-                Flow::new(FlowConfig::new(sender, rmem, spec.hosts.gro_ns, flow, start), application)
+                let config = FlowConfig {
+                    metrics: metrics.clone(),
+                    ..FlowConfig::new(sender, rmem, spec.hosts.gro_ns, flow, start)
+                };
+                Flow::new(config, application)
             })
             .collect();
         let mut agenda = A::new(FLOWS + flows.len());
@@ -411,6 +418,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         echoed_segments: None,
         written_bytes: Some(ended.written.bytes),
         written_ns: ended.written.all_at.map(Time::as_nanos),
+        metrics: flow.left(end),
     }
 }
 

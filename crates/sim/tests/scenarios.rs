@@ -132,6 +132,76 @@ fn the_last_byte_is_written_before_the_last_buffer_is_sent() {
     assert!(totals.written_ns.is_none() && (150_000..300_000).contains(&ahead), "{ahead}");
 }
 
+/// Two equal flows, the second after the first has ended, over hosts with these metrics.
+fn one_after_the_other(controller: &str, metrics: Value) -> Run {
+    let mut document =
+        alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "50 KB" }), "30 s");
+    document["hosts"] = json!({ "metrics": metrics });
+    document["flows"] = json!([
+        { "controller": controller, "size": "5 MB", "start_jitter": "0", "label": "first" },
+        { "controller": controller, "size": "5 MB", "start": "10 s", "start_jitter": "0", "label": "second" },
+    ]);
+    run(&document, 1)
+}
+
+#[test]
+fn a_connection_begins_with_the_threshold_that_the_one_before_has_left() {
+    let kept = one_after_the_other("cubic", json!({ "save_ssthresh": true }));
+    let left = kept.flows[0].totals.metrics.expect("it has ended");
+    assert!(left.ssthresh > 30 && left.cwnd > 0 && left.rtt_ns > 40_000_000, "{left:?}");
+    assert!(left.at_ns < 10_000_000_000, "it ended before the second began: {left:?}");
+    let second = &kept.flows[1].series;
+    let begun = second.time_ns.iter().position(|at| *at >= 10_060_000_000).unwrap();
+    assert_eq!(second.ssthresh[begun], left.ssthresh);
+    assert_ne!(kept.flows[1].totals.metrics, Some(left));
+    // The same entry from the scenario begins the same connection.
+    let mut document =
+        alone("cubic", json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "50 KB" }), "30 s");
+    let nanos = |nanos: u64| format!("{nanos} ns");
+    document["hosts"] = json!({ "metrics": {
+        "save_ssthresh": true, "ssthresh": left.ssthresh, "cwnd": left.cwnd, "reordering": left.reordering,
+        "rtt": nanos(left.rtt_ns), "rttvar": nanos(left.rttvar_ns),
+    }});
+    document["flows"] =
+        json!([{ "controller": "cubic", "size": "5 MB", "start": "10 s", "start_jitter": "0" }]);
+    let again = run(&document, 1);
+    assert_eq!(again.flows[0].totals, kept.flows[1].totals);
+    // Since Linux 5.6 the threshold is not kept: then both begin alike.
+    let unkept = one_after_the_other("cubic", json!({}));
+    let metrics = unkept.flows[0].totals.metrics.expect("it has ended");
+    assert_eq!((metrics.ssthresh, metrics.rtt_ns), (0, left.rtt_ns));
+    let times = unkept.flows.iter().map(|flow| flow.totals.lifetime_ns()).collect::<Vec<_>>();
+    assert!(times[0] == times[1] && kept.flows[1].totals.lifetime_ns() != times[0], "{times:?}");
+    // BBR begins without a threshold, whatever is kept.
+    let bbr = one_after_the_other("bbr1", json!({ "save_ssthresh": true }));
+    let ssthresh = &bbr.flows[1].series.ssthresh;
+    assert!(
+        bbr.flows[0].totals.metrics.unwrap().ssthresh > 0 && ssthresh[begun] == u32::MAX,
+        "{}",
+        ssthresh[begun]
+    );
+    assert!(
+        run(&alone("cubic", json!({ "rate": "20 Mbit/s", "rtt": "40 ms" }), "1 s"), 1).flows[0]
+            .totals
+            .metrics
+            .is_none()
+    );
+}
+
+#[test]
+fn a_locked_window_caps_every_connection() {
+    let run = one_after_the_other("cubic", json!({ "cwnd": 12, "locked": ["cwnd"] }));
+    for flow in &run.flows {
+        assert_eq!(flow.totals.metrics.expect("it is kept").cwnd, 12);
+        assert_eq!(
+            flow.series.cwnd.iter().filter(|cwnd| **cwnd != u32::MAX).max(),
+            Some(&12),
+            "{}",
+            flow.label
+        );
+    }
+}
+
 /// The writer of a full send buffer comes back when a third of it is free, so that what is in flight swings between two
 /// thirds of it and all.
 #[test]

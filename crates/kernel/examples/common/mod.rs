@@ -47,6 +47,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             gro_ns: Duration::ZERO,
             gso_max_segs: HostSpec::GSO_MAX_SEGS,
             ecn: false,
+            metrics: None,
         },
         flows: controllers.split('+').enumerate().map(flow).collect::<Option<_>>()?,
         sample_interval_ns: Some(Duration::from_millis(10)),

@@ -15,6 +15,7 @@ use fullpipe_emu::namespace::{apply, sysctl, tcp_settings};
 
 use crate::KernelError;
 
+mod metrics;
 pub(crate) mod receiver;
 pub(crate) mod sender;
 
@@ -112,11 +113,12 @@ impl Progress {
 }
 
 /// Settings that affect results; read back and recorded.
-const RECORDED: [&str; 24] = [
+const RECORDED: [&str; 25] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",

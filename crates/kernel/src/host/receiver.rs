@@ -42,6 +42,8 @@ pub(crate) struct Receiver {
 enum Socket {
     Listening(OwnedFd),
     Connected(OwnedFd),
+    /// Both ends have closed the connection.
+    Closed,
 }
 
 impl Receiver {
@@ -108,6 +110,11 @@ impl Receiver {
             }
             Socket::Connected(socket) => match sys::discard(socket, buffer) {
                 Ok(None) => {}
+                // A connection leaves metrics only if both ends close it.
+                Ok(Some(0)) if spec.hosts.metrics.is_some() => {
+                    self.epoll.remove(socket).map_err(failed("stop watching a connection"))?;
+                    self.flows[number] = Socket::Closed;
+                }
                 Ok(Some(0)) | Err(_) => {
                     // End of the stream, or a reset. The socket stays open so that the sender's can still be queried.
                     self.epoll.remove(socket).map_err(failed("stop watching a connection"))?;
@@ -133,6 +140,7 @@ impl Receiver {
                     }
                 }
             },
+            Socket::Closed => {}
         }
         Ok(())
     }

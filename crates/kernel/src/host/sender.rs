@@ -12,7 +12,7 @@ use fullpipe_scenario::spec::{EcnUse, FlowSpec, Spec, Workload};
 use fullpipe_scenario::transfers::Server;
 use fullpipe_units::{Bytes, Duration, Time};
 
-use super::{Progress, failed, port};
+use super::{Progress, failed, metrics, port};
 use crate::KernelError;
 use crate::sys::{self, Epoll};
 use crate::tcp_info::{BbrInfo, TcpInfo};
@@ -21,6 +21,8 @@ use crate::tcp_info::{BbrInfo, TcpInfo};
 const WRITE_BYTES: usize = 128 * 1024;
 /// How often completion of finite flows is checked, at least.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
+/// How long the end of a connection is waited for after the last byte has arrived.
+const LEAVE: Duration = Duration::from_secs(2);
 /// Linux reports an unlimited delivery rate or minimum RTT as all ones.
 const UNKNOWN_US: u32 = u32::MAX;
 
@@ -60,6 +62,8 @@ struct Flow<'a> {
     all: Option<u64>,
     /// When it has more; `None` unless it sends one transfer after another.
     server: Option<Server>,
+    /// Until when its connection's end is waited for, which leaves metrics; `None` if it leaves none, or has.
+    leaves: Option<Time>,
     totals: FlowTotals,
     series: FlowSeries,
     failure: Option<String>,
@@ -115,6 +119,7 @@ impl<'a> Sender<'a> {
                 written: 0,
                 all: flow.workload.total_bytes().map(Bytes::as_u64),
                 server: Server::new(&flow.workload, start),
+                leaves: spec.hosts.metrics.is_some().then_some(Time::NEVER),
                 totals: FlowTotals::default(),
                 series: FlowSeries::default(),
                 failure: None,
@@ -157,7 +162,7 @@ impl<'a> Sender<'a> {
                     flow.sample(now);
                 }
             }
-            let over = self.flows.iter().all(|flow| flow.state == State::Over);
+            let over = self.flows.iter().all(|flow| flow.state == State::Over && flow.leaves.is_none());
             if over || is_over() {
                 break;
             }
@@ -220,8 +225,25 @@ impl Flow<'_> {
                 None if now >= stop => self.finish(now, epoll),
                 None => self.take_due(now, epoll),
             },
-            State::Waiting | State::Over => Ok(()),
+            State::Over => {
+                self.take_metrics(now);
+                Ok(())
+            }
+            State::Waiting => Ok(()),
         }
+    }
+
+    /// Asks what the connection has left, once it has ended. One that does not end soon leaves nothing.
+    fn take_metrics(&mut self, now: Time) {
+        let Some(until) = self.leaves else { return };
+        let ended = match &self.socket {
+            Some(socket) => TcpInfo::of(socket).is_ok_and(|info| info.is_closed()),
+            None => true,
+        };
+        if ended {
+            self.totals.metrics = self.socket.as_ref().and_then(|_| metrics::entry(FAR, now));
+        }
+        self.leaves = (!ended && now < until).then_some(until);
     }
 
     /// Begins to connect. The algorithm is set first: a socket stays paced once it has used bbr.
@@ -352,6 +374,7 @@ impl Flow<'_> {
             self.totals.echoed_segments = self.uses_ecn.then(|| u64::from(info.delivered_ce));
         }
         self.end_writing(epoll)?;
+        self.leaves = self.leaves.map(|_| at + LEAVE);
         self.state = State::Over;
         Ok(())
     }

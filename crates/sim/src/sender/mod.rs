@@ -2,12 +2,13 @@
 //!
 //! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
 //! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
-//! - [`marking`]: ECN; [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
+//! - [`metrics`]: what connections leave for the next; [`marking`]: ECN; [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
 //!
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
 mod acknowledge;
 mod marking;
+pub(crate) mod metrics;
 pub(crate) mod rack;
 mod recovery;
 pub(crate) mod rtt;
@@ -28,6 +29,7 @@ use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
 use crate::plug::{Held, Maker, Plugged, hold};
 use crate::workload::ByteStream;
 use marking::Marking;
+use metrics::Beginning;
 use rack::Rack;
 use recovery::Recovery;
 use rtt::RttEstimator;
@@ -75,6 +77,8 @@ pub(crate) struct SenderConfig {
     pub(crate) random_seed: u64,
     /// What makes its pacing timer late, if anything does.
     pub(crate) pacing_timer: Option<Latency>,
+    /// What earlier connections left.
+    pub(crate) beginning: Beginning,
 }
 
 /// What a sender counts.
@@ -180,7 +184,13 @@ impl Sender {
             config.params.map(|params| if ecn == EcnUse::None { params.without_ecn() } else { params });
         let controller = hold(match (own, &params) {
             (Some(Maker(make)), _) => Plugged::Own(make(&config.controller, &connection)),
-            (None, Some(params)) => Plugged::BuiltIn(Any::new(params, &config.controller, &connection)),
+            (None, Some(params)) => {
+                let mut controller = Any::new(params, &config.controller, &connection);
+                if let Some(ssthresh) = config.beginning.ssthresh {
+                    controller.remember_ssthresh(ssthresh);
+                }
+                Plugged::BuiltIn(controller)
+            }
             (None, None) => unreachable!("a run does not begin without its controllers"),
         });
         let limits = controller.limits();
@@ -214,6 +224,8 @@ impl Sender {
             counters: Counters::default(),
             all_written: Time::NEVER,
         };
+        sender.rtt.rto_us = config.beginning.rto_us.unwrap_or(sender.rtt.rto_us);
+        sender.rack.reordering = config.beginning.reordering.unwrap_or(sender.rack.reordering);
         sender.update_limits();
         sender.note_written(now);
         sender
@@ -343,6 +355,25 @@ impl Sender {
     /// The stream that the application has written, as far as known.
     pub(crate) fn stream(&self) -> &ByteStream {
         &self.stream
+    }
+
+    /// Whether everything that the application will ever send has been acknowledged; `segments` is how long its stream will have
+    /// become.
+    pub(crate) fn is_done(&self, segments: u64) -> bool {
+        self.board.una >= self.stream.segments() && self.stream.segments() >= segments
+    }
+
+    /// What the connection leaves if it ends now.
+    pub(crate) fn ends(&self) -> metrics::Ended {
+        metrics::Ended {
+            backed_off: self.timers.retransmits > 0,
+            srtt_x8: self.rtt.srtt_x8(),
+            mdev_x4: self.rtt.mdev_x4(),
+            cwnd: self.limits.cwnd,
+            ssthresh: self.limits.ssthresh,
+            state: self.recovery.state,
+            reordering: self.rack.reordering,
+        }
     }
 
     /// What the application has written; `segments` is how long its stream will have become.

@@ -78,6 +78,11 @@ impl RttEstimator {
         self.srtt_x8
     }
 
+    /// Mean deviation in microseconds times four (Linux: `mdev_us`).
+    pub(crate) fn mdev_x4(&self) -> u32 {
+        self.mdev_x4
+    }
+
     /// Smoothed RTT in eighths of a microsecond; zero before the first sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Duration {

@@ -1,6 +1,7 @@
 //! Specs that come from elsewhere are held against the limits.
 
 use super::*;
+use crate::metrics::{Metric, MetricsSpec};
 
 #[test]
 fn a_spec_from_elsewhere_is_held_against_the_limits() {
@@ -52,6 +53,42 @@ fn applications_from_elsewhere_are_held_against_the_limits() {
     refused(script, "\"size_bytes\":4000", most, "flows[0].workload.transfers: \"1000000000002999\"");
     let listed = "[{\"size_bytes\":3000,\"pause_ns\":0},{\"size_bytes\":4000,\"pause_ns\":1000000000}]";
     refused(script, listed, "[]", "flows[0].workload.transfers: \"0\"");
+}
+
+#[test]
+fn metrics_of_earlier_connections_are_kept_only_where_a_scenario_says_so() {
+    let spec = |hosts: &str| toml(&format!("{PATH}[hosts]\n{hosts}\n{FLOW}")).hosts.metrics;
+    assert_eq!(spec(""), None);
+    assert_eq!(spec("metrics = {}"), Some(MetricsSpec::default()));
+    let given = spec(
+        "metrics = { save_ssthresh = true, ssthresh = 84, cwnd = 20, reordering = 9, rtt = \"46648125 ns\", \
+         rttvar = \"1 ms\", locked = [\"rtt\", \"cwnd\", \"rtt\"] }",
+    );
+    let expected = MetricsSpec {
+        save_ssthresh: true,
+        ssthresh: 84,
+        cwnd: 20,
+        reordering: 9,
+        rtt_ns: Duration::from_nanos(46_648_125),
+        rttvar_ns: Duration::from_millis(1),
+        locked: vec![Metric::Cwnd, Metric::Rtt],
+    };
+    assert_eq!(given, Some(expected));
+    let refused = |metrics: &str, parts: &[&str]| {
+        assert_all(&error(&format!("{PATH}[hosts]\nmetrics = {metrics}\n{FLOW}")).to_string(), parts);
+    };
+    refused("{ ssthresh = -1 }", &["hosts.metrics.ssthresh", "negative"]);
+    refused("{ ssthresh = 4294967296 }", &["hosts.metrics.ssthresh", "above"]);
+    refused("{ cwnd = 1.5 }", &["hosts.metrics.cwnd", "not whole"]);
+    refused("{ reordering = 301 }", &["hosts.metrics.reordering", "above 300"]);
+    refused("{ rtt = \"121 s\" }", &["hosts.metrics.rtt", "above"]);
+    refused("{ rttvar = \"40\" }", &["hosts.metrics.rttvar", "unit is missing"]);
+    refused("{ locked = [\"cwnd\"] }", &["hosts.metrics.cwnd", "at least 1 where it is locked"]);
+    refused("{ locked = [\"mss\"] }", &["hosts.metrics.locked", "ssthresh"]);
+    refused("{ sstresh = 1 }", &["hosts.metrics.sstresh"]);
+    let good = toml(&format!("{PATH}[hosts]\nmetrics = {{ ssthresh = 84 }}\n{FLOW}")).to_json();
+    let spoiled = Spec::from_json(&good.replace("\"ssthresh\":84", "\"ssthresh\":4294967295"));
+    assert_all(&spoiled.unwrap_err().to_string(), &["hosts.metrics.ssthresh"]);
 }
 
 #[test]
