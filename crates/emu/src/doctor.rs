@@ -138,7 +138,11 @@ pub fn linux_queues() -> Check {
     if ["tbf", "bfifo"].iter().all(|kind| found.contains(kind)) {
         return Check::well(NAME, said);
     }
-    Check::ill(NAME, said, "as root: `modprobe sch_tbf`; only the world qdisc needs it")
+    Check::ill(
+        NAME,
+        said,
+        "as root: `modprobe sch_tbf`; the world qdisc needs it, and the kernel world for path.router",
+    )
 }
 
 /// Tries for real-time priority, and measures how late a thread wakes with what it got.

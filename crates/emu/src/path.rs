@@ -37,7 +37,7 @@ use std::thread;
 
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::QueueSample;
-use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
+use fullpipe_scenario::spec::{FlowSpec, HostSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
@@ -49,7 +49,7 @@ use crate::qdisc::LinuxQueue;
 use crate::router::Router;
 use crate::sys;
 use crate::trust;
-use crate::tun::{Address, Tun, transmit_drops};
+use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};
 use crate::watch::Watcher;
 
 /// Address of the near host, where the forward direction begins.
@@ -86,6 +86,8 @@ pub struct Path {
     pub standstill: Standstill,
     /// A queue of Linux before the forward direction, which the packets pass first.
     pub queue: Option<LinuxQueue>,
+    /// The most segments that the near host's TCP hands over as one.
+    pub gso_max_segs: u16,
     /// Receives the packets at the near host's device.
     pub watcher: Option<Watcher>,
 }
@@ -164,11 +166,24 @@ impl Path {
             sample_interval: None,
             standstill: Standstill::Stops,
             queue: None,
+            gso_max_segs: HostSpec::GSO_MAX_SEGS,
             watcher: None,
         }
     }
 
-    /// The same path, with Linux's own queue instead of the first link of the forward direction.
+    /// The same path, with a real router in place of the one that begins its forward direction, if one does.
+    ///
+    /// # Errors
+    /// When something stands before the router.
+    pub fn with_router(mut self) -> Result<Path, EmuError> {
+        self.queue = LinuxQueue::of_router(&self.forward.elements)?;
+        if self.queue.is_some() {
+            self.forward.elements.remove(0);
+        }
+        Ok(self)
+    }
+
+    /// The same path, with Linux's own queue instead of the first link, or router, of the forward direction.
     ///
     /// # Errors
     /// When Linux has no such queue.
@@ -205,6 +220,7 @@ impl Path {
             mtu_bytes: spec.mtu_bytes,
             duration: spec.duration_ns,
             sample_interval: spec.sample_interval_ns,
+            gso_max_segs: spec.hosts.gso_max_segs,
             ..Path::new(forward, reverse)
         }
     }
@@ -402,7 +418,7 @@ impl Stage<'_> {
             let (done, dropped) = self.host(NEAR, (up, go), over, work)?;
             return Ok((done, dropped, None));
         };
-        let router = Router::create(queue, self.path.mtu_bytes)?;
+        let router = Router::create(queue, NEAR, self.path.mtu_bytes, self.path.gso_max_segs)?;
         self.take_priority();
         let done = work(End { tun: router.tun(), up, go, over })?;
         let (end, dropped) = router.finish()?;
@@ -427,7 +443,9 @@ impl Stage<'_> {
     fn connect(&self, address: Ipv4Addr) -> Result<Tun, EmuError> {
         enter_new_network()?;
         self.take_priority();
-        Tun::create(Address { own: address, prefix: 30, mtu: self.path.mtu_bytes })
+        let tun = Tun::create(Address { own: address, prefix: 30, mtu: self.path.mtu_bytes })?;
+        limit_gso_segments(tun.name(), self.path.gso_max_segs)?;
+        Ok(tun)
     }
 
     fn take_priority(&self) {

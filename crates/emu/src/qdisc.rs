@@ -1,7 +1,8 @@
 //! Queues of Linux itself, by `tc` of iproute2: what a queue of a scenario is called there, what one has counted, and which
 //! disciplines this machine has.
 //!
-//! A link is a token bucket (`tbf`) whose child is the discipline. Sources: tc-tbf(8), tc-bfifo(8), tc-codel(8), tc-fq_codel(8),
+//! It is the queue of a router of the scenario (`path.router`), as the scenario says it; or, in the world `qdisc`, a link of the
+//! scenario: a token bucket (`tbf`) that holds little more than a packet, whose child is the discipline. Sources: tc-tbf(8), tc-bfifo(8), tc-codel(8), tc-fq_codel(8),
 //! tc-pie(8), tc-red(8), tc-dualpi2(8).
 
 use std::io;
@@ -38,14 +39,19 @@ const SAME: [&str; 14] = [
     "adaptive",
 ];
 
-/// A link of a scenario whose queue Linux manages.
+/// A router or a link of a scenario whose queue Linux manages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinuxQueue {
     /// Its name in the scenario.
     name: String,
     rate: Rate,
     bytes: Bytes,
-    mtu_bytes: u32,
+    /// The depth of the bucket.
+    bucket: Bytes,
+    /// It is the queue of a router that the scenario has; else one in place of a link.
+    of_router: bool,
+    /// The host's bursts reach it split into segments.
+    comes_split: bool,
     /// The child of the token bucket, its name first; empty for the FIFO that the bucket has by itself.
     child: Vec<String>,
 }
@@ -62,11 +68,43 @@ struct Counted {
 }
 
 impl LinuxQueue {
-    /// The queue of the first element of a direction.
+    /// The queue of a direction's router; `None` if it has none.
+    ///
+    /// # Errors
+    /// When something stands before the router, which then cannot be next to the host.
+    pub fn of_router(elements: &[ElementConfig]) -> Result<Option<LinuxQueue>, EmuError> {
+        let is_router = |element: &ElementConfig| matches!(element, ElementConfig::TokenBucket { frame_bytes, .. } if *frame_bytes > 0);
+        let Some(place) = elements.iter().position(is_router) else { return Ok(None) };
+        let ElementConfig::TokenBucket { name, rate_bps, burst_bytes, queue, .. } = &elements[place] else {
+            unreachable!("it is a token bucket")
+        };
+        if place > 0 {
+            return Err(EmuError::Unsupported {
+                field: "path.before".to_owned(),
+                reason: "stands before the router, which is a real one here and the host's neighbour"
+                    .to_owned(),
+                fix: "remove path.before, or use the simulator (--world sim)".to_owned(),
+            });
+        }
+        Ok(Some(LinuxQueue {
+            name: name.clone(),
+            rate: *rate_bps,
+            bytes: queue.bytes,
+            bucket: *burst_bytes,
+            of_router: true,
+            comes_split: queue.unit.is_segment(),
+            child: Vec::new(),
+        }))
+    }
+
+    /// The queue of the first element of a direction: of a router, or in place of a link.
     ///
     /// # Errors
     /// Why Linux cannot manage it, with what would help.
     pub fn of(elements: &[ElementConfig], mtu_bytes: u32) -> Result<LinuxQueue, EmuError> {
+        if let Some(queue) = LinuxQueue::of_router(elements)? {
+            return Ok(queue);
+        }
         let Some(ElementConfig::Link { name, rate_bps, queue }) = elements.first() else {
             return Err(unsupported(
                 "path",
@@ -94,7 +132,26 @@ impl LinuxQueue {
         let child = child(queue, mtu_bytes).map_err(|reason| {
             unsupported("path.queue", &reason, "leave that setting out, or use the world kernel")
         })?;
-        Ok(LinuxQueue { name: name.clone(), rate: rate_bps.initial, bytes: queue.bytes, mtu_bytes, child })
+        let rate = rate_bps.initial;
+        Ok(LinuxQueue {
+            name: name.clone(),
+            rate,
+            bytes: queue.bytes,
+            bucket: rate.bytes_in(LATE) + Bytes::new(mtu_bytes.into()),
+            of_router: false,
+            comes_split: true,
+            child,
+        })
+    }
+
+    /// Whether it is on an Ethernet interface, and so counts the headers of frames.
+    pub(crate) fn is_on_ethernet(&self) -> bool {
+        self.of_router
+    }
+
+    /// Whether the host's bursts are to be split into segments before they reach it.
+    pub(crate) fn comes_split(&self) -> bool {
+        self.comes_split
     }
 
     /// The rate of the link.
@@ -110,10 +167,10 @@ impl LinuxQueue {
 
     /// Puts it in front of `device`, in the calling thread's namespace.
     pub(crate) fn install(&self, device: &str) -> Result<(), EmuError> {
-        let bucket = self.rate.bytes_in(LATE).as_u64() + u64::from(self.mtu_bytes);
         let link = format!(
-            "qdisc add dev {device} root handle 1: tbf rate {}bit burst {bucket}b limit {}b",
+            "qdisc add dev {device} root handle 1: tbf rate {}bit burst {}b limit {}b",
             self.rate.as_bits_per_sec(),
+            self.bucket.as_u64(),
             self.bytes.as_u64()
         );
         self.add("tbf", &link)?;
@@ -130,7 +187,7 @@ impl LinuxQueue {
         tc(words).map(drop).map_err(|error| match error {
             Refused::NoTool(error) => no_tool(error),
             Refused::Said(said) if is_missing(&said) => EmuError::Unsupported {
-                field: "path.queue".to_owned(),
+                field: if self.of_router { "path.router" } else { "path.queue" }.to_owned(),
                 reason: format!("Linux has no qdisc {kind} here"),
                 fix: format!("as root: `modprobe sch_{kind}`; `fullpipe doctor` lists those that there are"),
             },
@@ -299,7 +356,7 @@ fn is_missing(said: &str) -> bool {
 fn no_tool(error: io::Error) -> EmuError {
     EmuError::Unsupported {
         field: "world".to_owned(),
-        reason: format!("the world qdisc needs tc and ip of iproute2 ({error})"),
+        reason: format!("Linux's queues need tc and ip of iproute2 ({error})"),
         fix: "install iproute2".to_owned(),
     }
 }

@@ -1,8 +1,10 @@
 //! A router between the near host and the emulated path, whose queue is Linux's own.
 //!
 //! A queue on the sending host itself would report its drops to TCP, which no network does. So the host is one namespace and
-//! the router another, and a pair of `veth` devices connects them. The host's device has no TSO: frames are split before they
-//! reach the router, so that its queue takes single packets, as the emulator's does. The path begins at the router's TUN device.
+//! the router another, and a pair of `veth` devices connects them. Where the queue is on a TUN device, the path begins there. Where
+//! it is on an Ethernet interface, which counts the header of each frame, a second pair leads to a gate, a namespace that only
+//! hands on to the path what comes. Bursts of the host (GSO) stay whole all the way to the ferry, unless the queue splits them
+//! or [they are to come split](LinuxQueue::comes_split).
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -13,50 +15,75 @@ use fullpipe_record::QueueSample;
 
 use crate::EmuError;
 use crate::namespace::{enter_new_network, set_sysctl};
-use crate::path::{FAR, NEAR};
 use crate::qdisc::{self, LinuxQueue, Refused};
 use crate::sys;
-use crate::tun::{Address, Tun, disable_tso, transmit_drops};
+use crate::tun::{Address, Tun, disable_tso, limit_gso_segments, transmit_drops};
 
-/// The router's own address; nobody talks to it.
-const ROUTER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 5);
-/// The ends of the pair.
+/// The address of the router's end of the path; nobody talks to it. From a block for tests of networks (RFC 2544), so that it is
+/// nobody else's.
+const ROUTER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The ends of the pair between the host and the router.
 const HOST_DEVICE: &str = "fpnear";
 const ROUTER_DEVICE: &str = "fprouter";
-/// Both ends have this address, so that neither asks for the other's (no ARP).
+/// The ends of the pair between the router and the gate.
+const OUT_DEVICE: &str = "fpout";
+const GATE_DEVICE: &str = "fpgate";
+/// Both ends of a pair have this address, so that neither asks for the other's (no ARP).
 const MAC: &str = "02:00:00:00:00:01";
 
 /// The router, and where it is.
 pub(crate) struct Router {
     queue: LinuxQueue,
     tun: Arc<Tun>,
+    /// The namespace of the queue, and its device.
     inside: OwnedFd,
+    device: String,
+    /// The namespace of the TUN device.
+    gate: OwnedFd,
     host: OwnedFd,
 }
 
 impl Router {
-    /// Makes the router and the host's namespace, in which it leaves the calling thread.
-    pub(crate) fn create(queue: &LinuxQueue, mtu: u32) -> Result<Router, EmuError> {
+    /// Makes the router and the namespace of the host, whose address is `near`, and leaves the calling thread in it.
+    pub(crate) fn create(
+        queue: &LinuxQueue,
+        near: Ipv4Addr,
+        mtu: u32,
+        gso_max_segs: u16,
+    ) -> Result<Router, EmuError> {
         enter_new_network()?;
         let host = current_network()?;
         enter_new_network()?;
-        let inside = current_network()?;
-        let tun = Tun::create(Address { own: ROUTER, prefix: 30, mtu })?;
+        let gate = current_network()?;
+        let tun = Tun::create(Address { own: ROUTER, prefix: 32, mtu })?;
         set_sysctl("net.ipv4.ip_forward", "1")?;
-        queue.install(tun.name())?;
-        ip(&format!("link add {HOST_DEVICE} mtu {mtu} type veth peer name {ROUTER_DEVICE}"))?;
-        ip(&format!("link set {ROUTER_DEVICE} mtu {mtu} address {MAC} arp off up"))?;
-        let moved = sys::interface_index(c"fpnear")
-            .and_then(|index| sys::set_link_u32(index, libc::IFLA_NET_NS_FD, host.as_raw_fd() as u32));
-        moved.map_err(|error| EmuError::system("connect a host to its router", error))?;
-        ip(&format!("route add {NEAR}/32 dev {ROUTER_DEVICE}"))?;
-        ip(&format!("route add {FAR}/32 dev {}", tun.name()))?;
+        ip(&format!("route add default dev {}", tun.name()))?;
+        let (inside, device) = if queue.is_on_ethernet() {
+            enter_new_network()?;
+            let inside = current_network()?;
+            set_sysctl("net.ipv4.ip_forward", "1")?;
+            connect(&Pair { here: OUT_DEVICE, there: GATE_DEVICE, other: &gate }, mtu)?;
+            ip(&format!("route add default dev {OUT_DEVICE}"))?;
+            enter(&gate)?;
+            ip(&format!("link set {GATE_DEVICE} address {MAC} arp off up"))?;
+            ip(&format!("route add {near}/32 dev {GATE_DEVICE}"))?;
+            enter(&inside)?;
+            (inside, OUT_DEVICE.to_owned())
+        } else {
+            (current_network()?, tun.name().to_owned())
+        };
+        queue.install(&device)?;
+        connect(&Pair { here: ROUTER_DEVICE, there: HOST_DEVICE, other: &host }, mtu)?;
+        ip(&format!("route add {near}/32 dev {ROUTER_DEVICE}"))?;
         enter(&host)?;
-        disable_tso(HOST_DEVICE)?;
+        if queue.comes_split() {
+            disable_tso(HOST_DEVICE)?;
+        }
+        limit_gso_segments(HOST_DEVICE, gso_max_segs)?;
         ip(&format!("link set {HOST_DEVICE} address {MAC} arp off up"))?;
-        ip(&format!("address add {NEAR}/32 dev {HOST_DEVICE}"))?;
-        ip(&format!("route add {FAR}/32 dev {HOST_DEVICE} src {NEAR}"))?;
-        Ok(Router { queue: queue.clone(), tun: Arc::new(tun), inside, host })
+        ip(&format!("address add {near}/32 dev {HOST_DEVICE}"))?;
+        ip(&format!("route add default dev {HOST_DEVICE} src {near}"))?;
+        Ok(Router { queue: queue.clone(), tun: Arc::new(tun), inside, device, gate, host })
     }
 
     /// Where the path begins.
@@ -67,12 +94,31 @@ impl Router {
     /// What its queue has counted, and the frames that were dropped on the way to the ferry by nobody's decision.
     pub(crate) fn finish(&self) -> Result<(QueueSample, u64), EmuError> {
         let at_host = transmit_drops(HOST_DEVICE);
+        enter(&self.gate)?;
+        let at_gate = transmit_drops(self.tun.name());
         enter(&self.inside)?;
-        let end = self.queue.sample(self.tun.name());
-        let dropped = transmit_drops(self.tun.name());
+        let end = self.queue.sample(&self.device);
         enter(&self.host)?;
-        Ok((end?, at_host + dropped))
+        Ok((end?, at_host + at_gate))
     }
+}
+
+/// Two devices that are connected: one in the calling thread's namespace, and one in another.
+struct Pair<'a> {
+    here: &'a str,
+    there: &'a str,
+    other: &'a OwnedFd,
+}
+
+/// Makes a pair. The device here is up, the other one is in its namespace and down.
+fn connect(pair: &Pair<'_>, mtu: u32) -> Result<(), EmuError> {
+    let Pair { here, there, other } = pair;
+    ip(&format!("link add {there} mtu {mtu} type veth peer name {here}"))?;
+    ip(&format!("link set {here} mtu {mtu} address {MAC} arp off up"))?;
+    let name = std::ffi::CString::new(*there).expect("device names have no NUL");
+    let moved = sys::interface_index(&name)
+        .and_then(|index| sys::set_link_u32(index, libc::IFLA_NET_NS_FD, other.as_raw_fd() as u32));
+    moved.map_err(|error| EmuError::system("connect a host to its router", error))
 }
 
 fn current_network() -> Result<OwnedFd, EmuError> {

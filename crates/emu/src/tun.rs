@@ -7,6 +7,8 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use fullpipe_scenario::spec::HostSpec;
+
 use crate::EmuError;
 use crate::frame::VNET_BYTES;
 use crate::namespace::set_sysctl;
@@ -160,6 +162,17 @@ pub(crate) fn disable_tso(name: &str) -> Result<(), EmuError> {
     // SAFETY: SIOCETHTOOL takes an ifreq whose data is, for this command, an ethtool_value, which outlives the call.
     unsafe { sys::ioctl(&control, SIOCETHTOOL, &mut request.0) }
         .map_err(|error| EmuError::system(format!("have frames split before {name}"), error))
+}
+
+/// Has TCP hand at most so many segments as one to a device of the calling thread's namespace (ip-link(8): `gso_max_segs`).
+pub(crate) fn limit_gso_segments(name: &str, most: u16) -> Result<(), EmuError> {
+    if most == HostSpec::GSO_MAX_SEGS {
+        return Ok(());
+    }
+    let device = CString::new(name).expect("device names have no NUL");
+    let set = sys::interface_index(&device)
+        .and_then(|index| sys::set_link_u32(index, libc::IFLA_GSO_MAX_SEGS, most.into()));
+    set.map_err(|error| EmuError::system(format!("limit the segments of a burst through {name}"), error))
 }
 
 /// Frames that the kernel dropped on their way out of `device`, because the ferry did not read them in time.

@@ -30,7 +30,7 @@ use crate::sys;
 /// When the kernel cannot do what `spec` asks for or has no such congestion control, when the path cannot be carried
 /// ([`fullpipe_emu::Path::carry`]), and when a socket cannot be set up.
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
-    run_over(spec, seed, Path::of(spec, seed), None)
+    run_over(spec, seed, path_of(spec, seed, false)?, None)
 }
 
 /// [`run`], or [`run_behind_qdisc`], and its packets are logged.
@@ -43,10 +43,7 @@ pub fn run_logged(
     behind_qdisc: bool,
     logs: Logs,
 ) -> Result<(Run, Logged), KernelError> {
-    let mut path = Path::of(spec, seed);
-    if behind_qdisc {
-        path = path.with_linux_queue()?;
-    }
+    let mut path = path_of(spec, seed, behind_qdisc)?;
     let (watcher, watched) = watch();
     path.watcher = Some(watcher);
     let (mut run, collected) = run_beside(spec, seed, path, None, move || logs.collect(watched))?;
@@ -63,7 +60,7 @@ pub fn run_logged(
 /// # Errors
 /// As [`run`], and when Linux has no such queue.
 pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
-    let path = Path::of(spec, seed).with_linux_queue()?;
+    let path = path_of(spec, seed, true)?;
     let mut run = run_over(spec, seed, path, None)?;
     run.provenance.world = WorldName::Qdisc;
     Ok(run)
@@ -75,13 +72,19 @@ pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
 /// The reason, by field.
 pub fn check_behind_qdisc(spec: &Spec) -> Result<(), KernelError> {
     check(spec)?;
-    Path::of(spec, spec.seed).with_linux_queue()?;
+    path_of(spec, spec.seed, true)?;
     Ok(())
+}
+
+/// The path of a scenario: behind a real router if it has one, or behind Linux's own queue in any case.
+fn path_of(spec: &Spec, seed: u64, behind_qdisc: bool) -> Result<Path, EmuError> {
+    let path = Path::of(spec, seed);
+    if behind_qdisc { path.with_linux_queue() } else { path.with_router() }
 }
 
 /// The same, with flows that are recorded.
 pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
-    run_over(spec, seed, Path::of(spec, seed), recorder)
+    run_over(spec, seed, path_of(spec, seed, false)?, recorder)
 }
 
 fn run_over(spec: &Spec, seed: u64, path: Path, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
@@ -146,7 +149,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
             "change the number of flows",
         );
     }
-    Path::of(spec, spec.seed).check()?;
+    Path::of(spec, spec.seed).with_router()?.check()?;
     for (number, flow) in spec.flows.iter().enumerate() {
         if !bbr::is_in_a_kernel(&flow.controller) {
             return unsupported(
