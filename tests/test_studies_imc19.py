@@ -151,17 +151,36 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
         found: dict[str, Any] = _grid.document("bbr1", 500, 25, 100, _grid.MAX, 60, setup)["path"]
         return found
 
-    link, bucket, interfaces, *hosts = (path(setup) for setup in _testbed.SETUPS)
+    link, virtual, interfaces, merged, *hosts = (path(setup) for setup in _testbed.SETUPS)
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
-    assert bucket == {**link, "burst": "625000 B"}
-    assert interfaces["before"][0]["rate"] == "975.3 Mbit/s"
-    assert hosts == [interfaces, interfaces]
+    assert virtual == {**link, "router": "tbf", "burst": "625000 B"}
+    assert interfaces["before"][0]["rate"] == "975.3 Mbit/s" and len(interfaces["before"]) == 1
+    assert merged["before"] == [*interfaces["before"], {"kind": "aggregate", "every": "100 us"}]
+    assert hosts == [merged, merged]
+    # A fifth of the rate: as many packets per interrupt, and a bucket of as many milliseconds.
+    fifth = _testbed.path(_testbed.GRO, 100, _testbed.INTERFACE_MBPS / 5)
+    assert fifth["before"][1]["every"] == "500 us" and fifth["burst"] == "125000 B"
+
+
+def test_a_bucket_holds_a_packet() -> None:
+    assert _testbed.mininet(1)["burst"] == "1540 B"
+    assert _testbed.mininet(100)["burst"] == "50000 B"  # 250 Hz.
+
+
+def test_bursts_are_merged_again_behind_the_interface() -> None:
+    def lost(setup: str, gro_us: float) -> int:
+        path = {**_testbed.path(setup, 100), "before": _testbed.before(gro_us)}
+        document = _grid.document("cubic", 100, 50, 100, _grid.MAX, 10, setup)
+        document["path"] = {**document["path"], **path}
+        return int(api.run(document).runs[0].summary["flows"][0]["retransmits"])
+
+    assert len({lost(_testbed.GRO, every) for every in (0, 100, 400)}) == 3
 
 
 def test_the_hosts_interface_is_there_at_every_rate_and_loses_nothing() -> None:
     for rate in _grid.RATES_MBPS:
         path = _grid.document("bbr1", rate, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
-        assert [one["name"] for one in path["before"]] == ["interface"]
+        assert path["before"] == _testbed.before() and path["router"] == "tbf"
     # At 1 Gbit/s the host waits for it, and the router of 100 KB drops nothing.
     document = _grid.document("cubic", 1000, 50, 100, _grid.MAX, 5, _testbed.TESTBED)
     flow = api.run(document).runs[0].summary["flows"][0]
@@ -170,7 +189,7 @@ def test_the_hosts_interface_is_there_at_every_rate_and_loses_nothing() -> None:
 
 def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
     assert _testbed.controller(_testbed.TESTBED, "cubic") == "cubic"
-    assert _testbed.controller(_testbed.INTERFACES, "bbr1") == "bbr1"
+    assert _testbed.controller(_testbed.GRO, "bbr1") == "bbr1"
     for name in ("bbr1", "bbr1:probe_gain=1.1"):
         older = _testbed.controller(_testbed.TESTBED, name)
         assert older.startswith(name) and "extra_acked_gain=0" in older

@@ -80,7 +80,7 @@ def grid(
         },
         quick=QUICK,
         tiny={**_TINY, **(tiny or {})},
-        in_wall_time={"setup": (_testbed.INTERFACES,), **(in_wall_time or {})},
+        in_wall_time={"setup": (_testbed.VIRTUAL,), **(in_wall_time or {})},
         document=document,
     )
 

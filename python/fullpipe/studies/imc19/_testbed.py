@@ -1,4 +1,6 @@
-"""The paper's test bed, as far as the paper or the documentation of its tools describe it (section 3).
+"""The paper's test beds, as far as the paper or the documentation of its tools describe them (section 3).
+
+The LAN, with which most claims are about:
 
 * Hosts: "the network interfaces of all hosts have a 1Gbps peak bandwidth", so the router sees no faster
   bursts, and at most 975 Mbit/s of IP: Ethernet adds 38 bytes to each packet (preamble, header, checksum and
@@ -7,15 +9,25 @@
   socket hold about a millisecond in the interface, and the socket waits. The interface is modelled as a link
   that drops nothing. What would wait in the socket waits in the link, which lengthens the RTT that the sender
   sees; goodput and losses are the same.
-* Router: tc-tbf under OpenWRT. The paper does not give the depth of the bucket. The manual that it
-  cites (tc-tbf(8), "burst") gives a minimum: the rate divided by the timer frequency. That is 100 Hz in
-  OpenWRT's kernels for this router (ARM's default, which target/linux/mvebu keeps), so the bucket holds
-  10 ms of the rate.
-* Both senders of figure 8(b) reach the router's processor through one port of 1 Gbit/s: the four LAN sockets
-  of this router are a switch with one port to the processor (OpenWRT, target/linux/mvebu/base-files/etc/
-  board.d/02_network: "5@eth0" for LAN, "6@eth1" for WAN).
+* Router: tc-tbf under OpenWRT (`router = "tbf"`, docs/router.md): a burst that the router received as one is
+  taken or dropped whole. The interface splits a host's burst, and the router's GRO merges what one interrupt
+  delivers. The driver of this router's ports has one interrupt per 100 us or 32 packets (mvneta.c,
+  MVNETA_RX_COAL_USEC and MVNETA_RX_COAL_PKTS), so a burst at 1 Gbit/s reaches tc-tbf in pieces of about
+  eight packets.
+* Bucket: the paper does not give its depth. The manual that it cites (tc-tbf(8), "burst") gives a minimum:
+  the rate divided by the timer frequency. That is 100 Hz in OpenWRT's kernels for this router (ARM's default,
+  which target/linux/mvebu keeps), so the bucket holds 10 ms of the rate.
 * Linux 4.15 with pacing inside TCP. Its BBR has no allowance for aggregated ACKs (added in 5.1) and no pacing
   margin (added in 4.20).
+
+The WAN of figure 8(b) is the same router. Both senders reach its processor through one port of 1 Gbit/s: the
+four LAN sockets of this router are a switch with one port to the processor (OpenWRT, target/linux/mvebu/
+base-files/etc/board.d/02_network: "5@eth0" for LAN, "6@eth1" for WAN).
+
+Mininet, of figures 7 and 8(a), is one machine with virtual interfaces (veth), which have no rate and hand
+over a host's bursts of up to 64 KB whole. So tc-tbf takes and drops them whole, and splits those above its
+bucket; netem loses them whole, too (sch_netem.c, netem_enqueue). Ubuntu's kernels have a timer of 250 Hz, so
+the manual's minimum is 4 ms of the rate.
 
 One effect is shown in imc19.retx and not checked. Linux computes the pacing rate for packets with headers
 and spends it on payload (`bbr_rate_bytes_per_sec`, `tcp_internal_pacing`), which gives 3.6 % more than the
@@ -23,41 +35,86 @@ estimate. But the timer fires late, once per millisecond, which costs 1 % for ea
 say how late; it does find that equation (3), which has no such surplus, holds for a gain of 1.1.
 
 Every known property of the test bed is included, whatever its effect. netem's default queue of 1000 packets
-is not. It counts what GRO merged as one packet (sch_netem.c), so it holds between 1.5 MB and 64 MB, and the
-paper does not say how much its router merged.
+is not. It counts what GRO merged as one packet (sch_netem.c), so it holds between 1.5 MB and 64 MB. At eight
+packets each it would hold 12 MB, which the paths with the largest BDPs exceed; but the paper gives neither
+the limit nor on which interface netem was, and our path has no such element.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-# Each set-up adds to the one before it. TESTBED is checked; the kernel world uses this machine's Linux.
-LINK, BUCKET, INTERFACES, TESTBED = "plain link", "token bucket", "1 Gbit/s hosts", "Linux 4.15"
-PUNCTUAL = "timer never late"
-SETUPS = (LINK, BUCKET, INTERFACES, TESTBED, PUNCTUAL)
+
+@dataclass(frozen=True)
+class Setup:
+    """What a set-up has of the LAN."""
+
+    tbf: bool = True  # Otherwise a link.
+    bucket_ms: float = 10.0  # Of the rate.
+    interface: bool = True  # Otherwise hosts are infinitely fast, and hand over their bursts whole.
+    gro_us: float = 100.0  # The time between two interrupts of the router; without GRO 0.
+    old_linux: bool = True  # BBR as in 4.15, otherwise as now.
+    late_timer: bool = True
+
+
+# Each of these adds to the one before it, but for bursts, which the hosts' interface splits again. TESTBED is
+# checked; the kernel world uses this machine's Linux.
+LINK, VIRTUAL, INTERFACES, GRO = "plain link", "tc-tbf", "1 Gbit/s hosts", "GRO in the router"
+TESTBED, PUNCTUAL = "Linux 4.15", "timer never late"
+SETUPS: Mapping[str, Setup] = {
+    LINK: Setup(tbf=False, interface=False, gro_us=0, old_linux=False),
+    VIRTUAL: Setup(interface=False, gro_us=0, old_linux=False),
+    INTERFACES: Setup(gro_us=0, old_linux=False),
+    GRO: Setup(old_linux=False),
+    TESTBED: Setup(),
+    PUNCTUAL: Setup(late_timer=False),
+}
 
 # 1 Gbit/s of Ethernet in IP packets of 1500 bytes, which occupy 1538 bytes of it.
 INTERFACE_MBPS = 975.3
-BUCKET_MS = 10
-_BBR = {TESTBED: "extra_acked_gain=0,pacing_margin_percent=0"}
-_BBR[PUNCTUAL] = f"{_BBR[TESTBED]},unpaced_header_bytes=52"
-
-
-def interface(rate_mbps: float = INTERFACE_MBPS) -> dict[str, Any]:
-    """The hosts' interface: a link that drops nothing, because sockets wait for it."""
-    return {"kind": "link", "name": "interface", "rate": f"{rate_mbps:g} Mbit/s", "buffer": "2 GB"}
+# The bucket with Ubuntu's timer.
+_MININET_MS = 4.0
+# What tc-tbf needs to pass a packet at all, with its header of Ethernet; the manual's own example has it.
+_LEAST_BUCKET = 1540
 
 
 def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> dict[str, Any]:
-    """The elements that the set-up adds to a path of that rate."""
+    """What the set-up adds to a path of that rate; an interface of another rate has as large interrupts."""
+    is_there = SETUPS[setup]
     added: dict[str, Any] = {}
-    if setup != LINK:
-        added["burst"] = f"{rate_mbps * 1000 // 8 * BUCKET_MS} B"
-    if setup not in (LINK, BUCKET):
-        added["before"] = [interface(interface_mbps)]
+    if is_there.tbf:
+        added |= _router(rate_mbps, is_there.bucket_ms)
+    if is_there.interface:
+        added["before"] = before(is_there.gro_us * INTERFACE_MBPS / interface_mbps, interface_mbps)
     return added
+
+
+def before(gro_us: float = SETUPS[TESTBED].gro_us, rate_mbps: float = INTERFACE_MBPS) -> list[dict[str, Any]]:
+    """The hosts' interface, a link that drops nothing because sockets wait for it; and the router's GRO."""
+    interface = {"kind": "link", "name": "interface", "rate": f"{rate_mbps:g} Mbit/s", "buffer": "2 GB"}
+    return [interface, {"kind": "aggregate", "every": f"{gro_us:g} us"}] if gro_us else [interface]
+
+
+def wan(rate_mbps: int) -> dict[str, Any]:
+    """What the WAN has at the senders' side."""
+    return {**_router(rate_mbps, SETUPS[TESTBED].bucket_ms), "before": before()}
+
+
+def mininet(rate_mbps: int) -> dict[str, Any]:
+    """What Mininet adds to a path of that rate."""
+    return _router(rate_mbps, _MININET_MS)
+
+
+def _router(rate_mbps: int, bucket_ms: float) -> dict[str, Any]:
+    return {"router": "tbf", "burst": f"{max(_LEAST_BUCKET, round(rate_mbps * bucket_ms * 125))} B"}
 
 
 def controller(setup: str, name: str) -> str:
     """The controller as in the Linux of the set-up."""
-    if setup not in _BBR or name.partition(":")[0] != "bbr1":
+    is_there = SETUPS[setup]
+    if not is_there.old_linux or name.partition(":")[0] != "bbr1":
         return name
-    return f"{name}{',' if ':' in name else ':'}{_BBR[setup]}"
+    older = "extra_acked_gain=0,pacing_margin_percent=0"
+    if not is_there.late_timer:
+        older += ",unpaced_header_bytes=52"
+    return f"{name}{',' if ':' in name else ':'}{older}"

@@ -1,6 +1,6 @@
 """BBR and CUBIC on one bottleneck of 1 Gbit/s, 20 ms (section 4.3), for figure 8(a) and table 1.
 
-Mininet's hosts have interfaces without a rate limit; Linux is 4.15 (`_testbed`). The kernel world cannot
+The path is Mininet's, and Linux is 4.15 (`_testbed`). The kernel world cannot
 carry 1 Gbit/s, so its rate and buffers are a tenth; `scaled_bytes` is the corresponding buffer of the
 paper.
 """
@@ -27,7 +27,12 @@ def flows(setup: str) -> list[dict[str, Any]]:
 def _document(rate_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
-        "path": {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{_RTT_MS} ms", "buffer": f"{buffer_bytes} B"},
+        "path": {
+            "rate": f"{rate_mbps} Mbit/s",
+            "rtt": f"{_RTT_MS} ms",
+            "buffer": f"{buffer_bytes} B",
+            **_testbed.mininet(rate_mbps),
+        },
         "flows": flows(setup),
         "record": {"interval": f"{_SAMPLE_S} s"} if setup == _testbed.TESTBED else {"series": False},
     }
@@ -48,7 +53,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
             "rate_mbps": (100,),
             "seconds": (30,),
             "buffer_bytes": (10_000, 100_000, 500_000, 1_000_000, 5_000_000),
-            "setup": (_testbed.LINK,),
+            "setup": (_testbed.VIRTUAL,),
         },
         document=_document,
     )

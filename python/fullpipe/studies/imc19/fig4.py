@@ -331,7 +331,7 @@ def _noisy_accuracy(paths: pl.DataFrame, spread: float) -> float:
 def _document(form: str, seconds: int, setup: str, **path: Any) -> dict[str, Any]:
     """A run of the grid, or of the paths that both worlds run in the same way."""
     if form == _BOTH:
-        seconds, setup = _SHORT_S, _testbed.INTERFACES
+        seconds, setup = _SHORT_S, _testbed.VIRTUAL
     return _grid.document(seconds=seconds, setup=setup, **path)
 
 

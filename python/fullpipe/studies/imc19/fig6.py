@@ -169,7 +169,7 @@ def _lossless(data: Data) -> list[str]:
     if rate < _testbed.INTERFACE_MBPS:
         # Data arrives at the interface's rate and leaves at the router's; bucket and buffer hold the
         # difference.
-        held_kb = rate * _testbed.BUCKET_MS / 8 + _grid.SHALLOW_KB
+        held_kb = rate * _testbed.SETUPS[_testbed.TESTBED].bucket_ms / 8 + _grid.SHALLOW_KB
         burst_mb = held_kb / (1 - rate / _testbed.INTERFACE_MBPS) / 1e3
         said += (
             f" The host's interface of {_testbed.INTERFACE_MBPS} Mbit/s is only slightly faster than the "

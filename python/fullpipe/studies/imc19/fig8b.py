@@ -4,8 +4,8 @@ Question: why does CUBIC's share not grow with the router's buffer on a wide-are
 Method: as figure 8(a), with an RTT that is 7 ms longer and a hidden link with a buffer of 20 KB behind the
 router. The paper infers this buffer and does not give the link's rate. Here the rate is 5 % below the
 router's, because the hidden link must be the bottleneck; lower rates are shown and not checked. The
-router's buffer varies from 5 KB to 10 MB. The senders' interfaces and the port through which they reach the
-router's processor have 1 Gbit/s (section 3.1, `_testbed`).
+router's buffer varies from 5 KB to 10 MB. The router is that of the LAN, and the senders' interfaces and the
+port through which they reach the router's processor have 1 Gbit/s (section 3.1, `_testbed`).
 Prediction: goodputs and BBR's retransmissions stop changing once the router's buffer exceeds 20 KB.
 
 The paper speaks of goodput, so each flow's goodput is checked, with the same factor as retransmissions.
@@ -40,7 +40,7 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int) -> dict[str, An
             # The paper added 20 ms to the 7 ms between the two universities.
             "rtt": "27 ms",
             "buffer": f"{buffer_bytes} B",
-            "before": [_testbed.interface()],
+            **_testbed.wan(_together.RATE_MBPS),
             "after": [
                 {
                     "kind": "link",
