@@ -155,7 +155,7 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
     assert virtual == {**link, "router": "tbf", "burst": "625000 B"}
     assert interfaces["before"][0]["rate"] == "975.3 Mbit/s" and len(interfaces["before"]) == 1
-    assert merged["before"] == [*interfaces["before"], {"kind": "aggregate", "every": "100 us"}]
+    assert merged["before"] == [*interfaces["before"], {"kind": "aggregate", "every": "100 us", "merge": True}]
     assert hosts == [merged, merged]
     # A fifth of the rate: as many packets per interrupt, and a bucket of as many milliseconds.
     fifth = _testbed.path(_testbed.GRO, 100, _testbed.INTERFACE_MBPS / 5)

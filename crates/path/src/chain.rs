@@ -758,7 +758,7 @@ impl<P: Clone> Stage<P> {
         keeps_numbers: bool,
     ) -> Stage<P> {
         let singly = elements.iter().skip((whole && gate.is_none()) as usize);
-        let parts = singly.into_iter().any(Element::parts);
+        let parts = singly.rev().take_while(|element| !element.merges()).any(Element::parts);
         Stage { gate, elements: elements.into(), hold, whole, parts, keeps_numbers }
     }
 
@@ -888,6 +888,10 @@ impl<P: Clone> Stage<P> {
                 Fate::Remarked(departure, ecn) => {
                     moment.arrival = departure;
                     packet.ecn = ecn;
+                }
+                Fate::Merged(departure, burst) => {
+                    moment.arrival = departure;
+                    packet.burst = burst;
                 }
                 Fate::Twice(departure) => {
                     moment.arrival = departure;

@@ -184,7 +184,7 @@ mod tests {
             ),
             (radio(vec![rate], 0), "(cellular): review_ns is 0 ns, expected an interval above 0"),
             (
-                ElementConfig::Aggregate { every_ns: Duration::ZERO },
+                ElementConfig::Aggregate { every_ns: Duration::ZERO, merge: false },
                 "(aggregate): every_ns is 0 ns, expected an interval above 0",
             ),
             (

@@ -155,6 +155,9 @@ pub enum ElementConfig {
     Aggregate {
         /// From one release to the next; above zero.
         every_ns: Duration,
+        /// Whether neighbours of one flow that are released together are a burst from then on, as after receive offload.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        merge: bool,
     },
     /// Delivers a packet twice with this probability.
     Duplicate {
@@ -303,7 +306,9 @@ impl fmt::Display for ElementConfig {
             ElementConfig::Jitter { amplitude_ns, reorder } => {
                 write!(f, "jitter {amplitude_ns}{}", if *reorder { " with reordering" } else { "" })
             }
-            ElementConfig::Aggregate { every_ns } => write!(f, "aggregated every {every_ns}"),
+            ElementConfig::Aggregate { every_ns, merge } => {
+                write!(f, "{} every {every_ns}", if *merge { "merged" } else { "aggregated" })
+            }
             ElementConfig::Duplicate { probability } => write!(f, "duplicates {probability}"),
             ElementConfig::Reorder { probability, delay_ns } => {
                 write!(f, "{probability} held back by {delay_ns}")
@@ -415,9 +420,9 @@ impl Element {
             &ElementConfig::Jitter { amplitude_ns, reorder } => {
                 Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
             }
-            &ElementConfig::Aggregate { every_ns } => {
+            &ElementConfig::Aggregate { every_ns, merge } => {
                 check.that(every_ns > Duration::ZERO, "every_ns", every_ns, "an interval above 0")?;
-                Element::Aggregate(Aggregate::new(every_ns, random))
+                Element::Aggregate(Aggregate::new(every_ns, merge, random))
             }
             &ElementConfig::Duplicate { probability } => {
                 check.probability("probability", probability)?;
@@ -472,7 +477,7 @@ impl Element {
             Element::Policer(queue) => queue.admit(moment, packet),
             Element::GilbertElliott(loss) => loss.admit(now),
             Element::Jitter(jitter) => Fate::Leaves(jitter.admit(now)),
-            Element::Aggregate(aggregate) => Fate::Leaves(aggregate.admit(now)),
+            Element::Aggregate(aggregate) => aggregate.admit(now, packet),
             Element::Duplicate(duplicate) => duplicate.admit(now),
             Element::Reorder(reorder) => Fate::Leaves(reorder.admit(now)),
             Element::Bleach(bleach) => bleach.admit(now),
@@ -496,7 +501,9 @@ impl Element {
         match fate {
             Fate::Leaves(departure) => BurstFate::Leaves(departure),
             Fate::Dropped(cause) => BurstFate::Dropped(cause),
-            Fate::Twice(_) | Fate::Remarked(..) => unreachable!("losses make no copies and no marks"),
+            Fate::Twice(_) | Fate::Remarked(..) | Fate::Merged(..) => {
+                unreachable!("losses make no copies, no marks and no bursts")
+            }
         }
     }
 
@@ -512,6 +519,11 @@ impl Element {
     /// Whether packets that arrive together, and are not taken as a burst, leave one after the other or as others come.
     pub(crate) fn parts(&self) -> bool {
         self.takes_time() && !matches!(self, Element::Delay(_))
+    }
+
+    /// Whether it decides what is a burst behind it, whatever came.
+    pub(crate) fn merges(&self) -> bool {
+        matches!(self, Element::Aggregate(aggregate) if aggregate.merges())
     }
 
     /// Whether a packet may leave later than it arrives.

@@ -210,6 +210,10 @@ impl<P: Clone> Hops<P> {
                 let number = if *is_constant { hop.number } else { self.new_number() };
                 self.travelling.push(Hop { at: departure, number, place, packet, payload });
             }
+            Fate::Merged(departure, burst) => {
+                let (number, packet) = (self.new_number(), Packet { burst, ..packet });
+                self.travelling.push(Hop { at: departure, number, place, packet, payload });
+            }
             Fate::Remarked(departure, ecn) => {
                 let (number, packet) = (self.new_number(), Packet { ecn, ..packet });
                 self.travelling.push(Hop { at: departure, number, place, packet, payload });

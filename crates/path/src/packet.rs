@@ -176,6 +176,8 @@ pub(crate) enum Fate {
     Twice(Time),
     /// It leaves the element at this time, with this codepoint.
     Remarked(Time, Ecn),
+    /// It leaves the element at this time, in the burst with this number.
+    Merged(Time, u16),
     /// It is dropped.
     Dropped(Cause),
 }

@@ -212,7 +212,9 @@ impl<S: Server> Queue<S> {
             match self.admit_frame(moment, total) {
                 Fate::Leaves(departure) => BurstFate::Leaves(departure),
                 Fate::Dropped(cause) => BurstFate::Dropped(cause),
-                Fate::Twice(_) | Fate::Remarked(..) => unreachable!("queues make no copies, and gates mark"),
+                Fate::Twice(_) | Fate::Remarked(..) | Fate::Merged(..) => {
+                    unreachable!("queues make no copies and no bursts, and gates mark")
+                }
             }
         } else if let Some(cause) = self
             .refuses(moment, total)

@@ -146,8 +146,8 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             demand_ns,
             queue,
         }),
-        1 => (1u64..400_000, any::<bool>()).prop_map(|(every, short)| ElementConfig::Aggregate {
-            every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every })
+        1 => (1u64..400_000, any::<bool>(), any::<bool>()).prop_map(|(every, short, merge)| ElementConfig::Aggregate {
+            every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every }), merge
         }),
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), frame_bytes: (burst % 2) as u32 * 14, queue

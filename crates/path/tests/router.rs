@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_path::config::{AdmissionUnit, ElementConfig, QueueConfig};
+use fullpipe_path::config::{AdmissionUnit, ElementConfig, QueueConfig, Schedule};
 use fullpipe_path::{Chain, ETHERNET_HEADER_BYTES, Packet};
-use fullpipe_units::{Bytes, Rate, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
 /// A buffer (`sk_buff`): the numbers of its packets, and its length (`qdisc_pkt_len`).
@@ -159,4 +159,33 @@ fn a_burst_longer_than_the_bucket_is_split_and_what_fits_is_taken() {
 fn a_burst_longer_than_the_limit_is_dropped_even_if_there_are_tokens_for_it() {
     assert_eq!(dropped(15_139, 100_000, 3), 30);
     assert_eq!(dropped(15_140, 100_000, 3), 0);
+}
+
+/// Behind an interface of 1 Gbit/s, bursts of ten arrive segment by segment; with receive offload every 100 us in pieces of eight.
+#[test]
+fn a_burst_that_an_interface_split_is_dropped_whole_if_it_was_merged_again() {
+    let dropped = |merge| {
+        let link = ElementConfig::Link {
+            name: "interface".into(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(1_000_000_000)),
+            queue: QueueConfig::drop_tail(Bytes::new(2_000_000), None),
+        };
+        let merged = ElementConfig::Aggregate { every_ns: Duration::from_micros(100), merge };
+        let queue =
+            QueueConfig { unit: AdmissionUnit::Burst, ..QueueConfig::drop_tail(Bytes::new(5_000), None) };
+        let bucket = ElementConfig::TokenBucket {
+            name: "tbf".into(),
+            rate_bps: Rate::from_bits_per_sec(2_000_000_000),
+            burst_bytes: Bytes::new(1_000_000),
+            frame_bytes: ETHERNET_HEADER_BYTES,
+            queue,
+        };
+        let mut chain = Chain::new(&[link, merged, bucket], &[], 1).unwrap();
+        (0..10).for_each(|_| chain.push_run(Time::ZERO, Packet::new(1500, 0), 10, |index| index));
+        while chain.pop(Time::from_micros(10_000)).is_some() {}
+        chain.queue(1).totals(Time::from_micros(10_000)).dropped.packets
+    };
+    // There are tokens for all of it, and 5 KB of room for three packets.
+    assert_eq!(dropped(false), 0);
+    assert!(dropped(true) > 80);
 }

@@ -89,7 +89,8 @@ fn two_hops_are_one_event() {
 #[test]
 fn an_aggregate_lets_go_all_that_gathered_at_once() {
     let every_ns = Duration::from_millis(5);
-    let mut chain = Chain::new(&[ElementConfig::Aggregate { every_ns }, delay(10)], &[], 7).unwrap();
+    let mut chain =
+        Chain::new(&[ElementConfig::Aggregate { every_ns, merge: false }, delay(10)], &[], 7).unwrap();
     for number in 0..100u64 {
         chain.push(Time::from_micros(number * 1000), FULL, number);
     }

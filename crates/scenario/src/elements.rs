@@ -179,6 +179,9 @@ pub enum Element {
         /// From one release to the next: the longest that a packet is held.
         #[schemars(required)]
         every: Option<Said<Duration>>,
+        /// Whether what is released together is a burst from then on, one of each flow, as receive offload (GRO) makes it of
+        /// what one interrupt delivers. Default: false.
+        merge: Option<bool>,
     },
     /// Delivers some packets twice.
     Duplicate {
@@ -331,11 +334,11 @@ impl Element {
                 amplitude_ns: read::delay(&at("amplitude"), amplitude)?,
                 reorder: reorders.unwrap_or(false),
             },
-            Element::Aggregate { every } => {
+            Element::Aggregate { every, merge } => {
                 let field = at("every");
                 let said = read::required(&field, every)?;
                 let every_ns = said.read_within(&field, bounds::MIN_INTERVAL..=bounds::MAX_DELAY)?;
-                ElementConfig::Aggregate { every_ns }
+                ElementConfig::Aggregate { every_ns, merge: merge.unwrap_or(false) }
             }
             Element::Duplicate { probability: said } => {
                 ElementConfig::Duplicate { probability: read::probability(&at("probability"), said)? }
@@ -411,7 +414,7 @@ pub(crate) fn check<'a>(
             check::probability("loss_bad", *loss_bad)
         }
         ElementConfig::Jitter { amplitude_ns, reorder: _ } => check::delay("amplitude_ns", *amplitude_ns),
-        ElementConfig::Aggregate { every_ns } => {
+        ElementConfig::Aggregate { every_ns, merge: _ } => {
             check::within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
         }
         ElementConfig::Duplicate { probability: share } | ElementConfig::Bleach { probability: share } => {

@@ -49,7 +49,7 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
         ElementConfig::Loss { probability, .. } => vec![loss(probability)],
         ElementConfig::GilbertElliott { .. } => vec!["loss in bursts".to_owned()],
         ElementConfig::Jitter { amplitude_ns, .. } => vec![format!("jitter of up to {amplitude_ns}")],
-        ElementConfig::Aggregate { every_ns } => vec![format!("releases every {every_ns}")],
+        ElementConfig::Aggregate { every_ns, .. } => vec![format!("releases every {every_ns}")],
         other => vec![other.to_string()],
     }
 }
