@@ -11,7 +11,11 @@ from fullpipe.show.figures.prepare import records
 from fullpipe.studies.claim import Data
 
 WIDTH, HEIGHT = 420, 220
-LEGEND = alt.Legend(orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2)
+# What the bars of `points` are, for subtitles.
+BARS = "bars: least to most of the runs"
+# Of legends of lines.
+STROKES: dict[str, Any] = {"symbolType": "stroke", "symbolStrokeWidth": 2}
+LEGEND = alt.Legend(orient="bottom", title=None, labelLimit=260, **STROKES)
 
 
 def values(frame: pl.DataFrame) -> alt.InlineData:

@@ -10,28 +10,23 @@ from fullpipe.show.figures import theme
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Data
 
-_PANEL_WIDTH, _PANEL_HEIGHT = 300, 170
+# Two side by side are readable on a page.
+_PANEL_WIDTH, _PANEL_HEIGHT = 225, 150
 
 
-def rule(y: float, said: str | None = None) -> Any:
-    """A dashed line across, with what the slides say of it."""
+def rule(y: float) -> Any:
+    """A dashed line across."""
     base = alt.Chart(alt.InlineData(values=[{"y": y}])).encode(y="y:Q")
-    line = base.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
-    if said is None:
-        return line
-    text = base.mark_text(text=said, align="right", baseline="bottom", dy=-2, fontSize=10, color=theme.QUIET)
-    return alt.layer(line, text.encode(x=alt.value("width")))
+    return base.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
 
 
-def lines(
-    frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None, said: str | None = None
-) -> Any:
-    """Curves of a table, one for each value of `by`, with a dashed level and what the slides say of it."""
+def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
+    """Curves of a table, one for each value of `by`, with a dashed level."""
     colour = charts.controllers(frame, by)
     dash = charts.dashes(frame) if by == "controller" else alt.Undefined
     lines = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
     drawn = lines.encode(x=x, y=y, color=colour, strokeDash=dash)
-    return drawn if level is None else alt.layer(rule(level, said), drawn)
+    return drawn if level is None else alt.layer(rule(level), drawn)
 
 
 def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, columns: int = 2) -> Any:
@@ -44,7 +39,7 @@ def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, colu
         for value, title in titles.items()
         if value in there
     ]
-    return alt.concat(*made, columns=columns, spacing=24)
+    return alt.concat(*made, columns=columns, spacing=18)
 
 
 def means(
@@ -57,7 +52,6 @@ def means(
     titles: dict[Any, str],
     *,
     level: float | None = None,
-    said: str | None = None,
     columns: int = 2,
     **y: Any,
 ) -> Any:
@@ -66,6 +60,6 @@ def means(
 
     def draw(part: pl.DataFrame) -> Any:
         drawn = charts.points(part, x, y_title, charts.controllers(part), **y)
-        return drawn if level is None else alt.layer(rule(level, said), drawn)
+        return drawn if level is None else alt.layer(rule(level), drawn)
 
     return panels(frame, by, titles, draw, columns)

@@ -76,12 +76,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         titles = {name: name for name in _path.CONTROLLERS}
 
         def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", _OF_A_ROUND, "a round at 1.25")
+            return _draw.lines(one, x, y, "controller", _OF_A_ROUND)
 
         return _draw.panels(frame, "controller", titles, draw)
 
     return charts.worlds(
-        data, panel, "The queue that bandwidth probes build", "100 Mbit/s, 50 ms, 8 BDP, no jitter"
+        data,
+        panel,
+        "The queue that bandwidth probes build",
+        "100 Mbit/s, 50 ms, 8 BDP, no jitter; dashed: a round at 1.25",
     )
 
 

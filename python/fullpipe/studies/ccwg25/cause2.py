@@ -61,14 +61,14 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         }
         by = ["controller", "rate_mbps", "jitter_us"]
         rows = [
-            _draw.means(
-                part, x, column, title, by, "rate_mbps", _path.TITLES, level=level, columns=3, zero=False
-            )
+            _draw.means(part, x, column, title, by, "rate_mbps", _path.TITLES, level=level, zero=False)
             for column, (title, level) in frames.items()
         ]
         return alt.vconcat(*rows, spacing=24)
 
-    return charts.worlds(data, panel, "Effect of jitter on the bandwidth estimate", "8 BDP of buffer")
+    return charts.worlds(
+        data, panel, "Effect of jitter on the bandwidth estimate", f"8 BDP of buffer; {charts.BARS}"
+    )
 
 
 def _judge(data: Data) -> list[Check]:

@@ -63,11 +63,12 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             "rate_mbps",
             _path.TITLES,
             level=0.5,
-            columns=3,
             domain=[0, 1],
         )
 
-    return charts.worlds(data, panel, "The share of a bottleneck beside CUBIC", "dashed: a fair share")
+    return charts.worlds(
+        data, panel, "The share of a bottleneck beside CUBIC", f"dashed: a fair share; {charts.BARS}"
+    )
 
 
 def _judge(data: Data) -> list[Check]:

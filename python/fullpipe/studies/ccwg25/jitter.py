@@ -109,10 +109,10 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         slow = Data(part.runs.filter(pl.col("rate_mbps") == _path.SLOW), part.series)
         x = alt.X("jitter_rtts:Q", title="jitter, RTTmin")
         by = ["controller", "kind", "jitter_rtts"]
-        title = "goodput divided by the link’s rate"
+        title = "goodput / link’s rate"
         return _draw.means(slow, x, "of_rate", title, by, "kind", _KINDS, domain=[0, 1])
 
-    return charts.worlds(data, panel, "Goodput against jitter", "100 Mbit/s, 50 ms, 2 BDP")
+    return charts.worlds(data, panel, "Goodput against jitter", f"100 Mbit/s, 50 ms, 2 BDP; {charts.BARS}")
 
 
 def _judge(data: Data) -> list[Check]:

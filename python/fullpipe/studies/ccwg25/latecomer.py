@@ -126,7 +126,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         titles = {name: name for name in _path.CONTROLLERS}
         fair = _path.SLOW * _PAYLOAD / 2
         shown = _draw.panels(
-            frame, "controller", titles, lambda one: _draw.lines(one, x, y, "flow", fair, "fair"), columns=2
+            frame, "controller", titles, lambda one: _draw.lines(one, x, y, "flow", fair), columns=2
         )
         scale = alt.Scale(type="log", base=2, domain=[0.5, 8])
         rates = {
@@ -156,8 +156,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         panel,
         "A flow that starts late",
         [
-            "above: one run on 100 Mbit/s, 50 ms with the deepest buffer; what is acknowledged each second",
-            "below: means, bars from the least to the most over seeds; runs that never converge count whole",
+            "above: 100 Mbit/s, 50 ms, deepest buffer, one run; acknowledged in each second; dashed: fair",
+            f"below: means; {charts.BARS}; those that never converge count whole",
         ],
     )
 

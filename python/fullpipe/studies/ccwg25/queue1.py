@@ -20,7 +20,6 @@ from fullpipe.studies.ccwg25 import _draw, _path
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 
 _BUFFER = "8 bdp"
-_SAID = "slides: around 1 RTTmin"
 
 
 def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> dict[str, Any]:
@@ -59,12 +58,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
 
         def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", 1.0, _SAID)
+            return _draw.lines(one, x, y, "controller", 1.0)
 
         return _draw.panels(frame, "rate_mbps", _path.TITLES, draw)
 
     return charts.worlds(
-        data, panel, "The queue that one flow builds", "8 BDP of buffer, natural jitter; dashed: the slides"
+        data,
+        panel,
+        "The queue that one flow builds",
+        "8 BDP of buffer, natural jitter; dashed: the slides’ 1 RTTmin",
     )
 
 

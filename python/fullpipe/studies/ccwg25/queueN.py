@@ -75,8 +75,6 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             "path",
             paths,
             level=1.0,
-            said="slides: around 1 RTTmin",
-            columns=3,
         )
         deep = Data(part.runs.filter(pl.col("buffer_bdp") == _DEEP), part.series)
         share = _draw.means(
@@ -88,13 +86,19 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             "path",
             paths,
             level=0.5,
-            said="slides: more than 50 %",
-            columns=3,
             domain=[0, 1],
         )
         return alt.vconcat(queue, share, spacing=24)
 
-    return charts.worlds(data, panel, "The queue that several flows build", "natural jitter")
+    return charts.worlds(
+        data,
+        panel,
+        "The queue that several flows build",
+        [
+            f"natural jitter; {charts.BARS}",
+            "dashed: what the slides say: around 1 RTTmin, for more than half of the time",
+        ],
+    )
 
 
 def _judge(data: Data) -> list[Check]:

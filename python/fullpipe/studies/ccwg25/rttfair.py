@@ -69,12 +69,11 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             part,
             x,
             "long_share",
-            "share of the flow with the longer RTTmin",
+            "share of the longer RTT",
             ["controller", "path", "long_ms"],
             "path",
             titles,
             level=0.5,
-            columns=4,
             domain=[0, 1],
         )
 
@@ -82,7 +81,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "The share of the flow with the longer RTTmin",
-        "the other flow has 10 ms; dashed: a fair share",
+        f"the other flow has 10 ms; dashed: a fair share; {charts.BARS}",
     )
 
 

@@ -92,8 +92,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         )
         titles = {
             f"{model}, {buffer}": f"{model}, {buffer} BDP of buffer"
-            for buffer in (_SHALLOW, _DEEP)
             for model in models.MODELS
+            for buffer in (_SHALLOW, _DEEP)
         }
 
         def draw(frame: pl.DataFrame) -> Any:
@@ -103,14 +103,17 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             return alt.layer(_draw.lines(frame, x, y, "controller"), ideal.encode(x=x, y=of_ideal))
 
         frame = part.series.with_columns(pl.format("{}, {}", "model", "buffer_bdp").alias("panel"))
-        curves = _draw.panels(frame, "panel", titles, draw, columns=len(models.MODELS))
+        curves = _draw.panels(frame, "panel", titles, draw)
         return alt.vconcat(curves, _queues(part), spacing=24)
 
     return charts.worlds(
         data,
         panel,
         "Slowdown by flow size",
-        "3 Gbit/s (quick form: a tenth), 10 ms; dashed grey: SRPT",
+        [
+            "3 Gbit/s (quick form: a tenth), 10 ms; dashed grey: SRPT",
+            f"bottom: {charts.BARS}; dashed: the slides’ 2 RTTmin",
+        ],
     )
 
 
@@ -125,7 +128,7 @@ def _queues(part: Data) -> Any:
     )
     bars = base.mark_rule(strokeWidth=1).encode(y="low:Q", y2="high:Q")
     dots = base.mark_point(filled=True, size=38, opacity=1).encode(y=alt.Y("mean:Q", title="queue, RTTmin"))
-    level = _draw.rule(_LIMIT, "slides: often limited to 2 RTTmin")
+    level = _draw.rule(_LIMIT)
     title = f"95th percentile of the queue, {_DEEP} BDP of buffer"
     return alt.layer(level, bars, dots).properties(
         width=charts.WIDTH, height=charts.HEIGHT, title=alt.TitleParams(title, fontSize=12)

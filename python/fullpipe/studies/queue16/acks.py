@@ -33,7 +33,10 @@ def _measure(trial: Trial) -> Row:
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
-    frame = charts.means(data, ["controller", "every_ms"], "goodput_mbps")
+    names = {_TWO: "window of 2 BDP", _ONE: "window of 1 BDP"}
+    frame = charts.means(data, ["controller", "every_ms"], "goodput_mbps").with_columns(
+        pl.col("controller").replace_strict(names)
+    )
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
@@ -41,7 +44,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours), domain=[0, 100])
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
-    return charts.worlds(data, panel, "Goodput under aggregated ACKs", "100 Mbit/s, 40 ms")
+    return charts.worlds(
+        data, panel, "Goodput under aggregated ACKs", f"one BBR flow, 100 Mbit/s, 40 ms; {charts.BARS}"
+    )
 
 
 def _judge(data: Data) -> list[Check]:

@@ -97,7 +97,10 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "Steady-state median RTT against link buffer",
-        "eight flows on 128 kbit/s, 40 ms; dashed: Linux gives up after this time",
+        [
+            f"eight flows on 128 kbit/s, 40 ms; {charts.BARS}",
+            "dashed: after this time Linux gives up connecting",
+        ],
     )
 
 

@@ -6,11 +6,13 @@ Prediction: both double inflight in each round. BBR sees three rounds without gr
 BDP in the queue, and drains the queue. CUBIC's inflight keeps growing.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
@@ -82,21 +84,32 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         x = alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(domain=[0, 1], nice=False))
         bounds = charts.boundaries(frame.filter(pl.col("controller") == "bbr1"))
 
-        def lines(column: str, title: str) -> Any:
+        def lines(column: str, title: str, levels: Sequence[float]) -> Any:
             drawn = (
                 alt.Chart(charts.values(frame))
                 .mark_line(strokeWidth=1.3, clip=True)
                 .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, strokeDash=dash)
             )
-            return alt.layer(bounds, drawn).properties(width=charts.WIDTH, height=160)
+            paper = alt.Chart(alt.InlineData(values=[{"y": level} for level in levels])).encode(y="y:Q")
+            marks = paper.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
+            return alt.layer(bounds, marks, drawn).properties(width=charts.WIDTH, height=160)
 
-        return alt.vconcat(lines("inflight_kb", "inflight, KB"), lines("rtt_ms", "RTT, ms"), spacing=12)
+        # A BDP, and two BDP of queue on top of it.
+        bdp_kb = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / 1e3
+        return alt.vconcat(
+            lines("inflight_kb", "inflight, KB", (bdp_kb, 3 * bdp_kb)),
+            lines("rtt_ms", "RTT, ms", (_RTT_MS, 3 * _RTT_MS)),
+            spacing=12,
+        )
 
     return charts.worlds(
         data,
         panel,
         "First second of a 10 Mbit/s, 40 ms flow",
-        "vertical lines: BBR's phase changes; BDP 50 KB, buffer 8 BDP",
+        [
+            "vertical: BBR’s phase changes; buffer 8 BDP",
+            "dashed: the path without a queue, and with the paper’s 2 BDP of queue",
+        ],
     )
 
 

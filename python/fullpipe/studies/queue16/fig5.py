@@ -11,6 +11,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 
@@ -53,7 +54,11 @@ def _series(trial: Trial) -> pl.DataFrame:
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
-        return (
+        full_ms = _RTT_MS * (1 + _BUFFER_BDP)
+        cycle = alt.Chart(
+            alt.InlineData(values=[{"low": _RTT_MS + 0.7 * (full_ms - _RTT_MS), "high": full_ms}])
+        )
+        lines = (
             alt.Chart(charts.values(frame))
             .mark_line(strokeWidth=1.2, clip=True)
             .encode(
@@ -62,11 +67,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 color=charts.controllers(frame),
                 strokeDash=charts.dashes(frame),
             )
-            .properties(width=charts.WIDTH, height=charts.HEIGHT)
         )
+        band = cycle.mark_rect(color=theme.GRID).encode(y="low:Q", y2="high:Q")
+        return alt.layer(band, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "First 8 seconds of 10 Mbit/s, 40 ms flows", "with a full buffer the RTT is 360 ms"
+        data,
+        panel,
+        "First 8 seconds of 10 Mbit/s, 40 ms flows",
+        "grey: a buffer 70 to 100 % full, between which the paper’s CUBIC cycles",
     )
 
 

@@ -12,10 +12,11 @@ import altair as alt
 import polars as pl
 
 from fullpipe.show.figures import theme
-from fullpipe.studies import charts, take
+from fullpipe.studies import charts, layers, take
 from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, within
 
 _FLOWS, _STAGGER_S = 5, 2
+_RATE_MBPS = 100
 _BIN_S = 0.5
 # Shares are compared over windows that contain at most one ProbeRTT ...
 _WINDOW_S = 5.0
@@ -26,7 +27,7 @@ _FAIR = 0.95
 def _document(seconds: int) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
-        "path": {"rate": "100 Mbit/s", "rtt": "10 ms", "buffer": "8 bdp"},
+        "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": "10 ms", "buffer": "8 bdp"},
         "flows": [{"controller": "bbr1", "count": _FLOWS, "stagger": f"{_STAGGER_S} s", "label": "flow"}],
         "record": {"interval": "10 ms"},
     }
@@ -104,7 +105,6 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 y=alt.Y("mbps:Q", title="throughput, Mbit/s"),
                 color=charts.controllers(part.series, "flow"),
             )
-            .properties(width=charts.WIDTH, height=charts.HEIGHT)
         )
         jain = (
             alt.Chart(charts.values(part.series.unique("time_s", maintain_order=True)))
@@ -112,13 +112,18 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             .encode(x=x, y=alt.Y("jain:Q", title="Jain's index", scale=alt.Scale(domain=[0, 1])))
             .properties(width=charts.WIDTH, height=70)
         )
+        fair = layers.level(_RATE_MBPS / _FLOWS)
+        rates = alt.layer(fair, rates).properties(width=charts.WIDTH, height=charts.HEIGHT)
         return alt.vconcat(rates, jain, spacing=8)
 
     return charts.worlds(
         data,
         panel,
         "Throughputs of five BBR flows sharing a bottleneck",
-        "100 Mbit/s, 10 ms; averages over half seconds. Jain's index includes the flows that have started",
+        [
+            "100 Mbit/s, 10 ms; averages over half seconds; dashed: a fair share",
+            "Jain’s index is that of the flows that have started",
+        ],
     )
 
 

@@ -9,11 +9,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Data, Grid, Row, Trial
 
 LOSSES_PCT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 15, 20, 30, 50)
 _SHORT_PCT = (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)
+
+_FALLS = "the report’s CUBIC falls from here"
 
 
 def _document(controller: str, loss_pct: float, rate_mbps: int, seconds: int) -> dict[str, Any]:
@@ -60,22 +63,34 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(title: str) -> Callable[[Data], alt.TopLevelMixin]:
-    """Lines of goodput against loss, one panel a rate."""
+def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.TopLevelMixin]:
+    """Lines of goodput against loss, one panel a rate; `falls_pct`: where the report sees CUBIC fall."""
 
     def draw(data: Data) -> alt.TopLevelMixin:
         def panel(part: Data) -> Any:
             ours = part.runs
-            x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(type="log", domain=[0.001, 50]))
+            x = alt.X(
+                "loss_pct:Q",
+                title="loss rate, %",
+                scale=alt.Scale(type="log", domain=[0.001, 50], nice=False),
+            )
             rates = ours["rate_mbps"].unique().sort(descending=True).to_list()
+            falls = [] if falls_pct is None else [{"loss_pct": falls_pct, "said": _FALLS}]
+            mark = alt.Chart(alt.InlineData(values=falls)).encode(x=x)
+            rule = mark.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
+            said = mark.mark_text(align="left", dx=4, fontSize=11, color=theme.INK)
             panels = [
-                charts.every_run(
-                    ours.filter(pl.col("rate_mbps") == rate),
-                    x,
-                    "of_ceiling",
-                    "goodput, of link rate × (1 − p)",
-                    ["controller", "loss_pct"],
-                    domain=[0, 1],
+                alt.layer(
+                    rule,
+                    charts.every_run(
+                        ours.filter(pl.col("rate_mbps") == rate),
+                        x,
+                        "of_ceiling",
+                        "goodput, of link rate × (1 − p)",
+                        ["controller", "loss_pct"],
+                        domain=[0, 1],
+                    ),
+                    said.encode(text="said:N", y=alt.value(charts.HEIGHT / 2)),
                 ).properties(
                     width=charts.WIDTH,
                     height=charts.HEIGHT,

@@ -51,20 +51,22 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
-        dots = alt.Chart(charts.values(ours)).mark_point(filled=True, size=90, opacity=1)
-        legend = alt.Legend(orient="bottom", title=None)
-        return dots.encode(
+        base = alt.Chart(charts.values(ours)).encode(
             x=alt.X("rtt_ms:Q", title="median RTT, ms", scale=alt.Scale(type="log", domainMin=80)),
             y=alt.Y("goodput_mbps:Q", title="goodput, Mbit/s", scale=alt.Scale(zero=True)),
-            color=charts.controllers(ours).legend(legend),
-            shape=alt.Shape("loss_pct:N", title="loss, %", legend=alt.Legend(orient="bottom")),
-        ).properties(width=charts.WIDTH, height=charts.HEIGHT)
+        )
+        colour = charts.controllers(ours).legend(alt.Legend(orient="bottom", title=None))
+        dots = base.mark_point(filled=True, size=90, opacity=1).encode(
+            color=colour, shape=alt.Shape("loss_pct:N", title="loss, %", legend=alt.Legend(orient="bottom"))
+        )
+        path = base.mark_line(strokeWidth=1, opacity=0.6).encode(color=colour, order="loss_pct:Q")
+        return alt.layer(path, dots).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
         data,
         panel,
         "Goodput and delay over a cellular trace",
-        f"mean rate {deliveries.mean_mbps():.1f} Mbit/s",
+        f"mean rate {deliveries.mean_mbps():.1f} Mbit/s; lines: from no loss to 1 %",
     )
 
 

@@ -63,7 +63,7 @@ CLAIM = Claim(
         ("bbr1", "cubic"), in_wall_time={"loss_pct": (0.001, 0.01, 0.1, 1, 5, 15, 50), "seconds": (30,)}
     ),
     measure=_sweep.measure,
-    figure=_sweep.figure("Goodput under random loss in an emulator"),
+    figure=_sweep.figure("Goodput under random loss in an emulator", falls_pct=0.01),
     judge=_judge,
     look_at="At which loss rate does CUBIC's line leave the top?",
     seeds=5,
