@@ -71,8 +71,11 @@ def points(
     scale = alt.Scale(**y)
     axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format=",d")
 
+    # Bars of no length are not seen.
+    title = y_title if frame["low"].equals(frame["high"]) else [y_title, "(bars: least to most of all runs)"]
+
     def upward(column: str) -> alt.Y:
-        return alt.Y(f"{column}:Q", title=y_title, scale=scale, axis=axis)
+        return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
 
     line = base.mark_line(strokeWidth=1.5).encode(y=upward("mean"))
     if dashed and "controller" in frame.columns and frame["controller"].n_unique() > 1:
@@ -147,8 +150,8 @@ def worlds(
 ) -> alt.TopLevelMixin:
     """One panel for each world, side by side; with the same axes if a panel has one of each.
 
-    A subtitle may have several lines.
-    Runs of another length, rate or set-up have axes of their own, and their panels say which they are.
+    A subtitle may have several lines. Runs of another length, rate or set-up have axes of their own, and
+    their panels say which they are.
     `rigid`: no panel can be made narrower, e.g. one with text in every cell; a narrow page then scrolls.
     """
     unlike = _unlike(data)

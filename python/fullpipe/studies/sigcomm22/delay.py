@@ -84,21 +84,22 @@ def _measure(trial: Trial) -> Row:
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
     names = {_COPA: "copa, delay mode only", _SWITCHING: "copa"}
-    return frame.with_columns(pl.col("controller").replace(names).alias("line"))
+    return frame.with_columns(pl.col("controller").replace(names))
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
-    frame = _named(charts.means(data, ["controller", "wrong_ms"], "ratio"))
-
     def panel(part: Data) -> Any:
-        ours = layers.of(frame, part)
+        runs = _named(part.runs).filter(pl.col("ratio") > 0)
         x = alt.X("wrong_ms:Q", title="non-congestive delay of the first flow, ms")
         title = "goodput of the second flow divided by the first's"
-        points = charts.points(ours, x, title, charts.controllers(ours, "line"), dashed=False, type="log")
+        points = charts.every_run(runs, x, "ratio", title, ["controller", "wrong_ms"], type="log")
         return alt.layer(layers.level(1), points).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
-        data, panel, "One of two flows takes delay for a queue", "120 Mbit/s, 60 ms; dashed: fair"
+        data,
+        panel,
+        "One of two flows takes delay for a queue",
+        "120 Mbit/s, 60 ms; points: every run; lines: medians; dashed: fair",
     )
 
 
@@ -191,7 +192,7 @@ CLAIM = Claim(
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="Which lines leave the dashed one, and how fast?",
+    look_at="Which lines leave the dashed one, and where are a controller's runs on both sides of it?",
     seeds=10,
     quick_seeds=3,
 )
