@@ -7,7 +7,7 @@ import polars as pl
 
 from fullpipe.studies import catalogue
 from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Data, Finding, Size, Verdict
+from fullpipe.studies.claim import Data, Finding, Over, Size, Verdict
 
 Measured = dict[str, Any]
 Ideal = Callable[[Measured], Measured]
@@ -31,6 +31,15 @@ def rows(name: str, ideal: Ideal) -> list[Measured]:
     ]
 
 
+def mixed(finding: Finding, seeds: int) -> list[str]:
+    """The checks that take values of unlike scenarios for runs of one: they have more values than seeds."""
+    return [
+        one.what
+        for one in finding.checks
+        if one.over is Over.SEEDS and one.ours is not None and one.ours.count > seeds
+    ]
+
+
 def judged(name: str, made: list[Measured]) -> Finding:
     """The finding on these rows."""
     data = Data(pl.DataFrame(made, infer_schema_length=None), pl.DataFrame())
@@ -47,6 +56,7 @@ def check_all_have_ideals(paper: str, ideals: dict[str, Ideal]) -> None:
     assert set(listed) == set(ideals) == {one.id for one in catalogue.study(paper).claims}
     for name, ideal in ideals.items():
         finding = judged(name, rows(name, ideal))
+        assert mixed(finding, 5) == []
         assert finding.verdict is Verdict.REPRODUCED, (name, finding.reason)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import fullpipe as fp
+import judging
 from fullpipe.ask.arrivals import flow_list, models
 from fullpipe.studies import catalogue, sharing, write
 from fullpipe.studies import run as running
@@ -193,6 +194,7 @@ def test_every_listed_claim_is_built_and_has_an_ideal() -> None:
 @pytest.mark.parametrize("name", IDEAL)
 def test_what_the_slides_say_to_the_letter_is_reproduced(name: str) -> None:
     finding = judged(name, rows(name, IDEAL[name]))
+    assert judging.mixed(finding, 2) == []
     assert finding.verdict is Verdict.REPRODUCED, finding.reason
 
 

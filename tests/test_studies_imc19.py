@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import judging
 from conftest import SCENARIOS
 from fullpipe import api
 from fullpipe.ask.scenario import from_document
@@ -73,6 +74,7 @@ def test_where_nothing_makes_a_difference_no_claim_is_reproduced(
     if "scaled_bytes" in columns:  # The buffer by another name.
         runs = runs.with_columns(pl.col("buffer_bytes").alias("scaled_bytes"))
     found = Finding("sim", checks(built, runs))
+    assert judging.mixed(found, 2) == []
     assert found.verdict is (Verdict.OWN_NOT if found.own else Verdict.NOT), found.reason
 
 
@@ -155,7 +157,10 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
     assert virtual == {**link, "router": "tbf", "burst": "625000 B"}
     assert interfaces["before"][0]["rate"] == "975.3 Mbit/s" and len(interfaces["before"]) == 1
-    assert merged["before"] == [*interfaces["before"], {"kind": "aggregate", "every": "100 us", "merge": True}]
+    assert merged["before"] == [
+        *interfaces["before"],
+        {"kind": "aggregate", "every": "100 us", "merge": True},
+    ]
     assert hosts == [merged, merged]
     # A fifth of the rate: as many packets per interrupt, and a bucket of as many milliseconds.
     fifth = _testbed.path(_testbed.GRO, 100, _testbed.INTERFACE_MBPS / 5)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import fullpipe as fp
+import judging
 from fullpipe.studies import catalogue
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Data, Finding, Size, Verdict
@@ -138,6 +139,7 @@ def test_every_claim_is_listed_and_has_an_ideal() -> None:
 @pytest.mark.parametrize("name", IDEAL)
 def test_what_is_expected_to_the_letter_is_met(name: str) -> None:
     finding = judged(name, rows(name))
+    assert judging.mixed(finding, 2) == []
     assert finding.verdict is Verdict.OWN_MET, finding.reason
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from fullpipe.studies import charts, sharing, take
 from fullpipe.studies.ccwg25 import _draw, _path
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
 from fullpipe.system.words import joined
 
 _SHORT_MS = 10
@@ -116,7 +116,7 @@ def _judge(data: Data) -> list[Check]:
                         data.values("long_share", **of, **there, long_ms=one)
                         for one in (longer[-1], longer[0])
                     )
-                    checks.append(
+                    checks += own(
                         more(
                             f"{name}: share at {longer[-1]} ms divided by that at {longer[0]} ms, {where}",
                             most,
