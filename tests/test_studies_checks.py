@@ -93,6 +93,11 @@ def test_a_mean_over_unlike_scenarios_has_no_interval_but_a_range_over_seeds() -
     undecided = within("x", both, paper="", least=15.2)
     assert (undecided.outcome, undecided.why) == (UNDECIDED, "seeds on both sides of the limit")
     assert within("x", both, paper="", most=15).outcome is MISSED
+    # More seeds do not make it harder: of ten, one may be on the other side.
+    ten = Values([2.0] * 9 + [0.5], range(10), conditions=True)
+    assert within("x", ten, paper="", least=1).outcome is MET
+    assert within("x", ten, paper="", most=1).outcome is MISSED
+    assert within("x", ten.only([*[True] * 8, False, True]), paper="", least=1).outcome is UNDECIDED
 
 
 def test_a_statistic_of_each_seed_has_no_interval_either() -> None:

@@ -226,9 +226,9 @@ def meanings(used: Collection[str]) -> list[tuple[str, str]]:
 
 DECIDED = (
     "A check is met or missed only if all that is known about its value is on one side of its limit: the "
-    "95 % confidence interval of runs that differ by chance; every seed’s value where it is a mean over "
-    "unlike scenarios, which has no interval; every run’s where runs have two modes. With fewer than "
-    f"{FEWEST} seeds or repetitions it is undecided, unless every seed gives the same value."
+    "95 % confidence interval of runs that differ by chance; the values of nine tenths of the seeds "
+    "where they are means over unlike scenarios, which have no interval; every run’s where runs have two "
+    f"modes. With fewer than {FEWEST} seeds or repetitions it is undecided, unless every seed gives the same value."
 )
 
 
