@@ -177,6 +177,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     params,
                     ecn: flow.ecn(&spec.hosts),
                     gso_max_segs: spec.hosts.gso_max_segs,
+                    queued_buffer: hosts::queued_buffer(spec, &flow.workload),
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     random_seed: Randomness::Controller(index).seed(seed),
                     pacing_timer: hosts::pacing_timer(spec, index, seed),

@@ -7,7 +7,10 @@
 mod arrivals;
 mod latency;
 
-use fullpipe_scenario::spec::{Randomness, Spec};
+use std::num::NonZeroU16;
+
+use fullpipe_cc::Config;
+use fullpipe_scenario::spec::{Randomness, Spec, Workload};
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use latency::{Latency, TIMER};
@@ -30,8 +33,38 @@ impl Hosts {
     }
 }
 
+/// Segments of a buffer in which the data of a flow waits to be sent, whose end ends a burst; `None` for ideal hosts. What is
+/// written bit by bit waits in other buffers, which are not modelled.
+pub(crate) fn queued_buffer(spec: &Spec, workload: &Workload) -> Option<NonZeroU16> {
+    let whole = matches!(workload, Workload::Bulk | Workload::Finite { .. });
+    let segments = (Config::GSO_MAX / spec.mss()).clamp(1, spec.hosts.gso_max_segs.into());
+    NonZeroU16::new(segments as u16).filter(|_| whole && !spec.hosts.model.is_ideal())
+}
+
 /// What makes the pacing timers of a flow late; nothing if hosts are ideal.
 pub(crate) fn pacing_timer(spec: &Spec, flow: usize, seed: u64) -> Option<Latency> {
     let late = !spec.hosts.model.is_ideal();
     late.then(|| Latency::new(&TIMER, Randomness::Timer(flow).seed(seed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_scenario::{Format, resolve};
+
+    fn buffer(hosts: &str, flow: &str) -> Option<u16> {
+        let path = "[path]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"";
+        let text = format!("{path}\n[hosts]\n{hosts}\n[[flows]]\ncontroller = \"reno\"\n{flow}");
+        let spec = resolve(&text, Format::Toml, None).unwrap();
+        queued_buffer(&spec, &spec.flows[0].workload).map(NonZeroU16::get)
+    }
+
+    #[test]
+    fn data_waits_in_buffers_of_64_kb_where_hosts_are_real() {
+        assert_eq!(buffer("", ""), None);
+        assert_eq!(buffer("model = \"linux\"", ""), Some(45));
+        assert_eq!(buffer("model = \"linux\"\nmtu = 9000", "size = \"9 MB\""), Some(7));
+        assert_eq!(buffer("model = \"linux\"\ngso_max_segs = 1", ""), Some(1));
+        assert_eq!(buffer("model = \"linux\"", "requests = { size = \"64 KB\" }"), None);
+    }
 }

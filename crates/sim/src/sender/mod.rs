@@ -16,6 +16,8 @@ pub(crate) mod scoreboard;
 mod timers;
 mod transmit;
 
+use std::num::NonZeroU16;
+
 use fullpipe_cc::delivery::{Sampler, TxState};
 use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
 use fullpipe_path::Ecn;
@@ -71,6 +73,8 @@ pub(crate) struct SenderConfig {
     pub(crate) ecn: EcnUse,
     /// The most segments of a burst (Linux: `sk_gso_max_segs`).
     pub(crate) gso_max_segs: u16,
+    /// Segments of a buffer in which the application's data waits; none if they do not limit bursts.
+    pub(crate) queued_buffer: Option<NonZeroU16>,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
     /// Seed of the random numbers that the controller is given.
@@ -114,6 +118,7 @@ pub(crate) struct Sender {
     mss: u32,
     gso_max: u32,
     gso_max_segs: u16,
+    queued_buffer: Option<NonZeroU16>,
     /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
     peer_stamp_ms: u16,
     /// An ACK is being processed, not a timer.
@@ -199,6 +204,7 @@ impl Sender {
             mss: config.controller.mss,
             gso_max: config.controller.gso_max,
             gso_max_segs: config.gso_max_segs,
+            queued_buffer: config.queued_buffer,
             controller,
             limits,
             board: Scoreboard::new(),
