@@ -46,7 +46,7 @@ use crate::ferry::{Ferry, FerryReport};
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, wait_for};
 use crate::path_clock::Standstill;
 use crate::qdisc::LinuxQueue;
-use crate::router::Router;
+use crate::router::{Between, Router};
 use crate::sys;
 use crate::trust;
 use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};
@@ -418,7 +418,16 @@ impl Stage<'_> {
             let (done, dropped) = self.host(NEAR, (up, go), over, work)?;
             return Ok((done, dropped, None));
         };
-        let router = Router::create(queue, NEAR, self.path.mtu_bytes, self.path.gso_max_segs)?;
+        let router = Router::create(
+            queue,
+            Between {
+                near: NEAR,
+                prefix: 32,
+                far: FAR,
+                mtu: self.path.mtu_bytes,
+                gso_max_segs: self.path.gso_max_segs,
+            },
+        )?;
         self.take_priority();
         let done = work(End { tun: router.tun(), up, go, over })?;
         let (end, dropped) = router.finish()?;

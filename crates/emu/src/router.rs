@@ -43,30 +43,51 @@ pub(crate) struct Router {
     host: OwnedFd,
 }
 
+/// What a router stands between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Between {
+    /// The host.
+    pub(crate) near: Ipv4Addr,
+    /// The prefix of what is at the host's side, the host included, in bits.
+    pub(crate) prefix: u8,
+    /// The end of the path, if it is within that prefix.
+    pub(crate) far: Ipv4Addr,
+    /// The largest IP packet.
+    pub(crate) mtu: u32,
+    /// The most segments of a burst of the host.
+    pub(crate) gso_max_segs: u16,
+}
+
+impl Between {
+    /// The routes of a namespace between the two, in which the one device leads to the host and the other away from it.
+    fn route(&self, inwards: &str, outwards: &str) -> Result<(), EmuError> {
+        let Between { near, prefix, far, .. } = self;
+        let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
+        let inside = Ipv4Addr::from(u32::from(*near) & mask);
+        ip(&format!("route add {inside}/{prefix} dev {inwards}"))?;
+        ip(&format!("route add default dev {outwards}"))?;
+        ip(&format!("route add {far}/32 dev {outwards}"))
+    }
+}
+
 impl Router {
-    /// Makes the router and the namespace of the host, whose address is `near`, and leaves the calling thread in it.
-    pub(crate) fn create(
-        queue: &LinuxQueue,
-        near: Ipv4Addr,
-        mtu: u32,
-        gso_max_segs: u16,
-    ) -> Result<Router, EmuError> {
+    /// Makes the router and the namespace of the host, and leaves the calling thread in it.
+    pub(crate) fn create(queue: &LinuxQueue, between: Between) -> Result<Router, EmuError> {
+        let Between { near, mtu, gso_max_segs, .. } = between;
         enter_new_network()?;
         let host = current_network()?;
         enter_new_network()?;
         let gate = current_network()?;
         let tun = Tun::create(Address { own: ROUTER, prefix: 32, mtu })?;
         set_sysctl("net.ipv4.ip_forward", "1")?;
-        ip(&format!("route add default dev {}", tun.name()))?;
         let (inside, device) = if queue.is_on_ethernet() {
             enter_new_network()?;
             let inside = current_network()?;
             set_sysctl("net.ipv4.ip_forward", "1")?;
             connect(&Pair { here: OUT_DEVICE, there: GATE_DEVICE, other: &gate }, mtu)?;
-            ip(&format!("route add default dev {OUT_DEVICE}"))?;
             enter(&gate)?;
             ip(&format!("link set {GATE_DEVICE} address {MAC} arp off up"))?;
-            ip(&format!("route add {near}/32 dev {GATE_DEVICE}"))?;
+            between.route(GATE_DEVICE, tun.name())?;
             enter(&inside)?;
             (inside, OUT_DEVICE.to_owned())
         } else {
@@ -74,7 +95,7 @@ impl Router {
         };
         queue.install(&device)?;
         connect(&Pair { here: ROUTER_DEVICE, there: HOST_DEVICE, other: &host }, mtu)?;
-        ip(&format!("route add {near}/32 dev {ROUTER_DEVICE}"))?;
+        between.route(ROUTER_DEVICE, &device)?;
         enter(&host)?;
         if queue.comes_split() {
             disable_tso(HOST_DEVICE)?;

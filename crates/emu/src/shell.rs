@@ -26,9 +26,11 @@ use crate::namespace::{
     self, Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl,
 };
 use crate::path::{Classes, OneWay, Path};
+use crate::qdisc::LinuxQueue;
+use crate::router::{Between, Router};
 use crate::sys;
 use crate::sys::process::{self, Child};
-use crate::tun::{Address, Tun};
+use crate::tun::{Address, Tun, limit_gso_segments};
 
 mod contained;
 mod report;
@@ -92,6 +94,8 @@ struct Ends {
     outer: Arc<Tun>,
     inside: OwnedFd,
     outside: OwnedFd,
+    /// The router that the command's packets pass first.
+    router: Option<Router>,
 }
 
 impl Ends {
@@ -105,14 +109,31 @@ impl Ends {
         let outside = current_network()?;
         let block = free_block()?;
         let outer = Tun::create(Address { own: block.outer(), prefix: block.prefix(), mtu })?;
-        enter_new_network()?;
+        let (inner, router) = match LinuxQueue::of_router(&spec.forward)? {
+            Some(queue) => {
+                let between = Between {
+                    near: block.inner(),
+                    prefix: block.prefix(),
+                    far: block.outer(),
+                    mtu,
+                    gso_max_segs: spec.hosts.gso_max_segs,
+                };
+                let router = Router::create(&queue, between)?;
+                (router.tun(), Some(router))
+            }
+            None => {
+                enter_new_network()?;
+                let inner = Tun::create(Address { own: block.inner(), prefix: block.prefix(), mtu })?;
+                inner.add_default_route(block.outer())?;
+                limit_gso_segments(inner.name(), spec.hosts.gso_max_segs)?;
+                (Arc::new(inner), None)
+            }
+        };
         let inside = current_network()?;
         tune(spec);
         // So that shells inside this one reach what is outside it.
         let _ = set_sysctl("net.ipv4.ip_forward", "1");
-        let inner = Tun::create(Address { own: block.inner(), prefix: block.prefix(), mtu })?;
-        inner.add_default_route(block.outer())?;
-        Ok(Ends { block, inner: Arc::new(inner), outer: Arc::new(outer), inside, outside })
+        Ok(Ends { block, inner, outer: Arc::new(outer), inside, outside, router })
     }
 }
 
@@ -176,7 +197,7 @@ fn nested_label(spec: &Spec) -> OsString {
 /// Carries packets until `child` ends; returns its exit code.
 fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
     let stop = sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))?;
-    let path = path_of(spec, ends.block.level());
+    let path = path_of(spec, ends.block.level())?;
     let (code, ferried) = thread::scope(|scope| {
         let ferry = scope.spawn(|| {
             let ends = (Arc::clone(&ends.inner), Arc::clone(&ends.outer));
@@ -191,12 +212,16 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
         (code, ferry.join())
     });
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
+    if let Some(router) = &ends.router {
+        let (counted, undecided) = router.finish()?;
+        eprintln!("fullpipe: {}", report::routed(&counted, undecided));
+    }
     summarize(&path, &ferried);
     code.map_err(|error| EmuError::system("wait for the command", error))
 }
 
 /// The path of a scenario, apart from its flows and its duration. Paths at different levels must not lose the same packets.
-fn path_of(spec: &Spec, level: u32) -> Path {
+fn path_of(spec: &Spec, level: u32) -> Result<Path, EmuError> {
     let run = spec.seed.wrapping_add(u64::from(level) << 32);
     let mut path = Path::new(
         OneWay::new(spec.forward.clone(), Randomness::Forward.seed(run)),
@@ -204,7 +229,7 @@ fn path_of(spec: &Spec, level: u32) -> Path {
     );
     path.mtu_bytes = spec.mtu_bytes;
     path.classes = Classes::Flows;
-    path
+    path.with_router()
 }
 
 /// Prints what happened to the packets, and why their times may be wrong.

@@ -126,6 +126,13 @@ def shell(
     ] = None,
     up_loss: Annotated[str | None, _option("up-loss", "Random loss.", _UP)] = None,
     up_jitter: Annotated[str | None, _option("up-jitter", "Random extra delay.", _UP)] = None,
+    router: Annotated[
+        str | None,
+        _option("router", "tbf: a real Linux router with tc-tbf, in place of a link.", _UP),
+    ] = None,
+    burst: Annotated[
+        str | None, _option("burst", "Depth of the bucket: of the router, or of a token bucket.", _UP)
+    ] = None,
     down_rate: Annotated[str | None, _option("down-rate", "Rate.", _DOWN)] = None,
     down_deliveries: Annotated[
         str | None, _option("down-deliveries", "Delivery trace.", _DOWN, file=True)
@@ -170,7 +177,7 @@ def shell(
     up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_queue, up_loss, up_jitter)
     down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter)
     request = {
-        "spec": _spec(rtt, seed, both, up, down),
+        "spec": _spec(rtt, seed, both, up, down, {"router": router, "burst": burst}),
         "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),
         "server": None if server is None else _far_end(server),
     }
@@ -187,7 +194,14 @@ def shell(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _spec(rtt: str, seed: int, both: _Direction, up: _Direction, down: _Direction) -> str:
+def _spec(
+    rtt: str,
+    seed: int,
+    both: _Direction,
+    up: _Direction,
+    down: _Direction,
+    bucket: dict[str, str | None],
+) -> str:
     from fullpipe.ask import scenario
     from fullpipe.errors import unfit
 
@@ -207,11 +221,12 @@ def _spec(rtt: str, seed: int, both: _Direction, up: _Direction, down: _Directio
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
+    given = {key: value for key, value in bucket.items() if value is not None}
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document: dict[str, Any] = {
         "name": "shell",
         "seed": seed,
-        "path": {"rtt": rtt, **paths[0], "reverse": paths[1]},
+        "path": {"rtt": rtt, **paths[0], **given, "reverse": paths[1]},
         "flows": [{"controller": "reno"}],
     }
     parameters = _parameters(both, up, down)
@@ -223,6 +238,8 @@ def _parameters(both: _Direction, up: _Direction, down: _Direction) -> dict[str,
     """The parameter of `shell` that each field of the document is made from."""
     return {
         "path.rtt": "rtt",
+        "path.router": "router",
+        "path.burst": "burst",
         "seed": "seed",
         **{
             f"{path}.{key}": direction.parameter(key, both)

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Cause, Counts, highest_rate};
+use fullpipe_record::QueueSample;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Duration;
 
@@ -43,6 +44,9 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
             queued(format!("delivery trace of {rate} on average"), queue)
         }
         ElementConfig::Cellular { queue, .. } => queued(format!("cellular radio of up to {rate}"), queue),
+        ElementConfig::TokenBucket { burst_bytes, frame_bytes: 1.., queue, .. } => {
+            queued(format!("router with tbf of {rate}, burst {burst_bytes}"), queue)
+        }
         ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue),
         ElementConfig::Policer { .. } => vec![format!("policer of {rate}")],
         ElementConfig::Delay { delay_ns } => vec![format!("delay of {}", delay_ns.initial)],
@@ -92,6 +96,20 @@ pub(super) fn outcome(way: Way, counts: &Counts, marked: u64) -> String {
     let passed = entered.packets - (counts.dropped_total().packets - lost);
     if lost > 0 {
         let _ = write!(line, "; measured loss {}", percent(lost as f64 / passed as f64));
+    }
+    line
+}
+
+/// A line about what a real router did, and the frames that Linux dropped elsewhere, which nobody decided.
+pub(super) fn routed(counted: &QueueSample, undecided: u64) -> String {
+    let sent = counted.arrived_packets - counted.dropped_packets;
+    let noun = if counted.dropped_packets == 1 { "drop" } else { "drops" };
+    let mut line = format!(
+        "router: {sent} packets taken, {} {noun} (a burst that is dropped whole is one)",
+        counted.dropped_packets
+    );
+    if undecided > 0 {
+        let _ = write!(line, ", {undecided} frames dropped beside it");
     }
     line
 }
