@@ -335,3 +335,21 @@ def test_the_cause_of_a_miss_is_below_the_table() -> None:
 def test_a_measure_sees_the_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:
     runs = tiny["queue16.fig8"][0].data.runs
     assert set(runs["controller"]) == {"bbr1", "cubic"} and set(runs["loss_pct"]) == {0.1, 15.0}
+
+
+PAPERS = ("queue16", "rebbr", "ccwg25")
+
+
+@pytest.mark.parametrize("claim", [one for one in CLAIMS if one.paper in PAPERS], ids=lambda one: one.id)
+def test_a_figure_says_what_its_bars_and_dashed_lines_are(
+    claim: Built, tiny: dict[str, tuple[run.Result, Path]]
+) -> None:
+    said = json.loads((tiny[claim.id][1] / "results" / f"{claim.name}.json").read_text())["spec"]
+    drawn = json.dumps(said)
+    told = json.dumps(said["title"])
+    if '"field": "high"' in drawn and '"field": "low"' in drawn and '"type": "rule"' in drawn:
+        assert "bars: least to most" in told or "(bars: least to most" in drawn
+    if '"strokeDash": [4, 3]' in drawn:
+        assert "dashed" in told
+    # No name is longer than a legend shows.
+    assert "cwnd_gain" not in drawn

@@ -61,18 +61,21 @@ def points(
     dash: alt.StrokeDash | None = None,
     dashed: bool = True,
     ticks: Sequence[float] | None = None,
+    told: bool = False,
     **y: Any,
 ) -> Any:
     """Means as points and lines, with bars from the minimum to the maximum over seeds; `y` has the scale.
 
-    `dashed`: whether controllers also differ by dashes, the given ones or their own.
+    `dashed`: whether controllers also differ by dashes, the given ones or their own. `told`: whether the
+    figure's subtitle says what the bars are (`BARS`); panels that are narrow have no room for it.
     """
     base = alt.Chart(values(frame)).encode(x=x, color=colour)
     scale = alt.Scale(**y)
     axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format=",d")
 
     # Bars of no length are not seen.
-    title = y_title if frame["low"].equals(frame["high"]) else [y_title, "(bars: least to most of all runs)"]
+    told = told or frame["low"].equals(frame["high"])
+    title = y_title if told else [y_title, "(bars: least to most of all runs)"]
 
     def upward(column: str) -> alt.Y:
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)

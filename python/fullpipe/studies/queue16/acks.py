@@ -44,9 +44,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         lines = charts.points(ours, x, "goodput, Mbit/s", charts.controllers(ours), domain=[0, 100])
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
-    return charts.worlds(
-        data, panel, "Goodput under aggregated ACKs", f"one BBR flow, 100 Mbit/s, 40 ms; {charts.BARS}"
-    )
+    return charts.worlds(data, panel, "Goodput under aggregated ACKs", "one BBR flow, 100 Mbit/s, 40 ms")
 
 
 def _judge(data: Data) -> list[Check]:

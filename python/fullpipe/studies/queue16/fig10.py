@@ -98,7 +98,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         panel,
         "Steady-state median RTT against link buffer",
         [
-            f"eight flows on 128 kbit/s, 40 ms; {charts.BARS}",
+            "eight flows on 128 kbit/s, 40 ms",
             "dashed: after this time Linux gives up connecting",
         ],
     )
