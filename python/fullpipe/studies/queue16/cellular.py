@@ -19,9 +19,9 @@ Before thresholds were drawn, there was one of 12 ms, at which chance decides fo
 figure drew a seed that climbed where the mean did not. The change was made before results with it were seen.
 """
 
+import math
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +30,7 @@ import polars as pl
 
 from fullpipe.show.figures import theme
 from fullpipe.studies import charts, deliveries, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, more, number, own, within
 
 _GAINS = {
     1.05: "bbr1:probe_gain=1.05",
@@ -104,13 +104,16 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _stuck(data: Data, controller: str) -> list[float]:
+def _stuck(data: Data, controller: str) -> Values:
     """The share of radios on which a controller's flow is stuck, seed by seed."""
-    runs = data.runs.filter((pl.col("link") == _RADIO) & (pl.col("controller") == controller))
-    if "of_most" not in runs.columns or not runs["of_most"].drop_nulls().len():
-        return []
-    found = runs.drop_nulls("of_most").group_by("seed", maintain_order=True)
-    return [float(value) for value in found.agg((pl.col("of_most") < _STUCK).mean())["of_most"]]
+    if "of_most" not in data.runs.columns:
+        return Values([], [])
+
+    def part(runs: pl.DataFrame) -> float:
+        there = runs["of_most"].drop_nulls()
+        return float((there < _STUCK).sum()) / len(there) if len(there) else math.nan
+
+    return data.each_seed(part, link=_RADIO, controller=controller)
 
 
 def _predicted(gain: float) -> float:
@@ -119,8 +122,9 @@ def _predicted(gain: float) -> float:
     return min(1.0, max(0.0, (high - (gain - 1) * _RTT_MS) / (high - low)))
 
 
-def _differences(larger: Sequence[float], smaller: Sequence[float]) -> list[float]:
-    return [above - below for above, below in zip(larger, smaller, strict=False)]
+def _differences(larger: Values, smaller: Values) -> Values:
+    pairs = zip(larger, smaller, strict=False)
+    return Values((above - below for above, below in pairs), larger.seeds, conditions=True)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -188,14 +192,14 @@ def _figure(data: Data) -> alt.TopLevelMixin:
 
 
 def _judge(data: Data) -> list[Check]:
-    def of(column: str, controller: str, link: str) -> list[float]:
+    def of(column: str, controller: str, link: str) -> Values:
         return data.values(column, controller=controller, link=link)
 
     stuck = {gain: _stuck(data, controller) for gain, controller in _GAINS.items()}
     gains, highest = list(_GAINS), _GAINS[1.25]
     alike = "no result; our expectation: no degradation compared with CUBIC"
     fewer = "no result; our expectation: bigger queues, fewer stuck connections"
-    return [
+    return own(
         within(
             f"radios on which a peak gain of {gains[0]:g} gets stuck",
             stuck[gains[0]],
@@ -225,7 +229,11 @@ def _judge(data: Data) -> list[Check]:
         *(
             within(
                 f"radios on which a gain of {gain:g} gets stuck: distance from what its queue lets expect",
-                [abs(value - _predicted(gain)) for value in stuck[gain]],
+                Values(
+                    (abs(value - _predicted(gain)) for value in stuck[gain]),
+                    stuck[gain].seeds,
+                    conditions=True,
+                ),
                 paper=f"no result; our expectation: {100 * _predicted(gain):g} % of all",
                 most=0.15,
                 unit="of all",
@@ -254,7 +262,7 @@ def _judge(data: Data) -> list[Check]:
             least=0.7,
             shape=True,
         ),
-    ]
+    )
 
 
 def _explain(data: Data) -> list[str]:
@@ -294,7 +302,7 @@ CLAIM = Claim(
     ),
     measure=_measure,
     figure=_figure,
-    judge=lambda data: own(*_judge(data)),  # The paper gives no number.
+    judge=_judge,
     explain=_explain,
     look_at="With which gains is a flow stuck, and at which thresholds?",
     seeds=5,

@@ -10,13 +10,14 @@ it at 15 %, and falls where the loss rate approaches its probing gain.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from fullpipe.studies import charts, take
-from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Row, Trial, more, share, within
 
 _RATE_MBPS = 100.0
 _WITHOUT = "bbr1:lt_bw=0"
@@ -59,7 +60,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     ceiling = pl.DataFrame({"loss_pct": steps, "value": [top * (1 - p / 100) for p in steps]})
 
     def panel(part: Data) -> Any:
-        x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(type="log", domain=[0.001, 50]))
+        x = alt.X(
+            "loss_pct:Q", title="loss rate, %", scale=alt.Scale(type="log", domain=[0.001, 50], nice=False)
+        )
         limit = (
             alt.Chart(charts.values(ceiling))
             .mark_line(strokeDash=[4, 3], strokeWidth=1, color="#79818d")
@@ -76,17 +79,17 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         panel,
         "Goodput under random loss",
         [
-            "100 Mbit/s, 100 ms; every run, and lines through the medians; diamonds: the paper’s CUBIC",
-            "dashed: the link’s rate × (1 − p), which the paper’s BBR meets up to 5 % and nearly up to 15 %",
+            "100 Mbit/s, 100 ms; every run, lines through medians; diamonds: the paper’s CUBIC",
+            "dashed: link rate × (1 − p), which the paper’s BBR meets to 5 % and nearly to 15 %",
         ],
     )
 
 
 def _judge(data: Data) -> list[Check]:
-    def bbr(column: str, loss: float) -> list[float]:
+    def bbr(column: str, loss: float) -> Sequence[float]:
         return data.values(column, controller="bbr1", loss_pct=loss)
 
-    def cubic(loss: float) -> list[float]:
+    def cubic(loss: float) -> Sequence[float]:
         return data.values("goodput_mbps", controller="cubic", loss_pct=loss)
 
     return [
@@ -123,12 +126,11 @@ def _judge(data: Data) -> list[Check]:
             )
             for loss in (0.1, 1, 5)
         ),
-        within(
+        share(
             f"runs of BBR that stay up at {_CLOSE_PCT} % loss",
-            [float(value >= _UP) for value in bbr("of_ceiling", _CLOSE_PCT)],
+            [value >= _UP for value in bbr("of_ceiling", _CLOSE_PCT)],
             paper="close up to 15 percent",
             least=0.9,
-            unit="of runs",
         ),
         within(
             f"goodput of those that do at {_CLOSE_PCT} % loss, relative to the maximum",
@@ -210,4 +212,6 @@ CLAIM = Claim(
     judge=_judge,
     explain=_explain,
     look_at="How far to the right does BBR follow the dashed maximum, after CUBIC has fallen?",
+    # So many tell a share of nine tenths of the runs from all.
+    seeds=40,
 )

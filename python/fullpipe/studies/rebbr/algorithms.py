@@ -75,6 +75,6 @@ CLAIM = Claim(
     figure=_sweep.figure("Goodput under random loss: four controllers"),
     judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="Which lines fall together, and is Vegas among them?",
-    seeds=5,
+    seeds=20,
     quick_seeds=3,
 )

@@ -126,6 +126,6 @@ CLAIM = Claim(
     figure=_figure,
     judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="The upper left is best: a high rate with a low delay.",
-    seeds=5,
+    seeds=20,
     quick_seeds=3,
 )

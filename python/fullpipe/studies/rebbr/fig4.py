@@ -66,6 +66,6 @@ CLAIM = Claim(
     figure=_sweep.figure("Goodput under random loss in an emulator", falls_pct=0.01),
     judge=_judge,
     look_at="At which loss rate does CUBIC's line leave the top?",
-    seeds=5,
+    seeds=20,
     quick_seeds=3,
 )

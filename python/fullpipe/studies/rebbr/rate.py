@@ -62,6 +62,6 @@ CLAIM = Claim(
     figure=_sweep.figure("Goodput under random loss at 100 and at 1 Mbit/s"),
     judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="How far to the right does CUBIC's fall move at 1 Mbit/s?",
-    seeds=5,
+    seeds=20,
     quick_seeds=3,
 )
