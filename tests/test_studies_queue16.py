@@ -9,19 +9,27 @@ import pytest
 import fullpipe as fp
 import judging
 from fullpipe.studies import catalogue, deliveries
+from fullpipe.studies.checks import Outcome
 from fullpipe.studies.claim import Data, Finding, Trial, Verdict
 from fullpipe.studies.queue16 import cellular as cellular_claim
+from fullpipe.studies.queue16 import coexist as coexist_claim
 from fullpipe.studies.queue16 import fig3 as fig3_claim
+from fullpipe.studies.queue16 import fig7 as fig7_claim
 from fullpipe.studies.queue16 import policer as policer_claim
 
 
-def grid_rows(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -> list[dict[str, Any]]:
+def grid_rows(
+    name: str, measured: Callable[[dict[str, Any]], dict[str, Any]], seeds: int | None = None
+) -> list[dict[str, Any]]:
+    """The judged set-up's grid with these measures, for each of so many seeds, or the claim's own number."""
     built = catalogue.built(name)
     assert built is not None
+    setups = built.claim.setups
     return [
         {"world": "sim", "seed": seed, **cell.factors, **measured(dict(cell.factors))}
         for cell in built.claim.grid.cells()
-        for seed in (1, 2)
+        if setups is None or cell.factors[setups.factor] == setups.judged
+        for seed in range(1, (seeds or built.claim.seeds) + 1)
     ]
 
 
@@ -165,7 +173,9 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     },
 }
 
-# (claim, column, factors, the value in its place, the best verdict that may be left)
+WORST = ("WAN 1", "WAN 2", "WAN 3", "WAN 4")
+
+# (claim, column, factors (a tuple: several values), the value in its place, the best verdict left)
 WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig1", "retransmits", {"cap_bdp": 0.4}, 5.0, Verdict.NOT),
     ("fig1", "retransmits", {}, 0.0, Verdict.NOT),
@@ -194,7 +204,8 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig6", "last_jain", {}, 0.5, Verdict.NOT),
     ("fig6", "converged_s", {}, 60.0, Verdict.IN_SHAPE),
     ("fig6", "together", {}, 0.3, Verdict.NOT),
-    ("fig7", "throughput_mbps", {"controller": "bbr1", "path": "WAN 7"}, 9.0, Verdict.NOT),
+    # Less than CUBIC's on four paths; on all it is hardly more; more than 25 times on one is undecided.
+    ("fig7", "throughput_mbps", {"controller": "bbr1", "path": WORST}, 9.0, Verdict.INCONCLUSIVE),
     ("fig7", "throughput_mbps", {"controller": "bbr1"}, 11.0, Verdict.NOT),
     ("fig7", "throughput_mbps", {"controller": "bbr1", "path": "WAN 40"}, 900.0, Verdict.IN_SHAPE),
     (
@@ -275,9 +286,13 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("policer", "held_loss", {"controller": "bbr1"}, 0.07, Verdict.IN_SHAPE),
     ("policer", "loss", {"controller": "cubic"}, 0.005, Verdict.IN_SHAPE),
     ("coexist", "bbr_share", {"buffer_bdp": 16}, 0.95, Verdict.NOT),
-    # The mean over the moderate buffers would still be fair.
+    # The mean over the buffers would still be fair.
     ("coexist", "bbr_share", {"buffer_bdp": 1}, 0.88, Verdict.NOT),
+    ("coexist", "bbr_share", {"buffer_bdp": 0.5}, 0.1, Verdict.NOT),
     ("coexist", "bbr_share", {"buffer_bdp": 1}, 1.5, Verdict.NOT),
+    # Expectations of our own make no verdict: a share that is not quite near a half, and little more than it.
+    ("coexist", "bbr_share", {"buffer_bdp": 1}, 0.7, Verdict.REPRODUCED),
+    ("coexist", "bbr_share", {"buffer_bdp": 8}, 0.48, Verdict.REPRODUCED),
     ("startup", "rounds", {"rate_bps": 1e11}, 80.0, Verdict.NOT),
     ("probertt", "probe_bw", {}, 0.5, Verdict.NOT),
     ("probertt", "least_cwnd", {}, 10.0, Verdict.IN_SHAPE),
@@ -303,7 +318,10 @@ def test_a_judge_does_not_pass(
     rows = grid_rows(name, IDEAL[name])
     changed = 0
     for row in rows:
-        if all(row[factor] == given for factor, given in where.items()):
+        if all(
+            row[factor] in (given if isinstance(given, tuple) else (given,))
+            for factor, given in where.items()
+        ):
             row[column] = value
             changed += 1
     assert changed
@@ -336,7 +354,7 @@ def test_thresholds_of_demand_are_spread_over_the_queues_of_the_gains() -> None:
 def test_a_figure_of_stuck_flows_has_every_run() -> None:
     built = catalogue.built("queue16.cellular")
     assert built is not None
-    runs = pl.DataFrame(grid_rows("queue16.cellular", cellular))
+    runs = pl.DataFrame(grid_rows("queue16.cellular", cellular, seeds=2))
     drawn = list(built.claim.figure(Data(runs, pl.DataFrame())).to_dict()["datasets"].values())
     shares = next(rows for rows in drawn if rows and "part" in rows[0])
     assert [(row["gain"], row["part"]) for row in shares] == [
@@ -442,7 +460,7 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
         without = factors["controller"] == "bbr1:lt_bw=0"
         return {"of_ceiling": 0.3 if without else 0.04, "started_mbps": 1.7 if without else None}
 
-    rows = pl.DataFrame(grid_rows("queue16.fig8", measured), infer_schema_length=None)
+    rows = pl.DataFrame(grid_rows("queue16.fig8", measured, seeds=2), infer_schema_length=None)
     high = (pl.col("seed") == 2) & (pl.col("controller") == "bbr1")
     rows = rows.with_columns(pl.when(high).then(0.8).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
     built = catalogue.built("queue16.fig8")
@@ -455,13 +473,77 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
 
 def test_two_modes_at_15_per_cent_are_counted_and_not_averaged() -> None:
     rows = pl.DataFrame(grid_rows("queue16.fig8", fig8), infer_schema_length=None)
-    lost = (pl.col("seed") == 2) & (pl.col("loss_pct") == 15) & (pl.col("controller") == "bbr1")
+    lost = (pl.col("seed") % 2 == 0) & (pl.col("loss_pct") == 15) & (pl.col("controller") == "bbr1")
     rows = rows.with_columns(pl.when(lost).then(0.04).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
     found = judged("queue16.fig8", rows)
     counted, close = (one for one in found.checks if "15 % loss" in one.what and "divided" not in one.what)
-    assert counted.ours is not None and counted.ours.mean == 0.5 and not counted.met
+    assert counted.ours is not None and counted.ours.mean == 0.5 and counted.outcome is Outcome.MISSED
     # Those that stay up are close to the maximum.
-    assert close.ours is not None and close.ours.mean == pytest.approx(0.9)
+    assert close.ours is not None and close.ours.mean == pytest.approx(0.9) and close.met
+
+
+def test_a_few_runs_that_collapse_are_neither_all_nor_a_miss() -> None:
+    rows = pl.DataFrame(grid_rows("queue16.fig8", fig8, seeds=10), infer_schema_length=None)
+    (counted,) = (one for one in judged("queue16.fig8", rows).checks if "stay up" in one.what)
+    assert counted.outcome is Outcome.UNDECIDED, "ten of ten runs may be nine tenths or fewer of all"
+
+
+def test_the_window_s_cap_has_nothing_to_do_with_loss() -> None:
+    rows = grid_rows("queue16.fig7", fig7)
+    for row in rows:
+        if row["path"] == "intercontinental, 8 MB window" and row["controller"] == "bbr1":
+            row["throughput_mbps"] = 200.0
+    assert judged("queue16.fig7", pl.DataFrame(rows)).verdict is Verdict.REPRODUCED
+
+
+def test_ratios_are_averaged_by_their_logarithms() -> None:
+    # Half of the paths at a fifth, half at 40 times: the mean is 20 times, the geometric mean 2.8.
+    rows = pl.DataFrame(grid_rows("queue16.fig7", fig7))
+    even = pl.col("path").str.extract(r"^WAN (\d+)$").cast(pl.Int64) % 2 == 0
+    bbr = pl.col("controller") == "bbr1"
+    changed = pl.when(even & bbr).then(400.0).when(even.not_() & bbr).then(2.0)
+    finding = judged(
+        "queue16.fig7",
+        rows.with_columns(changed.otherwise(pl.col("throughput_mbps")).alias("throughput_mbps")),
+    )
+    (over,) = (one for one in finding.checks if one.what.endswith("over the paths"))
+    assert over.ours is not None and over.ours.mean == pytest.approx(8**0.5)
+    assert over.outcome is Outcome.UNDECIDED
+
+
+def test_other_losses_are_drawn_and_judged_beside_the_assumed_ones() -> None:
+    built = catalogue.built("queue16.fig7")
+    assert built is not None and built.claim.setups is not None
+    cells = built.claim.grid.cells()
+    there = {(cell.factors["losses"], cell.factors["path"].startswith("WAN")) for cell in cells}
+    others = [name for name in fig7_claim._LOSSES if name != built.claim.setups.judged]
+    assert there == {(built.claim.setups.judged, False), *((name, True) for name in fig7_claim._LOSSES)}
+
+    def losses(name: str) -> tuple[float, float]:
+        (element,) = fig7_claim._document("bbr1", "WAN 1", name, 10)["path"]["after"]
+        return float(element["good_to_bad"]), float(element["bad_to_good"].removesuffix(" %"))
+
+    assumed = losses(built.claim.setups.judged)
+    found = [tuple(a / b for a, b in zip(losses(name), assumed, strict=True)) for name in others]
+    assert found == [pytest.approx(one, rel=1e-2) for one in ((1 / 3, 1), (3, 1), (1, 3))]
+    runs = pl.DataFrame(grid_rows("queue16.fig7", fig7, seeds=1))
+    data = Data(runs, pl.DataFrame())
+    drawn = built.claim.figure(Data(runs, pl.DataFrame(), dict.fromkeys(fig7_claim._LOSSES, data)))
+    lines = [rows for rows in drawn.to_dict()["datasets"].values() if rows and "ratio" in rows[0]]
+    assert {row["losses"] for row in lines[0]} == set(fig7_claim._LOSSES)
+
+
+def test_shares_over_time_are_those_of_the_parts_of_a_run() -> None:
+    document = coexist_claim._document(1, 12)
+    run = fp.run(document).runs[0]
+    row = coexist_claim._measure(Trial({"buffer_bdp": 1, "seconds": 12}, run))
+    parts = [row[f"share_{number}"] for number in range(1, 13)]
+    assert all(0 < part < 1 for part in parts)
+    # The second half's share lies between those of its parts.
+    assert min(parts[6:]) <= row["bbr_share"] <= max(parts[6:])
+    drawn = coexist_claim._over_time(pl.DataFrame([{"buffer_bdp": 1, "seconds": 12, **row}]))
+    assert drawn["time_s"].to_list() == [number + 0.5 for number in range(12)]
+    assert drawn["share"].to_list() == parts
 
 
 def test_a_figure_of_goodput_under_loss_has_every_run() -> None:

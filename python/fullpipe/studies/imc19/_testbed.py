@@ -92,7 +92,11 @@ def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> 
 def before(gro_us: float = SETUPS[TESTBED].gro_us, rate_mbps: float = INTERFACE_MBPS) -> list[dict[str, Any]]:
     """The hosts' interface, a link that drops nothing because sockets wait for it; and the router's GRO."""
     interface = {"kind": "link", "name": "interface", "rate": f"{rate_mbps:g} Mbit/s", "buffer": "2 GB"}
-    return [interface, {"kind": "aggregate", "every": f"{gro_us:g} us", "merge": True}] if gro_us else [interface]
+    return (
+        [interface, {"kind": "aggregate", "every": f"{gro_us:g} us", "merge": True}]
+        if gro_us
+        else [interface]
+    )
 
 
 def wan(rate_mbps: int) -> dict[str, Any]:
