@@ -67,7 +67,10 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         return alt.vconcat(*rows, spacing=24)
 
     return charts.worlds(
-        data, panel, "Effect of jitter on the bandwidth estimate", f"8 BDP of buffer; {charts.BARS}"
+        data,
+        panel,
+        "Effect of jitter on the bandwidth estimate",
+        f"8 BDP of buffer; dashed: a true estimate; {charts.BARS}",
     )
 
 

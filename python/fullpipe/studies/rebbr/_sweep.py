@@ -16,8 +16,6 @@ from fullpipe.studies.claim import Data, Grid, Row, Trial
 LOSSES_PCT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 15, 20, 30, 50)
 _SHORT_PCT = (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)
 
-_FALLS = "the report’s CUBIC falls from here"
-
 
 def _document(controller: str, loss_pct: float, rate_mbps: int, seconds: int) -> dict[str, Any]:
     return {
@@ -75,13 +73,13 @@ def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.T
                 scale=alt.Scale(type="log", domain=[0.001, 50], nice=False),
             )
             rates = ours["rate_mbps"].unique().sort(descending=True).to_list()
-            falls = [] if falls_pct is None else [{"loss_pct": falls_pct, "said": _FALLS}]
-            mark = alt.Chart(alt.InlineData(values=falls)).encode(x=x)
-            rule = mark.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
-            said = mark.mark_text(align="left", dx=4, fontSize=11, color=theme.INK)
+            falls = alt.Chart(alt.InlineData(values=[{"loss_pct": falls_pct}])).mark_rule(
+                strokeDash=[4, 3], color=theme.QUIET
+            )
+            below = [] if falls_pct is None else [falls.encode(x=x)]
             panels = [
                 alt.layer(
-                    rule,
+                    *below,
                     charts.every_run(
                         ours.filter(pl.col("rate_mbps") == rate),
                         x,
@@ -90,7 +88,6 @@ def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.T
                         ["controller", "loss_pct"],
                         domain=[0, 1],
                     ),
-                    said.encode(text="said:N", y=alt.value(charts.HEIGHT / 2)),
                 ).properties(
                     width=charts.WIDTH,
                     height=charts.HEIGHT,
@@ -100,8 +97,10 @@ def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.T
             ]
             return alt.vconcat(*panels) if len(panels) > 1 else panels[0]
 
-        subtitle = "RTT 100 ms, unlimited queue; every run, and lines through the medians"
-        return charts.worlds(data, panel, title, subtitle)
+        said = ["RTT 100 ms, unlimited queue; every run, and lines through the medians"]
+        if falls_pct is not None:
+            said.append("dashed: from here on the report’s CUBIC deteriorates")
+        return charts.worlds(data, panel, title, said)
 
     return draw
 
