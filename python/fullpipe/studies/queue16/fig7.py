@@ -345,6 +345,7 @@ CLAIM = Claim(
     judge=_judge,
     explain=_explain,
     look_at="Which part of each line lies within the shaded band, and how far do assumed losses move it?",
+    changed="The cap is judged without losses only, ratios by their logarithms, and no extremes",
     setups=Setups(factor="losses", judged=_MODELLED),
     seeds=5,
     quick_seeds=3,
