@@ -37,8 +37,8 @@ def _document(controller: str, seconds: int) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
         "path": {
-            "rate": f"{_LINK_MBPS} Mbit/s",
-            "rtt": f"{_RTT_S * 1e3} ms",
+            "rate": f"{_LINK_MBPS:g} Mbit/s",
+            "rtt": f"{_RTT_S * 1e3:g} ms",
             "buffer": "2 bdp",
             "before": [{"kind": "policer", "rate": f"{_TOKENS_MBPS} Mbit/s", "burst": "500 KB"}],
         },
