@@ -1,5 +1,6 @@
 """The claims of imc19 and rebbr: judges against data that must fail, the tree, and what claims share."""
 
+import dataclasses
 import json
 import math
 from collections import Counter
@@ -142,8 +143,8 @@ def test_claims_on_the_same_path_share_its_run() -> None:
 def test_the_whole_grid_is_that_of_the_paper() -> None:
     built = catalogue.built("imc19.headline")
     assert built is not None
-    cells = built.claim.grid.cells(Size.FULL)
-    assert len(cells) == 640
+    judged = [one for one in built.claim.grid.cells(Size.FULL) if one.factors["setup"] == _testbed.TESTBED]
+    assert len(judged) == 640
     assert built.claim.seeds_of(Size.FULL) == 5
     assert built.claim.seeds_of(Size.QUICK) == 3
 
@@ -153,7 +154,7 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
         found: dict[str, Any] = _grid.document("bbr1", 500, 25, 100, _grid.MAX, 60, setup)["path"]
         return found
 
-    link, virtual, interfaces, merged, *hosts = (path(setup) for setup in _testbed.SETUPS)
+    link, virtual, interfaces, merged, *hosts = (path(setup) for setup in _testbed.STEPS)
     # tc-tbf(8): at least the rate by the timer's frequency, 100 Hz.
     assert virtual == {**link, "router": "tbf", "burst": "625000 B"}
     assert interfaces["before"][0]["rate"] == "975.3 Mbit/s" and len(interfaces["before"]) == 1
@@ -168,8 +169,23 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
 
 
 def test_a_bucket_holds_a_packet() -> None:
-    assert _testbed.mininet(1)["burst"] == "1540 B"
-    assert _testbed.mininet(100)["burst"] == "50000 B"  # 250 Hz.
+    assert _testbed.mininet(_testbed.MININET, 1)["burst"] == "1540 B"
+    assert _testbed.mininet(_testbed.MININET, 100)["burst"] == "50000 B"  # 250 Hz.
+    assert _testbed.mininet("bucket of 1 ms", 100)["burst"] == "12500 B"
+
+
+def test_another_setup_changes_one_thing() -> None:
+    judged = _testbed.SETUPS[_testbed.TESTBED]
+    for name in _testbed.LAN[1:]:
+        other = _testbed.SETUPS[name]
+        changed = [
+            field.name
+            for field in dataclasses.fields(judged)
+            if getattr(judged, field.name) != getattr(other, field.name)
+        ]
+        assert len(changed) == 1, (name, changed)
+    alike = {json.dumps(_testbed.mininet(name, 100)) for name in _testbed.MININETS[:-1]}
+    assert len(alike) == len(_testbed.MININETS) - 1
 
 
 def test_bursts_are_merged_again_behind_the_interface() -> None:
@@ -332,7 +348,8 @@ def test_simulator_and_kernel_run_the_same_scenarios_on_them() -> None:
     assert built is not None
     cells = {world: built.claim.grid.cells(Size.FULL, world) for world in ("sim", "kernel")}
     assert len(cells["kernel"]) == 2 * _subset.PATHS
-    assert len(cells["sim"]) == 4 * 320 + 2 * _subset.PATHS
+    # Both memories, and other set-ups with one of them.
+    assert len(cells["sim"]) == 4 * 320 + 2 * 320 * (len(_testbed.LAN) - 1) + 2 * _subset.PATHS
     documents = [cell.document for cell in cells["sim"]]
     assert all(cell.document in documents for cell in cells["kernel"])
     assert len(built.claim.grid.cells(Size.QUICK, "kernel")) == 2 * _subset.PATHS

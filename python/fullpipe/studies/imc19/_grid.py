@@ -21,11 +21,15 @@ PATH = ("rate_mbps", "rtt_ms", "buffer_kb")
 # buffer.
 # CUBIC has losses when path, bucket and buffer are full, and continues with 0.7 of that.
 LEFT_SEGMENTS = 55
-# Repetitions in the paper, and seeds here; the quick form has one.
+# Repetitions in the paper, and seeds here.
 SEEDS, QUICK_SEEDS = 5, 3
 
 # Every rate, so that the row in which the hosts' interface is the bottleneck has its share of the paths.
-QUICK: Mapping[str, Sequence[Any]] = {"rtt_ms": (5, 25, 75, 200), "seconds": (30,)}
+QUICK: Mapping[str, Sequence[Any]] = {
+    "rtt_ms": (5, 25, 75, 200),
+    "seconds": (30,),
+    "setup": (_testbed.TESTBED,),
+}
 _TINY: Mapping[str, Sequence[Any]] = {"rtt_ms": (25,), "rate_mbps": (10, 50), "seconds": (2,)}
 
 
@@ -38,6 +42,7 @@ def document(
     seconds: int,
     setup: str,
     inherited: int = 0,
+    linux: str = _testbed.PAPERS,
 ) -> dict[str, Any]:
     """One controller alone on one path. Claims that need the same path share its run.
 
@@ -49,11 +54,22 @@ def document(
     path = {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"}
     if inherited and controller == "cubic":
         controller = f"cubic:hystart=0,initial_ssthresh={inherited}"
+    said = [
+        controller,
+        f"{rate_mbps} Mbit/s",
+        f"{rtt_ms} ms",
+        f"{buffer_kb} KB",
+        f"{seconds} s",
+        memory,
+        setup,
+    ]
     return {
+        # All factors would be longer than a name may be.
+        "name": ", ".join(said),
         "duration": f"{seconds} s",
         "path": {**path, **_testbed.path(setup, rate_mbps)},
         "hosts": {"tcp_memory": memory},
-        "flows": [{"controller": _testbed.controller(setup, controller)}],
+        "flows": [{"controller": _testbed.controller(setup, controller, linux)}],
         "record": {"series": False},
     }
 
@@ -64,7 +80,6 @@ def grid(
     memories: Sequence[str] = (MAX,),
     inherited: Sequence[int] = (0,),
     tiny: Mapping[str, Sequence[Any]] | None = None,
-    in_wall_time: Mapping[str, Sequence[Any]] | None = None,
 ) -> Grid:
     """The paths with some of the buffers."""
     return Grid(
@@ -75,14 +90,19 @@ def grid(
             "buffer_kb": tuple(buffers_kb),
             "memory": tuple(memories),
             "seconds": (60,),
-            "setup": (_testbed.TESTBED,),
+            "setup": _testbed.LAN,
             "inherited": tuple(inherited),
         },
         quick=QUICK,
         tiny={**_TINY, **(tiny or {})},
-        in_wall_time={"setup": (_testbed.VIRTUAL,), **(in_wall_time or {})},
         document=document,
+        only=is_there,
     )
+
+
+def is_there(setup: str, memory: str, inherited: int, **_factors: Any) -> bool:
+    """Other set-ups are run with the maximum memory and nothing inherited only."""
+    return setup == _testbed.TESTBED or (memory == MAX and not inherited)
 
 
 def measure(trial: Trial) -> Row:

@@ -45,7 +45,7 @@ def cliff_pct(gain: float) -> float:
     return 100 * (1 - 1 / gain)
 
 
-def _document(controller: str, loss_pct: float, seconds: int, setup: str) -> dict[str, Any]:
+def _document(controller: str, loss_pct: float, seconds: int, setup: str, linux: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
         "path": {
@@ -53,9 +53,9 @@ def _document(controller: str, loss_pct: float, seconds: int, setup: str) -> dic
             "rtt": "25 ms",
             "buffer": "10 MB",
             "loss": f"{loss_pct} %",
-            **_testbed.mininet(int(RATE_MBPS)),
+            **_testbed.mininet(setup, int(RATE_MBPS)),
         },
-        "flows": [{"controller": _testbed.controller(setup, controller)}],
+        "flows": [{"controller": _testbed.controller(setup, controller, linux)}],
         "record": {"series": False},
     }
 
@@ -66,7 +66,8 @@ GRID = Grid(
         "controller": tuple(NAMES),
         "loss_pct": _LOSSES_PCT,
         "seconds": (60,),
-        "setup": (_testbed.TESTBED,),
+        "setup": _testbed.MININETS,
+        "linux": (_testbed.PAPERS,),
     },
     quick={"loss_pct": (0, 0.1, 1, 3, 5, 7, 9, 11, 13, 16, 18, 20, 22, 24, 28, 33, 40, 50), "seconds": (30,)},
     tiny={"loss_pct": (1, 30), "seconds": (2,)},
@@ -75,7 +76,8 @@ GRID = Grid(
         "controller": ("reno", "cubic", "bbr1"),
         "loss_pct": (0, 1, 10, 13, 15, 17, 19, 21, 30),
         "seconds": (20,),
-        "setup": (_testbed.VIRTUAL,),
+        "setup": (_testbed.MININET,),
+        "linux": (_testbed.HERE,),
     },
     document=_document,
 )

@@ -41,8 +41,10 @@ the limit nor on which interface netem was, and our path has no such element.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from fullpipe.studies.claim import Setups
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,31 @@ class Setup:
 # checked; the kernel world uses this machine's Linux.
 LINK, VIRTUAL, INTERFACES, GRO = "plain link", "tc-tbf", "1 Gbit/s hosts", "GRO in the router"
 TESTBED, PUNCTUAL = "Linux 4.15", "timer never late"
+STEPS = (LINK, VIRTUAL, INTERFACES, GRO, TESTBED, PUNCTUAL)
+# And what the paper does not tell, one thing at a time, for the tables of the reports.
+_JUDGED = Setup()
+_OTHERS = {
+    "bucket of 1 ms": replace(_JUDGED, bucket_ms=1.0),
+    "bucket of 100 ms": replace(_JUDGED, bucket_ms=100.0),
+    "no GRO": replace(_JUDGED, gro_us=0),
+    "GRO of 32 packets": replace(_JUDGED, gro_us=400),
+    "hosts without interface": replace(_JUDGED, interface=False),
+    "Linux of today": replace(_JUDGED, old_linux=False),
+}
 SETUPS: Mapping[str, Setup] = {
     LINK: Setup(tbf=False, interface=False, gro_us=0, old_linux=False),
     VIRTUAL: Setup(interface=False, gro_us=0, old_linux=False),
     INTERFACES: Setup(gro_us=0, old_linux=False),
     GRO: Setup(old_linux=False),
-    TESTBED: Setup(),
-    PUNCTUAL: Setup(late_timer=False),
+    TESTBED: _JUDGED,
+    PUNCTUAL: replace(_JUDGED, late_timer=False),
+    **_OTHERS,
 }
+# The set-ups of a claim about the LAN: the first is judged.
+LAN = (TESTBED, *_OTHERS, PUNCTUAL)
+# Those of Mininet. "Single packets": the hosts' bursts are split before they reach the router.
+MININET = "Mininet"
+MININETS = (MININET, "single packets", "bucket of 1 ms", "bucket of 100 ms", "Linux of today")
 
 # 1 Gbit/s of Ethernet in IP packets of 1500 bytes, which occupy 1538 bytes of it.
 INTERFACE_MBPS = 975.3
@@ -76,6 +95,13 @@ INTERFACE_MBPS = 975.3
 _MININET_MS = 4.0
 # What tc-tbf needs to pass a packet at all, with its header of Ethernet; the manual's own example has it.
 _LEAST_BUCKET = 1540
+# Which Linux a run has, where that differs between worlds.
+PAPERS, HERE = "4.15", "this machine's"
+
+
+def setups(judged: str = TESTBED) -> Setups:
+    """For claims whose factor `setup` has these. One seed shows what an unknown of the test bed does."""
+    return Setups(factor="setup", judged=judged, seeds=1)
 
 
 def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> dict[str, Any]:
@@ -89,34 +115,29 @@ def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> 
     return added
 
 
-def before(gro_us: float = SETUPS[TESTBED].gro_us, rate_mbps: float = INTERFACE_MBPS) -> list[dict[str, Any]]:
+def before(gro_us: float = _JUDGED.gro_us, rate_mbps: float = INTERFACE_MBPS) -> list[dict[str, Any]]:
     """The hosts' interface, a link that drops nothing because sockets wait for it; and the router's GRO."""
     interface = {"kind": "link", "name": "interface", "rate": f"{rate_mbps:g} Mbit/s", "buffer": "2 GB"}
-    return (
-        [interface, {"kind": "aggregate", "every": f"{gro_us:g} us", "merge": True}]
-        if gro_us
-        else [interface]
-    )
+    merged = {"kind": "aggregate", "every": f"{gro_us:g} us", "merge": True}
+    return [interface, merged] if gro_us else [interface]
 
 
-def wan(rate_mbps: int) -> dict[str, Any]:
-    """What the WAN has at the senders' side."""
-    return {**_router(rate_mbps, SETUPS[TESTBED].bucket_ms), "before": before()}
-
-
-def mininet(rate_mbps: int) -> dict[str, Any]:
+def mininet(setup: str, rate_mbps: int) -> dict[str, Any]:
     """What Mininet adds to a path of that rate."""
-    return _router(rate_mbps, _MININET_MS)
+    bucket_ms = {"bucket of 1 ms": 1.0, "bucket of 100 ms": 100.0}.get(setup, _MININET_MS)
+    split = {"unit": "segment"} if setup == "single packets" else {}
+    return {**_router(rate_mbps, bucket_ms), **split}
 
 
 def _router(rate_mbps: int, bucket_ms: float) -> dict[str, Any]:
     return {"router": "tbf", "burst": f"{max(_LEAST_BUCKET, round(rate_mbps * bucket_ms * 125))} B"}
 
 
-def controller(setup: str, name: str) -> str:
+def controller(setup: str, name: str, linux: str = PAPERS) -> str:
     """The controller as in the Linux of the set-up."""
-    is_there = SETUPS[setup]
-    if not is_there.old_linux or name.partition(":")[0] != "bbr1":
+    # Mininet's other set-ups have the same Linux.
+    is_there = SETUPS.get(setup, _JUDGED)
+    if linux != PAPERS or not is_there.old_linux or name.partition(":")[0] != "bbr1":
         return name
     older = "extra_acked_gain=0,pacing_margin_percent=0"
     if not is_there.late_timer:

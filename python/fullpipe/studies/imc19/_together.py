@@ -19,22 +19,22 @@ _RTT_MS, _SAMPLE_S, _STRETCH_S = 20, 0.25, 4.0
 TABLE_BYTES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000, 100_000_000)
 
 
-def flows(setup: str) -> list[dict[str, Any]]:
+def flows(setup: str, linux: str = _testbed.PAPERS) -> list[dict[str, Any]]:
     """One flow of each, with BBR as in the Linux of the set-up."""
-    return [{"controller": _testbed.controller(setup, name)} for name in ("bbr1", "cubic")]
+    return [{"controller": _testbed.controller(setup, name, linux)} for name in ("bbr1", "cubic")]
 
 
-def _document(rate_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> dict[str, Any]:
+def _document(rate_mbps: int, buffer_bytes: int, seconds: int, setup: str, linux: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
         "path": {
             "rate": f"{rate_mbps} Mbit/s",
             "rtt": f"{_RTT_MS} ms",
             "buffer": f"{buffer_bytes} B",
-            **_testbed.mininet(rate_mbps),
+            **_testbed.mininet(setup, rate_mbps),
         },
-        "flows": flows(setup),
-        "record": {"interval": f"{_SAMPLE_S} s"} if setup == _testbed.TESTBED else {"series": False},
+        "flows": flows(setup, linux),
+        "record": {"interval": f"{_SAMPLE_S} s"} if linux == _testbed.PAPERS else {"series": False},
     }
 
 
@@ -45,7 +45,8 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
             "rate_mbps": (RATE_MBPS,),
             "buffer_bytes": buffers_bytes,
             "seconds": (60,),
-            "setup": (_testbed.TESTBED,),
+            "setup": _testbed.MININETS,
+            "linux": (_testbed.PAPERS,),
         },
         quick={"buffer_bytes": TABLE_BYTES, "seconds": (30,)},
         tiny={"buffer_bytes": (100_000, 10_000_000), "seconds": (2,)},
@@ -53,7 +54,8 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
             "rate_mbps": (100,),
             "seconds": (30,),
             "buffer_bytes": (10_000, 100_000, 500_000, 1_000_000, 5_000_000),
-            "setup": (_testbed.VIRTUAL,),
+            "setup": (_testbed.MININET,),
+            "linux": (_testbed.HERE,),
         },
         document=_document,
     )
@@ -83,7 +85,7 @@ def _over_time(trial: Trial) -> Row:
     Drops at least a second apart count as separate overflows. Empty for a run without samples.
     """
     found: Row = dict.fromkeys(("share_low", "share_high", "window_bdp", "overflows"))
-    if trial.factors.get("setup") != _testbed.TESTBED:
+    if trial.factors.get("linux") != _testbed.PAPERS:
         return found
     samples = take.samples(trial.run, after_s=_STRETCH_S)
     if not samples.height:

@@ -55,6 +55,11 @@ class Protocol:
     mean: float
     median: float
 
+    @property
+    def name(self) -> str:
+        """What distinguishes it from the others."""
+        return f"{self.features}; depth {self.depth or 'unlimited'}; {self.order}"
+
 
 @dataclass(frozen=True)
 class Tree:

@@ -28,7 +28,7 @@ import polars as pl
 
 from fullpipe.results.tree import INSTALL
 from fullpipe.show.figures import theme
-from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
+from fullpipe.studies.claim import Check, Claim, Data, Grid, Over, covers, more, number, within
 from fullpipe.studies.imc19 import _draw, _grid, _subset, _testbed, _tree
 from fullpipe.system.words import counted
 
@@ -154,6 +154,7 @@ def _judge(data: Data) -> list[Check]:
                 least=0.5,
                 unit="of protocols",
                 shape=True,
+                over=Over.NOTHING,
             )
         )
     return checks
@@ -202,16 +203,17 @@ def _shape(runs: pl.DataFrame, where: str) -> list[Check]:
 
 
 def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[Check]:
-    checks = []
-    means = _accuracies(tree)
-    medians = [100 * one.median for one in tree.protocols] if tree else []
-    for name, found, theirs in zip(("mean", "median"), (means, medians), _PAPER[memory], strict=True):
-        least, most = (min(found), max(found)) if found else (math.nan, math.nan)
-        said = f"{name} accuracy of a protocol, {_MEMORY[memory]}"
-        checks += [
-            within(f"Lowest {said}", least, paper=f"{theirs} %", most=theirs, unit="%"),
-            within(f"Highest {said}", most, paper=f"{theirs} %", least=theirs, unit="%"),
-        ]
+    protocols = tree.protocols if tree else []
+    checks = [
+        covers(
+            f"{name} accuracy over protocols of cross-validation, {_MEMORY[memory]}",
+            {one.name: 100 * getattr(one, name.lower()) for one in protocols},
+            theirs,
+            paper=f"{theirs} %",
+            unit="%",
+        )
+        for name, theirs in zip(("Mean", "Median"), _PAPER[memory], strict=True)
+    ]
     if memory == _grid.MAX:
         ratios: dict[str, float] = {}
         if tree is not None:
@@ -228,6 +230,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
                 least=5.0,
                 unit="points",
                 shape=True,
+                over=Over.NOTHING,
             ),
             more(
                 "Median buffer, in BDP, of paths that the tree assigns to CUBIC, divided by that of BBR's",
@@ -235,6 +238,7 @@ def _of_tree(memory: str, tree: _tree.Tree | None, paths: pl.DataFrame) -> list[
                 [ratios.get("BBR", math.nan)],
                 paper="small BDP and large buffer to CUBIC",
                 least=4,
+                over=Over.NOTHING,
             ),
         ]
     return checks
@@ -335,9 +339,12 @@ def _document(form: str, seconds: int, setup: str, **path: Any) -> dict[str, Any
     return _grid.document(seconds=seconds, setup=setup, **path)
 
 
-def _is_there(form: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, memory: str, **factors: Any) -> bool:
+def _is_there(form: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, **factors: Any) -> bool:
+    if not _grid.is_there(**factors):
+        return False
     if form == _BOTH:
-        return memory == _grid.MAX and (rate_mbps, rtt_ms, buffer_kb) in _subset.paths()
+        judged = factors["memory"] == _grid.MAX and factors["setup"] == _testbed.TESTBED
+        return judged and (rate_mbps, rtt_ms, buffer_kb) in _subset.paths()
     # The quick form thins the grid out, and not the paths of both worlds.
     return factors["seconds"] == _FULL["seconds"][0] or rtt_ms in _grid.QUICK["rtt_ms"]
 
@@ -356,9 +363,9 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=Grid(
         factors=_FULL,
-        quick={"seconds": _grid.QUICK["seconds"]},
+        quick={name: _grid.QUICK[name] for name in ("seconds", "setup")},
         tiny={**_BASE.tiny, "buffer_kb": (100, 1000), "memory": (_grid.MAX,), "form": (_GRID,)},
-        in_wall_time={"memory": (_grid.MAX,), "form": (_BOTH,)},
+        in_wall_time={"memory": (_grid.MAX,), "form": (_BOTH,), "setup": (_testbed.TESTBED,)},
         document=_document,
         only=_is_there,
     ),
@@ -370,4 +377,5 @@ CLAIM = Claim(
     look_at="Start at the top and go left if the condition is true. Darker leaves are more certain.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

@@ -149,4 +149,5 @@ CLAIM = Claim(
     look_at="In the upper right the bandwidth-delay product is many times the buffer.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

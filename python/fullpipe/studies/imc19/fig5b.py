@@ -20,7 +20,7 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, number, within
-from fullpipe.studies.imc19 import _grid, _heat
+from fullpipe.studies.imc19 import _grid, _heat, _testbed
 
 _CUBIC_BEST_PCT = 34.0
 
@@ -164,4 +164,5 @@ CLAIM = Claim(
     "(figure 5a).",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

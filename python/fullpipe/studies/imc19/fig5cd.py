@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _grid, _heat
+from fullpipe.studies.imc19 import _grid, _heat, _testbed
 
 # Average loss in per cent, by controller and buffer (section 4.1.2).
 _PAPER = {
@@ -127,4 +127,5 @@ CLAIM = Claim(
     look_at="With the shallow buffer BBR's counts should have one or two more digits than CUBIC's.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

@@ -23,14 +23,13 @@ _LARGE_MB, _SMALL_MB = 100, 10
 
 
 def _document(
-    controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, size_mb: int, inherited: int
+    controller: str, rate_mbps: int, rtt_ms: int, buffer_kb: int, size_mb: int, inherited: int, setup: str
 ) -> dict[str, Any]:
     # Long enough for a flow with a slow start and a tenth of the link; runs end with their flows.
     seconds = round(10 * size_mb * 8 / rate_mbps + 60)
-    document = _grid.document(
-        controller, rate_mbps, rtt_ms, buffer_kb, _grid.MAX, seconds, _testbed.TESTBED, inherited
-    )
+    document = _grid.document(controller, rate_mbps, rtt_ms, buffer_kb, _grid.MAX, seconds, setup, inherited)
     document["flows"][0]["size"] = f"{size_mb} MB"
+    document["name"] += f", {size_mb} MB"
     return document
 
 
@@ -193,10 +192,12 @@ CLAIM = Claim(
             "buffer_kb": (_grid.SHALLOW_KB, _grid.DEEP_KB),
             "size_mb": (_LARGE_MB, _SMALL_MB),
             "inherited": (0, _grid.LEFT_SEGMENTS),
+            "setup": _testbed.LAN,
         },
-        quick={"rtt_ms": _grid.QUICK["rtt_ms"]},
+        quick={name: _grid.QUICK[name] for name in ("rtt_ms", "setup")},
         tiny={"rtt_ms": (5, 25), "rate_mbps": (100,), "size_mb": (_SMALL_MB,)},
         document=_document,
+        only=lambda **factors: _grid.is_there(**{**factors, "memory": _grid.MAX}),
     ),
     measure=_measure,
     figure=_figure,
@@ -205,4 +206,5 @@ CLAIM = Claim(
     look_at="In the lower left of the deep buffer CUBIC should be faster; with 10 MB to send BBR should be.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

@@ -16,7 +16,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _loss
+from fullpipe.studies.imc19 import _loss, _testbed
 
 # A cliff agrees with the paper's within this many percentage points of loss.
 _NEAR_PCT = 3.0
@@ -139,4 +139,5 @@ CLAIM = Claim(
     look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
     quick_seeds=3,
+    setups=_testbed.setups(_testbed.MININET),
 )

@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _loss
+from fullpipe.studies.imc19 import _loss, _testbed
 
 # The peak counts as at the cliff within this many percentage points of loss.
 _NEAR_PCT = 5.0
@@ -107,4 +107,5 @@ CLAIM = Claim(
     look_at="At which loss rate is each peak?",
     seeds=5,
     quick_seeds=3,
+    setups=_testbed.setups(_testbed.MININET),
 )

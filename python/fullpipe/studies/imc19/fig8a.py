@@ -20,7 +20,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _together
+from fullpipe.studies.imc19 import _testbed, _together
 
 _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
 
@@ -179,4 +179,5 @@ CLAIM = Claim(
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
     quick_seeds=3,
+    setups=_testbed.setups(_testbed.MININET),
 )

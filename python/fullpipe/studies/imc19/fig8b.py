@@ -32,7 +32,7 @@ _SETTLED = 500.0
 _STABLE = 1.5
 
 
-def _document(hidden_mbps: int, buffer_bytes: int, seconds: int) -> dict[str, Any]:
+def _document(hidden_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> dict[str, Any]:
     return {
         "duration": f"{seconds} s",
         "path": {
@@ -40,7 +40,7 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int) -> dict[str, An
             # The paper added 20 ms to the 7 ms between the two universities.
             "rtt": "27 ms",
             "buffer": f"{buffer_bytes} B",
-            **_testbed.wan(_together.RATE_MBPS),
+            **_testbed.path(setup, _together.RATE_MBPS),
             "after": [
                 {
                     "kind": "link",
@@ -50,7 +50,7 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int) -> dict[str, An
                 }
             ],
         },
-        "flows": _together.flows(_testbed.TESTBED),
+        "flows": _together.flows(setup),
         "record": {"series": False},
     }
 
@@ -213,7 +213,9 @@ CLAIM = Claim(
             "hidden_mbps": _HIDDEN_MBPS,
             "buffer_bytes": (5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000),
             "seconds": (60,),
+            "setup": _testbed.LAN,
         },
+        only=lambda hidden_mbps, setup, **_: setup == _testbed.TESTBED or hidden_mbps == _HIDDEN_MBPS[0],
         quick={"buffer_bytes": (5_000, 10_000, 20_000, 100_000, 10_000_000), "seconds": (30,)},
         tiny={"buffer_bytes": (10_000, 100_000), "seconds": (2,)},
         document=_document,
@@ -225,4 +227,5 @@ CLAIM = Claim(
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
     quick_seeds=3,
+    setups=_testbed.setups(),
 )

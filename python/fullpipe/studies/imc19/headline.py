@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.studies import charts, take
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _grid
+from fullpipe.studies.imc19 import _grid, _testbed
 
 _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
 # Our reading of the paper's "much smaller" and "deep", in BDP.
@@ -120,4 +120,5 @@ CLAIM = Claim(
     look_at="At which buffer, in BDP, do the dots reach the line?",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

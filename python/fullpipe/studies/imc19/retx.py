@@ -13,69 +13,96 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.show.figures import theme
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe.studies.imc19 import _grid, _testbed
 
 _RATE_MBPS, _SECONDS = 500, 60
 _PAPER = {"bbr1": (235_798, 0), "cubic": (1649, 471)}
+_THEIRS = "the paper"
+_BUFFERS, _SCALED_BUFFERS = (_grid.SHALLOW_KB, _grid.DEEP_KB), (20, 2000)
 _NAMES = {"bbr1": "BBR", "cubic": "CUBIC"}
 # A count agrees with the paper's within this factor, because not all of the test bed is known.
 _FACTOR = 3.0
 
 
-def _document(rate_mbps: int, setup: str, **path: Any) -> dict[str, Any]:
-    document = _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=setup, **path)
+def _document(rate_mbps: int, setup: str, linux: str, **path: Any) -> dict[str, Any]:
+    document = _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=setup, linux=linux, **path)
     # The ratio of the interface's rate to the router's stays the same when both are scaled.
     scaled = _testbed.path(setup, rate_mbps, _testbed.INTERFACE_MBPS * rate_mbps / _RATE_MBPS)
     return {**document, "path": {**document["path"], **scaled}}
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
-    frame = charts.means(data, ["controller", "buffer_kb", "setup"], "retransmits")
+    every = Data(_steps(data), data.series)
+    frame = charts.means(every, ["controller", "buffer_kb", "setup"], "retransmits")
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
-        straight = alt.Axis(labelAngle=0, labelLimit=90)
-        top = 2 * float(ours["mean"].max() or 1.0)  # type: ignore[arg-type]
+        scaled = _part(part)
         sides = []
-        for buffer in ours["buffer_kb"].unique().sort().to_list():
-            bars = alt.Chart(charts.values(ours.filter(pl.col("buffer_kb") == buffer))).encode(
+        # The kernel world's buffers are scaled; one may lack a run that can be trusted.
+        for place, buffer in enumerate(_buffers(part)):
+            there = ours.filter(pl.col("buffer_kb") == buffer).select("setup", "controller", "mean")
+            title = f"buffer of {buffer:,} KB" + ("" if there.height else ": no run that can be trusted")
+            paper = [
+                {"setup": _THEIRS, "controller": name, "mean": counts[place] * scaled}
+                for name, counts in _PAPER.items()
+            ]
+            rows = pl.concat([there, pl.DataFrame(paper)])
+            order = [one for one in _testbed.STEPS if one in ours["setup"]] + [_THEIRS]
+            bars = alt.Chart(charts.values(rows)).encode(
+                y=alt.Y("setup:N", title=None, sort=order, axis=alt.Axis(labelLimit=140)),
+                yOffset="controller:N",
                 x=alt.X(
-                    "setup:N",
-                    title="each includes those to its left",
-                    sort=list(_testbed.SETUPS),
-                    axis=straight,
-                ),
-                xOffset="controller:N",
-                y=alt.Y(
                     "mean:Q",
                     title="retransmitted segments",
-                    scale=alt.Scale(type="symlog", domain=[0, top]),
-                    axis=alt.Axis(values=[0, 10, 100, 1000, 10_000, 100_000]),
+                    scale=alt.Scale(type="symlog", domain=[0, 1_000_000 * scaled]),
+                    axis=alt.Axis(values=[0, 10, 100, 1000, 10_000, 100_000], format="~s"),
                 ),
-                color=charts.controllers(ours).legend(alt.Legend(orient="bottom", title=None)),
+                color=charts.controllers(rows).legend(alt.Legend(orient="bottom", title=None)),
             )
-            numbers = bars.mark_text(dy=-7, fontSize=9).encode(text=alt.Text("mean:Q", format=",.0f"))
-            title = alt.TitleParams(f"buffer of {buffer:,} KB", fontSize=12)
+            numbers = bars.mark_text(dx=4, align="left", fontSize=9).encode(
+                text=alt.Text("mean:Q", format=",.0f"), color=alt.value(theme.INK)
+            )
             sides.append(
-                alt.layer(bars.mark_bar(), numbers).properties(width=470, height=charts.HEIGHT, title=title)
+                alt.layer(bars.mark_bar(), numbers).properties(
+                    width=300, height=alt.Step(13), title=alt.TitleParams(title, fontSize=12)
+                )
             )
-        return alt.hconcat(*sides)
+        return alt.vconcat(*sides)
 
-    return charts.worlds(data, panel, "Retransmissions at 500 Mbit/s, 25 ms", "in 60 s; logarithmic axis")
+    return charts.worlds(
+        data,
+        panel,
+        "Retransmissions at 500 Mbit/s, 25 ms",
+        "logarithmic; each set-up includes those above it; the paper's counts are scaled to our runs",
+    )
+
+
+def _steps(data: Data) -> pl.DataFrame:
+    """The runs of the set-ups that add to each other."""
+    parts = [data.setups[name].runs for name in _testbed.STEPS if name in data.setups]
+    return pl.concat([one for one in parts if one.height]) if parts else data.runs
+
+
+def _buffers(data: Data) -> tuple[int, int]:
+    """The shallow and the deep buffer, which the kernel world has scaled."""
+    return _BUFFERS if data.most("rate_mbps") == _RATE_MBPS else _SCALED_BUFFERS
+
+
+def _part(data: Data) -> float:
+    """The paper's counts are scaled to the packets that rate and duration allow."""
+    return data.most("rate_mbps") / _RATE_MBPS * data.most("seconds") / _SECONDS
 
 
 def _judge(data: Data) -> list[Check]:
-    buffers = sorted(data.runs["buffer_kb"].unique().to_list())
-    # A stock kernel has only its own BBR.
-    setup = next(one for one in (_testbed.TESTBED, _testbed.GRO) if one in data.runs["setup"])
-    shallow, deep = buffers[0], buffers[-1]
-    # The paper's counts, scaled to the packets that rate and duration allow.
-    part = data.most("rate_mbps") / _RATE_MBPS * data.most("seconds") / _SECONDS
+    shallow, deep = _buffers(data)
+    part = _part(data)
 
     def sent_again(controller: str, buffer: int) -> list[float]:
-        return data.values("retransmits", controller=controller, buffer_kb=buffer, setup=setup)
+        return data.values("retransmits", controller=controller, buffer_kb=buffer)
 
     def count(controller: str, buffer: int, expected: float) -> Check:
         low = expected / _FACTOR if expected else None
@@ -120,21 +147,21 @@ def _judge(data: Data) -> list[Check]:
 
 def _explain(data: Data) -> list[str]:
     part = data.of("sim")
-    if not part.runs.height:
-        return []
+    steps = [name for name in _testbed.STEPS if name in part.setups and part.setups[name].runs.height]
 
     def counts(setup: str, buffer: int) -> str:
+        there = part.setups[setup]
         means = (
-            f"{_NAMES[name]} "
-            f"{number(part.mean('retransmits', controller=name, setup=setup, buffer_kb=buffer))}"
+            f"{_NAMES[name]} {number(there.mean('retransmits', controller=name, buffer_kb=buffer))}"
             for name in _grid.CONTROLLERS
         )
         return f"{setup}: {', '.join(means)}"
 
     return [
         f"With {buffer:,} KB, each part including those before it: "
-        f"{'; '.join(counts(setup, buffer) for setup in _testbed.SETUPS)}."
-        for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB)
+        f"{'; '.join(counts(setup, buffer) for setup in steps)}."
+        for buffer in _BUFFERS
+        if len(steps) > 1
     ]
 
 
@@ -148,20 +175,28 @@ CLAIM = Claim(
             "controller": _grid.CONTROLLERS,
             "rate_mbps": (_RATE_MBPS,),
             "rtt_ms": (25,),
-            "buffer_kb": (_grid.SHALLOW_KB, _grid.DEEP_KB),
+            "buffer_kb": _BUFFERS,
             "seconds": (_SECONDS,),
             "setup": tuple(_testbed.SETUPS),
+            # A stock kernel has only its own BBR.
+            "linux": (_testbed.PAPERS,),
         },
         quick={"seconds": (30,)},
         tiny={"seconds": (2,)},
-        in_wall_time={"rate_mbps": (100,), "buffer_kb": (20, 2000), "setup": (_testbed.GRO,)},
+        in_wall_time={
+            "rate_mbps": (100,),
+            "buffer_kb": _SCALED_BUFFERS,
+            "setup": (_testbed.TESTBED,),
+            "linux": (_testbed.HERE,),
+        },
         document=_document,
     ),
     measure=_grid.measure,
     figure=_figure,
     judge=_judge,
     explain=_explain,
-    look_at="BBR's bar should appear with one buffer only.",
+    look_at="BBR's bars should be long with the shallow buffer only.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
+    setups=_testbed.setups(),
 )

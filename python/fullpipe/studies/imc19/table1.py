@@ -15,7 +15,7 @@ import polars as pl
 
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, more, number, within
-from fullpipe.studies.imc19 import _together
+from fullpipe.studies.imc19 import _testbed, _together
 
 _BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
 _CUBIC = dict(zip(_together.TABLE_BYTES, (908, 1398, 3987, 1145, 794, 7, 16), strict=True))
@@ -153,4 +153,5 @@ CLAIM = Claim(
     look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
     quick_seeds=3,
+    setups=_testbed.setups(_testbed.MININET),
 )
