@@ -56,7 +56,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("jitter_us:Q", title="maximum jitter of the hosts, µs")
         frames = {
-            "estimate": ("estimate divided by the link’s rate", 1.0),
+            "estimate": ("estimate / link’s rate", 1.0),
             "mean_rtts": ("queueing delay, RTTmin", 0.0),
         }
         by = ["controller", "rate_mbps", "jitter_us"]
