@@ -118,7 +118,7 @@ def test_orderings_over_unlike_scenarios_are_seen_scenario_by_scenario() -> None
 def test_scenarios_drawn_at_random_have_an_interval() -> None:
     ratios = [2.0, 4.0, 8.0, 4.0, 4.0]
     found = within("x", ratios, paper="", least=2, most=25, over=Over.POPULATION, middle=geometric)
-    assert found.outcome is MET and found.said == "4 (2.2 to 7.4)"
+    assert found.outcome is MET and found.said == "4 (2.16 to 7.4)"
 
 
 def test_values_without_logarithms_have_no_geometric_mean() -> None:
@@ -180,7 +180,7 @@ def test_ratios_that_are_opposite_in_each_mode_are_told_as_such() -> None:
 def test_the_share_of_runs_in_a_mode_has_an_interval() -> None:
     runs = [0.86, 0.4, 0.87, 0.88, 0.87, 0.85, 0.86, 0.86, 0.87, 0.88]
     found = share("x", [value > 0.6 for value in runs], paper="", least=0.5)
-    assert found.outcome is MET and found.said == "0.9 of runs (0.6 to 0.98)"
+    assert found.outcome is MET and found.said == "0.9 of runs (0.596 to 0.982)"
     assert share("x", [value > 0.6 for value in runs], paper="", least=0.9).outcome is UNDECIDED
     assert share("x", [False] * 10, paper="", least=0.9).outcome is MISSED
     assert share("x", [True] * 2, paper="", least=0.1).why == "fewer than 3: 2"
@@ -236,6 +236,12 @@ def test_a_document_tells_what_changed_since_the_former_one() -> None:
         "\n## What changed\n\n* `a.b`, sim: reproduced → inconclusive. The interval decides.\n"
     )
     assert "What changed" not in tables.markdown([row("reproduced", "other words")], former)
+    for word, why in (
+        ("own expectation met", " The paper gives no result."),
+        ("inconclusive", " Its runs do not decide it."),
+        ("not reproduced", ""),
+    ):
+        assert tables.markdown([row(word)], former).endswith(f": reproduced → {word}.{why}\n")
     assert "What changed" not in tables.markdown([row("reproduced")], {})
 
 

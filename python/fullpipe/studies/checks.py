@@ -170,7 +170,7 @@ class Check:
             return f"{shown}{tail}"
         if self.ours.kind == "mean":
             return f"{shown} ± {number(self.ours.high - self.ours.mean, 2)}{tail}"
-        return f"{shown}{tail} ({number(self.ours.low, 2)} to {number(self.ours.high, 2)})"
+        return f"{shown}{tail} ({number(self.ours.low)} to {number(self.ours.high)})"
 
     @property
     def expected(self) -> str:

@@ -228,7 +228,8 @@ DECIDED = (
     "A check is met or missed only if all that is known about its value is on one side of its limit: the "
     "95 % confidence interval of runs that differ by chance; the values of nine tenths of the seeds "
     "where they are means over unlike scenarios, which have no interval; every run’s where runs have two "
-    f"modes. With fewer than {FEWEST} seeds or repetitions it is undecided, unless every seed gives the same value."
+    f"modes. With fewer than {FEWEST} seeds or repetitions it is undecided, unless every seed gives the same "
+    "value."
 )
 
 

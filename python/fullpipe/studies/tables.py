@@ -103,8 +103,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Mapping[Place, Former] |
                     verdict += KEPT
                 kept |= verdict.endswith(KEPT)
             elif before is not None and before[0].removesuffix(KEPT) != verdict:
-                why = f" {row['changed']}." if row.get("changed") else ""
-                changes.append(f"* `{row['id']}`, {world}: {before[0].removesuffix(KEPT)} → {verdict}.{why}")
+                was = before[0].removesuffix(KEPT)
+                why = row.get("changed") or _changed(was, one["verdict"])
+                changes.append(f"* `{row['id']}`, {world}: {was} → {verdict}.{why and f' {why}.'}")
             used.add(one["verdict"])
             lines.append(f"| {row['id']} | {row['title']} | {world} | {verdict} | {reason} |")
     words = [f"* **{capitalised(word)}**: {meaning}" for word, meaning in meanings(used)]
@@ -116,6 +117,15 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Mapping[Place, Former] |
     if changes:
         below += ["", "## What changed", "", *changes]
     return "\n".join(head) + "\n" + _HEAD + "\n".join([*lines, *below]) + "\n"
+
+
+def _changed(was: str, verdict: str) -> str:
+    """What the words alone tell about a change of the verdict."""
+    if verdict.startswith("own") and not was.startswith("own"):
+        return "The paper gives no result"
+    if verdict == Verdict.INCONCLUSIVE.value:
+        return "Its runs do not decide it"
+    return ""
 
 
 def former(text: str) -> dict[Place, Former]:
