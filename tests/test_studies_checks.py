@@ -118,7 +118,7 @@ def test_orderings_over_unlike_scenarios_are_seen_scenario_by_scenario() -> None
 def test_scenarios_drawn_at_random_have_an_interval() -> None:
     ratios = [2.0, 4.0, 8.0, 4.0, 4.0]
     found = within("x", ratios, paper="", least=2, most=25, over=Over.POPULATION, middle=geometric)
-    assert found.outcome is MET and found.said == "4 (2.16 to 7.4)"
+    assert found.outcome is MET and found.said == "4 (2.18 to 7.35)"
 
 
 def test_values_without_logarithms_have_no_geometric_mean() -> None:
@@ -222,7 +222,7 @@ def row(verdict: str, reason: str = "x", **more: Any) -> dict[str, Any]:
 def test_a_document_explains_its_words_and_keeps_what_was_not_run_here() -> None:
     written = tables.markdown([row("own expectation met", "a | b")])
     assert "* **Own expectation met**: " in written and "**Reproduced**" not in written
-    assert tables.former(written) == {("a.b", "sim"): ("own expectation met", r"a \| b")}
+    assert tables.former(written).verdicts == {("a.b", "sim"): ("own expectation met", r"a \| b")}
     kept = tables.markdown([row("not run", "")], tables.former(written))
     assert r"| a.b | T | sim | own expectation met † | a \| b |" in kept and "† Kept from" in kept
     again = tables.markdown([row("not run", "")], tables.former(kept))
@@ -242,7 +242,14 @@ def test_a_document_tells_what_changed_since_the_former_one() -> None:
         ("not reproduced", ""),
     ):
         assert tables.markdown([row(word)], former).endswith(f": reproduced → {word}.{why}\n")
-    assert "What changed" not in tables.markdown([row("reproduced")], {})
+    assert "What changed" not in tables.markdown([row("reproduced")])
+
+
+def test_a_kept_row_keeps_its_cause() -> None:
+    former = tables.former(tables.markdown([row("not reproduced", cause="Why.")]))
+    assert former.causes == {"a.b": "Why."}
+    assert "* `a.b`: Why.\n" in tables.markdown([row("not run", "")], former)
+    assert "Why." not in tables.markdown([row("reproduced")], former)
 
 
 def test_a_page_tells_an_undecided_check_from_a_missed_one() -> None:

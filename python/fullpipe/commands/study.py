@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fullpipe.studies.catalogue import Built, Listed
     from fullpipe.studies.claim import Size
     from fullpipe.studies.run import Plan
+    from fullpipe.studies.tables import Former
 
 # A claim's result, as in claims.json.
 Said: TypeAlias = "dict[str, Any]"
@@ -178,12 +179,12 @@ def claims(
         _say(f"Gallery: {gallery}")
 
 
-def _former(document: Path | None) -> "dict[tuple[str, str], tuple[str, str]]":
-    """The verdicts of a document that was written before; none if there is no such document."""
+def _former(document: Path | None) -> "Former":
+    """What a document says that was written before; nothing if there is none."""
     from fullpipe.studies import tables
 
     if document is None or not document.is_file():
-        return {}
+        return tables.Former()
     return tables.former(document.read_text(encoding="utf-8"))
 
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,9 +13,6 @@ from fullpipe.studies.checks import FEWEST
 from fullpipe.studies.claim import DECIDED, Verdict, meanings
 from fullpipe.system.words import capitalised, minutes
 
-# A claim and a world; a verdict and its reason, in a document.
-Place: TypeAlias = tuple[str, str]
-Former: TypeAlias = tuple[str, str]
 _WIDTH = 160
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
@@ -25,6 +23,16 @@ _COLOUR = {
     Verdict.OWN_IN_SHAPE.value: "cyan",
     Verdict.OWN_NOT.value: "red",
 }
+
+
+@dataclass(frozen=True)
+class Former:
+    """What a document said: verdict and reason by claim and world, and the causes of misses by claim."""
+
+    verdicts: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    causes: Mapping[str, str] = field(default_factory=dict)
+
+
 # What a reader of verdicts of a short form must know.
 SHORT_FORM = (
     "The quick form has fewer scenarios and seeds: its verdicts are about these only, and may differ from "
@@ -40,6 +48,7 @@ _HEAD = """
 | claim | title | world | verdict | reason |
 |---|---|---|---|---|
 """
+_CAUSES = "## Causes of misses"
 # In the document, of a row that is kept from its former version.
 KEPT = " †"
 _KEPT_SAID = (
@@ -85,23 +94,24 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     return table
 
 
-def markdown(rows: Sequence[Mapping[str, Any]], former: Mapping[Place, Former] | None = None) -> str:
+def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) -> str:
     """The same table as a Markdown document, with what its words mean, and the causes of misses.
 
     Rows that were not run are those of the `former` document, if it has them. What changed since that
     document is below the table.
     """
-    former = former or {}
-    lines, used, changes, kept = [], set(), [], False
+    former = former or Former()
+    lines, used, changes, kept = [], set(), [], set()
     for row in rows:
         for world, one in row["worlds"].items():
-            before = former.get((row["id"], world))
+            before = former.verdicts.get((row["id"], world))
             verdict, reason = f"{one['verdict']}{_form(row, one)}", one["reason"].replace("|", chr(92) + "|")
             if one["verdict"] == Verdict.NOT_RUN.value and before is not None:
                 verdict, reason = before
                 if not verdict.endswith(KEPT) and verdict != Verdict.NOT_RUN.value:
                     verdict += KEPT
-                kept |= verdict.endswith(KEPT)
+                if verdict.endswith(KEPT):
+                    kept.add(row["id"])
             elif before is not None and before[0].removesuffix(KEPT) != verdict:
                 was = before[0].removesuffix(KEPT)
                 why = row.get("changed") or _changed(was, one["verdict"])
@@ -112,8 +122,12 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Mapping[Place, Former] |
     head = [_MARKDOWN, *words, "", DECIDED] if words else [_MARKDOWN.rstrip()]
     if kept:
         head += ["", _KEPT_SAID]
-    causes = [f"* `{row['id']}`: {row['cause']}" for row in rows if row.get("cause")]
-    below = ["", "## Causes of misses", "", *causes] if causes else []
+    told = [
+        (row["id"], row.get("cause") or (former.causes.get(row["id"]) if row["id"] in kept else None))
+        for row in rows
+    ]
+    causes = [f"* `{name}`: {cause}" for name, cause in told if cause]
+    below = ["", _CAUSES, "", *causes] if causes else []
     if changes:
         below += ["", "## What changed", "", *changes]
     return "\n".join(head) + "\n" + _HEAD + "\n".join([*lines, *below]) + "\n"
@@ -128,15 +142,17 @@ def _changed(was: str, verdict: str) -> str:
     return ""
 
 
-def former(text: str) -> dict[Place, Former]:
-    """The verdicts and reasons of a document that `markdown` made, by claim and world."""
-    found = {}
-    for line in text.splitlines():
+def former(text: str) -> Former:
+    """What a document says that `markdown` made."""
+    table, _, causes = text.partition(_CAUSES)
+    verdicts = {}
+    for line in table.splitlines():
         # A reason may have an escaped bar.
         cells = [one.strip() for one in re.split(r"(?<!\\)\|", line)]
         if len(cells) == 7 and "." in cells[1]:
-            found[cells[1], cells[3]] = cells[4], cells[5]
-    return found
+            verdicts[cells[1], cells[3]] = cells[4], cells[5]
+    listed = re.findall(r"^\* `([^`]+)`: (.+)$", causes.partition("\n## ")[0], re.MULTILINE)
+    return Former(verdicts, dict(listed))
 
 
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
