@@ -214,6 +214,12 @@ def test_every_word_of_a_verdict_is_explained_where_it_is_used() -> None:
     assert [word for word, _ in meanings({"waiting", "not run"})] == ["waiting"]
 
 
+def test_every_verdict_of_runs_has_a_colour() -> None:
+    unfinished = {Verdict.INCOMPLETE, Verdict.WAITING, Verdict.NOT_RUN, Verdict.NOT_BUILT}
+    for one in set(Verdict) - unfinished:
+        assert tables._coloured(one.value).style
+
+
 def row(verdict: str, reason: str = "x", **more: Any) -> dict[str, Any]:
     world = {"verdict": verdict, "reason": reason, "expected_s": None}
     return {"id": "a.b", "title": "T", "worlds": {"sim": world}, "size": "full", "cause": "", **more}
@@ -236,6 +242,9 @@ def test_a_document_tells_what_changed_since_the_former_one() -> None:
         "\n## What changed\n\n* `a.b`, sim: reproduced → inconclusive. The interval decides.\n"
     )
     assert "What changed" not in tables.markdown([row("reproduced", "other words")], former)
+    short = {**row("reproduced"), "size": "quick"}
+    assert "| reproduced (quick) |" in tables.markdown([short], former)
+    assert "What changed" not in tables.markdown([short], former)
     for word, why in (
         ("own expectation met", " The paper gives no result."),
         ("inconclusive", " Its runs do not decide it."),

@@ -112,10 +112,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
                     verdict += KEPT
                 if verdict.endswith(KEPT):
                     kept.add(row["id"])
-            elif before is not None and before[0].removesuffix(KEPT) != verdict:
-                was = before[0].removesuffix(KEPT)
+            elif before is not None and (was := _word(before[0])) != one["verdict"]:
                 why = row.get("changed") or _changed(was, one["verdict"])
-                changes.append(f"* `{row['id']}`, {world}: {was} → {verdict}.{why and f' {why}.'}")
+                changes.append(f"* `{row['id']}`, {world}: {was} → {one['verdict']}.{why and f' {why}.'}")
             used.add(one["verdict"])
             lines.append(f"| {row['id']} | {row['title']} | {world} | {verdict} | {reason} |")
     words = [f"* **{capitalised(word)}**: {meaning}" for word, meaning in meanings(used)]
@@ -131,6 +130,11 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
     if changes:
         below += ["", "## What changed", "", *changes]
     return "\n".join(head) + "\n" + _HEAD + "\n".join([*lines, *below]) + "\n"
+
+
+def _word(verdict: str) -> str:
+    """A verdict of a document without its form: "reproduced (quick)" is "reproduced"."""
+    return verdict.removesuffix(KEPT).partition(" (")[0]
 
 
 def _changed(was: str, verdict: str) -> str:
