@@ -31,6 +31,13 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
         in text
     )
     assert "| rebbr.rate |" in text and "not run" in text
+    # What was not run here is kept from a former document, and what changed since is told.
+    former = in_empty_folder / "former.md"
+    fig4 = "| queue16.fig4 | T | sim | reproduced | R. |"
+    former.write_text(f"| rebbr.rate | T | sim | own expectation met | R. |\n{fig4}\n")
+    since = command("study", "claims", "--since", "former.md", "--out", str(folder)).stdout
+    assert "| sim | own expectation met † | R. |" in since
+    assert "* `queue16.fig4`, sim: reproduced → inconclusive. Its runs do not decide it." in since
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 
 

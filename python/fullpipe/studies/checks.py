@@ -179,6 +179,8 @@ class Check:
 
     def _middle(self) -> str:
         assert self.ours is not None
+        if self.ours.kind == "geometric mean" and self.ours.mean > _FAR / 2:
+            return "∞"  # Ratios to zero.
         shown = number(self.ours.mean)
         for digits in range(4, 16):
             # Rounded, a value that barely misses a limit would seem to meet it.

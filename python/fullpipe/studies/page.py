@@ -126,10 +126,16 @@ def _setups(finding: Mapping[str, Any]) -> str:
     by_name = {one["name"]: {check["what"]: check for check in one["checks"]} for one in finding["setups"]}
     judged = [one["name"] for one in finding["setups"] if one["judged"]]
     whats = list(dict.fromkeys(what for checks in by_name.values() for what in checks))
-    rows = [[text(what), *(_value(checks.get(what)) for checks in by_name.values())] for what in whats]
+    rows = [
+        [
+            text(what),
+            *(text(checks[what]["said"]) if what in checks else "–" for checks in by_name.values()),
+        ]
+        for what in whats
+    ]
     about = (
         f"How much depends on what is not known of the test bed, {theme.world_title(finding['world'])}. "
-        f"The verdict is about “{', '.join(judged)}”."
+        f"The verdict is about “{', '.join(judged)}”; the others have fewer seeds."
     )
     headings = [Heading(name) for name in ("Check", *by_name)]
     return f"<p>{text(about)}</p>{table(headings, rows)}"
