@@ -177,6 +177,11 @@ def test_ratios_that_are_opposite_in_each_mode_are_told_as_such() -> None:
     assert found.outcome is UNDECIDED
 
 
+def test_a_mode_of_ratios_to_zero_is_infinite() -> None:
+    found = more("x", [84.0] * 5, [1.0, 1.0, 1.0, 0.0, 0.0], paper="", least=10)
+    assert found.said == "two modes: 84 times in 3 of 5 runs, ∞ times in 2" and found.met
+
+
 def test_the_share_of_runs_in_a_mode_has_an_interval() -> None:
     runs = [0.86, 0.4, 0.87, 0.88, 0.87, 0.85, 0.86, 0.86, 0.87, 0.88]
     found = share("x", [value > 0.6 for value in runs], paper="", least=0.5)

@@ -179,9 +179,7 @@ class Check:
 
     def _middle(self) -> str:
         assert self.ours is not None
-        if self.ours.kind == "geometric mean" and self.ours.mean > _FAR / 2:
-            return "∞"  # Ratios to zero.
-        shown = number(self.ours.mean)
+        shown = self._number(self.ours.mean)
         for digits in range(4, 16):
             # Rounded, a value that barely misses a limit would seem to meet it.
             if self.met or shown not in self.criterion.split():
@@ -189,10 +187,15 @@ class Check:
             shown = number(self.ours.mean, digits)
         return shown
 
+    def _number(self, value: float) -> str:
+        """A value; a ratio to zero is infinite."""
+        assert self.ours is not None
+        return "∞" if self.ours.kind == "geometric mean" and value > _FAR / 2 else number(value)
+
     def _two_modes(self, tail: str) -> str:
         assert self.modes is not None
         lower, upper = self.modes.lower, self.modes.upper
-        low, high = (number(math.fsum(part) / len(part)) for part in (lower, upper))
+        low, high = (self._number(math.fsum(part) / len(part)) for part in (lower, upper))
         runs = len(lower) + len(upper)
         return f"two modes: {low}{tail} in {len(lower)} of {runs} runs, {high}{tail} in {len(upper)}"
 
