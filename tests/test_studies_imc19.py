@@ -40,7 +40,7 @@ def tiny(built: Built, store: Store) -> Result:
 
 
 def checks(built: Built, runs: pl.DataFrame) -> list[Check]:
-    return list(built.claim.judge(Data(runs, pl.DataFrame())))
+    return list(built.claim.judge(running.by_setup(built.claim, Data(runs, pl.DataFrame()))))
 
 
 def made(built: Built, columns: list[str], value: float) -> pl.DataFrame:
