@@ -3,7 +3,7 @@
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_record::Metrics;
-use fullpipe_scenario::spec::{EcnUse, FlowSpec};
+use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec};
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
@@ -43,6 +43,8 @@ pub(crate) struct FlowConfig {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
+    /// Hosts are as Linux's.
+    pub(crate) linux: bool,
     /// The whole stream that it will ever send.
     pub(crate) stream: ByteStream,
     pub(crate) start: Time,
@@ -53,17 +55,12 @@ pub(crate) struct FlowConfig {
 
 impl FlowConfig {
     /// A flow of the scenario that starts to connect at `start`.
-    pub(crate) fn new(
-        sender: SenderConfig,
-        rmem: [u64; 3],
-        gro: Duration,
-        spec: &FlowSpec,
-        start: Time,
-    ) -> FlowConfig {
+    pub(crate) fn new(sender: SenderConfig, hosts: &HostSpec, spec: &FlowSpec, start: Time) -> FlowConfig {
         FlowConfig {
             sender,
-            rmem,
-            gro,
+            rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
+            gro: hosts.gro_ns,
+            linux: !hosts.model.is_ideal(),
             stream: ByteStream::new(&spec.workload, sender.controller.mss),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
@@ -379,6 +376,9 @@ impl Flow {
         let ecn = if ecn { sender.ecn } else { EcnUse::None };
         let receiver =
             self.receiver.get_or_insert_with(|| Receiver::new(sender.controller.mss, *rmem, ecn, now));
+        if self.config.linux {
+            receiver.check_stamps();
+        }
         let agreed = Echo::new(self.config.codepoint_of_others()).echoing(receiver.uses_ecn());
         let answer = Acknowledgement::new(AckKind::Syn, segment.stamp_ms, 0, receiver.window_edge());
         self.answer(now, answer.with_echo(agreed), back);

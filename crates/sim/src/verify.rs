@@ -33,9 +33,11 @@ impl Books {
             books.reverse.arrived += flow.acks_arrived;
             let Some(receiver) = &flow.receiver else { continue };
             books.forward.arrived += receiver.arrived_segments + flow.merging_segments();
-            // Every segment that arrived is delivered, waits for a hole, or had arrived before.
-            let kept =
-                receiver.delivered_segments() + receiver.waiting_segments() + receiver.duplicate_segments;
+            // Every segment that arrived is delivered, waits for a hole, had arrived before, or was too old.
+            let kept = receiver.delivered_segments()
+                + receiver.waiting_segments()
+                + receiver.duplicate_segments
+                + receiver.discarded_segments;
             assert_eq!(receiver.arrived_segments, kept, "segments vanished in the receiver: {receiver:?}");
             // Nothing is marked without ECN, and nothing reduced without a mark; by more than the marks it may be, because a
             // CWR that is lost lets the receiver echo on.

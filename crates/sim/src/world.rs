@@ -183,12 +183,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     pacing_timer: hosts::pacing_timer(spec, index, seed),
                     beginning: Beginning::default(),
                 };
-                let rmem = spec.hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64());
                 let start = flow.start_time(index, seed);
                 let application = Application::new(&flow.workload, start);
                 let config = FlowConfig {
                     metrics: metrics.clone(),
-                    ..FlowConfig::new(sender, rmem, spec.hosts.gro_ns, flow, start)
+                    ..FlowConfig::new(sender, &spec.hosts, flow, start)
                 };
                 Flow::new(config, application)
             })

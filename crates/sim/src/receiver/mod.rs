@@ -31,6 +31,8 @@ const ATO_MIN: Duration = Duration::from_millis(40);
 const STEADY_GAP: Duration = Duration::from_millis(20);
 /// Linux `TCP_DELACK_MAX`: 200 ms.
 const ATO_MAX: Duration = Duration::from_millis(200);
+/// Linux `TCP_PAWS_WINDOW`.
+const PAWS_WINDOW_MS: i32 = 1;
 /// Linux `net.ipv4.tcp_comp_sack_nr`.
 const COMPRESSED_MAX: u32 = 44;
 /// Linux `net.ipv4.tcp_comp_sack_delay_ns`: 1 ms.
@@ -120,6 +122,8 @@ pub(crate) struct Receiver {
     duplicates_for: u64,
     duplicate: Option<(u64, u64)>,
     seen_data: bool,
+    /// Whether it discards segments with old timestamps.
+    checks_stamps: bool,
     /// An ACK has to leave before the one for the present arrival: `early`.
     has_early: bool,
     marks: Marks,
@@ -135,6 +139,8 @@ pub(crate) struct Receiver {
     next_before: u64,
     /// Segments that arrived marked.
     pub(crate) marked_segments: u64,
+    /// Segments that it discarded because their timestamps were old.
+    pub(crate) discarded_segments: u64,
 }
 
 /// The part of a [`Receiver`] that most arrivals need.
@@ -169,6 +175,8 @@ impl Receiver {
             early: Acknowledgement::NONE,
             next_before: 0,
             marked_segments: 0,
+            checks_stamps: false,
+            discarded_segments: 0,
             duplicates: 0,
             duplicates_for: 0,
             arrived_segments: 0,
@@ -179,6 +187,11 @@ impl Receiver {
     /// The handshake is over and took `rtt`.
     pub(crate) fn on_established(&mut self, rtt: Duration) {
         self.round_trip.on_established(rtt);
+    }
+
+    /// Lets it discard segments with old timestamps.
+    pub(crate) fn check_stamps(&mut self) {
+        self.checks_stamps = true;
     }
 
     /// Whether it has agreed to use ECN.
@@ -230,6 +243,9 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival) -> bool {
         self.arrived_segments += arrival.segments as u64;
+        if self.checks_stamps && self.is_old(arrival) {
+            return self.discard(arrival);
+        }
         if arrival.seq <= self.acked {
             self.echo_ms = arrival.stamp_ms;
         }
@@ -254,6 +270,25 @@ impl Receiver {
         self.next_bytes += arrival.bytes;
         self.on_in_order(now, 0);
         self.next_bytes - self.acked_bytes > self.mss as u64 || self.delay_ack(now)
+    }
+
+    /// Whether a segment was sent before one that moved the timestamp to echo: protection against wrapped sequences (RFC 7323
+    /// section 5; Linux: `tcp_paws_discard`, with `TCP_PAWS_WINDOW`). If a retransmission overtakes what was sent before it
+    /// and closes the first hole, all of that is old.
+    fn is_old(&self, arrival: &Arrival) -> bool {
+        (self.echo_ms.wrapping_sub(arrival.stamp_ms) as i32) > PAWS_WINDOW_MS
+    }
+
+    /// Acknowledges a segment at once that is not taken (Linux: `tcp_validate_incoming`, `tcp_send_dupack`).
+    #[cold]
+    fn discard(&mut self, arrival: &Arrival) -> bool {
+        self.discarded_segments += arrival.segments as u64;
+        if arrival.seq < self.next {
+            let end = arrival.seq + arrival.segments as u64;
+            self.duplicate = Some((arrival.seq, end.min(self.next)));
+            self.quick_acks(MAX_QUICK_ACKS);
+        }
+        true
     }
 
     /// The rest of [`Receiver::on_arrival`], for the less common cases; `ECN` if the arrival has a mark.
@@ -640,6 +675,46 @@ mod tests {
         let sent: Vec<bool> = (0..40).map(|seq| arrive(&mut receiver, 1000 + seq * 100, seq)).collect();
         assert!(sent[..14].iter().all(|now| *now), "{sent:?}");
         assert_eq!(sent[30..40].iter().filter(|now| **now).count(), 5, "{sent:?}");
+    }
+
+    #[test]
+    fn what_was_sent_before_a_retransmission_that_overtook_it_is_old() {
+        for (checks, taken) in [(false, 5), (true, 3)] {
+            let mut receiver = receiver();
+            if checks {
+                receiver.check_stamps();
+            }
+            let mut arrive = |seq, stamp_ms| {
+                let answer =
+                    receiver.on_arrival(Time::from_micros(1_000), &Arrival { seq, stamp_ms, ..MERE });
+                let ack = receiver.acknowledge();
+                (answer, ack.ack, receiver.discarded_segments)
+            };
+            arrive(0, 10);
+            arrive(2, 10);
+            // The retransmission of segment 1 closes the hole, and its timestamp is echoed from now on.
+            assert_eq!(arrive(1, 100), (true, 3, 0));
+            // Sent 3 ms earlier, it arrives later; what was sent 1 ms earlier is within the tolerance.
+            assert_eq!(arrive(3, 97), (true, if checks { 3 } else { 4 }, checks as u64));
+            arrive(4, 99);
+            let kept = receiver.delivered_segments() + receiver.waiting_segments();
+            assert_eq!((receiver.delivered_segments(), kept), (taken, if checks { 4 } else { 5 }));
+            assert_eq!(receiver.arrived_segments, kept + receiver.discarded_segments);
+        }
+    }
+
+    #[test]
+    fn an_old_segment_that_had_arrived_is_reported_as_a_duplicate() {
+        let mut receiver = receiver();
+        receiver.check_stamps();
+        for seq in 0..3 {
+            receiver.on_arrival(Time::ZERO, &Arrival { seq, stamp_ms: 50, ..MERE });
+            receiver.acknowledge();
+        }
+        assert!(receiver.on_arrival(Time::ZERO, &Arrival { seq: 1, stamp_ms: 10, ..MERE }));
+        let ack = receiver.acknowledge();
+        assert_eq!((ack.kind, ack.ack, ack.sack()[0]), (AckKind::Duplicate, 3, (1, 2)));
+        assert_eq!((receiver.duplicate_segments, receiver.discarded_segments), (0, 1));
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! Hosts that take time (`hosts.model = "linux"`): what holds for all of them, and what each mechanism changes.
+
+mod random;
+
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_record::Run;
+use fullpipe_record::measures::FlowMeasures;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::{Format, resolve};
+use serde_json::{Value, json};
+
+/// Random scenarios that are run both ways.
+const BOTH_WAYS: u64 = 150;
+
+fn spec(document: &Value) -> Spec {
+    resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error} in {document}"))
+}
+
+fn run(document: &Value, seed: u64) -> Run {
+    fullpipe_sim::run(&spec(document), seed, &AtomicBool::new(false)).expect("nothing cancels it")
+}
+
+fn on_linux(document: &Value) -> Value {
+    let mut document = document.clone();
+    document["hosts"]["model"] = json!("linux");
+    document
+}
+
+fn alone(controller: &str, path: &Value, duration: &str) -> Value {
+    json!({
+        "name": "test",
+        "duration": duration,
+        "path": path,
+        "hosts": { "tcp_memory": "max" },
+        "flows": [{ "controller": controller, "start_jitter": "0 ms" }],
+    })
+}
+
+#[test]
+fn records_are_those_of_the_plain_simulator_and_nothing_vanishes() {
+    // Each run checks itself: what was sent was delivered, dropped, is in flight, or was too old.
+    for number in 0..BOTH_WAYS {
+        let document = on_linux(&match number % 3 {
+            0 => random::scenario(number),
+            1 => random::scenario_with_a_longer_way_back(number),
+            _ => random::scenario_of_transfers(number),
+        });
+        let plain = fullpipe_sim::run_plainly(&spec(&document), number, &AtomicBool::new(false)).unwrap();
+        assert_eq!(run(&document, number).flows, plain.flows, "scenario {number}: {document}");
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_records_and_others_differ_where_nothing_on_the_path_is_random() {
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp" });
+    let ideal = alone("bbr1", &path, "2 s");
+    let linux = on_linux(&ideal);
+    assert_eq!(run(&linux, 1).flows, run(&linux, 1).flows);
+    let rtts = |document: &Value| {
+        [2, 3].map(|seed| FlowMeasures::of(&run(document, seed).flows[0]).rtt_ms.unwrap().mean)
+    };
+    let [one, other] = rtts(&linux);
+    assert!((one - other).abs() > 1e-6, "{one} and {other}");
+}
+
+#[test]
+fn no_round_trip_is_shorter_than_the_path_and_each_host_adds_a_little() {
+    for controller in ["bbr1", "cubic"] {
+        let path = json!({ "rate": "1 Gbit/s", "rtt": "10 ms", "buffer": "4 bdp" });
+        let least = |document: &Value| {
+            let run = run(document, 1);
+            run.flows[0].series.srtt_ns.iter().filter(|srtt| **srtt > 0).min().copied().unwrap() / 1000
+        };
+        let ideal = alone(controller, &path, "1 s");
+        let (with_none, with_linux) = (least(&ideal), least(&on_linux(&ideal)));
+        assert!(with_none >= 10_000, "{with_none}");
+        // Two arrivals of at least 3 us, and below 0.2 ms together nearly always.
+        assert!(with_linux >= with_none + 6 && with_linux < with_none + 400, "{with_linux} and {with_none}");
+    }
+}
+
+#[test]
+fn late_hosts_raise_the_estimate_of_bbr_and_so_its_queue() {
+    // A maximum over noisy samples is too high, and aggregated ACKs give the window an allowance. The path lets a BBR alone
+    // keep its queue short; ideal hosts give it nothing to be misled by.
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "5 ms", "buffer": "4 bdp" });
+    let ideal = alone("bbr1", &path, "8 s");
+    let rtt = |document: &Value, seed| FlowMeasures::of(&run(document, seed).flows[0]).rtt_ms.unwrap().mean;
+    for seed in 1..4 {
+        let (with_none, with_linux) = (rtt(&ideal, seed), rtt(&on_linux(&ideal), seed));
+        assert!(with_linux > with_none + 0.1, "{with_linux} and {with_none}");
+    }
+}
+
+#[test]
+fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
+    // 100 KB at 500 Mbit/s are 1.6 ms. Once slow start has overflowed it, ideal hosts repair the loss in one recovery. Hosts
+    // whose ACKs come together answer with retransmissions and new data together, which overflow it again.
+    let path = json!({ "rate": "500 Mbit/s", "rtt": "20 ms", "buffer": "100 KB" });
+    let ideal = alone("cubic", &path, "1 s");
+    let reductions = |document: &Value, seed| {
+        let mut thresholds = run(document, seed).flows[0].series.ssthresh.clone();
+        thresholds.dedup();
+        thresholds.len() - 1
+    };
+    assert_eq!(reductions(&ideal, 1), 1);
+    let linux = on_linux(&ideal);
+    let most = (1..9).filter(|seed| reductions(&linux, *seed) >= 2).count();
+    assert!(most >= 4, "{most} of 8");
+}
