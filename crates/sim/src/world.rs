@@ -19,6 +19,7 @@ use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::metrics::{Beginning, Shared};
+use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::simulation::SimError;
@@ -179,6 +180,10 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     gso_max_segs: spec.hosts.gso_max_segs,
                     queued_buffer: hosts::queued_buffer(spec, &flow.workload),
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
+                    growth: (!spec.hosts.model.is_ideal()).then(|| Growth {
+                        first: spec.hosts.tcp_wmem_bytes[1].as_u64(),
+                        most: spec.hosts.tcp_wmem_bytes[2].as_u64(),
+                    }),
                     random_seed: Randomness::Controller(index).seed(seed),
                     pacing_timer: hosts::pacing_timer(spec, index, seed),
                     beginning: Beginning::default(),

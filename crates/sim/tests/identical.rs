@@ -141,6 +141,35 @@ fn transfers_that_follow_each_other_are_those_of_the_plain_simulator() {
     assert!(transfers > 10_000 && scripts > 100 && stalls > 30, "{transfers}, {scripts}, {stalls}");
 }
 
+/// Hosts whose buffers grow came after the golden table.
+#[test]
+fn linux_hosts_are_those_of_the_plain_simulator() {
+    for number in 0..BOTH_WAYS / 2 {
+        for mut document in [random::scenario(number), random::scenario_of_transfers(number)] {
+            if !document["hosts"].is_object() {
+                document["hosts"] = json!({});
+            }
+            document["hosts"]["model"] = json!("linux");
+            let spec = spec(&document);
+            let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+            let same = fast.flows == plain.flows && fast.links == plain.links;
+            assert!(same, "number {number}: {}\n{document}", difference(&fast, &plain));
+            let most = spec.hosts.tcp_wmem_bytes[2].as_u64();
+            for flow in &fast.flows {
+                check_written(flow);
+                // The limit, a piece, and what left while the window had room.
+                let window = flow.series.inflight.iter().max().map_or(0, |most| *most as u64);
+                let ahead = flow.totals.written_bytes.unwrap() - flow.totals.delivered_bytes;
+                let allowed = most + 65_536 + (window + 100) * spec.mss() as u64;
+                assert!(
+                    flow.series.inflight.is_empty() || ahead <= allowed,
+                    "number {number}: {ahead} of {allowed}"
+                );
+            }
+        }
+    }
+}
+
 /// Elements that came after the golden table, whose scenarios are drawn without them.
 #[test]
 fn a_radio_and_gathered_acks_are_those_of_the_plain_simulator() {

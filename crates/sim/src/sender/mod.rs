@@ -4,6 +4,8 @@
 //! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
 //! - [`metrics`]: what connections leave for the next; [`marking`]: ECN; [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
 //!
+//! - [`send_buffer`]: that of Linux hosts, and its writer.
+//!
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
 mod acknowledge;
@@ -13,6 +15,7 @@ pub(crate) mod rack;
 mod recovery;
 pub(crate) mod rtt;
 pub(crate) mod scoreboard;
+pub(crate) mod send_buffer;
 mod timers;
 mod transmit;
 
@@ -36,6 +39,7 @@ use rack::Rack;
 use recovery::Recovery;
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
+use send_buffer::{Growth, SendBuffer};
 use timers::Timers;
 use transmit::Output;
 
@@ -77,6 +81,8 @@ pub(crate) struct SenderConfig {
     pub(crate) queued_buffer: Option<NonZeroU16>,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
+    /// How it grows; `None` if it has its full size from the start.
+    pub(crate) growth: Option<Growth>,
     /// Seed of the random numbers that the controller is given.
     pub(crate) random_seed: u64,
     /// What makes its pacing timer late, if anything does.
@@ -140,6 +146,8 @@ pub(crate) struct Sender {
     known_blocks: [(u64, u64); SACK_BLOCKS],
     /// How often marks reduced the window.
     pub(crate) mark_reductions: u64,
+    /// That of Linux hosts; an ideal one's size never changes ([`Output`]).
+    send_buffer: Option<Box<SendBuffer>>,
     /// Since when everything that the application has so far is in the send buffer; never while it waits for room.
     all_written: Time,
 }
@@ -228,8 +236,15 @@ impl Sender {
             random: RandomStream(config.random_seed),
             last_sample: (0, 0),
             counters: Counters::default(),
+            send_buffer: None,
             all_written: Time::NEVER,
         };
+        if let Some(growth) = &config.growth {
+            let buffer = SendBuffer::new(growth, &config.controller, config.params.as_ref());
+            sender.send_buffer = Some(Box::new(buffer));
+            sender.output.grows = true;
+            sender.output.admit(0);
+        }
         sender.rtt.rto_us = config.beginning.rto_us.unwrap_or(sender.rtt.rto_us);
         sender.rack.reordering = config.beginning.reordering.unwrap_or(sender.rack.reordering);
         sender.update_limits();
@@ -312,6 +327,10 @@ impl Sender {
     /// The stream ends with the data already sent.
     pub(crate) fn stop(&mut self) {
         self.stream.end_at(self.board.next);
+        let bytes = self.stream.bytes();
+        if let Some(buffer) = &mut self.send_buffer {
+            buffer.stop(bytes);
+        }
     }
 
     /// A hint: this ACK will arrive soon.
@@ -384,21 +403,35 @@ impl Sender {
 
     /// What the application has written; `segments` is how long its stream will have become.
     pub(crate) fn written(&self, segments: u64) -> Written {
-        let whole = self.stream.segments() <= self.output.written();
+        let whole = self.is_all_written();
         Written {
-            bytes: if whole { self.stream.bytes() } else { self.stream.start_of(self.output.written()) },
+            bytes: match &self.send_buffer {
+                Some(buffer) => buffer.bytes(),
+                None if whole => self.stream.bytes(),
+                None => self.stream.start_of(self.output.written()),
+            },
             all_at: (whole && self.stream.segments() >= segments).then_some(self.all_written),
+        }
+    }
+
+    fn is_all_written(&self) -> bool {
+        match &self.send_buffer {
+            Some(buffer) => buffer.bytes() >= self.stream.bytes(),
+            None => self.stream.segments() <= self.output.written(),
         }
     }
 
     /// Notes when the application has no longer anything to write.
     fn note_written(&mut self, now: Time) {
-        let whole = self.stream.segments() <= self.output.written();
+        let whole = self.is_all_written();
         self.all_written = if whole { self.all_written.min(now) } else { Time::NEVER };
     }
 
     /// The application has more to send.
     pub(crate) fn on_written(&mut self, now: Time, bytes: Bytes, wire: &mut impl Wire) {
+        if self.output.grows {
+            return self.write_more(now, bytes, wire);
+        }
         let before = self.stream.segments().min(self.output.written());
         if self.stream.segments() <= self.output.written() {
             // It was not waiting for room: the space of data acknowledged meanwhile is free.
@@ -411,8 +444,19 @@ impl Sender {
         self.send_written(now, before, wire);
     }
 
+    /// The same of a buffer that grows: the application writes as far as there is room.
+    fn write_more(&mut self, now: Time, bytes: Bytes, wire: &mut impl Wire) {
+        self.stream.extend(bytes);
+        self.window_end = self.stream.full_before(self.window_edge);
+        self.all_written = Time::NEVER;
+        self.write_while_writeable(now, wire);
+    }
+
     /// Sends all data that may be sent.
     pub(crate) fn push(&mut self, now: Time, wire: &mut impl Wire) {
+        if self.output.grows {
+            return self.write_while_writeable(now, wire);
+        }
         self.write_rarely(now, transmit::Push::Normal, wire);
     }
 

@@ -60,6 +60,8 @@ pub(super) struct Output {
     written: u64,
     pub(super) resumes_at: u64,
     timer: Option<Latency>,
+    /// The buffer grows with the window, as Linux's: see [`super::send_buffer`].
+    pub(super) grows: bool,
 }
 
 impl Output {
@@ -81,6 +83,7 @@ impl Output {
             buffer,
             written: buffer,
             resumes_at: buffer.div_ceil(3),
+            grows: false,
         }
     }
 
@@ -89,6 +92,11 @@ impl Output {
     pub(super) fn fill(&mut self, una: u64) {
         self.written = una + self.buffer;
         self.resumes_at = una + self.buffer.div_ceil(3);
+    }
+
+    /// Of a buffer that grows: what was written ends before this segment, and every ACK looks at the buffer.
+    pub(super) fn admit(&mut self, segment: u64) {
+        (self.written, self.resumes_at) = (segment, 0);
     }
 
     /// How far the application has filled the send buffer.
@@ -101,6 +109,8 @@ impl Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Push {
     Normal,
+    /// One burst, which does not wait to become larger (Linux: `tcp_push_one`).
+    One,
     /// A tail loss probe: one segment, whatever the window says.
     Probe,
 }
@@ -127,6 +137,11 @@ impl Sender {
         self.queued_buffer.map_or(u32::MAX, |segments| {
             segments.get() as u32 - (self.board.next % segments.get() as u64) as u32
         })
+    }
+
+    /// Whether pacing forbids sending now.
+    pub(super) fn is_paced_out(&self, now: Time) -> bool {
+        self.output.paced && self.output.departure > now
     }
 
     /// Whether pacing forbids sending now; if so the pacing timer is set.
@@ -158,6 +173,9 @@ impl Sender {
     /// The application fills the send buffer again (Linux: `tcp_check_space`).
     #[cold]
     pub(super) fn refill(&mut self, now: Time, wire: &mut impl Wire) {
+        if self.output.grows {
+            return self.on_space(now, wire);
+        }
         let before = self.stream.segments().min(self.output.written);
         self.output.fill(self.board.una);
         self.note_written(now);
@@ -172,9 +190,19 @@ impl Sender {
         self.push(now, wire);
     }
 
+    /// A burst of new data is a piece of the send buffer, of hosts whose buffers grow.
+    #[cold]
+    fn note_piece(&mut self, now: Time) {
+        let end = self.board.next;
+        if let Some(buffer) = &mut self.send_buffer {
+            buffer.on_sent(end);
+        }
+        self.check_space(now);
+    }
+
     /// Marks the sampler if no data waited beyond segment `written` although the window had room, and no loss had to be repaired:
     /// the application limits the rate (Linux: `tcp_rate_check_app_limited`).
-    fn check_app_limited(&mut self, written: u64) {
+    pub(super) fn check_app_limited(&mut self, written: u64) {
         // draft 4.1.2.4: CheckIfApplicationLimited
         if self.board.next >= written
             && self.board.in_flight() < self.limits.cwnd
@@ -243,7 +271,7 @@ impl Sender {
             let segments = if push == Push::Probe { 1 } else { quota.min(most).min(available) };
             self.send_new(now, segments, push, wire);
             sent += segments;
-            if push == Push::Probe {
+            if push != Push::Normal {
                 break;
             }
         }
@@ -251,7 +279,7 @@ impl Sender {
         if sent > 0 || cwnd_limited {
             self.validate_window(now, cwnd_limited);
         }
-        if sent > 0 && push == Push::Normal {
+        if sent > 0 && push != Push::Probe {
             self.schedule_probe(now, false);
         }
         sent
@@ -304,6 +332,9 @@ impl Sender {
         self.board.push(segments, tx);
         let bytes = self.put_on_wire(now, first, segments, false, wire);
         self.end_burst(now, segments, bytes);
+        if self.output.grows {
+            self.note_piece(now);
+        }
         self.controller.on_sent(&Sent {
             departure: now,
             units: segments,
@@ -313,7 +344,7 @@ impl Sender {
         });
         // If a probe will be scheduled after the last burst, the timer is set then.
         let probe_follows =
-            push == Push::Normal && matches!(self.recovery.state, CaState::Open | CaState::Cwr);
+            push != Push::Probe && matches!(self.recovery.state, CaState::Open | CaState::Cwr);
         if !probe_follows && (packets_out == 0 || self.timers.is_probe()) {
             self.rearm(now);
         }
