@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import fullpipe as fp
+from conftest import SCENARIOS
 from fullpipe.ask import scenario
+from fullpipe.judge.grid import document as grid
 from fullpipe.worlds import registry
 
 
@@ -50,6 +52,20 @@ def test_what_stands_before_a_real_router_is_refused_by_field() -> None:
     assert reason is not None and reason.startswith("path.before")
     fine = scenario.from_document(document()).alternatives[0]
     assert registry.named("qdisc").refuses(fine) is None
+
+
+def test_the_shipped_grid_has_routers_of_every_kind() -> None:
+    cells = grid.load(str(SCENARIOS / "grids" / "router.toml")).cells
+    first = [cell.alternative.spec["forward"][0] for cell in cells]
+    assert len(cells) >= 40 and all(one["frame_bytes"] == 14 for one in first)
+    # A burst of a host has up to 64 KB: buckets that split it and that do not; with bursts and without.
+    assert {one["burst_bytes"] > 65536 for one in first} == {True, False}
+    assert {one["queue"].get("unit", "segment") for one in first} == {"burst", "segment"}
+    assert {cell.alternative.spec["hosts"].get("gso_max_segs") for cell in cells} == {None, 1}
+    rates = [one["rate_bps"] for one in first]
+    buffers = [one["queue"]["bytes"] for one in first]
+    assert (min(rates), max(rates)) == (10_000_000, 500_000_000)
+    assert (min(buffers), max(buffers)) == (10_000, 1_000_000)
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::chain::Chain;
     use crate::config::AdmissionUnit;
-    use crate::config::ElementConfig;
+    use crate::config::{DisciplineConfig, ElementConfig};
     use fullpipe_units::Time;
     use std::sync::Arc;
 
@@ -135,6 +135,14 @@ mod tests {
             unit: AdmissionUnit::Segment,
         };
         let one = Bytes::new(1);
+        let codel = DisciplineConfig::by_name("codel").unwrap();
+        let bucket = |frame_bytes, discipline| ElementConfig::TokenBucket {
+            name: "b".into(),
+            rate_bps: rate,
+            burst_bytes: one,
+            frame_bytes,
+            queue: QueueConfig { discipline, ..QUEUE },
+        };
         let radio = |rates_bps, review| ElementConfig::Cellular {
             name: "c".into(),
             rates_bps,
@@ -167,6 +175,14 @@ mod tests {
             (
                 burst(rate, Bytes::ZERO),
                 "(policer): burst_bytes is 0 B, expected room for at least one packet",
+            ),
+            (
+                bucket(65, DisciplineConfig::FIFO),
+                "(token_bucket): frame_bytes is 65, expected the header of a link layer, at most 64 bytes",
+            ),
+            (
+                bucket(14, codel),
+                "(token_bucket): queue.discipline is codel, expected drop-tail, where the headers of frames count",
             ),
             (trace(&[]), "(delivery_trace): opportunities_ms is empty, expected at least one time"),
             (trace(&[0, 0]), "(delivery_trace): opportunities_ms is 0 ms long, expected a last time above 0"),

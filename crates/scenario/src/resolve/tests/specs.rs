@@ -24,6 +24,27 @@ fn a_spec_from_elsewhere_is_held_against_the_limits() {
 }
 
 #[test]
+fn routers_from_elsewhere_are_held_against_the_limits() {
+    let hosts = "[hosts]\ngso_max_segs = 7\n";
+    let router = PATH.replace("rtt", "router = \"tbf\"\nburst = \"9 KB\"\nrtt");
+    let good = toml(&format!("{router}{hosts}{FLOW}")).to_json();
+    let spoiled = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from} in {good}");
+        Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    for bytes in ["1", "13", "4294967295"] {
+        let said = spoiled("\"frame_bytes\":14", &format!("\"frame_bytes\":{bytes}"));
+        assert_all(&said, &["forward[0].frame_bytes", bytes, "14 on an Ethernet interface"]);
+    }
+    assert_all(&spoiled("\"burst_bytes\":9000", "\"burst_bytes\":1513"), &["forward[0].burst_bytes", "1513"]);
+    assert_all(&spoiled("\"bytes\":500000", "\"bytes\":1513"), &["forward[0].queue.bytes", "1513"]);
+    let codel = "\"bytes\":500000,\"discipline\":\"codel\"";
+    assert!(!spoiled("\"bytes\":500000", codel).is_empty());
+    assert_all(&spoiled("\"gso_max_segs\":7", "\"gso_max_segs\":0"), &["hosts.gso_max_segs", "at least one"]);
+    assert!(spoiled("\"gso_max_segs\":7", "\"gso_max_segs\":65536").contains("not a spec"));
+}
+
+#[test]
 fn applications_from_elsewhere_are_held_against_the_limits() {
     let refused = |application: &str, from: &str, to: &str, expected: &str| {
         let good = toml(&format!("{PATH}{FLOW}{application}\n")).to_json();
