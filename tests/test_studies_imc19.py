@@ -20,7 +20,18 @@ from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
-from fullpipe.studies.imc19 import _draw, _grid, _heat, _loss, _subset, _testbed, _tree, fig4
+from fullpipe.studies.imc19 import (
+    _draw,
+    _grid,
+    _heat,
+    _loss,
+    _metrics,
+    _orders,
+    _subset,
+    _testbed,
+    _tree,
+    fig4,
+)
 from fullpipe.studies.run import Plan, Result
 from fullpipe.sweeps.store import Store
 
@@ -133,9 +144,8 @@ def test_claims_on_the_same_path_share_its_run() -> None:
         return {task.key for task in Plan(built, Size.QUICK, ("sim",), 1, 1).tasks}
 
     assert keys("imc19.fig5a") < keys("imc19.fig4")
-    # And runs of its own, which begin with what another path left.
+    assert keys("imc19.fig5b") < keys("imc19.fig4")
     assert keys("imc19.fig5cd") - keys("imc19.fig5a") == keys("imc19.fig5b") & keys("imc19.fig5cd")
-    assert len(keys("imc19.fig5b") - keys("imc19.fig4")) == len(keys("imc19.fig5b") & keys("imc19.fig4")) // 2
     assert keys("imc19.fig7a") == keys("imc19.fig7b")
     assert keys("imc19.table1") == keys("imc19.fig8a")
 
@@ -163,9 +173,11 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
         {"kind": "aggregate", "every": "100 us", "merge": True},
     ]
     assert hosts == [merged, merged]
-    # A fifth of the rate: as many packets per interrupt, and a bucket of as many milliseconds.
-    fifth = _testbed.path(_testbed.GRO, 100, _testbed.INTERFACE_MBPS / 5)
-    assert fifth["before"][1]["every"] == "500 us" and fifth["burst"] == "125000 B"
+    # The kernel world's hosts are the router's neighbours.
+    built = catalogue.built("imc19.retx")
+    assert built is not None
+    scaled = [cell.document["path"] for cell in built.claim.grid.cells(Size.FULL, "kernel")]
+    assert all("before" not in one and one["burst"] == "125000 B" for one in scaled)
 
 
 def test_a_bucket_holds_a_packet() -> None:
@@ -184,8 +196,9 @@ def test_another_setup_changes_one_thing() -> None:
             if getattr(judged, field.name) != getattr(other, field.name)
         ]
         assert len(changed) == 1, (name, changed)
-    alike = {json.dumps(_testbed.mininet(name, 100)) for name in _testbed.MININETS[:-1]}
-    assert len(alike) == len(_testbed.MININETS) - 1
+    paths = {json.dumps(_testbed.mininet(name, 100)) for name in _testbed.MININETS[:-2]}
+    assert len(paths) == len(_testbed.MININETS) - 2
+    assert _testbed.memory(_testbed.MININETS[-1]) != _testbed.memory(_testbed.MININET)
 
 
 def test_bursts_are_merged_again_behind_the_interface() -> None:
@@ -217,9 +230,39 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
         assert _testbed.controller(_testbed.PUNCTUAL, name) == f"{older},unpaced_header_bytes=52"
         document = {"path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flows": [{"controller": older}]}
         assert from_document(document).alternatives
-    for controller, starts in (("bbr1", "bbr1:extra"), ("cubic", "cubic:hystart=0,initial_ssthresh=55")):
-        document = _grid.document(controller, 10, 25, 100, _grid.MAX, 60, _testbed.TESTBED, 55)
-        assert document["flows"][0]["controller"].startswith(starts)
+    for order in (_metrics.REPETITIONS, _metrics.GRID, _metrics.RANDOM, _metrics.NONE):
+        setup = _testbed.TESTBED if order == _metrics.REPETITIONS else order
+        left = _metrics.threshold(order, "10 25 100")
+        begun = {
+            name: _grid.document(name, 10, 25, 100, _grid.MAX, 60, setup)["hosts"].get("metrics")
+            for name in _grid.CONTROLLERS
+        }
+        assert begun["bbr1"] is None
+        assert begun["cubic"] == ({"save_ssthresh": True, "ssthresh": left} if left else None)
+        assert from_document(_grid.document("cubic", 10, 25, 100, _grid.MAX, 60, setup)).alternatives
+
+
+def test_every_order_has_the_same_runs_and_a_threshold_for_every_path() -> None:
+    places = {_metrics.place(*path) for path in _orders.paths()}
+    runs = {order: _orders.sequence(order) for order in _orders.ORDERS}
+    assert len(places) == 320
+    for order, sequence in runs.items():
+        assert Counter(sequence) == Counter(runs[_metrics.GRID])
+        assert all(_metrics.threshold(order, place) > 0 for place in places)
+    # Repetitions follow each other, or a whole grid lies between them.
+    first, second = runs[_metrics.REPETITIONS][:2]
+    assert first == second
+    assert runs[_metrics.GRID].index(first) == runs[_metrics.GRID].index(first, 1) - 640
+
+
+def test_a_replayed_run_begins_with_what_the_one_before_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _orders.Place(100, 25, 1000)
+    monkeypatch.setattr(_orders, "paths", lambda: [path])
+    monkeypatch.setattr(_orders, "_SECONDS", 5)
+    began = _orders.replay(_metrics.REPETITIONS)[_metrics.place(*path)]
+    # CUBIC continued with 0.7 of what path, bucket and buffer hold.
+    held = (100 * 25 / 8 + 1000 + 125) / 1.5
+    assert 0.4 * held < began < held
 
 
 def test_nothing_sent_again_is_not_ten_times_nothing() -> None:

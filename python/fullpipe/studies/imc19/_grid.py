@@ -7,7 +7,7 @@ import polars as pl
 
 from fullpipe.studies import take
 from fullpipe.studies.claim import Data, Grid, Row, Trial, Values, number
-from fullpipe.studies.imc19 import _testbed
+from fullpipe.studies.imc19 import _metrics, _testbed
 
 RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
 RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
@@ -17,10 +17,6 @@ CONTROLLERS = ("bbr1", "cubic")
 # TCP memory: the maximum, as in all of the paper's figures; and the system's defaults, for comparison.
 MAX, DEFAULT = "max", "ubuntu-18.10"
 PATH = ("rate_mbps", "rtt_ms", "buffer_kb")
-# Segments: the slow-start threshold after a run on the path with the lowest rate and RTT and the shallow
-# buffer.
-# CUBIC has losses when path, bucket and buffer are full, and continues with 0.7 of that.
-LEFT_SEGMENTS = 55
 # Repetitions in the paper, and seeds here.
 SEEDS, QUICK_SEEDS = 5, 3
 
@@ -41,19 +37,15 @@ def document(
     memory: str,
     seconds: int,
     setup: str,
-    inherited: int = 0,
     linux: str = _testbed.PAPERS,
 ) -> dict[str, Any]:
-    """One controller alone on one path. Claims that need the same path share its run.
-
-    `inherited` is a slow-start threshold that an earlier run left for CUBIC, in segments. Our CUBIC takes an
-    initial threshold, as Linux's module parameter does, only without HyStart. Linux also runs HyStart below a
-    cached threshold (tcp_metrics.c, tcp_cubic.c). HyStart may then end slow start earlier, anywhere between
-    16 segments, its minimum window, and the threshold.
-    """
+    """One controller alone on one path. Claims that need the same path share its run."""
     path = {"rate": f"{rate_mbps} Mbit/s", "rtt": f"{rtt_ms} ms", "buffer": f"{buffer_kb} KB"}
-    if inherited and controller == "cubic":
-        controller = f"cubic:hystart=0,initial_ssthresh={inherited}"
+    hosts: dict[str, Any] = {"tcp_memory": memory}
+    order = _testbed.SETUPS[setup].order
+    if linux == _testbed.PAPERS and controller == "cubic" and order != _metrics.NONE:
+        left = _metrics.threshold(order, _metrics.place(rate_mbps, rtt_ms, buffer_kb))
+        hosts["metrics"] = {"save_ssthresh": True, "ssthresh": left}
     said = [
         controller,
         f"{rate_mbps} Mbit/s",
@@ -68,7 +60,7 @@ def document(
         "name": ", ".join(said),
         "duration": f"{seconds} s",
         "path": {**path, **_testbed.path(setup, rate_mbps)},
-        "hosts": {"tcp_memory": memory},
+        "hosts": hosts,
         "flows": [{"controller": _testbed.controller(setup, controller, linux)}],
         "record": {"series": False},
     }
@@ -78,7 +70,6 @@ def grid(
     buffers_kb: Sequence[int],
     *,
     memories: Sequence[str] = (MAX,),
-    inherited: Sequence[int] = (0,),
     tiny: Mapping[str, Sequence[Any]] | None = None,
 ) -> Grid:
     """The paths with some of the buffers."""
@@ -91,7 +82,6 @@ def grid(
             "memory": tuple(memories),
             "seconds": (60,),
             "setup": _testbed.LAN,
-            "inherited": tuple(inherited),
         },
         quick=QUICK,
         tiny={**_TINY, **(tiny or {})},
@@ -100,9 +90,9 @@ def grid(
     )
 
 
-def is_there(setup: str, memory: str, inherited: int, **_factors: Any) -> bool:
-    """Other set-ups are run with the maximum memory and nothing inherited only."""
-    return setup == _testbed.TESTBED or (memory == MAX and not inherited)
+def is_there(setup: str, memory: str, **_factors: Any) -> bool:
+    """Other set-ups are run with the maximum memory only."""
+    return setup == _testbed.TESTBED or memory == MAX
 
 
 def measure(trial: Trial) -> Row:

@@ -55,6 +55,7 @@ def _document(controller: str, loss_pct: float, seconds: int, setup: str, linux:
             "loss": f"{loss_pct} %",
             **_testbed.mininet(setup, int(RATE_MBPS)),
         },
+        "hosts": _testbed.memory(setup),
         "flows": [{"controller": _testbed.controller(setup, controller, linux)}],
         "record": {"series": False},
     }
@@ -122,7 +123,7 @@ def peaks_pct(data: Data, controller: str) -> list[float]:
 
 def drawn(data: Data, column: str) -> pl.DataFrame:
     """Means over seeds of every controller at every loss, with the paper's name for it."""
-    return charts.means(data, ["controller", "loss_pct"], column).with_columns(
+    return charts.means(data, ["controller", "loss_pct", "seconds"], column).with_columns(
         pl.col("controller").replace(NAMES).alias("name")
     )
 

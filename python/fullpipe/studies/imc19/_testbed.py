@@ -18,7 +18,7 @@ The LAN, with which most claims are about:
   the rate divided by the timer frequency. That is 100 Hz in OpenWRT's kernels for this router (ARM's default,
   which target/linux/mvebu keeps), so the bucket holds 10 ms of the rate.
 * Linux 4.15 with pacing inside TCP. Its BBR has no allowance for aggregated ACKs (added in 5.1) and no pacing
-  margin (added in 4.20).
+  margin (added in 4.20). It keeps slow-start thresholds from one connection to the next (`_metrics`).
 
 The WAN of figure 8(b) is the same router. Both senders reach its processor through one port of 1 Gbit/s: the
 four LAN sockets of this router are a switch with one port to the processor (OpenWRT, target/linux/mvebu/
@@ -45,6 +45,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fullpipe.studies.claim import Setups
+from fullpipe.studies.imc19 import _metrics
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Setup:
     interface: bool = True  # Otherwise hosts are infinitely fast, and hand over their bursts whole.
     gro_us: float = 100.0  # The time between two interrupts of the router; without GRO 0.
     old_linux: bool = True  # BBR as in 4.15, otherwise as now.
+    # In which the runs were made, and thus what CUBIC begins with (`_metrics`).
+    order: str = _metrics.REPETITIONS
     late_timer: bool = True
 
 
@@ -66,28 +69,33 @@ TESTBED, PUNCTUAL = "Linux 4.15", "timer never late"
 STEPS = (LINK, VIRTUAL, INTERFACES, GRO, TESTBED, PUNCTUAL)
 # And what the paper does not tell, one thing at a time, for the tables of the reports.
 _JUDGED = Setup()
+_NOW = replace(_JUDGED, old_linux=False, order=_metrics.NONE)
 _OTHERS = {
     "bucket of 1 ms": replace(_JUDGED, bucket_ms=1.0),
     "bucket of 100 ms": replace(_JUDGED, bucket_ms=100.0),
     "no GRO": replace(_JUDGED, gro_us=0),
     "GRO of 32 packets": replace(_JUDGED, gro_us=400),
     "hosts without interface": replace(_JUDGED, interface=False),
-    "Linux of today": replace(_JUDGED, old_linux=False),
+    "BBR of today": replace(_JUDGED, old_linux=False),
+    **{order: replace(_JUDGED, order=order) for order in (_metrics.GRID, _metrics.RANDOM, _metrics.NONE)},
 }
 SETUPS: Mapping[str, Setup] = {
-    LINK: Setup(tbf=False, interface=False, gro_us=0, old_linux=False),
-    VIRTUAL: Setup(interface=False, gro_us=0, old_linux=False),
-    INTERFACES: Setup(gro_us=0, old_linux=False),
-    GRO: Setup(old_linux=False),
+    LINK: replace(_NOW, tbf=False, interface=False, gro_us=0),
+    VIRTUAL: replace(_NOW, interface=False, gro_us=0),
+    INTERFACES: replace(_NOW, gro_us=0),
+    GRO: _NOW,
     TESTBED: _JUDGED,
     PUNCTUAL: replace(_JUDGED, late_timer=False),
     **_OTHERS,
 }
+# The judged set-up without a past.
+FRESH = _metrics.NONE
 # The set-ups of a claim about the LAN: the first is judged.
 LAN = (TESTBED, *_OTHERS, PUNCTUAL)
-# Those of Mininet. "Single packets": the hosts' bursts are split before they reach the router.
-MININET = "Mininet"
-MININETS = (MININET, "single packets", "bucket of 1 ms", "bucket of 100 ms", "Linux of today")
+# Those of Mininet. "Single packets": the hosts' bursts are split before they reach the router. "Default TCP
+# memory": the paper says for the LAN only that it set the maximum.
+MININET, _SMALL_MEMORY = "Mininet", "default TCP memory"
+MININETS = (MININET, "single packets", "bucket of 1 ms", "bucket of 100 ms", "BBR of today", _SMALL_MEMORY)
 
 # 1 Gbit/s of Ethernet in IP packets of 1500 bytes, which occupy 1538 bytes of it.
 INTERFACE_MBPS = 975.3
@@ -104,20 +112,20 @@ def setups(judged: str = TESTBED) -> Setups:
     return Setups(factor="setup", judged=judged, seeds=1)
 
 
-def path(setup: str, rate_mbps: int, interface_mbps: float = INTERFACE_MBPS) -> dict[str, Any]:
-    """What the set-up adds to a path of that rate; an interface of another rate has as large interrupts."""
+def path(setup: str, rate_mbps: int) -> dict[str, Any]:
+    """What the set-up adds to a path of that rate."""
     is_there = SETUPS[setup]
     added: dict[str, Any] = {}
     if is_there.tbf:
         added |= _router(rate_mbps, is_there.bucket_ms)
     if is_there.interface:
-        added["before"] = before(is_there.gro_us * INTERFACE_MBPS / interface_mbps, interface_mbps)
+        added["before"] = before(is_there.gro_us)
     return added
 
 
-def before(gro_us: float = _JUDGED.gro_us, rate_mbps: float = INTERFACE_MBPS) -> list[dict[str, Any]]:
+def before(gro_us: float = _JUDGED.gro_us) -> list[dict[str, Any]]:
     """The hosts' interface, a link that drops nothing because sockets wait for it; and the router's GRO."""
-    interface = {"kind": "link", "name": "interface", "rate": f"{rate_mbps:g} Mbit/s", "buffer": "2 GB"}
+    interface = {"kind": "link", "name": "interface", "rate": f"{INTERFACE_MBPS:g} Mbit/s", "buffer": "2 GB"}
     merged = {"kind": "aggregate", "every": f"{gro_us:g} us", "merge": True}
     return [interface, merged] if gro_us else [interface]
 
@@ -127,6 +135,11 @@ def mininet(setup: str, rate_mbps: int) -> dict[str, Any]:
     bucket_ms = {"bucket of 1 ms": 1.0, "bucket of 100 ms": 100.0}.get(setup, _MININET_MS)
     split = {"unit": "segment"} if setup == "single packets" else {}
     return {**_router(rate_mbps, bucket_ms), **split}
+
+
+def memory(setup: str) -> dict[str, Any]:
+    """The hosts of Mininet: their TCP memory."""
+    return {"tcp_memory": "ubuntu-18.10" if setup == _SMALL_MEMORY else "max"}
 
 
 def _router(rate_mbps: int, bucket_ms: float) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def _document(rate_mbps: int, buffer_bytes: int, seconds: int, setup: str, linux
             "buffer": f"{buffer_bytes} B",
             **_testbed.mininet(setup, rate_mbps),
         },
+        "hosts": _testbed.memory(setup),
         "flows": flows(setup, linux),
         "record": {"interval": f"{_SAMPLE_S} s"} if linux == _testbed.PAPERS else {"series": False},
     }

@@ -9,6 +9,7 @@ because BBR takes a loss rate above 20 % for a policer.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -111,6 +112,16 @@ def _judge(data: Data) -> list[Check]:
 
 def _explain(data: Data) -> list[str]:
     said = []
+    for setup, there in data.setups.items():
+        found = [_mean(_loss.cliffs_pct(there, name)) for name in _loss.GAINS]
+        if all(map(math.isfinite, found)):
+            cliffs = ", ".join(
+                f"{_loss.NAMES[name]} {number(cliff)} %"
+                for name, cliff in zip(_loss.GAINS, found, strict=True)
+            )
+            said.append(f"{setup}: {cliffs}.")
+    if said:
+        said.insert(0, "netem loses a host's burst whole. The cliffs by set-up:")
     for name in ("bbr1", "bbr1:probe_gain=1.5"):
         off = "bbr1:lt_bw=0" if name == "bbr1" else f"{name},lt_bw=0"
         with_it, without = (_loss.cliffs_pct(data, one) for one in (name, off))
@@ -123,6 +134,10 @@ def _explain(data: Data) -> list[str]:
                 f"deliveries, so its threshold is a loss rate of {number(_loss.DETECTED_PCT)} %."
             )
     return said
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
 
 
 CLAIM = Claim(

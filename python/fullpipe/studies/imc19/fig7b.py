@@ -20,12 +20,16 @@ _NEAR_PCT = 5.0
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
-    frame = _loss.drawn(data, "retransmits")
+    # The worlds' runs differ in length.
+    a_second = pl.col("mean", "low", "high") / pl.col("seconds")
+    frame = _loss.drawn(data, "retransmits").with_columns(a_second)
 
     def panel(part: Data) -> Any:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("loss_pct:Q", title="loss rate, %", scale=alt.Scale(domain=[0, 50]))
-        lines = charts.points(ours, x, "retransmitted segments", _loss.colours(ours), dash=_loss.dashes(ours))
+        lines = charts.points(
+            ours, x, "retransmitted segments per second", _loss.colours(ours), dash=_loss.dashes(ours)
+        )
         return lines.properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(data, panel, "Retransmissions under random loss", "100 Mbit/s, 25 ms, 10 MB")

@@ -137,6 +137,15 @@ def _explain(data: Data) -> list[str]:
     said = []
     if not math.isnan(used):
         said.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
+    split = data.setups.get("single packets")
+    if split is not None and split.runs.height:
+        share, used = (split.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+        said.append(
+            f"With the hosts' bursts split into single packets, both use {number(used)} % of the link at "
+            f"10 KB, and BBR has {number(share)} of it. A whole burst that is longer than the buffer is "
+            "dropped, so neither flow gets through with more than six packets at once; BBR sends a "
+            "millisecond of its rate, and CUBIC what an ACK allows."
+        )
     low, high, window = (
         data.mean(column, scaled_bytes=_LARGE) for column in ("share_low", "share_high", "window_bdp")
     )

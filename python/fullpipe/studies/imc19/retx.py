@@ -3,8 +3,8 @@
 Question: how do retransmissions change between a shallow and a deep buffer?
 Method: each controller alone for 60 s on 500 Mbit/s, 25 ms, with 100 KB and with 10 MB. The checks apply to
 the paper's test bed as its sources describe it (`_testbed`); the figure builds it up from a plain link, part
-by part. The kernel world uses this machine's Linux and cannot carry that rate on every machine, so its rate,
-its buffers and the expected counts are a fifth.
+by part. The kernel world uses this machine's Linux with a real tc-tbf and hosts without an interface. It
+cannot carry that rate on every machine, so its rate, its buffers and the expected counts are a fifth.
 Prediction: BBR's retransmissions fall from 235 798 to 0, CUBIC's from 1649 to 471.
 """
 
@@ -28,10 +28,9 @@ _FACTOR = 3.0
 
 
 def _document(rate_mbps: int, setup: str, linux: str, **path: Any) -> dict[str, Any]:
-    document = _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=setup, linux=linux, **path)
-    # The ratio of the interface's rate to the router's stays the same when both are scaled.
-    scaled = _testbed.path(setup, rate_mbps, _testbed.INTERFACE_MBPS * rate_mbps / _RATE_MBPS)
-    return {**document, "path": {**document["path"], **scaled}}
+    # The kernel world's tc-tbf is a real one, and its hosts are the router's neighbours.
+    there = setup if linux == _testbed.PAPERS else _testbed.VIRTUAL
+    return _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=there, linux=linux, **path)
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:

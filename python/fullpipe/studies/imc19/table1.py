@@ -136,6 +136,18 @@ def _explain(data: Data) -> list[str]:
                 f"{_CUBIC[buffer]} are too few for one overflow: CUBIC can hardly have filled the buffer "
                 "there."
             )
+    less = data.setups.get("default TCP memory")
+    if said and less is not None and less.runs.height:
+        counts = " and ".join(
+            f"{number(less.mean('cubic_retransmits', scaled_bytes=buffer))} with {_size(buffer)}"
+            for buffer, count in _CUBIC.items()
+            if count < _FEW
+        )
+        said.append(
+            "With the default TCP memory the receive window ends CUBIC's growth before such a buffer is "
+            f"full: it retransmits {counts}. The paper says that it set the maximum in the LAN; of Mininet "
+            "it says nothing."
+        )
     return said
 
 
