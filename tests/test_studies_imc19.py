@@ -19,7 +19,7 @@ from fullpipe.show.figures import tree as tree_figure
 from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Check, Data, Finding, Size, Verdict, more
+from fullpipe.studies.claim import Check, Data, Finding, Size, Trial, Verdict, more
 from fullpipe.studies.imc19 import (
     _draw,
     _grid,
@@ -178,6 +178,25 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     assert built is not None
     scaled = [cell.document["path"] for cell in built.claim.grid.cells(Size.FULL, "kernel")]
     assert all("before" not in one and one["burst"] == "125000 B" for one in scaled)
+
+
+def test_the_senders_reading_is_what_it_wrote() -> None:
+    built = catalogue.built("imc19.fig6")
+    assert built is not None
+    cells = [
+        cell
+        for cell in built.claim.grid.cells(Size.FULL)
+        if (cell.factors["rate_mbps"], cell.factors["rtt_ms"]) == (100, 50)
+        and cell.factors["size_mb"] == 10
+        and cell.factors["setup"] in (_testbed.TESTBED, _testbed.SENDER)
+    ]
+    assert {cell.document["hosts"].get("model") for cell in cells} == {None, "linux"}
+    for cell in cells:
+        run = api.run(cell.document).runs[0]
+        sender = cell.factors["setup"] == _testbed.SENDER
+        read = built.claim.measure(Trial(cell.factors, run))
+        assert isinstance(read, dict)
+        assert read["completion_ms"] == run.summary["flows"][0]["write_ms" if sender else "completion_ms"]
 
 
 def test_a_bucket_holds_a_packet() -> None:

@@ -59,13 +59,16 @@ class Setup:
     old_linux: bool = True  # BBR as in 4.15, otherwise as now.
     # In which the runs were made, and thus what CUBIC begins with (`_metrics`).
     order: str = _metrics.REPETITIONS
+    # Whether a run is read as iperf3's sender reads it: what it wrote into its send buffer, which grows as
+    # Linux's does (hosts.model), and when it wrote the last byte. Otherwise as its receiver does.
+    sender: bool = False
     late_timer: bool = True
 
 
 # Each of these adds to the one before it, but for bursts, which the hosts' interface splits again. TESTBED is
 # checked; the kernel world uses this machine's Linux.
 LINK, VIRTUAL, INTERFACES, GRO = "plain link", "tc-tbf", "1 Gbit/s hosts", "GRO in the router"
-TESTBED, PUNCTUAL = "Linux 4.15", "timer never late"
+TESTBED, PUNCTUAL, SENDER = "Linux 4.15", "timer never late", "iperf3's sender"
 STEPS = (LINK, VIRTUAL, INTERFACES, GRO, TESTBED, PUNCTUAL)
 # And what the paper does not tell, one thing at a time, for the tables of the reports.
 _JUDGED = Setup()
@@ -77,6 +80,7 @@ _OTHERS = {
     "GRO of 32 packets": replace(_JUDGED, gro_us=400),
     "hosts without interface": replace(_JUDGED, interface=False),
     "BBR of today": replace(_JUDGED, old_linux=False),
+    SENDER: replace(_JUDGED, sender=True),
     **{order: replace(_JUDGED, order=order) for order in (_metrics.GRID, _metrics.RANDOM, _metrics.NONE)},
 }
 SETUPS: Mapping[str, Setup] = {

@@ -28,17 +28,16 @@ _NAMES = {"bbr1": "BBR", "cubic": "CUBIC"}
 def _figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _grid.pairs(part.runs, "retransmits")
-        rows = [
-            alt.hconcat(
-                *(
-                    _heat.count(
-                        frame.filter(pl.col("buffer_kb") == buffer), name, f"{_NAMES[name]}, {buffer:,} KB"
-                    )
-                    for name in _grid.CONTROLLERS
-                )
-            )
-            for buffer in frame["buffer_kb"].unique().sort().to_list()
-        ]
+        rows = []
+        for buffer in frame["buffer_kb"].unique().sort().to_list():
+            cells = frame.filter(pl.col("buffer_kb") == buffer)
+            maps = []
+            for name in _grid.CONTROLLERS:
+                lost = take.mean(_grid.only(part, controller=name, buffer_kb=buffer), "loss_pct") or 0.0
+                theirs = f"; paper {_PAPER[name, buffer]} %" if (name, buffer) in _PAPER else ""
+                title = f"{_NAMES[name]}, {buffer:,} KB: {number(lost, 2)} % lost{theirs}"
+                maps.append(_heat.count(cells, name, title))
+            rows.append(alt.hconcat(*maps))
         return alt.vconcat(*rows)
 
     return charts.worlds(data, panel, "Retransmissions", "in 60 s; logarithmic colour scale", rigid=True)

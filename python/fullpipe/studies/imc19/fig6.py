@@ -36,7 +36,9 @@ def _document(
 
 def _measure(trial: Trial) -> Row:
     flow = take.flow(trial.run)
-    return {"completion_ms": flow["completion_ms"], "retransmits": flow["retransmits"]}
+    # iperf3 -n ends when its last byte is written.
+    ended = "write_ms" if _testbed.SETUPS[trial.factors["setup"]].sender else "completion_ms"
+    return {"completion_ms": flow.get(ended), "retransmits": flow["retransmits"]}
 
 
 def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
@@ -132,7 +134,7 @@ def _explain(data: Data) -> list[str]:
     if large.height:
         share = _grid.percent(_grid.share(large, pl.col("decrease_pct") > 0))
         said.append(f"100 MB, buffer of {_grid.SHALLOW_KB} KB: BBR is faster on {share} of the paths.")
-    for order in (_metrics.GRID, _metrics.RANDOM, _metrics.NONE):
+    for order in (_metrics.GRID, _metrics.RANDOM, _metrics.NONE, _testbed.SENDER):
         if order not in data.setups or not data.setups[order].runs.height:
             continue
         there = _decreases(data.setups[order].runs)

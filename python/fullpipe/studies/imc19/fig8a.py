@@ -138,8 +138,9 @@ def _explain(data: Data) -> list[str]:
     if not math.isnan(used):
         said.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
     split = data.setups.get("single packets")
-    if split is not None and split.runs.height:
+    if split is not None:
         share, used = (split.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+    if split is not None and not math.isnan(used):
         said.append(
             f"With the hosts' bursts split into single packets, both use {number(used)} % of the link at "
             f"10 KB, and BBR has {number(share)} of it. A whole burst that is longer than the buffer is "
