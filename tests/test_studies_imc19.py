@@ -55,11 +55,12 @@ def checks(built: Built, runs: pl.DataFrame) -> list[Check]:
 
 
 def made(built: Built, columns: list[str], value: float) -> pl.DataFrame:
-    """Runs of the whole grid, two seeds, in which nothing makes a difference."""
+    """Runs of the whole grid in the judged set-up, two seeds, in which nothing makes a difference."""
     return pl.DataFrame(
         [
             {"world": "sim", "seed": seed, **cell.factors, **dict.fromkeys(columns, value)}
             for cell in built.claim.grid.cells(Size.FULL)
+            if built.claim.setups is None or cell.factors["setup"] == built.claim.setups.judged
             for seed in (1, 2)
         ],
         infer_schema_length=None,

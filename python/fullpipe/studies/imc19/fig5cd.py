@@ -40,7 +40,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             rows.append(alt.hconcat(*maps))
         return alt.vconcat(*rows)
 
-    return charts.worlds(data, panel, "Retransmissions", "in 60 s; logarithmic colour scale", rigid=True)
+    return charts.worlds(
+        data, panel, "Retransmissions", f"in {data.most('seconds'):g} s; logarithmic colour scale", rigid=True
+    )
 
 
 def _judge(data: Data) -> list[Check]:
