@@ -280,6 +280,11 @@ def test_a_replayed_run_begins_with_what_the_one_before_left(monkeypatch: pytest
     monkeypatch.setattr(_orders, "paths", lambda: [path])
     monkeypatch.setattr(_orders, "_SECONDS", 5)
     began = _orders.replay(_metrics.REPETITIONS)[_metrics.place(*path)]
+    document = _grid.document("cubic", *path, _grid.MAX, 5, _testbed.FRESH)
+    document["hosts"]["metrics"] = {"save_ssthresh": True}
+    bbr = {**document, "flows": _grid.document("bbr1", *path, _grid.MAX, 5, _testbed.FRESH)["flows"]}
+    *_, last = api.run_in_order([bbr, bbr, document, document])
+    assert last.scenario.document["hosts"]["metrics"]["ssthresh"] == began
     # CUBIC continued with 0.7 of what path, bucket and buffer hold.
     held = (100 * 25 / 8 + 1000 + 125) / 1.5
     assert 0.4 * held < began < held
