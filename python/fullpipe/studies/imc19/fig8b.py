@@ -228,4 +228,6 @@ CLAIM = Claim(
     seeds=5,
     quick_seeds=3,
     setups=_testbed.setups(),
+    changed="The senders' interfaces and the router's port have 1 Gbit/s, and the router drops what its "
+    "GRO merged as one",
 )
