@@ -245,6 +245,8 @@ pub enum Randomness {
     Host(usize),
     /// How late the pacing timer of flow `.0` is.
     Timer(usize),
+    /// How late the timer for compressed ACKs of flow `.0` is.
+    AckTimer(usize),
 }
 
 impl Randomness {
@@ -257,6 +259,7 @@ impl Randomness {
             Randomness::Controller(flow) => (3, flow as u64),
             Randomness::Host(host) => (4, host as u64),
             Randomness::Timer(flow) => (5, flow as u64),
+            Randomness::AckTimer(flow) => (6, flow as u64),
         };
         mix(mix(mix(run).wrapping_add(kind)).wrapping_add(index))
     }

@@ -7,6 +7,7 @@ use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec};
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
+use crate::hosts::Latency;
 use crate::packet::{AckKind, Acknowledgement, Echo, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
@@ -43,8 +44,8 @@ pub(crate) struct FlowConfig {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
-    /// Hosts are as Linux's.
-    pub(crate) linux: bool,
+    /// What makes the receiver's timer late; `None` for ideal hosts.
+    pub(crate) ack_timer: Option<Latency>,
     /// The whole stream that it will ever send.
     pub(crate) stream: ByteStream,
     pub(crate) start: Time,
@@ -60,7 +61,7 @@ impl FlowConfig {
             sender,
             rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
             gro: hosts.gro_ns,
-            linux: !hosts.model.is_ideal(),
+            ack_timer: None,
             stream: ByteStream::new(&spec.workload, sender.controller.mss),
             start,
             stop: spec.stop_ns.unwrap_or(Time::NEVER),
@@ -376,8 +377,8 @@ impl Flow {
         let ecn = if ecn { sender.ecn } else { EcnUse::None };
         let receiver =
             self.receiver.get_or_insert_with(|| Receiver::new(sender.controller.mss, *rmem, ecn, now));
-        if self.config.linux {
-            receiver.check_stamps();
+        if let Some(timer) = self.config.ack_timer {
+            receiver.behave_as_linux(timer);
         }
         let agreed = Echo::new(self.config.codepoint_of_others()).echoing(receiver.uses_ecn());
         let answer = Acknowledgement::new(AckKind::Syn, segment.stamp_ms, 0, receiver.window_edge());

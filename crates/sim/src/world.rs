@@ -192,6 +192,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 let application = Application::new(&flow.workload, start);
                 let config = FlowConfig {
                     metrics: metrics.clone(),
+                    ack_timer: hosts::ack_timer(spec, index, seed),
                     ..FlowConfig::new(sender, &spec.hosts, flow, start)
                 };
                 Flow::new(config, application)

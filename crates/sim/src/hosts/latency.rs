@@ -44,6 +44,25 @@ pub(crate) const TIMER: Quantiles = [
     (100_000, 996),
 ];
 
+/// The same of the timer for compressed ACKs (`tcp_compressed_ack_kick`), 3 692 times. It may fire 100 us late
+/// (`net.ipv4.tcp_comp_sack_slack_ns`), and does so unless another timer fires meanwhile.
+const ACK_TIMER: Quantiles = [
+    (0, 0),
+    (1_000, 9),
+    (5_000, 54),
+    (10_000, 98),
+    (25_000, 111),
+    (50_000, 112),
+    (75_000, 113),
+    (90_000, 116),
+    (95_000, 119),
+    (98_000, 129),
+    (99_000, 135),
+    (99_500, 151),
+    (99_900, 313),
+    (100_000, 960),
+];
+
 /// Draws from a distribution, with a stream of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency {
@@ -55,6 +74,11 @@ pub(crate) struct Latency {
 impl Latency {
     pub(crate) fn new(quantiles: &'static Quantiles, seed: u64) -> Latency {
         Latency { quantiles, state: seed }
+    }
+
+    /// That of a timer for compressed ACKs.
+    pub(crate) fn ack_timer(seed: u64) -> Latency {
+        Latency::new(&ACK_TIMER, seed)
     }
 
     pub(crate) fn draw(&mut self) -> Duration {
@@ -81,7 +105,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_measured_distribution() {
-        for (quantiles, median) in [(&ARRIVAL, 30), (&TIMER, 16)] {
+        for (quantiles, median) in [(&ARRIVAL, 30), (&TIMER, 16), (&ACK_TIMER, 112)] {
             let mut latency = Latency::new(quantiles, 7);
             let mut drawn: Vec<u64> = (0..100_000).map(|_| latency.draw().as_nanos()).collect();
             drawn.sort_unstable();

@@ -13,7 +13,8 @@ use fullpipe_cc::Config;
 use fullpipe_scenario::spec::{Randomness, Spec, Workload};
 
 pub(crate) use arrivals::Arrivals;
-pub(crate) use latency::{Latency, TIMER};
+pub(crate) use latency::Latency;
+use latency::TIMER;
 
 /// The two hosts, at the ends of the path.
 #[derive(Debug)]
@@ -45,6 +46,12 @@ pub(crate) fn queued_buffer(spec: &Spec, workload: &Workload) -> Option<NonZeroU
 pub(crate) fn pacing_timer(spec: &Spec, flow: usize, seed: u64) -> Option<Latency> {
     let late = !spec.hosts.model.is_ideal();
     late.then(|| Latency::new(&TIMER, Randomness::Timer(flow).seed(seed)))
+}
+
+/// What makes the timer for compressed ACKs of a flow late; nothing if hosts are ideal.
+pub(crate) fn ack_timer(spec: &Spec, flow: usize, seed: u64) -> Option<Latency> {
+    let late = !spec.hosts.model.is_ideal();
+    late.then(|| Latency::ack_timer(Randomness::AckTimer(flow).seed(seed)))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use fullpipe_scenario::spec::EcnUse;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
+use crate::hosts::Latency;
 use crate::packet::{AckKind, Acknowledgement, Segment};
 use marks::{Answer, Marks};
 use round_trip::RoundTrip;
@@ -141,6 +142,8 @@ pub(crate) struct Receiver {
     pub(crate) marked_segments: u64,
     /// Segments that it discarded because their timestamps were old.
     pub(crate) discarded_segments: u64,
+    /// What makes its timer for compressed ACKs late.
+    ack_timer: Option<Latency>,
 }
 
 /// The part of a [`Receiver`] that most arrivals need.
@@ -177,6 +180,7 @@ impl Receiver {
             marked_segments: 0,
             checks_stamps: false,
             discarded_segments: 0,
+            ack_timer: None,
             duplicates: 0,
             duplicates_for: 0,
             arrived_segments: 0,
@@ -189,9 +193,10 @@ impl Receiver {
         self.round_trip.on_established(rtt);
     }
 
-    /// Lets it discard segments with old timestamps.
-    pub(crate) fn check_stamps(&mut self) {
+    /// Lets it discard segments with old timestamps, and its timer for compressed ACKs fire late.
+    pub(crate) fn behave_as_linux(&mut self, ack_timer: Latency) {
         self.checks_stamps = true;
+        self.ack_timer = Some(ack_timer);
     }
 
     /// Whether it has agreed to use ECN.
@@ -504,8 +509,10 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compressed_timer == Time::NEVER {
-            self.compressed_timer =
-                now + COMPRESSED_DELAY.min(Duration::from_nanos(self.round_trip.least().as_nanos() / 20));
+            let late = self.ack_timer.as_mut().map_or(Duration::ZERO, Latency::draw);
+            self.compressed_timer = now
+                + COMPRESSED_DELAY.min(Duration::from_nanos(self.round_trip.least().as_nanos() / 20))
+                + late;
         }
         false
     }
@@ -678,11 +685,34 @@ mod tests {
     }
 
     #[test]
+    fn a_late_timer_holds_compressed_acks_a_little_longer() {
+        let due = |linux: bool| {
+            let mut receiver = receiver();
+            receiver.on_established(Duration::from_millis(100));
+            if linux {
+                receiver.behave_as_linux(Latency::ack_timer(1));
+            }
+            // Three duplicate ACKs leave at once, and quick ACKs before them; then the timer runs.
+            let mut seq = 10;
+            while receiver.compressed_timer == Time::NEVER {
+                let (stamp_ms, echo_ms) = (1, 0);
+                if receiver.on_arrival(Time::from_micros(500), &Arrival { seq, stamp_ms, echo_ms, ..MERE }) {
+                    receiver.acknowledge();
+                }
+                seq += 1;
+            }
+            receiver.timer()
+        };
+        let (on_time, late) = (due(false), due(true));
+        assert!(late > on_time && late <= on_time + Duration::from_micros(960), "{on_time:?} {late:?}");
+    }
+
+    #[test]
     fn what_was_sent_before_a_retransmission_that_overtook_it_is_old() {
         for (checks, taken) in [(false, 5), (true, 3)] {
             let mut receiver = receiver();
             if checks {
-                receiver.check_stamps();
+                receiver.behave_as_linux(Latency::ack_timer(1));
             }
             let mut arrive = |seq, stamp_ms| {
                 let answer =
@@ -706,7 +736,7 @@ mod tests {
     #[test]
     fn an_old_segment_that_had_arrived_is_reported_as_a_duplicate() {
         let mut receiver = receiver();
-        receiver.check_stamps();
+        receiver.behave_as_linux(Latency::ack_timer(1));
         for seq in 0..3 {
             receiver.on_arrival(Time::ZERO, &Arrival { seq, stamp_ms: 50, ..MERE });
             receiver.acknowledge();
