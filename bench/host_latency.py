@@ -3,12 +3,14 @@
     python bench/host_latency.py scenario.toml [--runs 3]
 
 Runs the scenario in the kernel world while tracepoints record when packets leave and reach the two hosts
-(`net_dev_start_xmit`, `netif_receive_skb`) and when pacing timers are set and fire (`hrtimer_start`,
-`hrtimer_expire_entry` of `tcp_pace_kick`). Prints quantiles in microseconds:
+(`net_dev_start_xmit`, `netif_receive_skb`) and when TCP's timers are set and fire (`hrtimer_start`,
+`hrtimer_expire_entry`). Prints quantiles in microseconds:
 
 * arrival: of acknowledgements, from one host to the other, less the delay of the path, which must be all that
   there is on the way back;
-* timer: from the time a pacing timer was set for until it fired.
+* tcp_pace_kick, tcp_compressed_ack_kick: from the time for which the pacing timer and that for compressed ACKs
+  were set until they fired. The latter runs only where packets are lost or overtake each other; arrivals can
+  only be measured where none are.
 
 Times of a millisecond and more are left out: the path's time stands still then (docs/fidelity.md). Needs root
 and tracefs.
@@ -27,6 +29,7 @@ from fullpipe.ask import scenario
 INSTANCE = Path("/sys/kernel/tracing/instances/fullpipe")
 NET = ("net/net_dev_start_xmit", "net/netif_receive_skb")
 TIMER = ("timer/hrtimer_start", "timer/hrtimer_expire_entry")
+TIMERS = ("tcp_pace_kick", "tcp_compressed_ack_kick")
 LINE = re.compile(r" (\d+\.\d+): (\w+): (.*)")
 # Acknowledgements are shorter than this, data is longer.
 SHORT_BYTES = 200
@@ -40,11 +43,11 @@ def traced() -> Iterator[None]:
     INSTANCE.mkdir()
     try:
         symbols = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
-        kick = next(line[0] for line in symbols if line[2] == "tcp_pace_kick")
+        kicks = " || ".join(f"function == 0x{line[0]}" for line in symbols if line[2] in TIMERS)
         for file, text in (("tracing_on", "0"), ("trace_clock", "mono"), ("buffer_size_kb", "40000")):
             (INSTANCE / file).write_text(text)
         for event in TIMER:
-            (INSTANCE / "events" / event / "filter").write_text(f"function == 0x{kick}")
+            (INSTANCE / "events" / event / "filter").write_text(kicks)
         for event in (*NET, *TIMER):
             (INSTANCE / "events" / event / "enable").write_text("1")
         (INSTANCE / "tracing_on").write_text("1")
@@ -54,25 +57,28 @@ def traced() -> Iterator[None]:
         INSTANCE.rmdir()
 
 
-def read(trace: str, back_s: float) -> tuple[list[float], list[float]]:
+def read(trace: str, back_s: float) -> dict[str, list[float]]:
     """The arrivals and the timers of a trace, in microseconds."""
-    expires: int | None = None
-    timers, sent, received = [], [], []
-    for found in map(LINE.search, trace.splitlines()):
-        if not found:
+    expires: dict[str, int] = {}
+    found: dict[str, list[float]] = {"arrival": [], **{name: [] for name in TIMERS}}
+    sent, received = [], []
+    for line in map(LINE.search, trace.splitlines()):
+        if not line:
             continue
-        time, event, rest = float(found[1]), found[2], found[3]
-        if event == "hrtimer_start":
-            expires = int(re.findall(r" expires=(\d+)", rest)[0])
-        elif event == "hrtimer_expire_entry":
-            if expires is not None:
-                timers.append((int(re.findall(r"now=(\d+)", rest)[0]) - expires) / 1000)
-            expires = None
+        time, event, rest = float(line[1]), line[2], line[3]
+        if event.startswith("hrtimer"):
+            (timer,) = re.findall(r" (hrtimer=\w+)", f" {rest}")
+            (name,) = re.findall(r" function=(\w+)", rest)
+            if event == "hrtimer_start":
+                expires[timer] = int(re.findall(r" softexpires=(\d+)", rest)[0])
+            elif timer in expires:
+                found[name].append((int(re.findall(r" now=(\d+)", rest)[0]) - expires.pop(timer)) / 1000)
         elif "dev=fullpipe" in rest and int(re.findall(r" len=(\d+)", rest)[0]) < SHORT_BYTES:
             (sent if event == "net_dev_start_xmit" else received).append(time)
     # The first is the SYN, on its way to the receivers.
-    arrivals = [(end - start - back_s) * 1e6 for start, end in zip(sent[1:], received[1:], strict=False)]
-    return arrivals, timers
+    pairs = zip(sent[1:], received[1:], strict=False)
+    found["arrival"] = [(end - start - back_s) * 1e6 for start, end in pairs]
+    return found
 
 
 def main() -> None:
@@ -86,7 +92,7 @@ def main() -> None:
     if [element["kind"] for element in reverse] != ["delay"]:
         sys.exit("the way back must be a delay and nothing else")
     back_s = reverse[0]["delay_ns"]["initial"] / 1e9
-    arrivals, timers = [], []
+    found: dict[str, list[float]] = {}
     for _ in range(given.runs):
         with traced():
             command = [
@@ -101,9 +107,9 @@ def main() -> None:
             ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             some = read((INSTANCE / "trace").read_text(), back_s)
-        arrivals += some[0]
-        timers += some[1]
-    for name, values in (("arrival", arrivals), ("timer", timers)):
+        for name, values in some.items():
+            found.setdefault(name, []).extend(values)
+    for name, values in found.items():
         kept = sorted(value for value in values if 0 <= value < STALL_US)
         at = {part: kept[min(len(kept) - 1, int(part / 100 * len(kept)))] for part in PARTS} if kept else {}
         said = ", ".join(f"{part:g} %: {value:.0f}" for part, value in at.items())
