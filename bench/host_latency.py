@@ -8,9 +8,9 @@ Runs the scenario in the kernel world while tracepoints record when packets leav
 
 * arrival: of acknowledgements, from one host to the other, less the delay of the path, which must be all that
   there is on the way back;
-* tcp_pace_kick, tcp_compressed_ack_kick: from the time for which the pacing timer and that for compressed ACKs
-  were set until they fired. The latter runs only where packets are lost or overtake each other; arrivals can
-  only be measured where none are.
+* tcp_pace_kick, tcp_compressed_ack_kick: from the time for which the pacing timer and that for compressed
+  ACKs were set until they fired. The latter runs only where packets are lost or overtake each other; arrivals
+  can only be measured where none are.
 
 Times of a millisecond and more are left out: the path's time stands still then (docs/fidelity.md). Needs root
 and tracefs.
