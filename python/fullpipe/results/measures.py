@@ -131,8 +131,10 @@ def write_ms(summary: Summary) -> float | None:
 
 def write_bps(summary: Summary) -> float | None:
     """Application bits that all flows wrote into send buffers, per second; None where that is not known."""
+    if any(flow.get("written_bytes") is None for flow in summary["flows"]):
+        return None
     flows = [flow for flow in summary["flows"] if flow["end_ns"] > flow["start_ns"]]
-    if not flows or any(flow.get("written_bytes") is None for flow in flows):
+    if not flows:
         return None
     last = max(flow.get("written_ns", flow["end_ns"]) for flow in flows)
     nanos = last - min(flow["start_ns"] for flow in flows)
