@@ -7,7 +7,8 @@ use fullpipe_units::Time;
 /// A controller, and a check of the transport that drives it: of the order of an ACK's events, and of the recovery state,
 /// which has to be the one that the last change led to. Each unit of [`Connection::lost`] has to be reported, and no unit twice.
 ///
-/// Two ACKs at one instant, the first without [`Controller::on_ack`], look like one here.
+/// Two ACKs at one instant, the first without [`Controller::on_ack`], look like one here, unless the transport says where one ends
+/// ([`Ordered::ack_ends`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered<C> {
     controller: C,
@@ -93,6 +94,11 @@ impl<C> Ordered<C> {
             Some(broken) => Err(broken),
             None => Ok(()),
         }
+    }
+
+    /// An ACK has been handled, whether or not it came to [`Controller::on_ack`]: what follows belongs to another one.
+    pub fn ack_ends(&mut self) {
+        (self.changed, self.left) = (None, None);
     }
 
     #[inline]
@@ -307,6 +313,16 @@ mod tests {
             undo(flow, ordered);
         });
         assert_eq!(late, Some((AckEvent::State, AckEvent::Undo)));
+    }
+
+    #[test]
+    fn an_rtt_after_the_change_of_state_of_another_ack_at_the_same_instant_is_accepted() {
+        let right = verdict(|flow, ordered| {
+            flow.change(ordered, CaState::Open, false);
+            ordered.ack_ends();
+            deliver(ordered, &flow.ack(1));
+        });
+        assert_eq!(right, None);
     }
 
     #[test]

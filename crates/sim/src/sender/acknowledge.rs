@@ -252,6 +252,8 @@ impl Sender {
                 self.sampler.mark_app_limited(self.board.in_flight());
             }
         }
+        #[cfg(debug_assertions)]
+        self.controller.ack_ends();
         self.in_ack = false;
         match retransmit {
             Retransmit::None => {}
