@@ -136,6 +136,7 @@ def before(gro_us: float = _JUDGED.gro_us) -> list[dict[str, Any]]:
 
 def mininet(setup: str, rate_mbps: int) -> dict[str, Any]:
     """What Mininet adds to a path of that rate."""
+    assert setup in MININETS, f"no set-up of Mininet: {setup}"
     bucket_ms = {"bucket of 1 ms": 1.0, "bucket of 100 ms": 100.0}.get(setup, _MININET_MS)
     split = {"unit": "segment"} if setup == "single packets" else {}
     return {**_router(rate_mbps, bucket_ms), **split}
