@@ -236,13 +236,7 @@ impl Any {
             Any::Cubic(controller) => controller.remember_ssthresh(ssthresh),
             Any::Vegas(controller) => controller.remember_ssthresh(ssthresh),
             Any::Dctcp(controller) => controller.remember_ssthresh(ssthresh),
-            Any::NewReno(_)
-            | Any::Cubic9438(_)
-            | Any::Bbr1(_)
-            | Any::Bbr3(_)
-            | Any::Copa(_)
-            | Any::Fixed(_)
-            | Any::Bbr3Linux(_) => {}
+            _ => {}
         }
     }
 }
