@@ -59,3 +59,9 @@ pub const MAX_TRACE_FILE: u64 = 200_000_000;
 pub const MAX_SCENARIO_FILE: u64 = 10_000_000;
 /// The longest name or label, characters.
 pub const MAX_NAME: usize = 100;
+/// The largest window that an entry may hold, segments.
+pub const MAX_WINDOW: u64 = 1 << 30;
+/// The largest degree of reordering (Linux: `net.ipv4.tcp_max_reordering`).
+pub const MAX_REORDERING: u64 = 300;
+/// The longest round-trip time (Linux: `TCP_RTO_MAX`). Its entry is 32 bits wide, in eighths of a microsecond.
+pub const MAX_KEPT_RTT: Duration = Duration::from_secs(120);

@@ -6,10 +6,10 @@ use std::fmt::Display;
 use fullpipe_path::config::{Probability, QueueConfig, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-use crate::bounds;
+use crate::bounds::{self, MAX_KEPT_RTT, MAX_REORDERING, MAX_WINDOW};
 use crate::elements;
 use crate::error::ScenarioError;
-use crate::metrics;
+use crate::metrics::{Metric, MetricsSpec};
 use crate::quantity::{Quantity, Size};
 use crate::spec::{FlowSpec, HostSpec, Spec, Workload};
 
@@ -75,7 +75,7 @@ fn hosts(hosts: &HostSpec, mss: u32) -> Result {
         )?;
     }
     demand(hosts.gso_max_segs > 0, "gso_max_segs", 0, "at least one segment")?;
-    if let Some((field, given, expected)) = hosts.metrics.as_ref().and_then(metrics::problem) {
+    if let Some((field, given, expected)) = hosts.metrics.as_ref().and_then(metrics_problem) {
         return demand(false, field, given, expected);
     }
     delay("gro_ns", hosts.gro_ns)
@@ -235,4 +235,26 @@ pub(crate) fn demand(right: bool, field: &str, given: impl Display, expected: im
     }
     let error = ScenarioError::new(field, &given.to_string(), "is out of its range");
     Err(error.expected(expected).fix("resolve the scenario again, or correct the field"))
+}
+
+/// Why the numbers make no sense: the field, its value, and what is expected.
+fn metrics_problem(metrics: &MetricsSpec) -> Option<(&'static str, String, String)> {
+    let counts = [
+        ("metrics.ssthresh", metrics.ssthresh, MAX_WINDOW),
+        ("metrics.cwnd", metrics.cwnd, MAX_WINDOW),
+        ("metrics.reordering", metrics.reordering, MAX_REORDERING),
+    ];
+    for (field, given, most) in counts {
+        if u64::from(given) > most {
+            return Some((field, given.to_string(), format!("0 to {most}")));
+        }
+    }
+    for (field, given) in [("metrics.rtt_ns", metrics.rtt_ns), ("metrics.rttvar_ns", metrics.rttvar_ns)] {
+        if given > MAX_KEPT_RTT {
+            return Some((field, given.as_nanos().to_string(), format!("up to {}", MAX_KEPT_RTT.as_nanos())));
+        }
+    }
+    // A locked window is a cap, and nothing could be sent.
+    (metrics.is_locked(Metric::Cwnd) && metrics.cwnd == 0)
+        .then(|| ("metrics.cwnd", "0".to_owned(), "at least 1 where it is locked".to_owned()))
 }

@@ -27,7 +27,7 @@ use serde::Deserialize;
 
 use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
-use crate::metrics::MetricsDocument;
+use crate::metrics::Metric;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
 use crate::resolve::Format;
@@ -224,6 +224,30 @@ pub struct HostsDocument {
     /// What the sending host keeps of its connections to the receiving one. Default: nothing, so that flows do not depend on
     /// each other's past.
     pub metrics: Option<MetricsDocument>,
+}
+
+/// The sending host keeps metrics of its connections to the receiving one, as with Linux's `net.ipv4.tcp_no_metrics_save` = 0:
+/// each connection begins with what the ones before have left. The values are what is there before the first; 0 where there is
+/// none. A run's summary has the entry that each flow leaves, in the same fields.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsDocument {
+    /// Whether the slow-start threshold is kept and used, as with Linux's `net.ipv4.tcp_no_ssthresh_metrics_save` = 0. Default:
+    /// false, as in Linux since 5.6. Before, it always was.
+    pub save_ssthresh: Option<bool>,
+    /// Slow-start threshold, segments. Default: 0.
+    pub ssthresh: Option<Said<Count>>,
+    /// Congestion window, segments. It is a cap if locked, and otherwise kept but not used. Default: 0.
+    pub cwnd: Option<Said<Count>>,
+    /// Degree of reordering, segments, up to 300. Default: 0.
+    pub reordering: Option<Said<Count>>,
+    /// Smoothed round-trip time, in which the first retransmission timeout is computed if it is longer than that of the
+    /// handshake. Linux counts eighths of a microsecond. Default: 0.
+    pub rtt: Option<Said<Duration>>,
+    /// Variation of the round-trip time; Linux counts quarters of a microsecond. Default: 0.
+    pub rttvar: Option<Said<Duration>>,
+    /// Values that no connection changes, as `ip route ... lock` makes them. Default: none.
+    pub locked: Option<Vec<Metric>>,
 }
 
 /// Presets of `tcp_rmem` and `tcp_wmem`.

@@ -4,6 +4,7 @@
 //! alternative under `compare`.
 
 mod flows;
+mod metrics;
 pub(crate) mod path;
 
 use std::path::Path;
@@ -15,7 +16,6 @@ use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{Document, HostsDocument, TcpMemory};
 use crate::error::ScenarioError;
-use crate::metrics;
 use crate::quantity::{Count, Quantity, Said, Size};
 use crate::reader;
 use crate::spec::{HostSpec, Spec};
