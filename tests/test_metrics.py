@@ -45,6 +45,15 @@ def test_without_thresholds_only_the_round_trip_is_inherited() -> None:
     assert left["ssthresh"] == 0 and left["cwnd"] > 0 and left["rtt"].endswith(" ns")
 
 
+def test_of_connections_that_are_open_at_the_end_the_last_leaves_what_all_left() -> None:
+    document = path(save_ssthresh=True)
+    document["flows"] = [{"controller": "cubic", "start_jitter": "0", "count": 2}]
+    run = fullpipe.run(document).runs[0]
+    kept = [flow["metrics"] for flow in run.summary["flows"]]
+    assert kept[0]["at_ns"] == kept[1]["at_ns"] and kept[0] != kept[1]
+    assert left_metrics(run)["cwnd"] == kept[1]["cwnd"]
+
+
 def test_the_first_run_begins_with_its_own_entry() -> None:
     runs = fullpipe.run_in_order(
         [path(save_ssthresh=True, ssthresh=33), path(save_ssthresh=True, ssthresh=33)]

@@ -98,17 +98,17 @@ def test_segments_that_come_apart_or_are_split_are_dropped_one_by_one(path: dict
 
 @pytest.mark.usefixtures("kernel_world", "tbf")
 def test_a_shell_has_a_real_router_and_counts_what_it_drops() -> None:
-    path = ["--rate", "20mbit", "--rtt", "2ms", "--buffer", "20 KB", "--router", "tbf", "--burst", "16 KB"]
+    path = ["--rate", "2mbit", "--rtt", "2ms", "--buffer", "20 KB", "--router", "tbf", "--burst", "16 KB"]
     program = "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n" + (
         "for _ in range(100): s.sendto(bytes(1400), (os.environ['FULLPIPE_SERVER'], 9))"
     )
     words = [sys.executable, "-m", "fullpipe", "shell", *path, "--", sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-    assert "router with tbf of 20 Mbit/s, burst 16 KB, queue of 20 KB" in done.stderr
+    assert "router with tbf of 2 Mbit/s, burst 16 KB, queue of 20 KB" in done.stderr
     (counted,) = [line for line in done.stderr.splitlines() if line.startswith("fullpipe: router: ")]
-    # 1442 bytes each: 11 on the bucket and 13 in the queue, and a few whose time has come meanwhile.
+    # 1442 bytes each: 11 on the bucket, 13 in the queue, and those whose time has come meanwhile, one in 6 ms.
     taken, drops = int(counted.split()[2]), int(counted.split()[5])
-    assert 24 <= taken < 60 and taken + drops == 100
+    assert taken >= 24 and drops > 0 and taken + drops == 100
 
 
 def test_a_shell_says_which_option_of_the_router_is_wrong() -> None:

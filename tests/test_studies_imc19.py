@@ -251,8 +251,8 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
         assert _testbed.controller(_testbed.PUNCTUAL, name) == f"{older},unpaced_header_bytes=52"
         document = {"path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flows": [{"controller": older}]}
         assert from_document(document).alternatives
-    for order in (_metrics.REPETITIONS, _metrics.GRID, _metrics.RANDOM, _metrics.NONE):
-        setup = _testbed.TESTBED if order == _metrics.REPETITIONS else order
+    for order in (_metrics.NONE, *_metrics.ORDERS):
+        setup = _testbed.TESTBED if order == _metrics.NONE else order
         left = _metrics.threshold(order, "10 25 100")
         begun = {
             name: _grid.document(name, 10, 25, 100, _grid.MAX, 60, setup)["hosts"].get("metrics")
@@ -265,7 +265,7 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
 
 def test_every_order_has_the_same_runs_and_a_threshold_for_every_path() -> None:
     places = {_metrics.place(*path) for path in _orders.paths()}
-    runs = {order: _orders.sequence(order) for order in _orders.ORDERS}
+    runs = {order: _orders.sequence(order) for order in _metrics.ORDERS}
     assert len(places) == 320
     for order, sequence in runs.items():
         assert Counter(sequence) == Counter(runs[_metrics.GRID])
@@ -281,9 +281,9 @@ def test_a_replayed_run_begins_with_what_the_one_before_left(monkeypatch: pytest
     monkeypatch.setattr(_orders, "paths", lambda: [path])
     monkeypatch.setattr(_orders, "_SECONDS", 5)
     began = _orders.replay(_metrics.REPETITIONS)[_metrics.place(*path)]
-    document = _grid.document("cubic", *path, _grid.MAX, 5, _testbed.FRESH)
+    document = _grid.document("cubic", *path, _grid.MAX, 5, _testbed.TESTBED)
     document["hosts"]["metrics"] = {"save_ssthresh": True}
-    bbr = {**document, "flows": _grid.document("bbr1", *path, _grid.MAX, 5, _testbed.FRESH)["flows"]}
+    bbr = {**document, "flows": _grid.document("bbr1", *path, _grid.MAX, 5, _testbed.TESTBED)["flows"]}
     *_, last = api.run_in_order([bbr, bbr, document, document])
     assert last.scenario.document["hosts"]["metrics"]["ssthresh"] == began
     # CUBIC continued with 0.7 of what path, bucket and buffer hold.

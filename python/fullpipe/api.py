@@ -182,7 +182,8 @@ def left_metrics(run: Run) -> dict[str, Any]:
     left = [flow["metrics"] for flow in run.summary["flows"] if flow.get("metrics")]
     if not left:
         return {}
-    last = max(left, key=lambda one: int(one["at_ns"]))
+    # Of connections that are open at the end, each leaves an entry that has those of the flows before it.
+    _, last = max(enumerate(left), key=lambda one: (int(one[1]["at_ns"]), one[0]))
     counts = {name: last[name] for name in ("ssthresh", "cwnd", "reordering")}
     return {**counts, "rtt": f"{last['rtt_ns']} ns", "rttvar": f"{last['rttvar_ns']} ns"}
 

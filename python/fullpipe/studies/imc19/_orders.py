@@ -23,7 +23,6 @@ from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop, run_one
 
-ORDERS = (_metrics.REPETITIONS, _metrics.GRID, _metrics.RANDOM)
 _REPETITIONS, _SECONDS = 2, 30
 
 
@@ -57,7 +56,7 @@ def replay(order: str) -> dict[str, int]:
     began: dict[str, int] = {}
     entry: dict[str, Any] = {}
     for place, name in sequence(order):
-        document = _grid.document(name, *place, _grid.MAX, _SECONDS, _testbed.FRESH)
+        document = _grid.document(name, *place, _grid.MAX, _SECONDS, _testbed.TESTBED)
         document["hosts"]["metrics"] = {"save_ssthresh": True, **entry}
         if name == "cubic":
             began[_metrics.place(*place)] = int(entry.get("ssthresh", 0))
@@ -78,7 +77,7 @@ def _left(document: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Replays all orders, and writes what they leave beside this file."""
     with ProcessPoolExecutor() as pool:
-        found = dict(zip(ORDERS, pool.map(replay, ORDERS), strict=True))
+        found = dict(zip(_metrics.ORDERS, pool.map(replay, _metrics.ORDERS), strict=True))
     lines = ",\n".join(f" {json.dumps(order)}: {json.dumps(left)}" for order, left in found.items())
     Path(__file__).with_name(_metrics.FILE).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 

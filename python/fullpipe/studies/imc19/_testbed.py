@@ -18,7 +18,8 @@ The LAN, with which most claims are about:
   the rate divided by the timer frequency. That is 100 Hz in OpenWRT's kernels for this router (ARM's default,
   which target/linux/mvebu keeps), so the bucket holds 10 ms of the rate.
 * Linux 4.15 with pacing inside TCP. Its BBR has no allowance for aggregated ACKs (added in 5.1) and no pacing
-  margin (added in 4.20). It keeps slow-start thresholds from one connection to the next (`_metrics`).
+  margin (added in 4.20). It keeps slow-start thresholds from one connection to the next, but those of iperf3
+  leave none (`_metrics`).
 
 The WAN of figure 8(b) is the same router. Both senders reach its processor through one port of 1 Gbit/s: the
 four LAN sockets of this router are a switch with one port to the processor (OpenWRT, target/linux/mvebu/
@@ -58,7 +59,7 @@ class Setup:
     gro_us: float = 100.0  # The time between two interrupts of the router; without GRO 0.
     old_linux: bool = True  # BBR as in 4.15, otherwise as now.
     # In which the runs were made, and thus what CUBIC begins with (`_metrics`).
-    order: str = _metrics.REPETITIONS
+    order: str = _metrics.NONE
     # Whether a run is read as iperf3's sender reads it: what it wrote into its send buffer, which grows as
     # Linux's does (hosts.model), and when it wrote the last byte. Otherwise as its receiver does.
     sender: bool = False
@@ -74,7 +75,7 @@ STEPS = (LINK, VIRTUAL, INTERFACES, GRO, TESTBED, PUNCTUAL)
 # And what the paper does not tell, for the tables of the reports: one thing at a time, and together the two
 # that decide losses.
 _JUDGED = Setup()
-_NOW = replace(_JUDGED, old_linux=False, order=_metrics.NONE)
+_NOW = replace(_JUDGED, old_linux=False)
 _OTHERS = {
     "bucket of 1 ms": replace(_JUDGED, bucket_ms=1.0),
     "bucket of 100 ms": replace(_JUDGED, bucket_ms=100.0),
@@ -84,7 +85,7 @@ _OTHERS = {
     "hosts without interface": replace(_JUDGED, interface=False),
     "BBR of today": replace(_JUDGED, old_linux=False),
     SENDER: replace(_JUDGED, sender=True),
-    **{order: replace(_JUDGED, order=order) for order in (_metrics.GRID, _metrics.RANDOM, _metrics.NONE)},
+    **{order: replace(_JUDGED, order=order) for order in _metrics.ORDERS},
 }
 SETUPS: Mapping[str, Setup] = {
     LINK: replace(_NOW, tbf=False, interface=False, gro_us=0),
@@ -95,8 +96,6 @@ SETUPS: Mapping[str, Setup] = {
     PUNCTUAL: replace(_JUDGED, late_timer=False),
     **_OTHERS,
 }
-# The judged set-up without a past.
-FRESH = _metrics.NONE
 # The set-ups of a claim about the LAN: the first is judged.
 LAN = (TESTBED, *_OTHERS, PUNCTUAL)
 # Those of Mininet. "Single packets": the hosts' bursts are split before they reach the router. "Default TCP

@@ -151,6 +151,5 @@ CLAIM = Claim(
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
     changed="Judged by the paper's statements instead of a limit of our own; the hosts have their "
-    "interface at 1 Gbit/s, too, the router drops bursts whole, and CUBIC begins with an earlier "
-    "run's threshold",
+    "interface at 1 Gbit/s, too, and the router drops bursts whole",
 )
