@@ -106,7 +106,7 @@ def test_a_shell_has_a_real_router_and_counts_what_it_drops() -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert "router with tbf of 2 Mbit/s, burst 16 KB, queue of 20 KB" in done.stderr
     (counted,) = [line for line in done.stderr.splitlines() if line.startswith("fullpipe: router: ")]
-    # 1442 bytes each: 11 on the bucket, 13 in the queue, and those whose time has come meanwhile, one in 6 ms.
+    # 1442 bytes each: 11 on the bucket, 13 in the queue, and those whose time has come, one in 6 ms.
     taken, drops = int(counted.split()[2]), int(counted.split()[5])
     assert taken >= 24 and drops > 0 and taken + drops == 100
 
