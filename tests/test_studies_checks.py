@@ -238,6 +238,11 @@ def test_a_document_explains_its_words_and_keeps_what_was_not_run_here() -> None
     assert r"| a.b | T | sim | own expectation met † | a \| b |" in kept and "† Kept from" in kept
     again = tables.markdown([row("not run", "")], tables.former(kept))
     assert "| own expectation met † |" in again and "What changed" not in again
+    assert "Of 1 rows, 1 are marked †.\n" in again and "* **Own expectation met**: " in again
+    both = tables.markdown([row("not run", ""), {**row("inconclusive"), "id": "a.c"}], tables.former(kept))
+    assert "Of 2 rows, 1 are marked †. The others: 1 inconclusive.\n" in both
+    short = tables.markdown([row("reproduced", size="quick")])
+    assert "| reproduced (quick) |" in short and "“quick”" in short and "“quick”" not in both
 
 
 def test_a_document_tells_what_changed_since_the_former_one() -> None:

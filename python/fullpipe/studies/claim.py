@@ -193,18 +193,15 @@ class Verdict(Enum):
     NOT_BUILT = "not built"
 
 
-_OWN = (
-    "The paper gives no result, so the criterion is our expectation. Where a paper gives results for some "
-    "checks, only those make the verdict."
-)
+_OWN = "The paper gives no result, so the criterion is our expectation."
 # What each word means, for pages and documents; the rule itself is `Finding.verdict`.
 _MEANINGS: Mapping[Verdict, str] = {
     Verdict.REPRODUCED: "every check is met.",
     Verdict.IN_SHAPE: "every check of shape (direction, ordering, crossover) is met; one of a number is "
     "missed or undecided.",
-    Verdict.NOT: "a check of shape is missed, or of a claim without such checks any.",
-    Verdict.INCONCLUSIVE: "a check of shape is undecided, or of a claim without such checks any; none is "
-    "missed.",
+    Verdict.NOT: "a check of shape is missed. If the claim has no checks of shape: any check is missed.",
+    Verdict.INCONCLUSIVE: "no check of shape is missed, but one is undecided. If the claim has no checks of "
+    "shape, the same of all checks.",
     Verdict.OWN_MET: f"every check is met. {_OWN}",
     Verdict.OWN_IN_SHAPE: f"as for “{Verdict.IN_SHAPE.value}”. {_OWN}",
     Verdict.OWN_NOT: f"as for “{Verdict.NOT.value}”. {_OWN}",
@@ -225,11 +222,11 @@ def meanings(used: Collection[str]) -> list[tuple[str, str]]:
 
 
 DECIDED = (
-    "A check is met or missed only if all that is known about its value is on one side of its limit: the "
-    "95 % confidence interval of runs that differ by chance; the values of nine tenths of the seeds "
-    "where they are means over unlike scenarios, which have no interval; every run’s where runs have two "
-    f"modes. With fewer than {FEWEST} seeds or repetitions it is undecided, unless every seed gives the same "
-    "value."
+    "A check is met or missed only if all that is known about its value is on one side of its limit. Of runs "
+    "that differ by chance, this is the 95 % confidence interval. Of means over unlike scenarios, which have "
+    "no interval, it is the values of nine tenths of the seeds. Of runs with two modes, it is every run’s "
+    f"value. With fewer than {FEWEST} seeds or repetitions the check is undecided, unless every seed gives "
+    "the same value. If the paper gives results for some checks, only these make the verdict."
 )
 
 

@@ -1,6 +1,7 @@
 """Tables of claims, in a terminal and in Markdown."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +54,13 @@ _CAUSES = "## Causes of misses"
 KEPT = " †"
 _KEPT_SAID = (
     "† Kept from an earlier version of this document, because its runs are not on the machine that wrote it. "
-    "The verdict is by the words and the rule of that time: a mean within the limits was enough."
+    "The verdict is by the words and the rule of that time, which was more lenient: a mean within the limits "
+    "was enough. Do not compare these rows with the others."
+)
+# What the additions to a verdict mean.
+_FORM_SAID = (
+    "In brackets: “quick”, the claim was run in its quick form, with fewer scenarios and seeds; “5 of 30 "
+    "seeds”, it was run with fewer seeds than it asks for."
 )
 
 
@@ -101,7 +108,7 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
     document is below the table.
     """
     former = former or Former()
-    lines, used, changes, kept = [], set(), [], set()
+    lines, said, changes, kept = [], [], [], set()
     for row in rows:
         for world, one in row["worlds"].items():
             before = former.verdicts.get((row["id"], world))
@@ -115,12 +122,17 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
             elif before is not None and (was := _word(before[0])) != one["verdict"]:
                 why = row.get("changed") or _changed(was, one["verdict"])
                 changes.append(f"* `{row['id']}`, {world}: {was} → {one['verdict']}.{why and f' {why}.'}")
-            used.add(one["verdict"])
+            said.append(verdict)
             lines.append(f"| {row['id']} | {row['title']} | {world} | {verdict} | {reason} |")
+    used = {_word(verdict) for verdict in said}
     words = [f"* **{capitalised(word)}**: {meaning}" for word, meaning in meanings(used)]
-    head = [_MARKDOWN, *words, "", DECIDED] if words else [_MARKDOWN.rstrip()]
+    head = [_MARKDOWN.rstrip()]
     if kept:
-        head += ["", _KEPT_SAID]
+        head += ["", _counts(said), "", _KEPT_SAID]
+    if words:
+        head += ["", *words, "", DECIDED]
+    if any("(" in verdict for verdict in said):
+        head += ["", _FORM_SAID]
     told = [
         (row["id"], row.get("cause") or (former.causes.get(row["id"]) if row["id"] in kept else None))
         for row in rows
@@ -130,6 +142,14 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
     if changes:
         below += ["", "## What changed", "", *changes]
     return "\n".join(head) + "\n" + _HEAD + "\n".join([*lines, *below]) + "\n"
+
+
+def _counts(said: Sequence[str]) -> str:
+    """How many verdicts of a document are kept, and what the others are."""
+    found = Counter(_word(verdict) for verdict in said if not verdict.endswith(KEPT))
+    others = ", ".join(f"{found[one.value]} {one.value}" for one in Verdict if found[one.value])
+    count = sum(verdict.endswith(KEPT) for verdict in said)
+    return f"Of {len(said)} rows, {count} are marked †.{others and f' The others: {others}.'}"
 
 
 def _word(verdict: str) -> str:
