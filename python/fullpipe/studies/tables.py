@@ -137,7 +137,7 @@ def markdown(rows: Sequence[Mapping[str, Any]], former: Former | None = None) ->
         (row["id"], row.get("cause") or (former.causes.get(row["id"]) if row["id"] in kept else None))
         for row in rows
     ]
-    causes = [f"* `{name}`: {cause}" for name, cause in told if cause]
+    causes = [f"* `{name}`: {cause.removesuffix('.')}." for name, cause in told if cause]
     below = ["", _CAUSES, "", *causes] if causes else []
     if changes:
         below += ["", "## What changed", "", *changes]

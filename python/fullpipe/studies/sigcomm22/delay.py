@@ -193,7 +193,7 @@ CLAIM = Claim(
     judge=_judge,
     cause="Runs with Vegas and 10 ms have two modes: of ten seeds, seven starve the misled flow, and three "
     "the other one: flows end where chance put them while the second one started. With 5 ms all starve the "
-    "misled flow. Starvation is sure, who starves is chance",
+    "misled flow. That a flow starves is certain; which one is chance",
     changed="Its mean hid two modes",
     explain=_explain,
     look_at="Which lines leave the dashed one, and where are a controller's runs on both sides of it?",
