@@ -1,6 +1,7 @@
 """`fullpipe study`: what it prints and writes, and what it makes of damaged files and of mistakes."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,32 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 
 
+def test_a_former_document_that_is_none_is_refused_and_nothing_is_written(in_empty_folder: Path) -> None:
+    (in_empty_folder / "text.md").write_text("# Notes\n")
+    (in_empty_folder / "bytes.md").write_bytes(b"\xff\xfe\x00")
+    os.mkfifo(in_empty_folder / "pipe.md")
+    former = "| rebbr.rate | T | sim | reproduced | R. |\n"
+    for name in ("missing.md", "text.md", "bytes.md", "pipe.md", "."):
+        (in_empty_folder / "kept.md").write_text(former)
+        done = command("study", "claims", "--write", "kept.md", "--since", name)
+        assert done.returncode != 0 and f'--since "{name}"' in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+        assert (in_empty_folder / "kept.md").read_text() == former
+    # A file of another kind is not replaced either.
+    done = command("study", "claims", "--write", "text.md")
+    assert done.returncode != 0 and '--write "text.md"' in done.stderr, done.stderr
+    assert (in_empty_folder / "text.md").read_text() == "# Notes\n"
+
+
+def test_results_that_are_no_regular_file_are_left_out(in_empty_folder: Path) -> None:
+    for number, make in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"))):
+        folder = in_empty_folder / str(number)
+        folder.mkdir()
+        make(folder / "claims.json")
+        done = command("study", "claims", "--out", str(folder))
+        assert done.returncode == 0 and "a regular file" in done.stderr, done.stderr
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of results with two claims."""
@@ -61,7 +88,7 @@ def changed(**parts: Any) -> Callable[[Path], object]:
     ("file", "spoil", "wrong"),
     [
         ("results/fig4.json", lambda path: path.write_text("{garbage"), "not JSON"),
-        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "not JSON"),
+        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "not text in UTF-8"),
         ("results/fig4.json", lambda path: path.write_text('{"id": 5}'), "id has the wrong type"),
         ("results/fig4.json", lambda path: path.write_text("[]"), "the whole has the wrong type"),
         ("results/fig4.json", changed(findings=[{"world": "sim"}]), "findings[0].verdict is missing"),

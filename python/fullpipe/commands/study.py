@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fullpipe.studies.run import Plan
     from fullpipe.studies.tables import Former
 
+# More than a document of all verdicts takes.
+_MOST_FORMER_BYTES = 16 << 20
 # A claim's result, as in claims.json.
 Said: TypeAlias = "dict[str, Any]"
 
@@ -165,7 +167,7 @@ def claims(
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
-    table = tables.markdown(rows, _former(since or write))
+    table = tables.markdown(rows, _former("write", write) if since is None else _former("since", since))
     if write is None:
         print(table, end="")
     else:
@@ -179,13 +181,34 @@ def claims(
         _say(f"Gallery: {gallery}")
 
 
-def _former(document: Path | None) -> "Former":
-    """What a document says that was written before; nothing if there is none."""
-    from fullpipe.studies import tables
+def _former(option: str, document: Path | None) -> "Former":
+    """What a document says that was written before; nothing if none is there to be replaced.
 
-    if document is None or not document.is_file():
+    Raises:
+        ScenarioError: It was named to be read and is not there, or it is no such document.
+    """
+    from fullpipe.errors import mistake
+    from fullpipe.studies import tables
+    from fullpipe.system import reading
+
+    if document is None:
         return tables.Former()
-    return tables.former(document.read_text(encoding="utf-8"))
+    expected = "a document that `fullpipe study claims` wrote"
+    try:
+        text = reading.text(document, _MOST_FORMER_BYTES)
+        found = tables.former(text)
+        if text.strip() and not found.verdicts:
+            # It would be replaced, or all rows that it should have would be lost.
+            raise mistake(
+                option, str(document), f"{expected}, which has a row for each claim", "name another"
+            )
+        return found
+    except FileNotFoundError:
+        if option == "write":
+            return tables.Former()
+        raise mistake(option, str(document), expected, "name one that exists") from None
+    except reading.Unreadable as error:
+        raise mistake(option, str(document), f"{expected}: {error.expected}", error.fix) from None
 
 
 def _installed(chosen: "list[Built]") -> "list[Built]":

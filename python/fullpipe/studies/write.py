@@ -24,9 +24,9 @@ from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
-from fullpipe.studies.claim import Check, Finding, Verdict
+from fullpipe.studies.claim import Check, Finding, Size, Verdict
 from fullpipe.studies.run import Result
-from fullpipe.system import files
+from fullpipe.system import files, reading
 
 _PNG_SCALE = 2
 
@@ -44,6 +44,8 @@ _SAID = {
     **{name: [str] for name in ("worlds", "because", "notes")},
     "findings": [_FINDING],
 }
+# More than the results of all claims take.
+_MOST_BYTES = 256 << 20
 # A column of the runs in which a claim names further inputs, besides the scenarios.
 _SOURCE = "source"
 
@@ -128,6 +130,8 @@ def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> d
     for number, one in enumerate(said["claims"]):
         try:
             _expect(path, one, _SAID, f"claims[{number}]")
+            if one["size"] not in {size.value for size in Size}:
+                raise _Damaged(f"{path} is damaged: claims[{number}].size is {one['size']!r}")
             found[one["id"]] = one
         except _Damaged as error:
             name = one["id"] if isinstance(one, dict) and isinstance(one.get("id"), str) else None
@@ -159,11 +163,11 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(reading.text(path, _MOST_BYTES))
     except FileNotFoundError:
         raise
-    except OSError as error:
-        raise _Damaged(f"{path} cannot be read: {error.strerror}") from None
+    except reading.Unreadable as error:
+        raise _Damaged(f"{path} cannot be read: it is {error}") from None
     except (ValueError, RecursionError) as error:
         raise _Damaged(f"{path} is damaged: it is not JSON ({error})") from None
 

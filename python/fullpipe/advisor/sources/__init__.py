@@ -5,8 +5,6 @@ What it does not say comes from the question that the user asked beside it.
 """
 
 import json
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
@@ -16,6 +14,7 @@ from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import Question, parsed
 from fullpipe.errors import mistake, stated
+from fullpipe.system import reading
 
 # No source of these is larger, but captures, which are read elsewhere.
 MOST_BYTES = 32 << 20
@@ -156,25 +155,9 @@ def _clean(text: str, most: int) -> str:
 def _text(path: File) -> str:
     """A regular file's text, of a bounded size."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise mistake(
-            "from", str(path), f"a file that can be read ({error.strerror})", "name another file"
-        ) from None
-    try:
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode):
-            raise mistake("from", str(path), "a regular file", "name another file")
-        if about.st_size > MOST_BYTES:
-            raise mistake("from", str(path), f"a file of at most {MOST_BYTES >> 20} MiB", "take a part of it")
-        with os.fdopen(os.dup(file), "rb") as opened:
-            data = opened.read(MOST_BYTES)
-    except OSError as error:
+        return reading.text(path, MOST_BYTES)
+    except FileNotFoundError as error:
         expected = f"a file that can be read ({error.strerror})"
         raise mistake("from", str(path), expected, "name another file") from None
-    finally:
-        os.close(file)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise mistake("from", str(path), "text in UTF-8", "convert it, or name another file") from None
+    except reading.Unreadable as error:
+        raise mistake("from", str(path), error.expected, error.fix) from None

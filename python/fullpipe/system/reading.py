@@ -1,0 +1,46 @@
+"""Reads files that a user named, or that others may have put there: regular ones, of a bounded size."""
+
+import os
+import stat
+from pathlib import Path
+
+
+class Unreadable(Exception):
+    """A file is there and cannot be taken. `expected` and `fix` complete a user's error."""
+
+    def __init__(self, expected: str, fix: str = "name another file") -> None:
+        super().__init__(f"not {expected}")
+        self.expected = expected
+        self.fix = fix
+
+
+def text(path: str | Path, most_bytes: int) -> str:
+    """The text of a regular file of at most so many bytes, in UTF-8, with or without a byte order mark.
+
+    Raises:
+        FileNotFoundError: There is none.
+        Unreadable: It is something else, too large, or no text.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unreadable(f"a file that can be read ({error.strerror})") from None
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode):
+            raise Unreadable("a regular file")
+        if about.st_size > most_bytes:
+            raise Unreadable(f"a file of at most {most_bytes >> 20} MiB", "take a part of it")
+        with os.fdopen(os.dup(file), "rb") as opened:
+            data = opened.read(most_bytes)
+    except OSError as error:
+        raise Unreadable(f"a file that can be read ({error.strerror})") from None
+    finally:
+        os.close(file)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable("text in UTF-8", "convert it, or name another file") from None
