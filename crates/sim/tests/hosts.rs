@@ -109,3 +109,16 @@ fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
     let most = (1..9).filter(|seed| reductions(&linux, *seed) >= 2).count();
     assert!(most >= 4, "{most} of 8");
 }
+
+#[test]
+fn a_writer_that_finds_no_room_is_woken_by_the_acks_that_make_some() {
+    // The connection stands at 0.1 s. Bursts of 28 segments come then and at 0.25 s, while 18 of the first are in flight and
+    // leave too little of a buffer of 46 KB. They are acknowledged at 0.3 s, before the third burst.
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp" });
+    let mut document = alone("cubic", &path, "490 ms");
+    document["hosts"] = json!({ "tcp_memory": "linux" });
+    document["flows"][0]["bursts"] = json!({ "size": "40 KB", "every": "250 ms" });
+    let written = |document: &Value| run(document, 1).flows[0].totals.written_bytes;
+    assert_eq!(written(&document), Some(2 * 28 * 1448));
+    assert_eq!(written(&on_linux(&document)), Some(2 * 28 * 1448));
+}

@@ -292,6 +292,7 @@ impl Receiver {
             let end = arrival.seq + arrival.segments as u64;
             self.duplicate = Some((arrival.seq, end.min(self.next)));
             self.quick_acks(MAX_QUICK_ACKS);
+            self.ato = ATO_MIN;
         }
         true
     }

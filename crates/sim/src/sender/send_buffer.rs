@@ -184,6 +184,9 @@ impl Sender {
         while self.is_writeable() && self.left_to_write() > 0 {
             self.write_pieces(now, wire);
         }
+        // A writer that finds no room waits for it (Linux: `tcp_poll` sets `SOCK_NOSPACE`).
+        let waits = self.left_to_write() > 0;
+        self.with_buffer(|buffer| buffer.waits = waits);
         self.note_written(now);
     }
 
