@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.results import folds
 from fullpipe.results.statistics import (
     estimate,
     geometric,
@@ -169,47 +168,3 @@ def test_one_normal_distribution_seldom_passes_for_two_modes(count: int, most: f
 
 def test_equal_is_more_than_one_value() -> None:
     assert same([0.1 + 0.2, 0.3]) and not same([1.0]) and not same([1.0, 1.0001]) and not same([])
-
-
-# Cross-validation.
-
-
-def majority(labels: list[str]) -> folds.Score:
-    """Predicts what is most frequent where it was trained."""
-
-    def score(train: folds.Sequence[int], test: folds.Sequence[int]) -> float:
-        trained = [labels[at] for at in train]
-        guess = max(sorted(set(trained)), key=trained.count)
-        return sum(labels[at] == guess for at in test) / len(test)
-
-    return score
-
-
-@pytest.mark.parametrize("seed", [None, 1])
-def test_folds_are_stratified_and_hold_each_example_once(seed: int | None) -> None:
-    labels = ["a"] * 20 + ["b"] * 10
-    found = folds.split(labels, 5, seed)
-    assert sorted(at for fold in found for at in fold) == list(range(30))
-    assert all(len(fold) == 6 and sum(labels[at] == "b" for at in fold) == 2 for fold in found)
-    assert folds.mean(found, majority(labels)) == pytest.approx(2 / 3)
-    with pytest.raises(ValueError, match="folds"):
-        folds.split(["a"], 2)
-
-
-def test_in_order_neighbours_stay_together_and_shuffles_differ() -> None:
-    assert folds.split(["a"] * 10, 5) == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
-    assert folds.split(["a"] * 10, 5, 1) != folds.split(["a"] * 10, 5, 2)
-
-
-def test_a_classifier_that_knows_neighbours_is_better_in_shuffled_folds() -> None:
-    # Blocks of four alike: in order, a fold holds whole blocks and its neighbours are elsewhere.
-    labels = [str(at // 4 % 2) for at in range(40)]
-
-    def nearest(train: folds.Sequence[int], test: folds.Sequence[int]) -> float:
-        hits = [labels[min(train, key=lambda at: abs(at - one))] == labels[one] for one in test]
-        return sum(hits) / len(hits)
-
-    shuffled = folds.repeated(labels, nearest, times=20)
-    assert len(shuffled) == 20 and len(set(shuffled)) > 1
-    assert shuffled == folds.repeated(labels, nearest, times=20), "the same for the same seed"
-    assert min(shuffled) > folds.mean(folds.split(labels, 5), nearest)

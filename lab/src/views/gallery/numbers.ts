@@ -11,8 +11,8 @@ function alike(one: ClaimNumber, other: ClaimNumber): boolean {
 }
 
 /**
- * What the whole width of each row stands for; null where a bar would stand beside nothing: no paper, no kernel, no row of its kind. A
- * share is a part of a hundred and so has a whole of its own.
+ * The value that the full width of each row stands for. A row has none (null), and gets no bar, if there is nothing to compare it with:
+ * the paper and the kernel give no value, and no other row has the same measure. A share is always out of 100 per cent.
  */
 function scales(numbers: readonly ClaimNumber[], here: readonly number[]): (number | null)[] {
   const most = numbers.map((one, row) => Math.max(Number.isNaN(here[row] ?? NaN) ? 0 : (here[row] ?? 0), ...(one.paper ?? []), one.kernel ?? 0, 1e-9));

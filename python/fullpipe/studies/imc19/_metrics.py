@@ -9,7 +9,8 @@ are in the tables of set-ups: they show what another way to end a run would have
 the order of its runs, but says that "for each network configuration, we run the iPerf3 experiment 5 times"
 (section 4.1). BBR begins without a threshold (tcp_bbr.c, bbr_init).
 
-The orders are replayed with the BBR of 6.12, which sets a threshold when Startup ends; that of 4.15 did not.
+The orders are replayed with a BBR that sets a threshold when Startup ends, as 6.12's does. Early versions of
+tcp_bbr.c did not; whether 4.15's did was not read.
 Runs with default memory begin with the thresholds of those with the maximum.
 
 `_orders` computes the thresholds. They are kept here, so that a study's runs do not depend on each other.
