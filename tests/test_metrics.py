@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fullpipe
-from fullpipe.api import left_metrics
+from fullpipe.results.runs import left_metrics
 
 
 def path(buffer: str = "50 KB", size: str = "4 MB", **metrics: Any) -> dict[str, Any]:

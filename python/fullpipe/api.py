@@ -15,7 +15,7 @@ from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
 from fullpipe.judge.agreement import Agreement
-from fullpipe.results.runs import Run
+from fullpipe.results.runs import Run, left_metrics
 from fullpipe.show.results import Results
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
@@ -175,17 +175,6 @@ def run_in_order(
         entry = left_metrics(results.runs[0]) or entry
         done.append(results)
     return done
-
-
-def left_metrics(run: Run) -> dict[str, Any]:
-    """The entry that a run left for the next, as values of `hosts.metrics`; empty if none was kept."""
-    left = [flow["metrics"] for flow in run.summary["flows"] if flow.get("metrics")]
-    if not left:
-        return {}
-    # Of connections that are open at the end, each leaves an entry that has those of the flows before it.
-    _, last = max(enumerate(left), key=lambda one: (int(one[1]["at_ns"]), one[0]))
-    counts = {name: last[name] for name in ("ssthresh", "cwnd", "reordering")}
-    return {**counts, "rtt": f"{last['rtt_ns']} ns", "rttvar": f"{last['rttvar_ns']} ns"}
 
 
 def agree(

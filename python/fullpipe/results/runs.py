@@ -276,3 +276,14 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[key] = value
     return flat
+
+
+def left_metrics(run: Run) -> dict[str, Any]:
+    """The entry that a run left for the next, as values of `hosts.metrics`; empty if none was kept."""
+    left = [flow["metrics"] for flow in run.summary["flows"] if flow.get("metrics")]
+    if not left:
+        return {}
+    # Of connections that are open at the end, each leaves an entry that has those of the flows before it.
+    _, last = max(enumerate(left), key=lambda one: (int(one[1]["at_ns"]), one[0]))
+    counts = {name: last[name] for name in ("ssthresh", "cwnd", "reordering")}
+    return {**counts, "rtt": f"{last['rtt_ns']} ns", "rttvar": f"{last['rttvar_ns']} ns"}

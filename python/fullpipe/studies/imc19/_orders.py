@@ -18,6 +18,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fullpipe.ask.scenario import from_document
+from fullpipe.results.runs import left_metrics
 from fullpipe.studies.imc19 import _grid, _metrics, _testbed
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
@@ -60,18 +61,9 @@ def replay(order: str) -> dict[str, int]:
         document["hosts"]["metrics"] = {"save_ssthresh": True, **entry}
         if name == "cubic":
             began[_metrics.place(*place)] = int(entry.get("ssthresh", 0))
-        entry = _left(document) or entry
+        job = Job(from_document(document).alternatives[0], 1)
+        entry = left_metrics(run_one(registry.named(registry.DEFAULT), job, Stop())) or entry
     return {place: began[place] for place in (_metrics.place(*one) for one in paths())}
-
-
-def _left(document: dict[str, Any]) -> dict[str, Any]:
-    """Runs a document, and returns the entry that its flow leaves, as values of `hosts.metrics`."""
-    job = Job(from_document(document).alternatives[0], 1)
-    (flow,) = run_one(registry.named(registry.DEFAULT), job, Stop()).summary["flows"]
-    if (left := flow.get("metrics")) is None:
-        return {}
-    counts = {name: left[name] for name in ("ssthresh", "cwnd", "reordering")}
-    return {**counts, "rtt": f"{left['rtt_ns']} ns", "rttvar": f"{left['rttvar_ns']} ns"}
 
 
 def main() -> None:
