@@ -8,12 +8,14 @@
 //! uniform below the interval, so that a flow's place in the interval depends on the seed. A packet that arrives at a
 //! release time leaves at once. Reaching some number of packets never causes an early release: a packet's departure
 //! would then depend on later packets, and be unknown when it arrives.
-
 //!
 //! One that merges makes a burst of what it releases together, as generic receive offload does with what one interrupt
-//! delivers: neighbours of one flow, up to the length of an IP packet (Linux 6.12 `net/core/gro.c`, `gso_max_size` of 65536,
-//! less a header). The next queue takes or drops it as one if it counts bursts. Deviation: Linux also merges packets of a flow
-//! between which others came.
+//! delivers (Linux 6.12 `tcp_gro_receive` in `net/ipv4/tcp_offload.c`, `skb_gro_receive` in `net/core/gro.c`): neighbours of one
+//! flow that carry data, none longer than the first. A shorter one is the last. The headers of the first and all payloads together
+//! are shorter than the device's `gro_max_size`. The next queue takes or drops it as one if it counts bursts.
+//!
+//! Deviations: Linux also merges packets of a flow between which others came. It ends a burst at a segment with PSH and where
+//! bytes are missing, which a path does not see.
 
 use crate::packet::{Fate, Packet};
 use crate::rng::Stream;
@@ -32,12 +34,21 @@ pub(crate) struct Aggregate {
 struct Merge {
     release: Time,
     class: u32,
+    /// Of the first packet.
+    first: u32,
+    /// Of all, with the headers of the first.
     bytes: u32,
+    /// Nothing is added any more.
+    full: bool,
     number: u16,
 }
 
-/// The longest burst, in bytes from the IP header of each packet on.
-const LONGEST: u32 = 65_535;
+/// A burst is shorter than this (Linux: `GRO_LEGACY_MAX_SIZE`, the default of `gro_max_size`).
+const GRO_MAX_SIZE: u32 = 65_536;
+/// The headers of a segment with data: IPv4, TCP and timestamps.
+const HEADERS: u32 = 20 + 20 + 12;
+/// The longest headers of IPv4 without and TCP with options. What is not longer carries no data, and is not merged: an ACK.
+const LONGEST_HEADERS: u32 = 20 + 60;
 
 impl Aggregate {
     /// `every` must not be zero.
@@ -71,12 +82,21 @@ impl Aggregate {
 impl Merge {
     /// The number of the burst that the packet is part of.
     fn add(&mut self, release: Time, packet: &Packet) -> u16 {
-        let longer = self.bytes.saturating_add(packet.bytes);
-        if self.number > 0 && release == self.release && packet.class == self.class && longer <= LONGEST {
+        let carries_data = packet.bytes > LONGEST_HEADERS;
+        let longer = self.bytes.saturating_add(packet.bytes.saturating_sub(HEADERS));
+        let joins = self.number > 0
+            && !self.full
+            && (release, packet.class) == (self.release, self.class)
+            && carries_data
+            && packet.bytes <= self.first
+            && longer < GRO_MAX_SIZE;
+        if joins {
             self.bytes = longer;
+            self.full = packet.bytes < self.first;
         } else {
             let number = self.number % Packet::MAX_BURST + 1;
-            *self = Merge { release, class: packet.class, bytes: packet.bytes, number };
+            let Packet { class, bytes, .. } = *packet;
+            *self = Merge { release, class, first: bytes, bytes, full: !carries_data, number };
         }
         self.number
     }
@@ -94,21 +114,52 @@ mod tests {
         assert_eq!(aggregate.release(Time::NEVER), Time::NEVER);
     }
 
-    #[test]
-    fn a_merged_burst_is_of_one_flow_one_release_and_the_length_of_a_packet() {
+    /// The bursts of packets of one release, (class, bytes) each.
+    fn bursts(packets: &[(u32, u32)]) -> Vec<u16> {
         let mut aggregate = Aggregate { every: 1000, phase: 0, merge: Some(Merge::default()) };
-        let mut number =
-            |now, class, bytes| match aggregate.admit(Time::from_nanos(now), &Packet::new(bytes, class)) {
-                Fate::Merged(_, number) => number,
-                other => panic!("{other:?}"),
-            };
-        assert_eq!([number(1, 7, 1500), number(2, 7, 1500), number(1000, 7, 40)], [1, 1, 1]);
-        assert_eq!([number(1001, 7, 1500), number(1002, 8, 1500), number(1003, 7, 1500)], [2, 3, 4]);
-        let of_1500: Vec<u16> = (0..50).map(|_| number(2001, 7, 1500)).collect();
-        assert_eq!((of_1500[42], of_1500[43], of_1500[49]), (5, 6, 6));
+        let mut number = |&(class, bytes): &(u32, u32)| match aggregate
+            .admit(Time::from_nanos(1), &Packet::new(bytes, class))
+        {
+            Fate::Merged(_, number) => number,
+            other => panic!("{other:?}"),
+        };
+        packets.iter().map(&mut number).collect()
+    }
+
+    #[test]
+    fn a_merged_burst_is_of_one_flow_and_one_release() {
+        assert_eq!(bursts(&[(7, 1500), (7, 1500), (8, 1500), (7, 1500)]), [1, 1, 2, 3]);
+        let mut aggregate = Aggregate { every: 1000, phase: 0, merge: Some(Merge::default()) };
+        let released = |aggregate: &mut Aggregate, now| match aggregate
+            .admit(Time::from_nanos(now), &Packet::new(1500, 7))
+        {
+            Fate::Merged(_, number) => number,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([1, 1000, 1001].map(|now| released(&mut aggregate, now)), [1, 1, 2]);
         // What does not merge leaves bursts to others.
         let mut plain = Aggregate { every: 1000, phase: 0, merge: None };
         assert_eq!(plain.admit(Time::ZERO, &Packet::new(1500, 0)), Fate::Leaves(Time::ZERO));
+    }
+
+    #[test]
+    fn a_short_segment_ends_a_burst_and_a_longer_one_begins_another() {
+        assert_eq!(bursts(&[(7, 1500), (7, 1500), (7, 700), (7, 1500), (7, 1500)]), [1, 1, 1, 2, 2]);
+        assert_eq!(bursts(&[(7, 700), (7, 1500), (7, 1500)]), [1, 2, 2]);
+    }
+
+    #[test]
+    fn acks_are_never_merged() {
+        assert_eq!(bursts(&[(7, 52), (7, 52), (7, 80)]), [1, 2, 3]);
+        assert_eq!(bursts(&[(7, 1500), (7, 52), (7, 1500), (7, 1500)]), [1, 2, 3, 3]);
+    }
+
+    /// 52 + 45 * 1448 = 65,212 bytes, and another segment would be 66,660.
+    #[test]
+    fn a_merged_burst_is_shorter_than_the_device_s_limit() {
+        let of_1500 = bursts(&[(7, 1500); 100]);
+        assert_eq!(of_1500.iter().filter(|&&burst| burst == 1).count(), 45);
+        assert_eq!((of_1500[44], of_1500[45], of_1500[89], of_1500[90]), (1, 2, 2, 3));
     }
 
     #[test]
