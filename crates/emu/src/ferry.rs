@@ -253,7 +253,7 @@ struct Direction {
 
 impl Direction {
     fn new(from: &Arc<Tun>, to: &Arc<Tun>, way: &OneWay, classes: Classes) -> Result<Direction, EmuError> {
-        let chain: Chain<Unit> = Chain::new(&way.elements, &way.class_delays, way.seed)
+        let chain: Chain<Unit> = Chain::behind(way.before, &way.elements, &way.class_delays, way.seed)
             .map_err(|error| EmuError::Path(error.to_string()))?;
         let series = vec![LinkSeries::default(); chain.queues()];
         Ok(Direction {

@@ -97,6 +97,8 @@ pub struct Path {
 pub struct OneWay {
     /// What it is made of, in order.
     pub elements: Vec<ElementConfig>,
+    /// How many elements before them Linux itself takes the place of.
+    pub before: usize,
     /// Extra delay of each class; none for classes behind the last.
     pub class_delays: Vec<Duration>,
     /// Seed of its random elements.
@@ -178,7 +180,7 @@ impl Path {
     pub fn with_router(mut self) -> Result<Path, EmuError> {
         self.queue = LinuxQueue::of_router(&self.forward.elements)?;
         if self.queue.is_some() {
-            self.forward.elements.remove(0);
+            self.forward.give_to_linux();
         }
         Ok(self)
     }
@@ -189,7 +191,7 @@ impl Path {
     /// When Linux has no such queue.
     pub fn with_linux_queue(mut self) -> Result<Path, EmuError> {
         self.queue = Some(LinuxQueue::of(&self.forward.elements, self.mtu_bytes)?);
-        self.forward.elements.remove(0);
+        self.forward.give_to_linux();
         Ok(self)
     }
 
@@ -205,12 +207,14 @@ impl Path {
             |delay: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(delay).collect() };
         let forward = OneWay {
             elements: spec.forward.clone(),
+            before: 0,
             class_delays: delays(|flow| flow.extra_forward_ns),
             seed: Randomness::Forward.seed(seed),
             gro: spec.hosts.gro_ns,
         };
         let reverse = OneWay {
             elements: spec.reverse.clone(),
+            before: 0,
             class_delays: delays(|flow| flow.extra_reverse_ns),
             seed: Randomness::Reverse.seed(seed),
             gro: Duration::ZERO,
@@ -341,7 +345,13 @@ impl Path {
 impl OneWay {
     /// A direction without classes that merges only what leaves together.
     pub fn new(elements: Vec<ElementConfig>, seed: u64) -> OneWay {
-        OneWay { elements, class_delays: Vec::new(), seed, gro: Duration::ZERO }
+        OneWay { elements, before: 0, class_delays: Vec::new(), seed, gro: Duration::ZERO }
+    }
+
+    /// The first element is not emulated. The others keep their random streams, which are those of the simulator.
+    fn give_to_linux(&mut self) {
+        self.elements.remove(0);
+        self.before += 1;
     }
 }
 

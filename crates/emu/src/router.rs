@@ -112,15 +112,18 @@ impl Router {
         Arc::clone(&self.tun)
     }
 
-    /// What its queue has counted, and the frames that were dropped on the way to the ferry by nobody's decision.
+    /// What its queue has counted, and the frames that were dropped by nobody's decision: on the way to the ferry, and between
+    /// the ferry and the host on the way back (Linux: `veth_xmit`, where the backlog of the other end is full).
     pub(crate) fn finish(&self) -> Result<(QueueSample, u64), EmuError> {
         let at_host = transmit_drops(HOST_DEVICE);
         enter(&self.gate)?;
-        let at_gate = transmit_drops(self.tun.name());
+        let at_gate = transmit_drops(self.tun.name()) + transmit_drops(GATE_DEVICE);
         enter(&self.inside)?;
         let end = self.queue.sample(&self.device);
+        // What the queue itself drops is not among the drops of its device.
+        let inside = transmit_drops(OUT_DEVICE) + transmit_drops(ROUTER_DEVICE);
         enter(&self.host)?;
-        Ok((end?, at_host + at_gate))
+        Ok((end?, at_host + at_gate + inside))
     }
 }
 

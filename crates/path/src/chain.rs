@@ -112,6 +112,30 @@ impl<P: Clone> Chain<P> {
         elements: &[ElementConfig],
         class_delays: &[Duration],
         seed: u64,
+        own: OwnDisciplines,
+    ) -> Result<Chain<P>, ConfigError> {
+        Chain::build(elements, 0, class_delays, seed, own)
+    }
+
+    /// Builds what stands behind the first `before` elements of a direction, which something else takes the place of: the random
+    /// elements draw what they draw in the whole chain.
+    ///
+    /// # Errors
+    /// As [`Chain::new`].
+    pub fn behind(
+        before: usize,
+        elements: &[ElementConfig],
+        class_delays: &[Duration],
+        seed: u64,
+    ) -> Result<Chain<P>, ConfigError> {
+        Chain::build(elements, before, class_delays, seed, OwnDisciplines::new())
+    }
+
+    fn build(
+        elements: &[ElementConfig],
+        before: usize,
+        class_delays: &[Duration],
+        seed: u64,
         mut own: OwnDisciplines,
     ) -> Result<Chain<P>, ConfigError> {
         let all = elements;
@@ -128,12 +152,13 @@ impl<P: Clone> Chain<P> {
             if stages.run.last().is_some_and(Element::reorders) {
                 stages.close(true, false);
             }
-            if stages.add_gate(config, index, seed, false, own.remove(&index))? {
+            let place = before + index;
+            if stages.add_gate(config, place, seed, false, own.remove(&index))? {
                 continue;
             }
             stages.begin_whole(config);
             let announced = stages.gate.is_some() || stages.run.iter().any(Element::takes_time);
-            stages.add(Element::new(config, index, seed, announced)?);
+            stages.add(Element::new(config, place, seed, announced)?);
         }
         if let Some(&index) = own.keys().next() {
             return Err(not_managed(&all[index], index));

@@ -1,6 +1,6 @@
 //! Single situations, with their arithmetic.
 
-use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
@@ -64,6 +64,23 @@ fn a_packet_limit_counts_what_has_not_left() {
     );
     assert_eq!(chain.queue(0).packets(Time::from_micros(1000)), Some(2));
     assert_eq!(chain.queue(0).packets(Time::from_micros(2000)), Some(1));
+}
+
+/// What stands behind a first element draws the same, whether something else takes that one's place or not.
+#[test]
+fn elements_behind_another_keep_their_random_streams() {
+    let loss = ElementConfig::Loss {
+        probability: Schedule::constant(Probability::from_f64(0.3)),
+        unit: AdmissionUnit::Segment,
+    };
+    let lost = |mut chain: Chain<()>| {
+        let times = (0..200).map(|index| Time::from_micros(1_000 * index));
+        times.map(|now| chain.push(now, FULL, ()) != Admission::Queued).collect::<Vec<bool>>()
+    };
+    let whole = lost(Chain::new(&[link(12, 1 << 30, None), loss.clone()], &[], 7).unwrap());
+    assert!(whole.contains(&true));
+    assert_eq!(lost(Chain::behind(1, std::slice::from_ref(&loss), &[], 7).unwrap()), whole);
+    assert_ne!(lost(Chain::new(&[loss], &[], 7).unwrap()), whole);
 }
 
 /// Both rates of two hops act on one packet that is stored once: 1 ms + 10 ms + 2 ms + 20 ms.
