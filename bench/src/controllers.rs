@@ -17,7 +17,7 @@ use fullpipe_cc::reno::{self, Reno};
 use fullpipe_cc::{
     Ack, CaState, Config, Connection, Controller, Lost, RateSample, Sampler, Sent, StateChange,
 };
-use fullpipe_cc::{Trigger, TxState};
+use fullpipe_cc::{Limits, Trigger, TxState};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::measure::{Samples, interleaved};
@@ -166,6 +166,7 @@ fn config() -> Config {
         max_tcp_header: Config::MAX_TCP_HEADER,
         paced: true,
         hz: 1000,
+        ssthresh: Limits::INFINITE,
     }
 }
 

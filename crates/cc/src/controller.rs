@@ -62,6 +62,10 @@ pub struct Config {
     pub paced: bool,
     /// Ticks a second of the coarse clock [`Connection::jiffies`] (Linux: `CONFIG_HZ`).
     pub hz: u32,
+    /// The slow-start threshold in units that earlier connections to the same host left, [`Limits::INFINITE`](crate::Limits) if
+    /// none did (Linux: `tcp_init_metrics`, before the `init` of the algorithm). Those of Linux's algorithms whose `init` sets a
+    /// threshold of their own, such as BBR, and those that are none of Linux's begin without it.
+    pub ssthresh: u32,
 }
 
 impl Config {

@@ -21,7 +21,7 @@
 //! The crate needs neither `std` nor `alloc`; `tests/no_std` proves it.
 //!
 //! ```
-//! use fullpipe_cc::{Any, Config, Connection, Controller, Params};
+//! use fullpipe_cc::{Any, Config, Connection, Controller, Limits, Params};
 //! use fullpipe_units::{Duration, Rate};
 //!
 //! let config = Config {
@@ -34,6 +34,7 @@
 //!     max_tcp_header: Config::MAX_TCP_HEADER,
 //!     paced: true,
 //!     hz: 1000,
+//!     ssthresh: Limits::INFINITE,
 //! };
 //! let connection = Connection { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20), ..Connection::default() };
 //! let controller = Any::new(&Params::by_name("bbr").unwrap(), &config, &connection);

@@ -216,8 +216,8 @@ pub struct LossBased<A> {
 }
 
 impl<A: Algorithm> LossBased<A> {
-    /// A connection whose handshake is done, with this algorithm and this slow-start threshold
-    /// ([`Limits::INFINITE`] for none).
+    /// A connection whose handshake is done, with this algorithm and its own slow-start threshold; [`Limits::INFINITE`] for that
+    /// of earlier connections ([`Config::ssthresh`]).
     pub fn with_algorithm(
         algorithm: A,
         ssthresh: u32,
@@ -225,6 +225,12 @@ impl<A: Algorithm> LossBased<A> {
         config: &Config,
         connection: &Connection,
     ) -> Self {
+        // Linux: tcp_init_metrics, before the init of the algorithm.
+        let ssthresh = match (ssthresh, config.ssthresh) {
+            (Limits::INFINITE, Limits::INFINITE) => Limits::INFINITE,
+            (Limits::INFINITE, earlier) => earlier.min(config.cwnd_clamp),
+            (own, _) => own,
+        };
         let mut controller = LossBased {
             window: Window {
                 cwnd: config.initial_cwnd.min(config.cwnd_clamp),
@@ -249,14 +255,6 @@ impl<A: Algorithm> LossBased<A> {
         };
         controller.update_pacing(connection);
         controller
-    }
-
-    /// Begins with the slow-start threshold of earlier connections, unless its parameters set one (Linux: `tcp_init_metrics`, before
-    /// the `init` of the algorithm). A search for the end of slow start goes on below it.
-    pub fn remember_ssthresh(&mut self, ssthresh: u32) {
-        if self.window.ssthresh == Limits::INFINITE {
-            self.window.ssthresh = ssthresh.min(self.window.clamp);
-        }
     }
 
     /// The window.
@@ -536,6 +534,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::cubic::{self, Cubic};
     use crate::reno::{Params, Reno};
     use crate::testing::{CONFIG, Flow};
     use std::vec::Vec;
@@ -805,6 +804,25 @@ mod tests {
         reno.window.ssthresh = 20;
         reno.on_window_unused(&WindowUnused { connection: flow.connection, used: 4 });
         assert_eq!((reno.limits().cwnd, reno.limits().ssthresh), (55, 75));
+    }
+
+    /// Linux: `tcp_init_metrics` first, then the `init` of the algorithm.
+    #[test]
+    fn a_connection_begins_with_the_threshold_of_earlier_ones_unless_its_parameters_set_one() {
+        let flow = Flow::new();
+        let begins = |own: Option<u32>, ssthresh, cwnd_clamp| {
+            let config = Config { ssthresh, cwnd_clamp, ..CONFIG };
+            let own_params = cubic::Params {
+                initial_ssthresh: own.unwrap_or(0),
+                hystart: crate::hystart::Params { enabled: own.is_none(), ..Default::default() },
+                ..cubic::Params::default()
+            };
+            Cubic::new(&own_params, &config, &flow.connection).limits().ssthresh
+        };
+        assert_eq!(begins(None, 30, u32::MAX), 30);
+        assert_eq!(begins(None, 30, 20), 20);
+        assert_eq!(begins(None, Limits::INFINITE, 20), Limits::INFINITE);
+        assert_eq!(begins(Some(50), 30, u32::MAX), 50);
     }
 
     #[test]

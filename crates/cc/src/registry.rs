@@ -50,17 +50,29 @@ macro_rules! bytes {
     };
 }
 
+/// How many windows the send buffer of a controller's host is to hold; two without a number, as in Linux without the hook.
+macro_rules! windows {
+    () => {
+        2
+    };
+    ($windows:expr) => {
+        $windows
+    };
+}
+
 /// Builds the registry from its lines, `Type in module, paced: rule;`. The module has the type with its constructor, its
 /// `Params` and its `INFO`; the rule says whether a controller with these parameters works only if the host paces. A second one,
 /// `ecn: rule`, makes it need ECN, and says with which codepoint its packets leave. A third one, `bytes: rule`, says whether it
-/// counts bytes.
+/// counts bytes. `windows: number` says how many windows the host's send buffer is to hold.
 ///
 /// Lines in brackets after them are other profiles of controllers that have several: a parameter chooses them ([`Params::profile`]),
 /// and no list has them.
 macro_rules! controllers {
     (
-        $($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?;)+
-        [$($(#[$note:meta])* $Profile:ident in $place:ident, paced: $paces:expr $(, ecn: $marks:expr)?;)*]
+        $($(#[$about:meta])* $Type:ident in $module:ident, paced: $paced:expr $(, ecn: $ecn:expr)? $(, bytes: $bytes:expr)?
+            $(, windows: $windows:expr)?;)+
+        [$($(#[$note:meta])* $Profile:ident in $place:ident, paced: $paces:expr $(, ecn: $marks:expr)?
+            $(, windows: $buffered:expr)?;)*]
     ) => {
         /// Every controller, in the order in which they should be listed.
         pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
@@ -114,6 +126,15 @@ macro_rules! controllers {
                 match self {
                     $(Params::$Type(params) => bytes!(params, $($bytes)?),)+
                     $(Params::$Profile(_) => false,)*
+                }
+            }
+
+            /// How many congestion windows a host that grows its send buffers lets one hold for this controller: two, or as
+            /// many as the controller asks for because it may send more than its window soon (Linux: `sndbuf_expand`).
+            pub const fn send_windows(&self) -> u64 {
+                match self {
+                    $(Params::$Type(_) => windows!($($windows)?),)+
+                    $(Params::$Profile(_) => windows!($($buffered)?),)*
                 }
             }
 
@@ -210,9 +231,9 @@ controllers! {
     /// CUBIC by its RFC.
     Cubic9438 in cubic9438, paced: cubic9438::Params::is_paced, bytes: always;
     /// BBR version 1.
-    Bbr1 in bbr1, paced: always;
+    Bbr1 in bbr1, paced: always, windows: 3;
     /// BBR version 3.
-    Bbr3 in bbr3, paced: always, bytes: always;
+    Bbr3 in bbr3, paced: always, bytes: always, windows: 3;
     /// Vegas: answers delay.
     Vegas in vegas, paced: never;
     /// Copa: answers delay by a target rate.
@@ -223,22 +244,8 @@ controllers! {
     Fixed in fixed, paced: fixed::Params::is_paced;
     [
         /// BBR version 3 as Google's kernel has it.
-        Bbr3Linux in bbr3_linux, paced: always, ecn: bbr3_linux::Params::codepoint;
+        Bbr3Linux in bbr3_linux, paced: always, ecn: bbr3_linux::Params::codepoint, windows: 3;
     ]
-}
-
-impl Any {
-    /// Begins with the slow-start threshold that earlier connections to the same host left, as Linux's loss-based algorithms do.
-    /// BBR begins without one (Linux: `bbr_init`), and so do those that are none of Linux's.
-    pub fn remember_ssthresh(&mut self, ssthresh: u32) {
-        match self {
-            Any::Reno(controller) => controller.remember_ssthresh(ssthresh),
-            Any::Cubic(controller) => controller.remember_ssthresh(ssthresh),
-            Any::Vegas(controller) => controller.remember_ssthresh(ssthresh),
-            Any::Dctcp(controller) => controller.remember_ssthresh(ssthresh),
-            _ => {}
-        }
-    }
 }
 
 /// The host need not pace.

@@ -100,7 +100,7 @@ impl Carry {
 /// A controller that computes in segments, driven by a transport that counts bytes.
 ///
 /// ```
-/// use fullpipe_cc::{Any, Config, Connection, Controller, Params, Segments};
+/// use fullpipe_cc::{Any, Config, Connection, Controller, Limits, Params, Segments};
 /// use fullpipe_units::{Duration, Rate};
 ///
 /// let config = Config {
@@ -113,6 +113,7 @@ impl Carry {
 ///     max_tcp_header: Config::MAX_TCP_HEADER,
 ///     paced: true,
 ///     hz: 1000,
+///     ssthresh: Limits::INFINITE,
 /// };
 /// let connection = Connection { srtt: Duration::from_millis(20), ..Connection::default() };
 /// let cubic = Params::by_name("cubic").unwrap();
@@ -151,6 +152,10 @@ impl<C: Controller> Segments<C> {
             unit: mss,
             initial_cwnd: (config.initial_cwnd / mss).max(1),
             cwnd_clamp: (config.cwnd_clamp / mss).max(1),
+            ssthresh: match config.ssthresh {
+                Limits::INFINITE => Limits::INFINITE,
+                bytes => bytes / mss,
+            },
             ..*config
         };
         let connection = connection_in_segments(connection, &delivered, &lost);

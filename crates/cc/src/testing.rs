@@ -13,6 +13,7 @@ pub(crate) const CONFIG: Config = Config {
     max_tcp_header: Config::MAX_TCP_HEADER,
     paced: false,
     hz: 1000,
+    ssthresh: Limits::INFINITE,
 };
 
 /// Reports an ACK that changes nothing but its RTT.

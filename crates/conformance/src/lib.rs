@@ -265,6 +265,7 @@ impl Default for Path {
                 max_tcp_header: Config::MAX_TCP_HEADER,
                 paced: true,
                 hz: 1000,
+                ssthresh: Limits::INFINITE,
             },
             answers_delay: false,
         }

@@ -82,6 +82,7 @@ impl BbrMachine {
             max_tcp_header: socket.max_tcp_header(),
             paced: true,
             hz: self.hz,
+            ssthresh: Limits::INFINITE,
         };
         Bbr1::new(&Params::default(), &config, &self.counters.connection(call, 0))
     }

@@ -10,7 +10,7 @@ use super::layout::CUBIC;
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};
-use fullpipe_cc::controller::{CaState, Config};
+use fullpipe_cc::controller::{CaState, Config, Limits};
 use fullpipe_cc::cubic::{CubicIncrease, Curve, Params};
 use fullpipe_cc::hystart::Round;
 use fullpipe_cc::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
@@ -67,6 +67,7 @@ impl CubicMachine {
             max_tcp_header: socket.max_tcp_header(),
             paced: is_paced(call),
             hz: self.hz,
+            ssthresh: Limits::INFINITE,
         };
         self.snd_nxt = Unwrapped::default();
         let snd_nxt = self.snd_nxt.follow(socket.snd_nxt);

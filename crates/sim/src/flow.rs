@@ -1,5 +1,6 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
+use fullpipe_cc::Limits;
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_record::Metrics;
@@ -564,6 +565,7 @@ impl Flow {
             config.beginning = metrics.begin((rtt.as_micros() as u32).max(1) << 3);
             config.controller.cwnd_clamp =
                 config.beginning.clamp.unwrap_or(u32::MAX).min(config.controller.cwnd_clamp);
+            config.controller.ssthresh = config.beginning.ssthresh.unwrap_or(Limits::INFINITE);
         }
         if self.syns_sent > 2 {
             // Linux: `tcp_init_transfer`; RFC 5681 section 3.1.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fullpipe_cc::Config;
+use fullpipe_cc::{Config, Limits};
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Carrier, Chain, ConfigError, Ecn, Hops, Packet};
 use fullpipe_record::{
@@ -171,6 +171,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     max_tcp_header: Config::MAX_TCP_HEADER,
                     paced: flow.is_paced(&spec.hosts),
                     hz: HZ,
+                    ssthresh: Limits::INFINITE,
                 };
                 let sender = SenderConfig {
                     flow: index as u32,

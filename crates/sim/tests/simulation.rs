@@ -309,6 +309,7 @@ fn a_controller_has_its_place_and_its_time() {
             max_tcp_header: fullpipe_cc::Config::MAX_TCP_HEADER,
             paced: false,
             hz: 1000,
+            ssthresh: fullpipe_cc::Limits::INFINITE,
         };
         Box::new(Any::new(&Params::by_name("reno").unwrap(), &config, &fullpipe_cc::Connection::default()))
     };

@@ -84,6 +84,7 @@ impl<C: Compared> Flow<C> {
             max_tcp_header: 192,
             paced: setup.paced != 0,
             hz: setup.hz,
+            ssthresh: Limits::INFINITE,
         };
         core.open(&setup);
         let connection = Connection {

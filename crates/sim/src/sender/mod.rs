@@ -197,13 +197,7 @@ impl Sender {
             config.params.map(|params| if ecn == EcnUse::None { params.without_ecn() } else { params });
         let controller = hold(match (own, &params) {
             (Some(Maker(make)), _) => Plugged::Own(make(&config.controller, &connection)),
-            (None, Some(params)) => {
-                let mut controller = Any::new(params, &config.controller, &connection);
-                if let Some(ssthresh) = config.beginning.ssthresh {
-                    controller.remember_ssthresh(ssthresh);
-                }
-                Plugged::BuiltIn(controller)
-            }
+            (None, Some(params)) => Plugged::BuiltIn(Any::new(params, &config.controller, &connection)),
             (None, None) => unreachable!("a run does not begin without its controllers"),
         });
         let limits = controller.limits();

@@ -71,10 +71,7 @@ impl SendBuffer {
     pub(super) fn new(growth: &Growth, config: &Config, params: Option<&Params>) -> SendBuffer {
         let mss = config.mss as u64;
         let head = config.max_tcp_header as u64 + SHARED_INFO;
-        let windows = match params {
-            Some(Params::Bbr1(_) | Params::Bbr3(_) | Params::Bbr3Linux(_)) => 3,
-            _ => 2,
-        };
+        let windows = params.map_or(2, Params::send_windows);
         let per_segment = (mss + HEADERS - PLAIN_HEADERS + head).next_power_of_two() + SK_BUFF;
         let mut buffer = SendBuffer {
             limit: growth.first,
@@ -324,6 +321,7 @@ mod tests {
         max_tcp_header: Config::MAX_TCP_HEADER,
         paced: false,
         hz: 250,
+        ssthresh: fullpipe_cc::Limits::INFINITE,
     };
     const LINUX: Growth = Growth { first: 16_384, most: 4 << 20 };
 
