@@ -40,7 +40,8 @@ PARTS = (0, 1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.9, 100)
 @contextmanager
 def traced() -> Iterator[None]:
     """Records the events meanwhile."""
-    INSTANCE.mkdir()
+    # It is still there if a former run was killed.
+    INSTANCE.mkdir(exist_ok=True)
     try:
         symbols = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
         kicks = " || ".join(f"function == 0x{line[0]}" for line in symbols if line[2] in TIMERS)
@@ -75,9 +76,14 @@ def read(trace: str, back_s: float) -> dict[str, list[float]]:
                 found[name].append((int(re.findall(r" now=(\d+)", rest)[0]) - expires.pop(timer)) / 1000)
         elif "dev=fullpipe" in rest and int(re.findall(r" len=(\d+)", rest)[0]) < SHORT_BYTES:
             (sent if event == "net_dev_start_xmit" else received).append(time)
-    # The first is the SYN, on its way to the receivers.
-    pairs = zip(sent[1:], received[1:], strict=False)
-    found["arrival"] = [(end - start - back_s) * 1e6 for start, end in pairs]
+    if len(sent) == len(received):
+        # The first is the SYN, on its way to the receivers.
+        pairs = zip(sent[1:], received[1:], strict=True)
+        found["arrival"] = [(end - start - back_s) * 1e6 for start, end in pairs]
+    else:
+        # One that was lost, or that the trace missed, would shift all that follow.
+        lost = f"{len(sent)} short packets were sent and {len(received)} received"
+        print(f"no arrivals from this run: {lost}", file=sys.stderr)
     return found
 
 
