@@ -17,8 +17,11 @@ pub const MAX_DELAY: Duration = Duration::from_secs(10);
 pub const MIN_MTU: u32 = 576;
 /// The largest MTU, bytes: IPv4's length field.
 pub const MAX_MTU: u32 = 65_535;
-/// The largest buffer or bucket: 1 TB.
+/// The largest buffer: 1 TB.
 pub const MAX_BUFFER: Bytes = Bytes::new(1_000_000_000_000);
+/// The deepest bucket, and the largest buffer of a router: tc has 32 bits for tbf's `burst` and `limit`. Nothing but its depth
+/// bounds what a bucket lets pass at once, at whatever speed the hosts have.
+pub const MAX_BURST: Bytes = Bytes::new(u32::MAX as u64);
 /// The largest socket buffer, 2^31 - 1 bytes: Linux keeps it in an `int`.
 pub const MAX_SOCKET_BUFFER: Bytes = Bytes::new(i32::MAX as u64);
 /// The most a finite flow sends: 1 PB.
@@ -63,5 +66,7 @@ pub const MAX_NAME: usize = 100;
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// The largest degree of reordering (Linux: `net.ipv4.tcp_max_reordering`).
 pub const MAX_REORDERING: u64 = 300;
-/// The longest round-trip time (Linux: `TCP_RTO_MAX`). Its entry is 32 bits wide, in eighths of a microsecond.
-pub const MAX_KEPT_RTT: Duration = Duration::from_secs(120);
+/// The longest round-trip time that an entry holds: 32 bits of eighths of a microsecond (Linux: `srtt_us`).
+pub const MAX_KEPT_RTT: Duration = Duration::from_nanos(u32::MAX as u64 * 125);
+/// The largest variation of it that an entry holds: 32 bits of quarters of a microsecond (Linux: `mdev_us`).
+pub const MAX_KEPT_RTTVAR: Duration = Duration::from_nanos(u32::MAX as u64 * 250);

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use fullpipe_path::config::{Probability, QueueConfig, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-use crate::bounds::{self, MAX_KEPT_RTT, MAX_REORDERING, MAX_WINDOW};
+use crate::bounds::{self, MAX_KEPT_RTT, MAX_KEPT_RTTVAR, MAX_REORDERING, MAX_WINDOW};
 use crate::elements;
 use crate::error::ScenarioError;
 use crate::metrics::{Metric, MetricsSpec};
@@ -201,8 +201,18 @@ pub(crate) fn probability(field: &str, probability: Probability) -> Result {
     demand(probability.as_f64() <= 1.0, field, probability.as_f64(), "at most 1 (2^32 parts)")
 }
 
+/// The queue of a link; `mtu` is the largest packet as it counts.
 pub(crate) fn limit(queue: &QueueConfig, mtu: u32) -> Result {
-    buffer("queue.bytes", queue.bytes, mtu)?;
+    limit_within(queue, mtu, bounds::MAX_BUFFER)
+}
+
+/// The queue of a router.
+pub(crate) fn router_limit(queue: &QueueConfig, frame: u32) -> Result {
+    limit_within(queue, frame, bounds::MAX_BURST)
+}
+
+fn limit_within(queue: &QueueConfig, mtu: u32, most: Bytes) -> Result {
+    buffer("queue.bytes", queue.bytes, mtu, most)?;
     demand(queue.packets != Some(0), "queue.packets", 0, "at least one packet")?;
     queue.discipline.settings().try_for_each(|(setting, value)| {
         let (low, high) = (setting.range.start(), setting.range.end());
@@ -217,10 +227,15 @@ pub(crate) fn drop_tail(queue: &QueueConfig, expected: &str) -> Result {
     demand(right, "queue.discipline", queue.discipline, expected)
 }
 
-pub(crate) fn buffer(field: &str, bytes: Bytes, mtu: u32) -> Result {
+/// The depth of a bucket; `mtu` is the largest packet as it counts.
+pub(crate) fn burst(bytes: Bytes, mtu: u32) -> Result {
+    buffer("burst_bytes", bytes, mtu, bounds::MAX_BURST)
+}
+
+fn buffer(field: &str, bytes: Bytes, mtu: u32, most: Bytes) -> Result {
     let one_packet = Bytes::new(u64::from(mtu));
-    let right = one_packet <= bytes && bytes <= bounds::MAX_BUFFER;
-    let most = Size::Bytes(bounds::MAX_BUFFER).text();
+    let right = one_packet <= bytes && bytes <= most;
+    let most = Size::Bytes(most).text();
     demand(right, field, bytes.as_u64(), format!("one packet ({mtu} B) to {most}"))
 }
 
@@ -249,9 +264,13 @@ fn metrics_problem(metrics: &MetricsSpec) -> Option<(&'static str, String, Strin
             return Some((field, given.to_string(), format!("0 to {most}")));
         }
     }
-    for (field, given) in [("metrics.rtt_ns", metrics.rtt_ns), ("metrics.rttvar_ns", metrics.rttvar_ns)] {
-        if given > MAX_KEPT_RTT {
-            return Some((field, given.as_nanos().to_string(), format!("up to {}", MAX_KEPT_RTT.as_nanos())));
+    let times = [
+        ("metrics.rtt_ns", metrics.rtt_ns, MAX_KEPT_RTT),
+        ("metrics.rttvar_ns", metrics.rttvar_ns, MAX_KEPT_RTTVAR),
+    ];
+    for (field, given, most) in times {
+        if given > most {
+            return Some((field, given.as_nanos().to_string(), format!("up to {}", most.as_nanos())));
         }
     }
     // A locked window is a cap, and nothing could be sent.

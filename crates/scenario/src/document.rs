@@ -85,7 +85,8 @@ pub struct PathDocument {
     /// The former name of `deliveries`.
     #[schemars(extend("deprecated" = true))]
     pub trace: Option<String>,
-    /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last.
+    /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last. At most
+    /// 2^32 - 1 bytes, as in tc.
     pub burst: Option<Said<Size>>,
     /// Makes the bottleneck the interface of a Linux router: `rate`, `burst` and `buffer` are those of its tc-tbf (rate, burst,
     /// limit), which counts the header of each Ethernet frame, and `unit` is burst unless given.
@@ -228,14 +229,15 @@ pub struct HostsDocument {
 
 /// The sending host keeps metrics of its connections to the receiving one, as with Linux's `net.ipv4.tcp_no_metrics_save` = 0:
 /// each connection begins with what the ones before have left. The values are what is there before the first; 0 where there is
-/// none. A run's summary has the entry that each flow leaves, in the same fields.
+/// none. A run's summary has the entry that each flow leaves: its times in nanoseconds (`rtt_ns`, `rttvar_ns`) and when that was
+/// (`at_ns`). In Python, `fullpipe.left_metrics(run)` has the last as fields of this table.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsDocument {
     /// Whether the slow-start threshold is kept and used, as with Linux's `net.ipv4.tcp_no_ssthresh_metrics_save` = 0. Default:
     /// false, as in Linux since 5.6. Before, it always was.
     pub save_ssthresh: Option<bool>,
-    /// Slow-start threshold, segments. Default: 0.
+    /// Slow-start threshold, segments. It has no effect without `save_ssthresh`. Default: 0.
     pub ssthresh: Option<Said<Count>>,
     /// Congestion window, segments. It is a cap if locked, and otherwise kept but not used. Default: 0.
     pub cwnd: Option<Said<Count>>,
@@ -277,7 +279,8 @@ pub struct FlowDocument {
     pub start: Option<Said<Duration>>,
     /// Each of `count` flows starts this much after the one before. Default: 0.
     pub stagger: Option<Said<Duration>>,
-    /// Moves the start later by a random time below this, so that seeds differ. Default: the flow's round-trip time.
+    /// Moves the start later by a random time below this, so that seeds differ. Default: the flow's round-trip time, or what
+    /// is left to the end.
     pub start_jitter: Option<Said<Duration>>,
     /// When the application stops writing. Default: at the end of the run.
     pub stop: Option<Said<Duration>>,

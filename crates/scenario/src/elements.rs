@@ -226,7 +226,7 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Link {
                     name: builder.name(&at("name"), name, "link")?,
-                    queue: builder.queue(
+                    queue: builder.sizes().queue(
                         &at,
                         read::required(&at("buffer"), buffer)?,
                         queue,
@@ -245,7 +245,13 @@ impl Element {
                 ElementConfig::DeliveryTrace {
                     name: builder.name(&at("name"), name, "delivery_trace")?,
                     opportunities_ms,
-                    queue: builder.queue(&at, read::required(&at("buffer"), buffer)?, queue, *unit, rate)?,
+                    queue: builder.sizes().queue(
+                        &at,
+                        read::required(&at("buffer"), buffer)?,
+                        queue,
+                        *unit,
+                        rate,
+                    )?,
                 }
             }
             Element::Cellular { name, rates, review, demand, buffer, queue, unit } => {
@@ -260,7 +266,7 @@ impl Element {
                     rates_bps,
                     review_ns,
                     demand_ns: read::delay(&at("demand"), demand)?,
-                    queue: builder.queue(
+                    queue: builder.sizes().queue(
                         &at,
                         read::required(&at("buffer"), buffer)?,
                         queue,
@@ -274,13 +280,13 @@ impl Element {
                 ElementConfig::TokenBucket {
                     name: builder.name(&at("name"), name, "token_bucket")?,
                     rate_bps,
-                    burst_bytes: builder.burst(
+                    burst_bytes: builder.sizes().burst(
                         &at("burst"),
                         read::required(&at("burst"), burst)?,
                         rate_bps,
                     )?,
                     frame_bytes: 0,
-                    queue: builder.queue(
+                    queue: builder.sizes().queue(
                         &at,
                         read::required(&at("buffer"), buffer)?,
                         queue,
@@ -294,7 +300,7 @@ impl Element {
                 ElementConfig::Policer {
                     name: builder.name(&at("name"), name, "policer")?,
                     rate_bps,
-                    burst_bytes: builder.burst(
+                    burst_bytes: builder.sizes().burst(
                         &at("burst"),
                         read::required(&at("burst"), burst)?,
                         rate_bps,
@@ -391,17 +397,18 @@ pub(crate) fn check<'a>(
             check::rate("rate_bps", *rate_bps)?;
             let known = [0, ETHERNET_HEADER_BYTES].contains(frame_bytes);
             check::demand(known, "frame_bytes", *frame_bytes, "0, or 14 on an Ethernet interface")?;
-            if *frame_bytes > 0 {
-                check::drop_tail(queue, "fifo, which tc-tbf has by itself")?;
-            }
             let frame = mtu + frame_bytes;
-            check::buffer("burst_bytes", *burst_bytes, frame)?;
-            check::limit(queue, frame)
+            check::burst(*burst_bytes, frame)?;
+            if *frame_bytes == 0 {
+                return check::limit(queue, frame);
+            }
+            check::drop_tail(queue, "fifo, which tc-tbf has by itself")?;
+            check::router_limit(queue, frame)
         }
         ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
             check::unique(name, names)?;
             check::rate("rate_bps", *rate_bps)?;
-            check::buffer("burst_bytes", *burst_bytes, mtu)
+            check::burst(*burst_bytes, mtu)
         }
         ElementConfig::Delay { delay_ns } => check::schedule("delay_ns", delay_ns, check::delay),
         ElementConfig::Loss { probability: loss, .. } => {

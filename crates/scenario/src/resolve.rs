@@ -5,7 +5,10 @@
 
 mod flows;
 mod metrics;
+mod notes;
 pub(crate) mod path;
+
+pub use notes::notes;
 
 use std::path::Path;
 

@@ -135,10 +135,6 @@ impl Times {
         let start = start_said.read_within(&at("start"), any.clone())?;
         let stagger_said = default(&document.stagger, "0");
         let stagger = stagger_said.read_within(&at("stagger"), any.clone())?;
-        let jitter = match &document.start_jitter {
-            Some(said) => said.read_within(&at("start_jitter"), any.clone())?,
-            None => rtt,
-        };
         let too_late = |said: &Said<Duration>, key: &str, last: Duration| {
             said.error(&at(key), format!("lets a flow start at {}", last.text()))
                 .expected(format!("a start before the end ({})", end.text()))
@@ -151,6 +147,18 @@ impl Times {
         let last_start = start + stagger.saturating_mul(count - 1);
         if last_start >= end {
             return Err(too_late(&stagger_said, "stagger", last_start));
+        }
+        let left = end - last_start;
+        let jitter = match &document.start_jitter {
+            Some(said) => said.read_within(&at("start_jitter"), any.clone())?,
+            // A start is below the sum, so that every flow starts before the end.
+            None => rtt.min(left),
+        };
+        if let (Some(said), true) = (&document.start_jitter, jitter > left) {
+            return Err(said
+                .error(&at("start_jitter"), "may let a flow start after the end")
+                .expected(format!("at most {}, from the last start to the end", left.text()))
+                .write(format!("\"{}\"", rtt.min(left).text())));
         }
         let stop = document.stop.as_ref().map(|said| said.read_within(&at("stop"), any)).transpose()?;
         if let (Some(stop), Some(said)) = (stop, &document.stop)

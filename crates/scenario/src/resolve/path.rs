@@ -5,18 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fullpipe_files::Kind;
-use fullpipe_path::ETHERNET_HEADER_BYTES;
-use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, Schedule};
 use fullpipe_path::deliveries::{DeliveriesError, parse_mahimahi};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
+
+mod router;
+mod sizes;
 
 use super::{Files, read_file};
 pub(crate) use super::{default, required};
 use crate::bounds;
-use crate::document::{PathDocument, ReverseDocument, Router};
+use crate::document::{PathDocument, ReverseDocument};
 use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said, Size};
+use crate::quantity::{Quantity, Said};
 use crate::queue;
 
 /// A path in numbers.
@@ -64,7 +66,7 @@ pub(super) fn resolve(
         field: "path",
         before: &document.before,
         link: Some(bottleneck),
-        unit: unit(document),
+        unit: router::unit(document),
         loss: (&document.loss, losses),
         jitter: (&document.jitter, document.jitter_reorders),
         after: &document.after,
@@ -111,12 +113,14 @@ impl Builder<'_> {
     ) -> Result<(ElementConfig, Rate), ScenarioError> {
         let name = "bottleneck".to_string();
         let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
-        let buffer = default(&document.buffer, "1 bdp");
         let at = |key: &str| format!("path.{key}");
-        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, unit(document), rate);
+        let buffer = default(&document.buffer, "1 bdp");
+        let sizes = self.counting(router::counted(document));
+        let buffer_sizes = if document.buffer.is_none() { sizes.unasked() } else { sizes };
+        let queue = |rate| buffer_sizes.queue(&at, &buffer, &document.queue, router::unit(document), rate);
         let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
         if let Some(router) = document.router {
-            check_router(router, document)?;
+            router::check(router, document)?;
         }
         let (rate, burst) = match (&document.rate, deliveries, &document.burst) {
             (Some(_), Some((field, file)), _) => {
@@ -128,7 +132,7 @@ impl Builder<'_> {
                     return Err(fixed("a delivery trace", "deliveries"));
                 }
                 return Ok((
-                    ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(self, rate)? },
+                    ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(rate)? },
                     rate,
                 ));
             }
@@ -143,17 +147,16 @@ impl Builder<'_> {
         match burst {
             None => {
                 let rate_bps = Schedule { initial: rate, changes };
-                Ok((ElementConfig::Link { name, rate_bps, queue: queue(self, rate)? }, rate))
+                Ok((ElementConfig::Link { name, rate_bps, queue: queue(rate)? }, rate))
             }
-            Some(_) if !changes.is_empty() => Err(fixed("a token bucket", "burst")),
+            Some(_) if !changes.is_empty() => Err(match document.router {
+                Some(_) => fixed("a router", "router"),
+                None => fixed("a token bucket", "burst"),
+            }),
             Some(burst) => {
-                let burst_bytes = self.burst("path.burst", burst, rate)?;
-                let queue = queue(self, rate)?;
-                let frame_bytes = document.router.map_or(0, |Router::Tbf| ETHERNET_HEADER_BYTES);
-                if document.router.is_some() {
-                    self.check_frame_fits("path.burst", burst, burst_bytes)?;
-                    self.check_frame_fits("path.buffer", &buffer, queue.bytes)?;
-                }
+                let burst_bytes = sizes.burst("path.burst", burst, rate)?;
+                let frame_bytes = sizes.header_bytes();
+                let queue = queue(rate)?;
                 Ok((
                     ElementConfig::TokenBucket { name, rate_bps: rate, burst_bytes, frame_bytes, queue },
                     rate,
@@ -202,7 +205,8 @@ impl Builder<'_> {
         let name = "reverse".to_string();
         let buffer = default(&document.buffer, "1000 packets");
         let at = |key: &str| format!("path.reverse.{key}");
-        let queue = |builder: &Self, rate| builder.queue(&at, &buffer, &document.queue, document.unit, rate);
+        let queue =
+            |builder: &Self, rate| builder.sizes().queue(&at, &buffer, &document.queue, document.unit, rate);
         match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
             (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
             (Some(_), None) => {
@@ -296,73 +300,6 @@ impl Builder<'_> {
         Ok(name)
     }
 
-    /// A queue that holds at least one packet, from the keys `buffer` and `queue` of a table. `at` is the place of a key.
-    pub(crate) fn queue(
-        &self,
-        at: &dyn Fn(&str) -> String,
-        buffer: &Said<Size>,
-        discipline: &Option<String>,
-        unit: Option<Unit>,
-        rate: Rate,
-    ) -> Result<QueueConfig, ScenarioError> {
-        let field = at("buffer");
-        let size = buffer.read(&field)?;
-        let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
-        // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
-        let bytes = self.at_least_a_packet(&field, buffer, size, rate)?;
-        let discipline = queue::read(&at("queue"), discipline)?;
-        Ok(QueueConfig { bytes, packets, discipline, unit: Unit::config(unit) })
-    }
-
-    /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
-    pub(crate) fn burst(&self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
-        self.at_least_a_packet(field, said, said.read(field)?, rate)
-    }
-
-    fn at_least_a_packet(
-        &self,
-        field: &str,
-        said: &Said<Size>,
-        size: Size,
-        rate: Rate,
-    ) -> Result<Bytes, ScenarioError> {
-        let bytes =
-            size.bytes(self.packet, rate.bytes_in(self.rtt)).filter(|bytes| *bytes <= bounds::MAX_BUFFER);
-        let most = Size::Bytes(bounds::MAX_BUFFER).text();
-        let bytes = bytes.ok_or_else(|| said.error(field, format!("is above {most}")).write("\"100 MB\""))?;
-        if bytes < self.packet {
-            let computed = match size {
-                Size::Bytes(_) => String::new(),
-                Size::Bdp(_) if self.rtt == Duration::ZERO => {
-                    " (a path of no delay has a BDP of 0 B)".to_string()
-                }
-                Size::Packets(_) | Size::Bdp(_) => format!(" ({})", Size::Bytes(bytes).text()),
-            };
-            return Err(said
-                .error(field, format!("is below one packet{computed}"))
-                .expected(format!("at least one packet of {} bytes (hosts.mtu)", self.packet.as_u64()))
-                .write(match said.text().trim().parse::<f64>() {
-                    // A number alone is bytes, which was hardly meant.
-                    Ok(number) if number > 0.0 => format!("\"{number} bdp\""),
-                    _ => "\"20 packets\"".to_string(),
-                }));
-        }
-        Ok(bytes)
-    }
-
-    /// What takes a packet must take its frame.
-    fn check_frame_fits(&self, field: &str, said: &Said<Size>, bytes: Bytes) -> Result<(), ScenarioError> {
-        let frame = self.packet.as_u64() + u64::from(ETHERNET_HEADER_BYTES);
-        if bytes.as_u64() >= frame {
-            return Ok(());
-        }
-        let given = Size::Bytes(bytes).text();
-        Err(said
-            .error(field, format!("is below one Ethernet frame ({given})"))
-            .expected(format!("at least one frame of {frame} bytes (hosts.mtu and its header)"))
-            .write(format!("\"{} B\"", 2 * frame)))
-    }
-
     /// Times of changes: in order, after the start, before the end.
     pub(crate) fn times<'s>(
         &self,
@@ -449,42 +386,6 @@ impl Builder<'_> {
         let bps = bits * 1000 / u128::from(last_ms);
         Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
     }
-}
-
-/// What the bottleneck and the loss behind it take or drop as one.
-fn unit(document: &PathDocument) -> Option<Unit> {
-    document.unit.or(document.router.map(|Router::Tbf| Unit::Burst))
-}
-
-/// A router's queue is described by `rate`, `burst` and `buffer`, as that of `tc`.
-fn check_router(Router::Tbf: Router, document: &PathDocument) -> Result<(), ScenarioError> {
-    const FIELD: &str = "path.router";
-    let with = |problem: &str| ScenarioError::new(FIELD, "tbf", problem);
-    if document.deliveries.is_some() || document.trace.is_some() {
-        return Err(with("is given together with deliveries")
-            .expected("router together with rate, burst and buffer")
-            .fix("remove router"));
-    }
-    if document.burst.is_none() {
-        return Err(ScenarioError::missing("path.burst")
-            .expected("the depth of the router's bucket (burst of tc-tbf)")
-            .write("\"32 KB\""));
-    }
-    if let Some(said) = &document.buffer
-        && let Size::Packets(_) = said.read("path.buffer")?
-    {
-        return Err(said
-            .error("path.buffer", "is a number of packets")
-            .expected("bytes or bandwidth-delay products: the limit of tc-tbf is in bytes")
-            .write("\"100 KB\""));
-    }
-    if !queue::read("path.queue", &document.queue)?.is_fifo() {
-        let given = document.queue.as_deref().unwrap_or_default();
-        return Err(ScenarioError::new("path.queue", given, "is not the queue of a router with tbf")
-            .expected("fifo, which tc-tbf has by itself")
-            .fix("remove queue, or remove router"));
-    }
-    Ok(())
 }
 
 /// What is wrong with a delivery trace: the line and the kind of problem, without the contents of the line.

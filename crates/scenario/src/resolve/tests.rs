@@ -9,6 +9,7 @@ use crate::spec::{EcnUse, Transfer, Workload};
 
 mod any;
 mod files;
+mod notes;
 mod queues;
 mod refused;
 mod specs;

@@ -73,7 +73,7 @@ fn a_bad_path_names_the_field() {
     assert_all(&tbf("burst = \"1.5 KB\""), &["path.burst", "below one Ethernet frame", "1514 bytes"]);
     assert_all(
         &tbf("burst = \"9 KB\"\nbuffer = \"1.5 KB\""),
-        &["path.buffer", "below one Ethernet frame", "3028 B"],
+        &["path.buffer", "below one Ethernet frame", "100 KB"],
     );
     assert_all(
         &tbf("burst = \"9 KB\"\nbuffer = \"9 packets\""),
@@ -81,6 +81,8 @@ fn a_bad_path_names_the_field() {
     );
     assert_all(&tbf("burst = \"9 KB\"\nqueue = \"codel\""), &["path.queue", "fifo", "remove router"]);
     assert_all(&path_error("router = \"htb\""), &["path.router", "htb", "tbf"]);
+    let changed = tbf("burst = \"9 KB\"\nchanges = [{ at = \"1 s\", rate = \"1 Mbit/s\" }]");
+    assert_all(&changed, &["cannot change a router", "rtt and loss only, together with router"]);
     assert_all(&path_error("rtt = \"0\""), &["path.buffer", "no delay", "20 packets"]);
     assert_all(&error(FLOW).to_string(), &["path: nothing is given", "write path"]);
     assert_all(
@@ -291,5 +293,101 @@ fn products_are_bounded() {
     assert_all(
         &error(&long).to_string(),
         &["duration: \"24 h\"", "packets", "at most 1000000000000 packets"],
+    );
+}
+
+/// The error of a path of 1 Mbit/s and 1 ms, and the same with what the error says to write.
+fn fixed(lines: &str) -> (String, Result<Vec<(String, Spec)>, ScenarioError>) {
+    let text = |lines: &str| format!("[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n{lines}\n{FLOW}");
+    let error = error(&text(lines));
+    let write = error.fix.strip_prefix("write ").unwrap_or_else(|| panic!("{error}"));
+    let key = write.split(' ').next().unwrap_or_default();
+    let kept = lines.lines().filter(|line| line.split(' ').next() != Some(key));
+    let lines = kept.chain([write]).collect::<Vec<_>>().join("\n");
+    (error.to_string(), resolve_all(&text(&lines), Format::Toml, None))
+}
+
+#[test]
+fn what_a_size_that_is_too_small_says_to_write_is_accepted() {
+    for buffer in ["", "buffer = \"1 bdp\"", "buffer = 0", "buffer = 2", "buffer = 1000"] {
+        for bucket in ["", "burst = \"9 KB\"", "router = \"tbf\"\nburst = \"9 KB\""] {
+            let (error, fixed) = fixed(&format!("{buffer}\n{bucket}"));
+            assert!(fixed.is_ok(), "{error}: {fixed:?}");
+            assert!(buffer.is_empty() == error.contains("is the default, which is below one"), "{error}");
+        }
+    }
+    let (error, fixed) = fixed("router = \"tbf\"\nbuffer = \"50 KB\"\nburst = 0");
+    assert!(fixed.is_ok(), "{error}: {fixed:?}");
+    assert_all(&error, &["path.burst", "one Ethernet frame of 1514 bytes", "32 KB"]);
+}
+
+#[test]
+fn a_bucket_and_a_router_hold_what_tc_has_bits_for() {
+    let most = u64::from(u32::MAX);
+    let path = |lines: &str| toml(&format!("[path]\nrate = \"1 Gbit/s\"\nrtt = \"1 ms\"\n{lines}\n{FLOW}"));
+    path(&format!("router = \"tbf\"\nburst = {most}\nbuffer = {most}"));
+    path(&format!("burst = {most}\nbuffer = \"1 TB\""));
+    let too_deep = ["is above 4.294967295 GB", "at most 4.294967295 GB: tc has 32 bits for it"];
+    for (field, lines) in [
+        ("path.burst", format!("burst = {}", most + 1)),
+        ("path.burst", format!("router = \"tbf\"\nburst = {}", most + 1)),
+        ("path.buffer", format!("router = \"tbf\"\nburst = \"9 KB\"\nbuffer = {}", most + 1)),
+        (
+            "before[0].burst",
+            "before = [{ kind = \"policer\", rate = \"1 Mbit/s\", burst = \"5 GB\" }]".into(),
+        ),
+    ] {
+        let error = path_error(&lines);
+        assert_all(&error, &too_deep);
+        assert_all(&error, &[field]);
+    }
+    // A spec is held to the same.
+    let mut spec = path("router = \"tbf\"\nburst = \"9 KB\"");
+    let ElementConfig::TokenBucket { burst_bytes, queue, .. } = &mut spec.forward[0] else { panic!() };
+    queue.bytes = Bytes::new(most + 1);
+    let kept = std::mem::replace(burst_bytes, Bytes::new(most + 1));
+    assert_eq!(spec.validate().unwrap_err().field, "forward[0].burst_bytes");
+    let ElementConfig::TokenBucket { burst_bytes, .. } = &mut spec.forward[0] else { panic!() };
+    *burst_bytes = kept;
+    assert_eq!(spec.validate().unwrap_err().field, "forward[0].queue.bytes");
+}
+
+#[test]
+fn a_locked_window_needs_a_value() {
+    let metrics = |words: &str| format!("{PATH}[hosts.metrics]\n{words}\n{FLOW}");
+    let nothing = error(&metrics("locked = [\"cwnd\"]")).to_string();
+    assert_all(
+        &nothing,
+        &["hosts.metrics.cwnd: nothing is given", "write cwnd = 10, or remove cwnd from locked"],
+    );
+    let zero = error(&metrics("cwnd = 0\nlocked = [\"cwnd\"]")).to_string();
+    assert_all(&zero, &["hosts.metrics.cwnd: \"0\" is locked", "at least one segment"]);
+    toml(&metrics("cwnd = 10\nlocked = [\"cwnd\"]"));
+}
+
+#[test]
+fn an_entry_holds_32_bits_as_in_linux() {
+    let metrics = |words: &str| format!("{PATH}[hosts.metrics]\n{words}\n{FLOW}");
+    let spec = toml(&metrics("rtt = \"536870911875 ns\"\nrttvar = \"1073741823750 ns\""));
+    assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
+    assert_all(&error(&metrics("rtt = \"536870911876 ns\"")).to_string(), &["hosts.metrics.rtt", "is above"]);
+    let variation = error(&metrics("rttvar = \"1073741823751 ns\"")).to_string();
+    assert_all(&variation, &["hosts.metrics.rttvar", "is above"]);
+}
+
+#[test]
+fn every_flow_starts_before_the_end() {
+    let late = |more: &str| format!("duration = \"3 s\"\n{PATH}{FLOW}start = \"2999 ms\"\n{more}");
+    // By default as far as there is room.
+    assert_eq!(toml(&late("")).flows[0].start_jitter_ns, millis(1));
+    assert_eq!(toml(&late("").replace("2999", "2000")).flows[0].start_jitter_ns, millis(40));
+    for seed in 0..1_000 {
+        assert!(toml(&late("")).flows[0].start_time(0, seed) < Time::ZERO + millis(3_000), "{seed}");
+    }
+    toml(&late("start_jitter = \"1 ms\""));
+    let error = error(&late("start_jitter = \"2 ms\"")).to_string();
+    assert_all(
+        &error,
+        &["flows[0].start_jitter", "after the end", "at most 1 ms", "write start_jitter = \"1 ms\""],
     );
 }

@@ -102,9 +102,9 @@ fn metrics_of_earlier_connections_are_kept_only_where_a_scenario_says_so() {
     refused("{ ssthresh = 4294967296 }", &["hosts.metrics.ssthresh", "above"]);
     refused("{ cwnd = 1.5 }", &["hosts.metrics.cwnd", "not whole"]);
     refused("{ reordering = 301 }", &["hosts.metrics.reordering", "above 300"]);
-    refused("{ rtt = \"121 s\" }", &["hosts.metrics.rtt", "above"]);
+    refused("{ rtt = \"537 s\" }", &["hosts.metrics.rtt", "above"]);
     refused("{ rttvar = \"40\" }", &["hosts.metrics.rttvar", "unit is missing"]);
-    refused("{ locked = [\"cwnd\"] }", &["hosts.metrics.cwnd", "at least 1 where it is locked"]);
+    refused("{ locked = [\"cwnd\"] }", &["hosts.metrics.cwnd", "remove cwnd from locked"]);
     refused("{ locked = [\"mss\"] }", &["hosts.metrics.locked", "ssthresh"]);
     refused("{ sstresh = 1 }", &["hosts.metrics.sstresh"]);
     let good = toml(&format!("{PATH}[hosts]\nmetrics = {{ ssthresh = 84 }}\n{FLOW}")).to_json();
