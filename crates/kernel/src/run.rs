@@ -149,6 +149,13 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
             "change the number of flows",
         );
     }
+    if spec.hosts.metrics.as_ref().is_some_and(|metrics| !metrics.is_empty()) {
+        return unsupported(
+            "hosts.metrics".to_owned(),
+            "Linux does not let anybody write its metrics".to_owned(),
+            "begin with an earlier flow that leaves them, or use the simulator (--world sim)",
+        );
+    }
     Path::of(spec, spec.seed).with_router()?.check()?;
     for (number, flow) in spec.flows.iter().enumerate() {
         if !bbr::is_in_a_kernel(&flow.controller) {
@@ -157,13 +164,6 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
                 format!("Linux has no {:?}", flow.controller.text()),
                 "use a controller of Linux without changed parameters (`fullpipe controllers` lists them), or the \
                  simulator (--world sim)",
-            );
-        }
-        if spec.hosts.metrics.as_ref().is_some_and(|metrics| !metrics.is_empty()) {
-            return unsupported(
-                "hosts.metrics".to_owned(),
-                "Linux does not let anybody write its metrics".to_owned(),
-                "begin with an earlier flow that leaves them, or use the simulator (--world sim)",
             );
         }
         if flow.max_cwnd.is_some() {
@@ -323,6 +323,9 @@ mod tests {
         let error = check(&capped).unwrap_err();
         assert_eq!(error.to_string(), "flows[0].max_cwnd: the kernel world cannot cap cwnd");
         assert!(error.fix().contains("--world sim"));
+        // What is wrong with the hosts comes before what is wrong with a flow of theirs.
+        capped.hosts.metrics = Some(fullpipe_scenario::metrics::MetricsSpec { cwnd: 10, ..Default::default() });
+        assert!(check(&capped).unwrap_err().to_string().starts_with("hosts.metrics: "));
         let mut none = spec(100_000);
         none.flows.clear();
         assert!(check(&none).unwrap_err().to_string().starts_with("flows: "));
