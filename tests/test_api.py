@@ -174,6 +174,37 @@ def test_errors_name_their_parts() -> None:
     assert caught.value.fix
 
 
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, "1", float("nan")])
+def test_a_seed_that_is_none_is_named_as_it_was_given(seed: object) -> None:
+    with pytest.raises(fp.ScenarioError, match=r"^seed: .*expected a whole number from 0 to") as caught:
+        fp.run(BUCKET, seed=seed)  # type: ignore[arg-type]
+    assert caught.value.given == str(seed)
+
+
+def test_seeds_do_not_count_beyond_the_last() -> None:
+    with pytest.raises(
+        fp.ScenarioError, match=r"^seed: 18446744073709551615 cannot be used; expected at most"
+    ):
+        fp.run(BUCKET, seed=2**64 - 1, seeds=2)
+
+
+BUCKET = {
+    "duration": "10 ms",
+    "path": {"rate": "50 Mbit/s", "rtt": "0 ms", "burst": 2**32 - 1, "buffer": "100 KB"},
+    "flows": [{"controller": "cubic"}],
+}
+
+
+def test_a_bucket_bounds_what_a_run_sends_even_without_delay() -> None:
+    results = fp.run(BUCKET)
+    sent = results.runs[0].summary["total_goodput_bps"] * 0.01 / 8
+    assert sent <= 2**32 - 1 + 50e6 * 0.01 / 8
+    assert results.notes == [
+        "bottleneck: its bucket of 4.294967295 GB adds 68719 times what 50 Mbit/s carry in the run; while it "
+        "has tokens, packets pass as fast as they come."
+    ]
+
+
 def test_an_error_of_one_run_stops_the_rest() -> None:
     from fullpipe.ask.scenario import Alternative
     from fullpipe.engines import pool

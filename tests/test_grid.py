@@ -171,7 +171,9 @@ def test_only_worlds_without_real_hosts_are_asked_for_modelled_ones(tmp_path: Pa
     # The kernel's runs are found again, whatever hosts they are compared with.
     assert kernel.job.alternative == plain.alternative
     assert "--grid g --hosts linux" in plan.command
-    with pytest.raises(fp.ScenarioError, match="model"):
+    with pytest.raises(
+        fp.ScenarioError, match=r'^hosts: "perfect" cannot be used; expected one of ideal, linux'
+    ):
         load(str(path), hosts="perfect")
 
 

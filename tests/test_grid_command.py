@@ -71,7 +71,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
     ):
         assert said in out
     assert "Targets are about" not in out, "nothing differs"
-    assert "2 cells; 4 simulator runs and 4 kernel runs to do, the latter 8 s in all" in err
+    assert "2 cells, ideal hosts; 4 simulator runs and 4 kernel runs to do, the latter 8 s in all" in err
     assert "Report: here/index.html" in err
     made = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
     assert made["met"] is True
@@ -140,11 +140,24 @@ def test_only_quick_list_and_json(tiny: Path, capsys: pytest.CaptureFixture[str]
     assert agree(str(tiny), "--quick", *RUNS) == 0
     assert "2 of 2 targets are met" in capsys.readouterr().out
     assert agree(str(tiny), "--list", "--out", "there") == 0
-    assert "cubic alone" in capsys.readouterr().out
-    assert agree(str(tiny), "--list", "--json", "--only", "two", "--out", "there") == 0
-    (listed,) = json.loads(capsys.readouterr().out)["cells"]
+    out, err = capsys.readouterr()
+    assert "cubic alone" in out and "2 cells, ideal hosts; " in out
+    assert err == "fullpipe: --out has no effect with --list, which writes nothing\n"
+    assert agree(str(tiny), "--list", "--json", "--only", "two", "--hosts", "linux", "--out", "there") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["hosts"] == ["linux"]
+    (listed,) = said["cells"]
     assert (listed["cell"], listed["duration_s"], listed["flows"]) == ("two", 2.0, 2)
     assert not Path("there").exists()
+
+
+def test_hosts_of_worlds_that_have_real_ones_are_not_modelled(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agree(str(tiny), "--list", "--worlds", "kernel,qdisc", "--hosts", "linux") == 0
+    out, err = capsys.readouterr()
+    assert err == "fullpipe: --hosts has no effect with --worlds kernel,qdisc, which have real hosts\n"
+    assert "2 cells; " in out
 
 
 @pytest.mark.usefixtures("no_kernel")
@@ -258,6 +271,12 @@ def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> No
             ["agree", "--grid", "tiny.toml", "--only", "t*", "--write-table", "d.md"],
             "--write-table cannot be",
         ),
+        (
+            ["agree", "--grid", "tiny.toml", "--hosts", "solaris"],
+            'fullpipe: --hosts "solaris" cannot be used',
+        ),
+        (["agree", "--grid", "tiny.toml", "--hosts="], "expected one of ideal, linux"),
+        (["agree", "--grid", "tiny"], "no folder scenarios/grids here or above; give the path of tiny.toml"),
         (["agree", "--grid", "tiny.toml", "--only", "x"], "some cell's name matches"),
         (["agree", "--grid", "tiny.toml", "--seeds", "0"], "--seeds 0 "),
         (["agree", "--grid", "tiny.toml", "--seeds", "100000000", "--list"], "--seeds 100000000 "),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import fullpipe
-from fullpipe.results.runs import left_metrics
+from fullpipe import left_metrics
 
 
 def path(buffer: str = "50 KB", size: str = "4 MB", **metrics: Any) -> dict[str, Any]:
@@ -97,3 +97,56 @@ def test_linux_leaves_the_entry_that_the_model_computes() -> None:
 def test_the_kernel_cannot_begin_with_an_entry() -> None:
     with pytest.raises(fullpipe.WorldError, match=r"hosts\.metrics"):
         fullpipe.run(path(ssthresh=33), world="kernel")
+
+
+def test_an_order_is_refused_before_its_first_run_where_runs_cannot_inherit() -> None:
+    ran: list[str] = []
+    watch = lambda world, done, total: ran.append(world)  # noqa: E731
+    with pytest.raises(fullpipe.WorldError, match="kernel world cannot begin with what an earlier run"):
+        fullpipe.run_in_order([path(), path()], world="kernel", watch=watch)
+    with pytest.raises(fullpipe.ScenarioError, match=r'world: "all" cannot be used; expected one world'):
+        fullpipe.run_in_order([path(), path()], world="all", watch=watch)
+    assert not ran
+
+
+@pytest.mark.parametrize("seeds", ["12", 3.0, True, -1, 2**70, [1.5, 2], [float("nan"), 2], [1, -2], [1]])
+def test_an_order_needs_seeds_that_are_some(seeds: Any) -> None:
+    with pytest.raises(fullpipe.ScenarioError, match=r"^seeds: ") as caught:
+        fullpipe.run_in_order([path(), path()], seeds=seeds)
+    given = seeds[0] if isinstance(seeds, list) and seeds[0] != 1 else seeds
+    assert str(given) in caught.value.given or str(-2) in caught.value.given
+
+
+@pytest.mark.parametrize("what", [path(), "f.toml", 3, {"hosts": 3}])
+def test_an_order_is_a_list(what: Any) -> None:
+    with pytest.raises(fullpipe.ScenarioError, match="expected a list of scenarios"):
+        fullpipe.run_in_order(what)
+
+
+@pytest.mark.parametrize("hosts", [None, {"metrics": None}])
+def test_an_order_takes_what_a_run_takes(hosts: Any) -> None:
+    document = {**path(), "hosts": hosts}
+    first, second = fullpipe.run_in_order([document, document], seeds=0)
+    assert first.runs[0].seed == second.runs[0].seed == 0
+    assert left_metrics(second.runs[0])["rtt"]
+
+
+def test_a_run_takes_the_longest_round_trip_that_the_one_before_has_left() -> None:
+    slow = {
+        "duration": "1000 s",
+        "path": {"rate": "1 kbit/s", "rtt": "40 ms", "buffer": "100 KB"},
+        "hosts": {"metrics": {}},
+        "flows": [{"controller": "cubic"}],
+    }
+    first, second = fullpipe.run_in_order([slow, slow])
+    # Beyond the 120 s that were once the most of an entry.
+    assert float(left_metrics(first.runs[0])["rtt"].removesuffix(" ns")) > 120e9
+    assert left_metrics(second.runs[0])
+
+
+def test_only_what_somebody_wrote_is_noted() -> None:
+    written = path(cwnd=10)
+    assert [one.notes for one in fullpipe.run_in_order([path(), path()])] == [[], []]
+    (note,) = fullpipe.run(written).notes
+    assert note.startswith("hosts.metrics.cwnd is kept and not used")
+    assert [one.notes for one in fullpipe.run_in_order([path(), written])] == [[], [note]]

@@ -115,6 +115,32 @@ MISTAKES = {
     "a bad buffer": ((*PATH, "--buffer", ""), "--buffer", '""'),
     "a bad queue": ((*PATH, "--queue", "codle"), "--queue", "codel"),
     "a bad queue of one direction": ((*PATH, "--down-queue", "red:max=1 mile"), "--down-queue", "1 mile"),
+    "a default buffer below a frame": (
+        ("--rate", "1mbit", "--rtt", "1ms", "--router", "tbf", "--burst", "9KB"),
+        "--buffer",
+        '"1 bdp" is the default, which is below one Ethernet frame (125 B); expected at least one Ethernet '
+        'frame of 1514 bytes (hosts.mtu and its header); write --buffer "100 KB"',
+    ),
+    "a bucket beyond what tc takes": (
+        (*PATH, "--router", "tbf", "--burst", "999GB"),
+        "--burst",
+        '"999GB" is above 4.294967295 GB',
+    ),
+    "a queue beside a router": (
+        (*PATH, "--router", "tbf", "--burst", "9KB", "--queue", "codel"),
+        "--queue",
+        "remove --queue, or remove --router",
+    ),
+    "a queue of one direction beside a router": (
+        (*PATH, "--router", "tbf", "--burst", "9KB", "--up-queue", "codel"),
+        "--up-queue",
+        "remove --up-queue, or remove --router",
+    ),
+    "deliveries beside a router": (
+        (*RTT, "--deliveries", "x", "--router", "tbf"),
+        "--router",
+        "together with deliveries; expected router together with rate, burst and buffer; remove --router",
+    ),
     "a queue without a name": ((*PATH, "--up-queue", ""), "--up-queue", '""'),
     "a bad rtt": (("--rate", "1mbit", "--rtt", "soon"), "--rtt", "soon"),
     "no such trace": ((*RTT, "--deliveries", "none.trace"), "--deliveries", "none.trace"),

@@ -232,7 +232,7 @@ def test_a_grid_with_the_third_world(tiny: Path) -> None:
     )
     said: list[str] = []
     found = grid_run.carry_out(plan, Path("here"), say=said.append)
-    assert said[0].startswith("tiny: 3 cells; 6 simulator runs and 6 ideal runs to do, ")
+    assert said[0].startswith("tiny: 3 cells, ideal hosts; 6 simulator runs and 6 ideal runs to do, ")
     assert found.judged == 3
     page = grid_write.everything(found, Path("here")).read_text(encoding="utf-8")
     assert "Simulator and ideal on the grid tiny" in page

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fullpipe.errors import OutputError
     from fullpipe.judge.agreement import Agreement
     from fullpipe.judge.recordings import read_recording
-    from fullpipe.results.runs import Run
+    from fullpipe.results.runs import Run, left_metrics
     from fullpipe.show.results import Results
     from fullpipe.simulation import Simulation
 
@@ -56,6 +56,7 @@ __all__ = [
     "conform",
     "controllers",
     "decision_map",
+    "left_metrics",
     "load",
     "queues",
     "read_recording",
@@ -88,6 +89,7 @@ _HOME = {
     "read_recording": "fullpipe.judge.recordings",
     "Results": "fullpipe.show.results",
     "Run": "fullpipe.results.runs",
+    "left_metrics": "fullpipe.results.runs",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
     "RecordingError": "fullpipe._native",

@@ -49,6 +49,7 @@ __all__ = [
     "replay",
     "resolve",
     "resolve_file",
+    "scenario_notes",
     "schema",
     "shell",
     "simulate",
@@ -607,6 +608,9 @@ def read_parquet(path: str) -> bytes:
 
 def path_facts(spec_json: str) -> str:
     """What the path of a spec allows, as JSON: `PathFacts` in crates/scenario/src/facts.rs."""
+
+def scenario_notes(spec_json: str) -> list[str]:
+    """What the scenario of a spec means where its words hide it: sentences on its path and its hosts."""
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, fix."""

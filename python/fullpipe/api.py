@@ -104,7 +104,8 @@ def compare(
         refused = _native.WorldError(str(error).removeprefix(_CONTROLLER))
         refused.fix = error.fix
         raise refused from None
-    return Results(what, runs, [note.replace(f" {_CONTROLLER}", " ") for note in notes])
+    notes = [note.replace(f" {_CONTROLLER}", " ") for note in notes]
+    return Results(what, runs, [*what.notes, *notes])
 
 
 def run(
@@ -127,7 +128,7 @@ def run(
     `seed`, by default the scenario's own. The other arguments are those of `compare`.
     """
     loaded = load(what)
-    first = loaded.seed if seed is None else seed
+    first = loaded.seed if seed is None else _seed("seed", seed)
     runs, notes = execute(
         loaded,
         world=world,
@@ -138,7 +139,7 @@ def run(
         watch=watch,
         begin=begin,
     )
-    return Results(loaded, runs, notes)
+    return Results(loaded, runs, [*loaded.notes, *notes])
 
 
 def run_in_order(
@@ -153,28 +154,61 @@ def run_in_order(
     Each begins with the entry that the one before has left; the first with its own `hosts.metrics`, or none.
     Whether slow-start thresholds are kept is up to each scenario (`save_ssthresh`). What a run leaves is the
     entry after the last of its connections has ended, at the end of the run for those that have not. Each
-    scenario has one alternative. `seeds` has one seed for each scenario; by default the scenarios' own.
+    scenario has one alternative. `seeds` is the seed of all, or a list with one for each; by default the
+    scenarios' own. `left_metrics` has the entry that a run left.
 
-    Raises `WorldError` for a world that cannot begin with an entry, such as the kernel's.
+    Raises `WorldError` before the first run for a world that cannot begin with an entry, such as the kernel's.
     """
+    if isinstance(what, str | Path | Mapping | Scenario) or not isinstance(what, Sequence):
+        raise mistake("what", what, "a list of scenarios", "write [scenario, scenario]")
     loaded = [load(one) for one in what]
-    given = [one.seed for one in loaded] if seeds is None else seeds
-    chosen = [given] * len(loaded) if isinstance(given, int) else list(given)
-    if len(chosen) != len(loaded):
-        raise mistake("seeds", chosen, f"one for each of the {len(loaded)} scenarios", "leave it out")
+    if several := next((one for one in loaded if len(one.alternatives) != 1), None):
+        raise mistake("what", several.name, "scenarios with one alternative each", "leave compare out")
+    chosen = _seeds_in_order(seeds, loaded)
+    if len(loaded) > 1:
+        _check_inherits(world)
     entry: dict[str, Any] = {}
     done = []
     for one, plain, seed in zip(what, loaded, chosen, strict=True):
-        if len(plain.alternatives) != 1:
-            raise mistake("what", plain.name, "scenarios with one alternative each", "leave compare out")
-        hosts = plain.document.get("hosts", {})
-        metrics = {**hosts.get("metrics", {}), **entry}
+        hosts = plain.document.get("hosts") or {}
+        metrics = {**(hosts.get("metrics") or {}), **entry}
         document = {**plain.document, "hosts": {**hosts, "metrics": metrics}}
         folder = Path(one).parent if isinstance(one, str | Path) else None
-        results = run(scenario.from_document(document, folder), world=world, seed=seed, watch=watch)
+        begun = scenario.from_document(document, folder)
+        runs, notes = execute(begun, world=world, seeds=[seed], repetitions=[seed], watch=watch)
+        # The notes of what was written: nobody wrote what it has inherited.
+        results = Results(begun, runs, [*plain.notes, *notes])
         entry = left_metrics(results.runs[0]) or entry
         done.append(results)
     return done
+
+
+def _seeds_in_order(given: Any, loaded: Sequence[Scenario]) -> list[int]:
+    """A seed for each scenario."""
+    if given is None:
+        return [one.seed for one in loaded]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return [_seed("seeds", given)] * len(loaded)
+    if len(given) != len(loaded):
+        raise mistake("seeds", given, f"one for each of the {len(loaded)} scenarios", "leave it out")
+    return [_seed("seeds", one) for one in given]
+
+
+def _check_inherits(world: str) -> None:
+    """Checks that a run in this world can begin with what another one has left."""
+    chosen = registry.chosen(world)
+    if len(chosen) > 1:
+        raise mistake(
+            "world", world, "one world: each run begins with what the one before has left", 'e.g. "sim"'
+        )
+    if chosen[0].real_hosts:
+        fix = 'use world="sim"'
+        why = "the hosts are real, and no system lets anybody write what they remember"
+        refused = _native.WorldError(
+            f"the {chosen[0].place} cannot begin with what an earlier run has left: {why}; {fix}"
+        )
+        refused.fix = fix
+        raise refused
 
 
 def agree(
@@ -201,7 +235,8 @@ def agree(
     _tell(begin, planned)
     done = {world.name: _carry_out([(world, wanted)], attempts, watch) for world, wanted in planned}
     (our_runs, our_notes), (their_runs, their_notes) = done[ours.name], done[theirs.name]
-    return Agreement.of(Results(loaded, our_runs + their_runs, our_notes + their_notes), worlds)
+    notes = [*loaded.notes, *our_notes, *their_notes]
+    return Agreement.of(Results(loaded, our_runs + their_runs, notes), worlds)
 
 
 def load(what: Runnable, *, code: bool = False) -> Scenario:
@@ -353,6 +388,10 @@ def schema() -> dict[str, Any]:
 def _numbers(name: str, given: int | Sequence[int], first: int, alternatives: int) -> list[int]:
     """A number means that many from `first` upwards; a sequence is used as it is."""
     check_runs(name, given if isinstance(given, int) else len(given), alternatives)
+    if isinstance(given, int) and given >= 1 and first + given > 2**64:
+        raise mistake(
+            "seed", first, f"at most {2**64 - given}: {given} {name} count upwards from it", "e.g. 1"
+        )
     numbers = range(first, first + given) if isinstance(given, int) else given
     try:
         chosen = [int(number) for number in numbers]
@@ -362,6 +401,13 @@ def _numbers(name: str, given: int | Sequence[int], first: int, alternatives: in
         expected = "a whole number from 1" if isinstance(given, int) else "a list of different whole numbers"
         raise mistake(name, given, expected, "e.g. 5" if isinstance(given, int) else "e.g. [1, 2, 3]")
     return chosen
+
+
+def _seed(name: str, given: Any) -> int:
+    """One seed."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**64:
+        raise mistake(name, given, "a whole number from 0 to 2^64 - 1", "e.g. 1")
+    return given
 
 
 def _progress(watch: Watcher | None, name: str, total: int) -> Callable[[float], None]:

@@ -1,7 +1,8 @@
 """Errors that Python detects before the native half does, in the native half's wording."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
 from fullpipe._native import ScenarioError
 
@@ -46,6 +47,8 @@ def renamed(error: ScenarioError, names: Mapping[str, str]) -> ScenarioError:
     if name is None or sentence is None:
         return error
     fix = _replaced(error.fix, f"write {key} = ", f"write {name} = ")
+    table = error.field.rpartition(".")[0]
+    fix = _without(fix, lambda word: names.get(f"{table}.{word}" if table else word))
     return _rewritten(error, name, f"{name}: {_replaced_end(sentence, error.fix, fix)}", fix)
 
 
@@ -60,6 +63,7 @@ def typed(error: ScenarioError, options: Mapping[str, str]) -> ScenarioError:
     if option is None or sentence is None:
         return error
     fix = _replaced(error.fix, f"write {error.field} = ", f"write {option or error.field} ")
+    fix = _without(fix, options.get)
     sentence = _replaced_end(sentence, error.fix, fix)
     quoted = sentence.startswith('"') or sentence[:1].isdigit() or sentence.startswith("-")
     if not option:
@@ -92,6 +96,11 @@ def _without_field(error: ScenarioError) -> str | None:
 
 def _replaced(fix: str, before: str, after: str) -> str:
     return after + fix.removeprefix(before) if fix.startswith(before) else fix
+
+
+def _without(fix: str, name_of: Callable[[str], str | None]) -> str:
+    """The fix, with the name of what is to be removed if it has one."""
+    return re.sub(r"\b(remove|leave out) (\w+)\b", lambda one: f"{one[1]} {name_of(one[2]) or one[2]}", fix)
 
 
 def _replaced_end(sentence: str, before: str, after: str) -> str:

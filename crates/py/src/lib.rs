@@ -332,6 +332,12 @@ fn path_facts(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     Ok(read_spec(py, spec_json)?.path_facts().to_json())
 }
 
+/// What the scenario of a spec means where its words hide it: sentences for whoever reads its results.
+#[pyfunction]
+fn scenario_notes(py: Python<'_>, spec_json: &str) -> PyResult<Vec<String>> {
+    Ok(fullpipe_scenario::resolve::notes(&read_spec(py, spec_json)?))
+}
+
 /// JSON list of what the kernel world needs: name, ok, found, fix.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
@@ -400,7 +406,7 @@ mod _native {
     use super::{
         Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
         line_of, path_facts, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture, read_document,
-        read_parquet, replay, resolve, resolve_file, schema, shell, simulate, version,
+        read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::controller::{

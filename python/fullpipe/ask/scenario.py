@@ -78,6 +78,11 @@ class Scenario:
         return {**self.document, "name": self.name}
 
     @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What it means where its words hide it: of path and hosts, which all alternatives share."""
+        return tuple(_native.scenario_notes(self.alternatives[0].spec_json))
+
+    @cached_property
     def document(self) -> dict[str, Any]:
         """The document as the user wrote it, for display. Its meaning is in the specs."""
         loaded: dict[str, Any] = json.loads(self.text)

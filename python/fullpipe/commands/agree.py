@@ -136,15 +136,20 @@ def agree(
             attempts=attempts,
             hosts=hosts,
         )
+        if hosts is not None and first.real_hosts and second.real_hosts:
+            say(f"fullpipe: --hosts has no effect with --worlds {worlds}, which have real hosts")
         if plan_only:
+            for option, place in {"--out": out, "--write-table": table}.items():
+                if place is not None:
+                    say(f"fullpipe: {option} has no effect with --list, which writes nothing")
             agree_grid.listing(plan, console(), as_json=as_json)
             return
-        place = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
-        assert place is not None
-        refuse_others(place.path, GRID, lambda: plan.grid.name)
+        folder = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
+        assert folder is not None
+        refuse_others(folder.path, GRID, lambda: plan.grid.name)
         errors = console(stderr=True)
         met = agree_grid.agree(
-            plan, place.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
+            plan, folder.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
         )
         if not met:
             raise typer.Exit(DISAGREE)

@@ -169,7 +169,7 @@ def shell(
         "",
         rate,
         deliveries if deliveries is not None else trace,
-        buffer if buffer is not None else _DEFAULT_BUFFER,
+        buffer,
         queue,
         loss,
         jitter,
@@ -221,6 +221,8 @@ def _spec(
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
+    # On the way up, it is the scenario's own default; errors then say that nobody wrote it.
+    paths[1].setdefault("buffer", _DEFAULT_BUFFER)
     given = {key: value for key, value in bucket.items() if value is not None}
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document: dict[str, Any] = {

@@ -151,7 +151,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of one scenario, with its alternatives side by side. `notes` lists what could not run, and why."""
+    """Runs of one scenario, with its alternatives side by side.
+
+    `notes` lists what the scenario means where its words hide it, and what could not run, and why.
+    """
 
     scenario: Scenario
     runs: list[Run]

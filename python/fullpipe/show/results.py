@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Results(Runs):
-    """Runs of one scenario, with its alternatives side by side. `notes` lists what could not run, and why."""
+    """Runs of one scenario, with its alternatives side by side.
+
+    `notes` lists what the scenario means where its words hide it, and what could not run, and why.
+    """
 
     @cached_property
     def agreement(self) -> "Agreement[Results] | None":

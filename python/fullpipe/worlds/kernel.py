@@ -46,6 +46,7 @@ class Kernel(World):
     colour = "#44aa99"
     opacity = 0.5
     wall_time = True
+    real_hosts = True
     deterministic = False
     writes_logs = True
     runs = 3

@@ -78,6 +78,8 @@ class World(Protocol):
     # Whether a run takes as long as the scenario says. Then nothing of another world runs at the same time,
     # and claims may have smaller grids for it.
     wall_time: bool = False
+    # Whether its hosts are real: `hosts.model` says nothing about them, and none begins with what it is told.
+    real_hosts: bool = False
     # Whether a seed always gives the same record. If not, its runs are counted by `--repetitions` instead of
     # `--seeds`, and a run that says that it is untrustworthy is tried again.
     deterministic: bool = True

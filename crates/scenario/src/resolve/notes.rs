@@ -27,8 +27,12 @@ fn deep_bucket(spec: &Spec, element: &ElementConfig) -> Option<String> {
     let per_cent = burst.as_u64() * 100 / carried;
     (per_cent >= 1).then(|| {
         let (burst, rate) = (Size::Bytes(burst).text(), rate.text());
+        let share = match per_cent {
+            ..1000 => format!("{per_cent} % to"),
+            _ => format!("{} times", per_cent / 100),
+        };
         format!(
-            "{name}: its bucket of {burst} adds {per_cent} % to what {rate} carry in the run; while it has tokens, \
+            "{name}: its bucket of {burst} adds {share} what {rate} carry in the run; while it has tokens, \
              packets pass as fast as they come."
         )
     })

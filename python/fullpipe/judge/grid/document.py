@@ -81,7 +81,7 @@ class Cell:
 
     def run_in(self, world: World) -> Alternative:
         """What a world runs: real hosts are what they are, others are modelled as the grid is asked to."""
-        return self.alternative if self.modelled is None or world.wall_time else self.modelled
+        return self.alternative if self.modelled is None or world.real_hosts else self.modelled
 
     @property
     def slug(self) -> str:
@@ -118,6 +118,7 @@ def load(named: str, *, quick: bool = False, hosts: str | None = None) -> Grid:
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
+    _check_hosts(hosts)
     path = _find(named)
     text, document = _native.read_document(str(path), "grid", "a grid file in TOML")
     try:
@@ -162,6 +163,13 @@ def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool, hosts: str 
     return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in said))
 
 
+def _check_hosts(hosts: str | None) -> None:
+    """Checks the option now, because an error of a cell's scenario would name the grid's file."""
+    known = [one["const"] for one in json.loads(_native.schema())["$defs"]["HostModel"]["oneOf"]]
+    if hosts is not None and hosts not in known:
+        raise mistake("hosts", hosts, f"one of {', '.join(known)}", "write one of these")
+
+
 def _find(named: str) -> Path:
     given = Path(named)
     if given.suffix or len(given.parts) > 1:
@@ -173,10 +181,11 @@ def _find(named: str) -> Path:
     there = sorted(
         path.stem for folder in (here, *here.parents) for path in (folder / _FOLDER).glob("*.toml")
     )
-    known = (
-        f"one of {', '.join(there)}, or a path" if there else f"a path; there is no {_FOLDER} here or above"
-    )
-    raise mistake("grid", named, known, "name a grid, or give the path of its file")
+    if not there:
+        expected = f"a path, because there is no folder {_FOLDER} here or above"
+        raise mistake("grid", named, expected, f"give the path of {named}.toml")
+    expected = f"one of {', '.join(there)}, or a path"
+    raise mistake("grid", named, expected, "name a grid, or give the path of its file")
 
 
 def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int) -> list[_Said]:

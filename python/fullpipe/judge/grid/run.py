@@ -87,11 +87,19 @@ class Plan:
         seeds = range(cell.seed, cell.seed + self.count(world))
         return [Task(name, Job(cell.run_in(world), seed)) for seed in seeds]
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of the hosts, in the worlds without real ones."""
+        modelled = [world for world in self.pair if not world.real_hosts]
+        specs = [cell.run_in(world).spec for world in modelled for cell in self.grid.cells]
+        return tuple(sorted({spec["hosts"].get("model", "ideal") for spec in specs}))
+
     def said(self, pending: Sequence[Task]) -> str:
         """What will run and how long that takes, in a sentence."""
         runs = [(world, [task for task in pending if task.world == world.name]) for world in self.pair]
         wall = [task for world, own in runs if world.wall_time for task in own]
-        to_do = f"{self.name}: {counted(len(self.grid.cells), 'cell')}; "
+        hosts = f", {joined(self.models)} hosts" if self.models else ""
+        to_do = f"{self.name}: {counted(len(self.grid.cells), 'cell')}{hosts}; "
         about = f"{minutes(Local().takes_s(pending))} with several at a time"
         # Worlds in wall time are left out when they have nothing to do.
         shown = [counted(len(own), f"{world.short} run") for world, own in runs if own or not world.wall_time]

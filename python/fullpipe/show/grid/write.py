@@ -68,6 +68,7 @@ def plan_as_dict(plan: Plan, seconds: float) -> dict[str, Any]:
     return {
         "grid": plan.grid.name,
         "quick": plan.grid.quick,
+        "hosts": list(plan.models),
         "seeds": plan.seeds,
         "repetitions": plan.repetitions,
         "seconds": seconds,
