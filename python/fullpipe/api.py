@@ -157,7 +157,7 @@ def run_in_order(
     scenario has one alternative. `seeds` is the seed of all, or a list with one for each; by default the
     scenarios' own. `left_metrics` has the entry that a run left.
 
-    Raises `WorldError` before the first run for a world that cannot begin with an entry, such as the kernel's.
+    Raises `WorldError` before the first run in a world that cannot begin with an entry, as the kernel's.
     """
     if isinstance(what, str | Path | Mapping | Scenario) or not isinstance(what, Sequence):
         raise mistake("what", what, "a list of scenarios", "write [scenario, scenario]")
