@@ -324,7 +324,8 @@ mod tests {
         assert_eq!(error.to_string(), "flows[0].max_cwnd: the kernel world cannot cap cwnd");
         assert!(error.fix().contains("--world sim"));
         // What is wrong with the hosts comes before what is wrong with a flow of theirs.
-        capped.hosts.metrics = Some(fullpipe_scenario::metrics::MetricsSpec { cwnd: 10, ..Default::default() });
+        capped.hosts.metrics =
+            Some(fullpipe_scenario::metrics::MetricsSpec { cwnd: 10, ..Default::default() });
         assert!(check(&capped).unwrap_err().to_string().starts_with("hosts.metrics: "));
         let mut none = spec(100_000);
         none.flows.clear();
