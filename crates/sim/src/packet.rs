@@ -85,6 +85,13 @@ pub(crate) fn stamp_ms(now: Time) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
+/// The whole timestamp whose low bits are `low`, of a packet that is at most a minute old.
+#[inline]
+pub(crate) fn widened(now: Time, low: u16) -> u32 {
+    let now = stamp_ms(now);
+    now.wrapping_sub((now as u16).wrapping_sub(low) as u32)
+}
+
 /// Blocks that an acknowledgement can carry together with timestamps (RFC 2018: 40 bytes of options).
 pub(crate) const SACK_BLOCKS: usize = 3;
 

@@ -16,7 +16,7 @@ use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::flow::Flow;
-use crate::packet::{AckKind, Acknowledgement, Flags, Segment, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, Flags, Segment, widened};
 use crate::running::Changing;
 use crate::series;
 use crate::world::Observer;
@@ -494,12 +494,6 @@ fn is_syn(segment: &Segment) -> bool {
 
 fn codepoint(ecn: Ecn) -> Codepoint {
     Codepoint(ecn as u8)
-}
-
-/// The whole timestamp whose low bits are `low`, of a packet that is at most a minute old.
-fn widened(now: Time, low: u16) -> u32 {
-    let now = stamp_ms(now);
-    now.wrapping_sub((now as u16).wrapping_sub(low) as u32)
 }
 
 fn cause_name(cause: Cause) -> &'static str {

@@ -251,7 +251,8 @@ impl Receiver {
         if self.checks_stamps && self.is_old(arrival) {
             return self.discard(arrival);
         }
-        if arrival.seq <= self.acked {
+        // Never an older one (Linux: `tcp_replace_ts_recent`).
+        if arrival.seq <= self.acked && self.age_ms(arrival) <= 0 {
             self.echo_ms = arrival.stamp_ms;
         }
         self.round_trip.on_echo(now, arrival.echo_ms, arrival.bytes >= self.mss as u64);
@@ -281,7 +282,13 @@ impl Receiver {
     /// section 5; Linux: `tcp_paws_discard`, with `TCP_PAWS_WINDOW`). If a retransmission overtakes what was sent before it
     /// and closes the first hole, all of that is old.
     fn is_old(&self, arrival: &Arrival) -> bool {
-        (self.echo_ms.wrapping_sub(arrival.stamp_ms) as i32) > PAWS_WINDOW_MS
+        self.age_ms(arrival) > PAWS_WINDOW_MS
+    }
+
+    /// By how much a segment's timestamp is older than the one to echo.
+    #[inline]
+    fn age_ms(&self, arrival: &Arrival) -> i32 {
+        self.echo_ms.wrapping_sub(arrival.stamp_ms) as i32
     }
 
     /// Acknowledges a segment at once that is not taken (Linux: `tcp_validate_incoming`, `tcp_send_dupack`).
@@ -731,6 +738,24 @@ mod tests {
             let kept = receiver.delivered_segments() + receiver.waiting_segments();
             assert_eq!((receiver.delivered_segments(), kept), (taken, if checks { 4 } else { 5 }));
             assert_eq!(receiver.arrived_segments, kept + receiver.discarded_segments);
+        }
+    }
+
+    #[test]
+    fn the_echoed_timestamp_never_goes_back() {
+        for linux in [false, true] {
+            let mut receiver = receiver();
+            if linux {
+                receiver.behave_as_linux(Latency::ack_timer(1));
+            }
+            let mut echo = |seq, stamp_ms| {
+                receiver.on_arrival(Time::ZERO, &Arrival { seq, stamp_ms, ..MERE });
+                receiver.acknowledge().echo_ms
+            };
+            // What overtook the second segment left 1 ms later. Then old copies, the second within the tolerance of Linux.
+            let echoes = [(0, 100), (1, 99), (0, 99), (0, 98), (2, 101)].map(|(seq, stamp)| echo(seq, stamp));
+            assert_eq!(echoes, [100, 100, 100, 100, 101]);
+            assert_eq!(receiver.discarded_segments, linux as u64);
         }
     }
 

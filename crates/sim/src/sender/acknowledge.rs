@@ -8,7 +8,7 @@ use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
 use crate::clock::Jiffies;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms};
+use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms, widened};
 use crate::plug;
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
@@ -71,9 +71,11 @@ impl Sender {
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
-        // Not from an ACK that others overtook: its timestamp is older than the known one.
-        if ack.ack >= self.board.una {
-            self.peer_stamp_ms = ack.stamp_ms;
+        // Of ACKs for the same, others may have overtaken this one (Linux: `tcp_replace_ts_recent`).
+        let stamp_ms = widened(now, ack.stamp_ms);
+        let ahead_ms = stamp_ms.wrapping_sub(self.peer_stamp_ms) as i32;
+        if ack.ack > self.board.una || (ack.ack == self.board.una && ahead_ms > 0) {
+            self.peer_stamp_ms = stamp_ms;
         }
         self.check_app_limited_if_asked();
         let plain = ack.is_plain()
@@ -508,5 +510,103 @@ impl Sender {
         {
             self.last_sample = (delivered, interval.as_micros() as u32);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Segment;
+    use crate::sender::metrics::Beginning;
+    use crate::sender::{MarkableRun, SenderConfig};
+    use crate::workload::ByteStream;
+    use fullpipe_cc::{Config, Params};
+    use fullpipe_path::Ecn;
+    use fullpipe_scenario::spec::{EcnUse, Workload};
+    use fullpipe_units::Rate;
+
+    /// The segments that left.
+    #[derive(Default)]
+    struct Sent(Vec<Segment>);
+
+    impl Wire for Sent {
+        fn send(&mut self, _: Time, _: u32, segment: Segment, _: Ecn) {
+            self.0.push(segment);
+        }
+
+        fn send_run(&mut self, _: Time, _: u32, first: Segment, count: u32) {
+            self.0.extend((0..count as u64).map(|more| Segment { seq: first.seq + more, ..first }));
+        }
+
+        fn send_markable_run(&mut self, _: Time, _: u32, run: MarkableRun) {
+            unreachable!("{run:?} without ECN");
+        }
+    }
+
+    const EDGE: u64 = 1 << 20;
+
+    /// A bulk flow of Reno whose SYN was answered at 1 s after 20 ms, and what it has sent since.
+    fn established() -> (Sender, Sent) {
+        let controller = Config {
+            mss: 1448,
+            unit: 1448,
+            initial_cwnd: 10,
+            cwnd_clamp: u32::MAX,
+            max_pacing_rate: Rate::MAX,
+            gso_max: Config::GSO_MAX,
+            max_tcp_header: Config::MAX_TCP_HEADER,
+            paced: false,
+            hz: 250,
+        };
+        let config = SenderConfig {
+            flow: 0,
+            controller,
+            params: Params::by_name("reno"),
+            ecn: EcnUse::None,
+            gso_max_segs: u16::MAX,
+            queued_buffer: None,
+            send_buffer: 4 << 20,
+            growth: None,
+            random_seed: 1,
+            pacing_timer: None,
+            beginning: Beginning::default(),
+        };
+        let mut answer = Acknowledgement::new(AckKind::Syn, 980, 0, EDGE);
+        answer.stamp_ms = 990;
+        let (now, rtt) = (Time::from_micros(1_000_000), Duration::from_millis(20));
+        let mut sender =
+            Sender::establish(&config, None, ByteStream::new(&Workload::Bulk, 1448), now, rtt, &answer);
+        let mut sent = Sent::default();
+        sender.push(now, &mut sent);
+        (sender, sent)
+    }
+
+    /// An ACK that left at `stamp_ms` and reports `block` arrives 10 ms later, or when told.
+    fn ack(stamp_ms: u32, ack: u64, block: Option<(u64, u64)>) -> Acknowledgement {
+        let mut one = Acknowledgement::new(AckKind::Plain, 1_000, ack, EDGE);
+        one.stamp_ms = stamp_ms as u16;
+        block.into_iter().for_each(|block| one.report(block));
+        one
+    }
+
+    fn at_ms(millis: u64) -> Time {
+        Time::from_micros(millis * 1_000)
+    }
+
+    #[test]
+    fn the_timestamp_to_echo_never_goes_back() {
+        let (mut sender, mut sent) = established();
+        let mut echo = |at, one: Acknowledgement| {
+            sender.on_ack(at_ms(at), &one, &mut sent);
+            sender.peer_stamp_ms as u16
+        };
+        // Of two ACKs for the same, the second overtook the first; an old one was overtaken by both.
+        assert_eq!(echo(1_020, ack(1_010, 2, None)), 1_010);
+        assert_eq!(echo(1_024, ack(1_014, 2, Some((4, 5)))), 1_014);
+        assert_eq!(echo(1_025, ack(1_012, 2, Some((3, 4)))), 1_014);
+        assert_eq!(echo(1_026, ack(1_009, 1, None)), 1_014);
+        // Its low bits are smaller, half of their range later and a little more than all of it later.
+        assert_eq!(echo(40_020, ack(40_010, 2, None)), 40_010);
+        assert_eq!(echo(105_600, ack(105_550, 2, None)) as u32, 105_550 - 65_536);
     }
 }

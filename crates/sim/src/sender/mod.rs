@@ -30,7 +30,7 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::clock::Jiffies;
 use crate::hosts::Latency;
-use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment};
+use crate::packet::{Acknowledgement, SACK_BLOCKS, Segment, widened};
 use crate::plug::{Held, Maker, Plugged, hold};
 use crate::workload::ByteStream;
 use marking::Marking;
@@ -126,7 +126,7 @@ pub(crate) struct Sender {
     gso_max_segs: u16,
     queued_buffer: Option<NonZeroU16>,
     /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
-    peer_stamp_ms: u16,
+    peer_stamp_ms: u32,
     /// An ACK is being processed, not a timer.
     in_ack: bool,
     marking: Marking,
@@ -220,7 +220,7 @@ impl Sender {
             stream,
             window_edge: answer.window_edge,
             window_end: stream.full_before(answer.window_edge),
-            peer_stamp_ms: answer.stamp_ms,
+            peer_stamp_ms: widened(now, answer.stamp_ms),
             lost: 0,
             highest_sacked: 0,
             known_blocks: [(0, 0); SACK_BLOCKS],

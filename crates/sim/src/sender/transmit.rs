@@ -353,7 +353,7 @@ impl Sender {
     #[inline]
     fn segment(&self, now: Time, seq: u64) -> Segment {
         let payload = self.stream.bytes_of(seq) as u16;
-        Segment { stamp_ms: stamp_ms(now), echo_ms: self.peer_stamp_ms, seq, payload }
+        Segment { stamp_ms: stamp_ms(now), echo_ms: self.peer_stamp_ms as u16, seq, payload }
     }
 
     /// Hands segments to the path; returns their payload in bytes.
