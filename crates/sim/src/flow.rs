@@ -495,10 +495,8 @@ impl Flow {
         self.acks_arrived += 1;
         match &mut self.sender {
             Some(sender) => {
-                if ack.kind != AckKind::Syn {
-                    sender.on_ack(now, ack, out);
-                }
-                if ack.kind == AckKind::Request {
+                let taken = ack.kind != AckKind::Syn && sender.on_ack(now, ack, out);
+                if taken && ack.kind == AckKind::Request {
                     self.on_request(now, ack, out);
                 }
             }

@@ -92,6 +92,9 @@ pub(crate) fn widened(now: Time, low: u16) -> u32 {
     now.wrapping_sub((now as u16).wrapping_sub(low) as u32)
 }
 
+/// How much older than the latest a timestamp may be (Linux: `TCP_PAWS_WINDOW`).
+pub(crate) const PAWS_WINDOW_MS: i32 = 1;
+
 /// Blocks that an acknowledgement can carry together with timestamps (RFC 2018: 40 bytes of options).
 pub(crate) const SACK_BLOCKS: usize = 3;
 

@@ -185,6 +185,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                         first: spec.hosts.tcp_wmem_bytes[1].as_u64(),
                         most: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     }),
+                    checks_stamps: !spec.hosts.model.is_ideal(),
                     random_seed: Randomness::Controller(index).seed(seed),
                     pacing_timer: hosts::pacing_timer(spec, index, seed),
                     beginning: Beginning::default(),

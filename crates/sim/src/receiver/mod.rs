@@ -19,7 +19,7 @@ use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
 use crate::hosts::Latency;
-use crate::packet::{AckKind, Acknowledgement, Segment};
+use crate::packet::{AckKind, Acknowledgement, PAWS_WINDOW_MS, Segment};
 use marks::{Answer, Marks};
 use round_trip::RoundTrip;
 use window::ReceiveWindow;
@@ -32,8 +32,6 @@ const ATO_MIN: Duration = Duration::from_millis(40);
 const STEADY_GAP: Duration = Duration::from_millis(20);
 /// Linux `TCP_DELACK_MAX`: 200 ms.
 const ATO_MAX: Duration = Duration::from_millis(200);
-/// Linux `TCP_PAWS_WINDOW`.
-const PAWS_WINDOW_MS: i32 = 1;
 /// Linux `net.ipv4.tcp_comp_sack_nr`.
 const COMPRESSED_MAX: u32 = 44;
 /// Linux `net.ipv4.tcp_comp_sack_delay_ns`: 1 ms.

@@ -8,7 +8,7 @@ use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
 use crate::clock::Jiffies;
-use crate::packet::{AckKind, Acknowledgement, SACK_BLOCKS, stamp_ms, widened};
+use crate::packet::{AckKind, Acknowledgement, PAWS_WINDOW_MS, SACK_BLOCKS, stamp_ms, widened};
 use crate::plug;
 
 /// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
@@ -67,15 +67,17 @@ fn sort(blocks: &mut [(u64, u64)]) {
 }
 
 impl Sender {
-    /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`).
+    /// An ACK arrived (Linux: `tcp_ack`, then `tcp_data_snd_check`). Returns whether it was taken.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) {
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Acknowledgement, wire: &mut impl Wire) -> bool {
         debug_assert!(ack.ack <= self.board.next, "an ACK for what was never sent");
         // Of ACKs for the same, others may have overtaken this one (Linux: `tcp_replace_ts_recent`).
         let stamp_ms = widened(now, ack.stamp_ms);
         let ahead_ms = stamp_ms.wrapping_sub(self.peer_stamp_ms) as i32;
         if ack.ack > self.board.una || (ack.ack == self.board.una && ahead_ms > 0) {
             self.peer_stamp_ms = stamp_ms;
+        } else if self.checks_stamps && ahead_ms < -PAWS_WINDOW_MS && !self.is_disordered(ack, -ahead_ms) {
+            return false;
         }
         self.check_app_limited_if_asked();
         let plain = ack.is_plain()
@@ -95,6 +97,19 @@ impl Sender {
         if self.board.una >= self.output.resumes_at {
             self.refill(now, wire);
         }
+        true
+    }
+
+    /// Whether an ACK that is `age_ms` older than the latest is taken nevertheless: it repeats the last number, has no data and
+    /// changes nothing, and is not much older than a timeout (Linux: `tcp_disordered_ack`). Linux answers others with an ACK, in
+    /// vain: their sender has long known that.
+    #[cold]
+    fn is_disordered(&self, ack: &Acknowledgement, age_ms: i32) -> bool {
+        let replay_ms = self.rtt.rto_us as u64 * 1200 / 1_000_000;
+        ack.ack == self.board.una
+            && ack.kind != AckKind::Request
+            && ack.window_edge <= self.window_edge
+            && age_ms as u64 <= replay_ms
     }
 
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
@@ -546,7 +561,7 @@ mod tests {
     const EDGE: u64 = 1 << 20;
 
     /// A bulk flow of Reno whose SYN was answered at 1 s after 20 ms, and what it has sent since.
-    fn established() -> (Sender, Sent) {
+    fn established(checks_stamps: bool) -> (Sender, Sent) {
         let controller = Config {
             mss: 1448,
             unit: 1448,
@@ -557,6 +572,7 @@ mod tests {
             max_tcp_header: Config::MAX_TCP_HEADER,
             paced: false,
             hz: 250,
+            ssthresh: fullpipe_cc::Limits::INFINITE,
         };
         let config = SenderConfig {
             flow: 0,
@@ -567,6 +583,7 @@ mod tests {
             queued_buffer: None,
             send_buffer: 4 << 20,
             growth: None,
+            checks_stamps,
             random_seed: 1,
             pacing_timer: None,
             beginning: Beginning::default(),
@@ -595,7 +612,7 @@ mod tests {
 
     #[test]
     fn the_timestamp_to_echo_never_goes_back() {
-        let (mut sender, mut sent) = established();
+        let (mut sender, mut sent) = established(false);
         let mut echo = |at, one: Acknowledgement| {
             sender.on_ack(at_ms(at), &one, &mut sent);
             sender.peer_stamp_ms as u16
@@ -608,5 +625,30 @@ mod tests {
         // Its low bits are smaller, half of their range later and a little more than all of it later.
         assert_eq!(echo(40_020, ack(40_010, 2, None)), 40_010);
         assert_eq!(echo(105_600, ack(105_550, 2, None)) as u32, 105_550 - 65_536);
+    }
+
+    #[test]
+    fn a_linux_host_takes_no_ack_that_others_overtook_unless_it_only_repeats_a_number() {
+        for checks in [false, true] {
+            let (mut sender, mut sent) = established(checks);
+            // Whether it is taken, and what is SACKed then.
+            let mut take = |at, one: Acknowledgement| {
+                let taken = sender.on_ack(at_ms(at), &one, &mut sent);
+                (taken, sender.board.sacked_out)
+            };
+            assert_eq!(take(1_020, ack(1_010, 3, None)), (true, 0));
+            // Sent 1 ms before the latest, then 2 ms before it.
+            assert_eq!(take(1_021, ack(1_009, 2, Some((4, 5)))), (true, 1));
+            assert_eq!(take(1_022, ack(1_008, 2, Some((5, 6)))), (!checks, if checks { 1 } else { 2 }));
+            // Of the same number, older than a timeout of 220 ms and a fifth of it, and not as old.
+            assert_eq!(take(1_300, ack(1_290, 3, None)).0, true);
+            assert_eq!(take(1_301, ack(1_290 - 275, 3, Some((6, 7)))).0, !checks);
+            assert_eq!(take(1_302, ack(1_290 - 260, 3, Some((7, 8)))).0, true);
+            // One with data is not taken however little it changes; a new number always is.
+            let mut request = ack(1_285, 3, None);
+            request.kind = AckKind::Request;
+            assert_eq!(take(1_303, request).0, !checks);
+            assert_eq!(take(1_304, ack(1_280, 4, None)).0, true);
+        }
     }
 }

@@ -83,6 +83,8 @@ pub(crate) struct SenderConfig {
     pub(crate) send_buffer: u64,
     /// How it grows; `None` if it has its full size from the start.
     pub(crate) growth: Option<Growth>,
+    /// Whether it discards ACKs with old timestamps.
+    pub(crate) checks_stamps: bool,
     /// Seed of the random numbers that the controller is given.
     pub(crate) random_seed: u64,
     /// What makes its pacing timer late, if anything does.
@@ -129,6 +131,7 @@ pub(crate) struct Sender {
     peer_stamp_ms: u32,
     /// An ACK is being processed, not a timer.
     in_ack: bool,
+    checks_stamps: bool,
     marking: Marking,
     sampler: Sampler,
     recovery: Recovery,
@@ -225,6 +228,7 @@ impl Sender {
             highest_sacked: 0,
             known_blocks: [(0, 0); SACK_BLOCKS],
             in_ack: false,
+            checks_stamps: config.checks_stamps,
             marking: Marking::new(ecn),
             mark_reductions: 0,
             random: RandomStream(config.random_seed),
