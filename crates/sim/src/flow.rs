@@ -258,6 +258,8 @@ impl Flow {
             if let Some(sender) = &mut self.sender {
                 sender.stop();
             }
+            // If nothing is outstanding, no ACK will come that closes it.
+            self.close(now);
         }
         if self.merge_due <= now
             && let Some(arrival) = self.merging.take()
@@ -508,7 +510,8 @@ impl Flow {
         self.update_sender_due();
     }
 
-    /// The connection ends when everything has been acknowledged: the last segment has the FIN, and the receiver closes, too.
+    /// The connection ends when everything has been acknowledged: the last segment has the FIN, and the receiver closes, too. The
+    /// FIN of a flow that stops while nothing is outstanding would take a round trip, which is left out.
     #[cold]
     fn close(&mut self, now: Time) {
         if self.left.is_none()

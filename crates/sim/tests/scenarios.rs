@@ -222,6 +222,25 @@ fn a_connection_begins_with_the_threshold_that_the_one_before_has_left() {
 }
 
 #[test]
+fn a_connection_that_is_stopped_while_it_is_idle_leaves_its_metrics_at_once() {
+    let mut document =
+        alone("cubic", json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "50 KB" }), "30 s");
+    document["hosts"] = json!({ "metrics": { "save_ssthresh": true } });
+    document["flows"] = json!([
+        // 5 MB take 2.1 s. Nothing is outstanding at 8 s.
+        { "controller": "cubic", "bursts": { "size": "5 MB", "every": "20 s" }, "stop": "8 s", "start_jitter": "0", "label": "first" },
+        { "controller": "cubic", "size": "5 MB", "start": "10 s", "start_jitter": "0", "label": "second" },
+    ]);
+    let run = run(&document, 1);
+    let left = run.flows[0].totals.metrics.expect("it has ended");
+    assert_eq!(left.at_ns, 8_000_000_000);
+    let second = &run.flows[1].series;
+    let begun = second.time_ns.iter().position(|at| *at >= 10_060_000_000).unwrap();
+    assert!(left.ssthresh > 30, "{left:?}");
+    assert_eq!(second.ssthresh[begun], left.ssthresh);
+}
+
+#[test]
 fn a_locked_window_caps_every_connection() {
     let run = one_after_the_other("cubic", json!({ "cwnd": 12, "locked": ["cwnd"] }));
     for flow in &run.flows {
