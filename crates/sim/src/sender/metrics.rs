@@ -42,11 +42,29 @@ impl Shared {
 }
 
 /// The values, in Linux's units: segments, and microseconds times 8 and times 4.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    spec: MetricsSpec,
+    ssthresh: u32,
+    cwnd: u32,
+    reordering: u32,
     rtt_x8: u32,
     rttvar_x4: u32,
+    saves_ssthresh: bool,
+    locked: Locked,
+}
+
+/// The values that connections leave as they are (Linux: `tcpm_lock`): a bit for each [`Metric`].
+#[derive(Clone, Copy, Debug)]
+struct Locked(u8);
+
+impl Locked {
+    fn new(metrics: &[Metric]) -> Locked {
+        Locked(metrics.iter().fold(0, |bits, metric| bits | 1 << *metric as u8))
+    }
+
+    fn has(self, metric: Metric) -> bool {
+        self.0 & 1 << metric as u8 != 0
+    }
 }
 
 /// What a connection takes from an entry. `None`: it keeps its own.
@@ -77,14 +95,22 @@ pub(crate) struct Ended {
 impl Entry {
     fn new(spec: &MetricsSpec) -> Entry {
         let units = |time: Duration, nanos: u64| (time.as_nanos() / nanos).min(u32::MAX as u64) as u32;
-        Entry { rtt_x8: units(spec.rtt_ns, 125), rttvar_x4: units(spec.rttvar_ns, 250), spec: spec.clone() }
+        Entry {
+            ssthresh: spec.ssthresh,
+            cwnd: spec.cwnd,
+            reordering: spec.reordering,
+            rtt_x8: units(spec.rtt_ns, 125),
+            rttvar_x4: units(spec.rttvar_ns, 250),
+            saves_ssthresh: spec.save_ssthresh,
+            locked: Locked::new(&spec.locked),
+        }
     }
 
     /// Linux: `tcp_init_metrics`.
     fn begin(&self, srtt_x8: u32) -> Beginning {
         let known = |value: u32| (value > 0).then_some(value);
-        let clamp = self.spec.is_locked(Metric::Cwnd).then_some(self.spec.cwnd);
-        let ssthresh = known(self.spec.ssthresh).filter(|_| self.spec.save_ssthresh);
+        let clamp = self.locked.has(Metric::Cwnd).then_some(self.cwnd);
+        let ssthresh = known(self.ssthresh).filter(|_| self.saves_ssthresh);
         // In jiffies, as the timer of the handshake is.
         let rto_us = (self.rtt_x8 > srtt_x8).then(|| {
             let per_jiffy = 1_000_000 / HZ;
@@ -94,17 +120,15 @@ impl Entry {
         Beginning {
             clamp,
             ssthresh: ssthresh.map(|value| value.min(clamp.unwrap_or(u32::MAX))),
-            reordering: known(self.spec.reordering),
+            reordering: known(self.reordering),
             rto_us,
         }
     }
 
     /// Linux: `tcp_update_metrics`.
     fn update(&mut self, ended: &Ended) {
-        let free = {
-            let locked = self.spec.locked.clone();
-            move |metric: Metric| !locked.contains(&metric)
-        };
+        let locked = self.locked;
+        let free = |metric: Metric| !locked.has(metric);
         if ended.backed_off || ended.srtt_x8 == 0 {
             if free(Metric::Rtt) {
                 self.rtt_x8 = 0;
@@ -124,33 +148,32 @@ impl Entry {
                 self.rttvar_x4 -= (self.rttvar_x4 - deviation) >> 2;
             }
         }
-        let saves_ssthresh = self.spec.save_ssthresh && free(Metric::Ssthresh);
-        let entry = &mut self.spec;
+        let saves_ssthresh = self.saves_ssthresh && free(Metric::Ssthresh);
         if ended.ssthresh >= Limits::INFINITE {
             // Slow start went on to the end.
-            if saves_ssthresh && entry.ssthresh > 0 {
-                entry.ssthresh = entry.ssthresh.max(ended.cwnd >> 1);
+            if saves_ssthresh && self.ssthresh > 0 {
+                self.ssthresh = self.ssthresh.max(ended.cwnd >> 1);
             }
             if free(Metric::Cwnd) {
-                entry.cwnd = entry.cwnd.max(ended.cwnd);
+                self.cwnd = self.cwnd.max(ended.cwnd);
             }
         } else if ended.cwnd >= ended.ssthresh && ended.state == CaState::Open {
             if saves_ssthresh {
-                entry.ssthresh = (ended.cwnd >> 1).max(ended.ssthresh);
+                self.ssthresh = (ended.cwnd >> 1).max(ended.ssthresh);
             }
             if free(Metric::Cwnd) {
-                entry.cwnd = mean(entry.cwnd, ended.cwnd);
+                self.cwnd = mean(self.cwnd, ended.cwnd);
             }
         } else {
             // In recovery, or in slow start after it: the window says nothing.
             if free(Metric::Cwnd) {
-                entry.cwnd = mean(entry.cwnd, ended.ssthresh);
+                self.cwnd = mean(self.cwnd, ended.ssthresh);
             }
-            if saves_ssthresh && entry.ssthresh > 0 {
-                entry.ssthresh = entry.ssthresh.max(ended.ssthresh);
+            if saves_ssthresh && self.ssthresh > 0 {
+                self.ssthresh = self.ssthresh.max(ended.ssthresh);
             }
             if free(Metric::Reordering) && ended.reordering != REORDERING {
-                entry.reordering = entry.reordering.max(ended.reordering);
+                self.reordering = self.reordering.max(ended.reordering);
             }
         }
     }
@@ -158,9 +181,9 @@ impl Entry {
     fn shown(&self, now: Time) -> Metrics {
         Metrics {
             at_ns: now.as_nanos(),
-            ssthresh: self.spec.ssthresh,
-            cwnd: self.spec.cwnd,
-            reordering: self.spec.reordering,
+            ssthresh: self.ssthresh,
+            cwnd: self.cwnd,
+            reordering: self.reordering,
             rtt_ns: self.rtt_x8 as u64 * 125,
             rttvar_ns: self.rttvar_x4 as u64 * 250,
         }
@@ -227,7 +250,7 @@ mod tests {
         let left = |old: (u32, u32), ended: Ended| {
             let mut entry = entry(MetricsSpec { ssthresh: old.0, cwnd: old.1, ..saving() });
             entry.update(&ended);
-            (entry.spec.ssthresh, entry.spec.cwnd)
+            (entry.ssthresh, entry.cwnd)
         };
         // The first slow start: a threshold rises, and is not set; a window rises.
         let start = Ended { ssthresh: Limits::INFINITE, ..OPEN };
@@ -253,7 +276,7 @@ mod tests {
         let left = |old: u32, ended: Ended| {
             let mut entry = entry(MetricsSpec { reordering: old, ..saving() });
             entry.update(&ended);
-            entry.spec.reordering
+            entry.reordering
         };
         assert_eq!(left(0, reordered), 0);
         let disturbed = Ended { state: CaState::Disorder, ..reordered };
@@ -265,7 +288,7 @@ mod tests {
     fn a_connection_that_timed_out_for_good_forgets_the_rtt_and_nothing_else() {
         let mut entry = entry(MetricsSpec { ssthresh: 7, cwnd: 9, ..with_rtt(80_000, 1_000) });
         entry.update(&Ended { backed_off: true, ..OPEN });
-        assert_eq!((entry.rtt_x8, entry.rttvar_x4, entry.spec.ssthresh, entry.spec.cwnd), (0, 4_000, 7, 9));
+        assert_eq!((entry.rtt_x8, entry.rttvar_x4, entry.ssthresh, entry.cwnd), (0, 4_000, 7, 9));
     }
 
     #[test]
@@ -273,7 +296,7 @@ mod tests {
         let mut entry = entry(MetricsSpec { save_ssthresh: false, ssthresh: 30, ..saving() });
         assert_eq!(entry.begin(1).ssthresh, None);
         entry.update(&OPEN);
-        assert_eq!((entry.spec.ssthresh, entry.spec.cwnd), (30, 50));
+        assert_eq!((entry.ssthresh, entry.cwnd), (30, 50));
     }
 
     #[test]
@@ -283,7 +306,17 @@ mod tests {
         let begun = entry.begin(1);
         assert_eq!((begun.clamp, begun.ssthresh), (Some(20), Some(20)));
         entry.update(&OPEN);
-        assert_eq!((entry.spec.cwnd, entry.spec.ssthresh), (20, 80));
+        assert_eq!((entry.cwnd, entry.ssthresh), (20, 80));
+    }
+
+    #[test]
+    fn a_lock_holds_its_own_value_only() {
+        let all = [Metric::Ssthresh, Metric::Cwnd, Metric::Reordering, Metric::Rtt, Metric::Rttvar];
+        for metric in all {
+            let locked = Locked::new(&[metric]);
+            assert_eq!(all.map(|one| locked.has(one)), all.map(|one| one == metric));
+        }
+        assert!(all.iter().all(|metric| Locked::new(&all).has(*metric) && !Locked::new(&[]).has(*metric)));
     }
 
     #[test]
