@@ -2,9 +2,9 @@
 //!
 //! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
 //! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
-//! - [`metrics`]: what connections leave for the next; [`marking`]: ECN; [`recovery`]: the recovery state machine with undo; [`transmit`]: bursts, pacing, retransmissions; [`timers`].
-//!
-//! - [`send_buffer`]: that of Linux hosts, and its writer.
+//! - [`marking`]: ECN; [`recovery`]: the recovery state machine with undo;
+//! - [`transmit`]: bursts, pacing, retransmissions; [`timers`]; [`send_buffer`]: that of Linux hosts, and its writer;
+//! - [`metrics`]: what connections leave for the next.
 //!
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
