@@ -1,6 +1,5 @@
-//! Hosts that take time (`hosts.model = "linux"`): what holds for all of them, and what each mechanism changes.
-
-mod random;
+//! Hosts that take time (`hosts.model = "linux"`): what holds for all of them, and what each mechanism changes. Random
+//! scenarios of theirs are in `identical.rs`.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,9 +8,6 @@ use fullpipe_record::measures::FlowMeasures;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::{Format, resolve};
 use serde_json::{Value, json};
-
-/// Random scenarios that are run both ways.
-const BOTH_WAYS: u64 = 150;
 
 fn spec(document: &Value) -> Spec {
     resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error} in {document}"))
@@ -35,20 +31,6 @@ fn alone(controller: &str, path: &Value, duration: &str) -> Value {
         "hosts": { "tcp_memory": "max" },
         "flows": [{ "controller": controller, "start_jitter": "0 ms" }],
     })
-}
-
-#[test]
-fn records_are_those_of_the_plain_simulator_and_nothing_vanishes() {
-    // Each run checks itself: what was sent was delivered, dropped, is in flight, or was too old.
-    for number in 0..BOTH_WAYS {
-        let document = on_linux(&match number % 3 {
-            0 => random::scenario(number),
-            1 => random::scenario_with_a_longer_way_back(number),
-            _ => random::scenario_of_transfers(number),
-        });
-        let plain = fullpipe_sim::run_plainly(&spec(&document), number, &AtomicBool::new(false)).unwrap();
-        assert_eq!(run(&document, number).flows, plain.flows, "scenario {number}: {document}");
-    }
 }
 
 #[test]
