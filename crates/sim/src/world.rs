@@ -179,7 +179,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     params,
                     ecn: flow.ecn(&spec.hosts),
                     gso_max_segs: spec.hosts.gso_max_segs,
-                    queued_buffer: hosts::queued_buffer(spec, &flow.workload),
+                    full_piece: hosts::full_piece(spec, &flow.workload),
                     send_buffer: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     growth: (!spec.hosts.model.is_ideal()).then(|| Growth {
                         first: spec.hosts.tcp_wmem_bytes[1].as_u64(),

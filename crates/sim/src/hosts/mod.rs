@@ -34,9 +34,9 @@ impl Hosts {
     }
 }
 
-/// Segments of a buffer in which the data of a flow waits to be sent, whose end ends a burst; `None` for ideal hosts. What is
-/// written bit by bit waits in other buffers, which are not modelled.
-pub(crate) fn queued_buffer(spec: &Spec, workload: &Workload) -> Option<NonZeroU16> {
+/// Segments of a full piece (`sk_buff`) of what a flow has written, whose end ends a burst; `None` for ideal hosts. What is written
+/// bit by bit waits in other pieces, which do not limit bursts here.
+pub(crate) fn full_piece(spec: &Spec, workload: &Workload) -> Option<NonZeroU16> {
     let whole = matches!(workload, Workload::Bulk | Workload::Finite { .. });
     let segments = (Config::GSO_MAX / spec.mss()).clamp(1, spec.hosts.gso_max_segs.into());
     NonZeroU16::new(segments as u16).filter(|_| whole && !spec.hosts.model.is_ideal())
@@ -59,19 +59,19 @@ mod tests {
     use super::*;
     use fullpipe_scenario::{Format, resolve};
 
-    fn buffer(hosts: &str, flow: &str) -> Option<u16> {
+    fn piece(hosts: &str, flow: &str) -> Option<u16> {
         let path = "[path]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"";
         let text = format!("{path}\n[hosts]\n{hosts}\n[[flows]]\ncontroller = \"reno\"\n{flow}");
         let spec = resolve(&text, Format::Toml, None).unwrap();
-        queued_buffer(&spec, &spec.flows[0].workload).map(NonZeroU16::get)
+        full_piece(&spec, &spec.flows[0].workload).map(NonZeroU16::get)
     }
 
     #[test]
-    fn data_waits_in_buffers_of_64_kb_where_hosts_are_real() {
-        assert_eq!(buffer("", ""), None);
-        assert_eq!(buffer("model = \"linux\"", ""), Some(45));
-        assert_eq!(buffer("model = \"linux\"\nmtu = 9000", "size = \"9 MB\""), Some(7));
-        assert_eq!(buffer("model = \"linux\"\ngso_max_segs = 1", ""), Some(1));
-        assert_eq!(buffer("model = \"linux\"", "requests = { size = \"64 KB\" }"), None);
+    fn data_waits_in_pieces_of_64_kb_where_hosts_are_real() {
+        assert_eq!(piece("", ""), None);
+        assert_eq!(piece("model = \"linux\"", ""), Some(45));
+        assert_eq!(piece("model = \"linux\"\nmtu = 9000", "size = \"9 MB\""), Some(7));
+        assert_eq!(piece("model = \"linux\"\ngso_max_segs = 1", ""), Some(1));
+        assert_eq!(piece("model = \"linux\"", "requests = { size = \"64 KB\" }"), None);
     }
 }

@@ -580,7 +580,7 @@ mod tests {
             params: Params::by_name("reno"),
             ecn: EcnUse::None,
             gso_max_segs: u16::MAX,
-            queued_buffer: None,
+            full_piece: None,
             send_buffer: 4 << 20,
             growth: None,
             checks_stamps,

@@ -77,8 +77,8 @@ pub(crate) struct SenderConfig {
     pub(crate) ecn: EcnUse,
     /// The most segments of a burst (Linux: `sk_gso_max_segs`).
     pub(crate) gso_max_segs: u16,
-    /// Segments of a buffer in which the application's data waits; none if they do not limit bursts.
-    pub(crate) queued_buffer: Option<NonZeroU16>,
+    /// Segments of a full piece of the send queue, whose end ends a burst; none if pieces do not limit bursts.
+    pub(crate) full_piece: Option<NonZeroU16>,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,
     /// How it grows; `None` if it has its full size from the start.
@@ -126,7 +126,7 @@ pub(crate) struct Sender {
     mss: u32,
     gso_max: u32,
     gso_max_segs: u16,
-    queued_buffer: Option<NonZeroU16>,
+    full_piece: Option<NonZeroU16>,
     /// Latest stamp of the receiver, to be echoed (Linux: `ts_recent`).
     peer_stamp_ms: u32,
     /// An ACK is being processed, not a timer.
@@ -209,7 +209,7 @@ impl Sender {
             mss: config.controller.mss,
             gso_max: config.controller.gso_max,
             gso_max_segs: config.gso_max_segs,
-            queued_buffer: config.queued_buffer,
+            full_piece: config.full_piece,
             controller,
             limits,
             board: Scoreboard::new(),

@@ -129,12 +129,12 @@ impl Sender {
         segments.max(self.limits.min_burst).min(self.gso_max_segs as u32)
     }
 
-    /// Segments of the next buffer of the send queue that have not been sent. Data waits in buffers of as many segments as a
-    /// burst may have at most (Linux: `tcp_send_mss`, `tcp_sendmsg_locked`). A burst is cut from one of them (`tso_fragment`) and
-    /// never spans two, so the last of each is what remains. Linux's first few are shorter (`tcp_bound_to_half_wnd`).
+    /// Segments of the next piece of the send queue that have not been sent. Data waits in pieces (`sk_buff`) of as many segments as
+    /// a burst may have at most (Linux: `tcp_send_mss`, `tcp_sendmsg_locked`). A burst is cut from one of them (`tso_fragment`) and
+    /// never spans two, so the last of each is what remains. Here all pieces are full, see [`super::send_buffer`].
     #[inline]
-    fn left_of_buffer(&self) -> u32 {
-        self.queued_buffer.map_or(u32::MAX, |segments| {
+    fn left_of_piece(&self) -> u32 {
+        self.full_piece.map_or(u32::MAX, |segments| {
             segments.get() as u32 - (self.board.next % segments.get() as u64) as u32
         })
     }
@@ -260,8 +260,8 @@ impl Sender {
             if max_segments == 0 {
                 max_segments = self.burst_segments();
             }
-            let of_buffer = self.left_of_buffer();
-            let most = max_segments.min(of_buffer);
+            let of_piece = self.left_of_piece();
+            let most = max_segments.min(of_piece);
             if push == Push::Normal
                 && quota.min(most).min(available) > 1
                 && self.should_defer(now, max_segments, available, &mut cwnd_limited)
@@ -300,7 +300,7 @@ impl Sender {
         let in_stream = self.stream.segments() - self.board.next;
         let window = self.limits.cwnd - self.board.in_flight();
         let limit = window.min(available);
-        if limit >= max_segments || limit >= self.left_of_buffer() || limit as u64 >= in_stream {
+        if limit >= max_segments || limit >= self.left_of_piece() || limit as u64 >= in_stream {
             return false;
         }
         let receive_window = self.window_end.saturating_sub(self.board.una);
