@@ -6,21 +6,24 @@
 //!   compression, `tcp_comp_sack_delay_ns`); at once when a hole closes, and before a third block displaces one that was not
 //!   reported yet.
 
+mod arrival;
 mod marks;
+mod reassembly;
 mod round_trip;
 mod window;
 
 use std::collections::VecDeque;
 
 use fullpipe_path::Ecn;
-use fullpipe_path::prefetch::prefetch;
 use fullpipe_scenario::spec::EcnUse;
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
 use crate::hosts::Latency;
-use crate::packet::{AckKind, Acknowledgement, PAWS_WINDOW_MS, Segment};
+use crate::packet::{AckKind, Acknowledgement, PAWS_WINDOW_MS};
+pub(crate) use arrival::{Arrival, Mark};
 use marks::{Answer, Marks};
+use reassembly::SACKS;
 use round_trip::RoundTrip;
 use window::ReceiveWindow;
 
@@ -36,59 +39,6 @@ const ATO_MAX: Duration = Duration::from_millis(200);
 const COMPRESSED_MAX: u32 = 44;
 /// Linux `net.ipv4.tcp_comp_sack_delay_ns`: 1 ms.
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
-/// Blocks that Linux remembers (`TCP_NUM_SACKS`).
-const SACKS: usize = 4;
-/// Blocks that Linux counts on fitting into an ACK (`TCP_SACK_BLOCKS_EXPECTED`).
-const SACKS_EXPECTED: usize = 2;
-
-/// Data that arrived in one piece: one segment, or several that GRO merged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) seq: u64,
-    pub(crate) segments: u32,
-    pub(crate) bytes: u64,
-    /// Timestamp of the first segment.
-    pub(crate) stamp_ms: u32,
-    /// The timestamp that it echoes.
-    pub(crate) echo_ms: u16,
-    /// What it says of congestion, on a connection that has negotiated ECN.
-    pub(crate) mark: Option<Mark>,
-}
-
-/// What the headers of data say of congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// The codepoint of each packet.
-    pub(crate) codepoint: Ecn,
-    /// The sender has reduced its window.
-    pub(crate) cwr: bool,
-}
-
-impl Mark {
-    /// Whether GRO may merge data with the second behind data with the first (Linux: `inet_gro_receive`, `tcp_gro_receive`).
-    pub(crate) fn can_be_merged(held: Option<Mark>, next: Option<Mark>) -> bool {
-        match (held, next) {
-            (Some(held), Some(next)) => held.codepoint == next.codepoint && !next.cwr,
-            (held, next) => held == next,
-        }
-    }
-}
-
-impl Arrival {
-    /// One segment.
-    #[inline(always)]
-    pub(crate) fn of(segment: &Segment, mark: Option<Mark>) -> Arrival {
-        Arrival {
-            seq: segment.seq,
-            segments: 1,
-            bytes: segment.payload as u64,
-            stamp_ms: segment.stamp_ms,
-            echo_ms: segment.echo_ms,
-            mark,
-        }
-    }
-}
-
 /// The receiving half of a flow. Its fields are in the order in which events need them, see [`Flow`](crate::flow::Flow).
 #[derive(Debug)]
 #[repr(C)]
@@ -222,24 +172,10 @@ impl Receiver {
         self.next
     }
 
-    /// Segments waiting out of order, counted again from the ranges so that a check of the sum is meaningful.
-    pub(crate) fn waiting_segments(&self) -> u64 {
-        self.waiting.iter().map(|(start, end)| end - start).sum()
-    }
-
     /// When a timer of the receiver is due.
     #[inline]
     pub(crate) fn timer(&self) -> Time {
         self.delayed_ack.min(self.compressed_timer)
-    }
-
-    /// A hint: data will arrive soon.
-    #[inline]
-    pub(crate) fn prefetch_waiting(&self) {
-        if let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) {
-            prefetch(first);
-            prefetch(last);
-        }
     }
 
     /// Data arrived. Returns whether an ACK must leave now.
@@ -481,11 +417,6 @@ impl Receiver {
         self.window.on_read(now, self.next_bytes, beyond, self.round_trip.smoothed());
     }
 
-    #[inline]
-    fn waiting_bytes(&self) -> u64 {
-        self.waiting_segments * self.mss as u64
-    }
-
     /// Linux: `tcp_incr_quickack`.
     fn quick_acks(&mut self, most: u32) {
         let window = self.window.size(self.next_bytes);
@@ -545,112 +476,6 @@ impl Receiver {
     /// The first byte past the window announced so far.
     pub(crate) fn window_edge(&self) -> u64 {
         self.window.edge()
-    }
-
-    /// Moves data that is now in order from the out-of-order ranges to the stream.
-    fn take_waiting(&mut self) {
-        while let Some(&(start, end)) = self.waiting.front() {
-            if start > self.next {
-                break;
-            }
-            if start < self.next {
-                self.note_duplicate(start, end.min(self.next));
-            }
-            if end > self.next {
-                self.next_bytes += (end - self.next) * self.mss as u64;
-                if let Some((seq, missing)) = self.short
-                    && (self.next..end).contains(&seq)
-                {
-                    self.next_bytes -= missing;
-                }
-                self.next = end;
-            }
-            self.waiting_segments -= end - start;
-            self.waiting.pop_front();
-        }
-        let (next, mut kept) = (self.next, 0);
-        for index in 0..self.sack_count {
-            if self.sacks[index].1 > next {
-                self.sacks[kept] = self.sacks[index];
-                kept += 1;
-            }
-        }
-        self.sack_count = kept;
-    }
-
-    fn note_duplicate(&mut self, start: u64, end: u64) {
-        self.duplicate_segments += end - start;
-        self.duplicate = Some((start, end));
-    }
-
-    #[inline(always)]
-    fn on_data_out_of_order(&mut self, arrival: &Arrival, end: u64) {
-        let start = arrival.seq;
-        let full = arrival.segments as u64 * self.mss as u64;
-        if arrival.bytes < full {
-            self.short = Some((end - 1, full - arrival.bytes));
-        }
-        let waiting = self.waiting_bytes();
-        if self.window.on_data(arrival.bytes, waiting) {
-            self.quick |= 1;
-        }
-        // The usual place is the end, or the first hole.
-        let mut place = self.waiting.len();
-        if self.waiting.back().is_some_and(|last| last.0 > start) {
-            place = self.waiting.partition_point(|range| range.0 <= start);
-        }
-        if place > 0 && self.waiting[place - 1].1 >= start {
-            place -= 1;
-        } else {
-            self.waiting.insert(place, (start, start));
-        }
-        // Grow the range at `place` over the new data and over the ranges that it now touches.
-        let duplicates = self.duplicate_segments;
-        let known = self.waiting[place].1.min(end);
-        if known > start {
-            self.note_duplicate(start, known);
-        }
-        self.waiting[place].1 = self.waiting[place].1.max(end);
-        while place + 1 < self.waiting.len() && self.waiting[place + 1].0 <= self.waiting[place].1 {
-            let (from, to) = self.waiting[place + 1];
-            if from < end {
-                self.note_duplicate(from, to.min(end));
-            }
-            self.waiting[place].1 = self.waiting[place].1.max(to);
-            self.waiting.remove(place + 1);
-        }
-        self.waiting_segments += (end - start) - (self.duplicate_segments - duplicates);
-        let (from, to) = self.waiting[place];
-        self.report(from, to);
-    }
-
-    /// Puts the block that just changed in front (RFC 2018 section 4; Linux: `tcp_sack_new_ofo_skb`).
-    #[inline(always)]
-    fn report(&mut self, start: u64, end: u64) {
-        let known = &self.sacks[..self.sack_count];
-        let place =
-            known.iter().position(|block| block.0 <= end && block.1 >= start).unwrap_or(self.sack_count);
-        if place >= SACKS_EXPECTED && self.compressed > 0 {
-            self.early = self.acknowledge();
-            self.has_early = true;
-        }
-        // Usually the block on top has grown, and touches no other.
-        let apart = |block: &(u64, u64)| block.0 > end || block.1 < start;
-        if place == 0 && self.sacks[..self.sack_count].iter().skip(1).all(apart) {
-            self.sacks[0] = (start, end);
-            self.sack_count = self.sack_count.max(1);
-            return;
-        }
-        let mut kept = 1;
-        let mut fresh = [(start, end); SACKS];
-        for block in &self.sacks[..self.sack_count] {
-            if apart(block) && kept < SACKS {
-                fresh[kept] = *block;
-                kept += 1;
-            }
-        }
-        self.sacks = fresh;
-        self.sack_count = kept;
     }
 }
 

@@ -1,7 +1,8 @@
 //! The sending half of a TCP connection, as in Linux 6.12 (`net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`).
 //!
 //! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
-//! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`rtt`]: RTT and timeout;
+//! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`losses`]: what the controller
+//!   is told of them; [`rtt`]: RTT and timeout;
 //! - [`marking`]: ECN; [`recovery`]: the recovery state machine with undo;
 //! - [`transmit`]: bursts, pacing, retransmissions; [`timers`]; [`send_buffer`]: that of Linux hosts, and its writer;
 //! - [`metrics`]: what connections leave for the next.
@@ -9,6 +10,7 @@
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
 mod acknowledge;
+mod losses;
 mod marking;
 pub(crate) mod metrics;
 pub(crate) mod rack;
@@ -21,8 +23,8 @@ mod transmit;
 
 use std::num::NonZeroU16;
 
-use fullpipe_cc::delivery::{Sampler, TxState};
-use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Lost, Params, Snapshot};
+use fullpipe_cc::delivery::Sampler;
+use fullpipe_cc::{Any, CaState, Config, Connection, Controller, Limits, Params, Snapshot};
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::prefetch_first;
 use fullpipe_scenario::spec::EcnUse;
@@ -37,7 +39,7 @@ use marking::Marking;
 use metrics::Beginning;
 use rack::Rack;
 use recovery::Recovery;
-use rtt::RttEstimator;
+use rtt::{MinRtt, RttEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::{Growth, SendBuffer};
 use timers::Timers;
@@ -484,22 +486,6 @@ impl Sender {
         }
     }
 
-    /// Detects losses, counts them and reports them to the controller. Returns whether to look again, and when.
-    fn detect_losses(&mut self, now: Time) -> Option<u32> {
-        let at = rack::Moment {
-            now_us: now.as_micros() as u32,
-            state: self.recovery.state,
-            min_rtt_us: self.min_rtt.micros(),
-            srtt_us: self.rtt.srtt_x8() >> 3,
-        };
-        let mut runs = LossRuns::new(&mut self.controller, self.lost, (now, self.sampler.delivered()));
-        let detection = self.rack.detect(&mut self.board, at, |board, seq| runs.add(board, seq));
-        let (lost, lowest) = runs.finish();
-        self.lost = lost;
-        self.output.retransmit_from = self.output.retransmit_from.min(lowest);
-        detection.again_after_us
-    }
-
     #[inline]
     fn update_limits(&mut self) {
         self.take_limits(self.controller.limits());
@@ -514,65 +500,6 @@ impl Sender {
     }
 }
 
-/// Groups newly lost segments that left together into runs for the controller.
-struct LossRuns<'a> {
-    controller: &'a mut Held,
-    lost: u64,
-    /// The time, and what was delivered by then.
-    at: (Time, u64),
-    run: Option<(Lost, TxState)>,
-    previous: u64,
-    lowest: u64,
-}
-
-impl LossRuns<'_> {
-    fn new(controller: &mut Held, lost: u64, at: (Time, u64)) -> LossRuns<'_> {
-        LossRuns { controller, lost, at, run: None, previous: u64::MAX, lowest: u64::MAX }
-    }
-
-    fn add(&mut self, board: &Scoreboard, seq: u64) {
-        let tx = *board.tx(seq);
-        self.lost += 1;
-        let adjacent = self.previous != u64::MAX && seq == self.previous + 1;
-        self.previous = seq;
-        self.lowest = self.lowest.min(seq);
-        if let Some((run, left)) = &mut self.run
-            && adjacent
-            && *left == tx
-        {
-            run.units += 1;
-            run.lost = self.lost;
-            return;
-        }
-        self.flush();
-        let (now, delivered) = self.at;
-        let run = Lost {
-            now,
-            delivered,
-            units: 1,
-            new_range: !adjacent,
-            tx_in_flight: tx.in_flight(),
-            // The segment keeps the low 32 bits of the count.
-            tx_lost: self.lost - (self.lost as u32).wrapping_sub(tx.lost) as u64,
-            lost: self.lost,
-            app_limited: tx.app_limited(),
-        };
-        self.run = Some((run, tx));
-    }
-
-    fn flush(&mut self) {
-        if let Some((run, _)) = self.run.take() {
-            self.controller.on_lost(&run);
-        }
-    }
-
-    /// The count of lost segments, and the lowest just lost.
-    fn finish(mut self) -> (u64, u64) {
-        self.flush();
-        (self.lost, self.lowest)
-    }
-}
-
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Debug)]
 struct RandomStream(u64);
@@ -582,38 +509,5 @@ impl RandomStream {
     fn draw(&mut self) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         (fullpipe_path::mix(self.0) >> 32) as u32
-    }
-}
-
-/// Minimum RTT over the last 300 s (Linux: `tcp_min_rtt`, `net.ipv4.tcp_min_rtt_wlen`).
-#[derive(Debug)]
-struct MinRtt {
-    micros: u32,
-    since: Time,
-}
-
-impl MinRtt {
-    const WINDOW: Duration = Duration::from_secs(300);
-
-    fn new() -> MinRtt {
-        MinRtt { micros: u32::MAX, since: Time::ZERO }
-    }
-
-    #[inline]
-    fn sample(&mut self, micros: u32, now: Time) {
-        if micros <= self.micros || now.saturating_since(self.since) > Self::WINDOW {
-            self.micros = micros;
-            self.since = now;
-        }
-    }
-
-    #[inline]
-    fn micros(&self) -> u32 {
-        self.micros
-    }
-
-    #[inline]
-    fn get(&self) -> Duration {
-        if self.micros == u32::MAX { Duration::MAX } else { Duration::from_micros(self.micros as u64) }
     }
 }

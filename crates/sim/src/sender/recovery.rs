@@ -5,6 +5,7 @@ use fullpipe_units::Time;
 
 use super::Sender;
 use super::acknowledge::Flags;
+use super::losses::LossRuns;
 use crate::packet::Acknowledgement;
 
 /// State of recovery.
@@ -355,7 +356,7 @@ impl Sender {
     /// Linux: `tcp_timeout_mark_lost`.
     fn mark_all_lost(&mut self, now: Time) {
         let now_us = now.as_micros() as u32;
-        let mut runs = super::LossRuns::new(&mut self.controller, self.lost, (now, self.sampler.delivered()));
+        let mut runs = LossRuns::new(&mut self.controller, self.lost, (now, self.sampler.delivered()));
         let head = self.board.una;
         // After an undo a retransmission may be out whose loss mark is gone: it is lost now, and the head goes again.
         self.board.expire_retransmission(head);

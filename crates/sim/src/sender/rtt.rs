@@ -1,6 +1,7 @@
-//! Smoothed RTT, its variance and the retransmission timeout (Linux: `tcp_rtt_estimator`, `tcp_set_rto`; RFC 6298).
+//! Smoothed RTT, its variance and the retransmission timeout (Linux: `tcp_rtt_estimator`, `tcp_set_rto`; RFC 6298); the
+//! minimum RTT.
 
-use fullpipe_units::Duration;
+use fullpipe_units::{Duration, Time};
 
 /// Linux `TCP_RTO_MIN`: 200 ms.
 pub(crate) const RTO_MIN_US: u32 = 200_000;
@@ -87,6 +88,39 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn srtt(&self) -> Duration {
         Duration::from_nanos(self.srtt_x8 as u64 * 125)
+    }
+}
+
+/// Minimum RTT over the last 300 s (Linux: `tcp_min_rtt`, `net.ipv4.tcp_min_rtt_wlen`).
+#[derive(Debug)]
+pub(super) struct MinRtt {
+    micros: u32,
+    since: Time,
+}
+
+impl MinRtt {
+    const WINDOW: Duration = Duration::from_secs(300);
+
+    pub(super) fn new() -> MinRtt {
+        MinRtt { micros: u32::MAX, since: Time::ZERO }
+    }
+
+    #[inline]
+    pub(super) fn sample(&mut self, micros: u32, now: Time) {
+        if micros <= self.micros || now.saturating_since(self.since) > Self::WINDOW {
+            self.micros = micros;
+            self.since = now;
+        }
+    }
+
+    #[inline]
+    pub(super) fn micros(&self) -> u32 {
+        self.micros
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Duration {
+        if self.micros == u32::MAX { Duration::MAX } else { Duration::from_micros(self.micros as u64) }
     }
 }
 
