@@ -11,7 +11,7 @@ import pytest
 from fullpipe.engines import Done, Ended
 from fullpipe.engines.task import Task
 from fullpipe.errors import ScenarioError
-from fullpipe.studies import catalogue, run, tables, write
+from fullpipe.studies import catalogue, run, write
 from fullpipe.studies.catalogue import Built, Listed
 from fullpipe.studies.checks import Outcome
 from fullpipe.studies.claim import Check, Data, Finding, Grid, Over, Size, Verdict, more, own, within
@@ -313,24 +313,6 @@ def test_what_an_application_sends_is_no_more_work_than_that(
     }
     job = run.Job(run.from_document(document).alternatives[0], 1)
     assert sim.WORLD.cost_s(job, 2) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
-
-
-def test_a_table_says_what_is_not_built() -> None:
-    row = {
-        "id": "a.b",
-        "title": "T",
-        "worlds": {"sim": {"verdict": "not built", "reason": "", "expected_s": None}},
-        "size": None,
-    }
-    assert tables.markdown([row]).splitlines()[-1] == "| a.b | T | sim | not built |  |"
-
-
-def test_the_cause_of_a_miss_is_below_the_table() -> None:
-    world = {"verdict": "not reproduced", "reason": "x", "expected_s": None}
-    row = {"id": "a.b", "title": "T", "worlds": {"sim": world}, "size": "full", "cause": ""}
-    assert tables.markdown([row]).endswith("| a.b | T | sim | not reproduced | x |\n")
-    written = tables.markdown([{**row, "cause": "Why."}, row])
-    assert written.endswith("| x |\n\n## Causes of misses\n\n* `a.b`: Why.\n")
 
 
 def test_a_measure_sees_the_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:

@@ -225,52 +225,6 @@ def test_every_verdict_of_runs_has_a_colour() -> None:
         assert tables._coloured(one.value).style
 
 
-def row(verdict: str, reason: str = "x", **more: Any) -> dict[str, Any]:
-    world = {"verdict": verdict, "reason": reason, "expected_s": None}
-    return {"id": "a.b", "title": "T", "worlds": {"sim": world}, "size": "full", "cause": "", **more}
-
-
-def test_a_document_explains_its_words_and_keeps_what_was_not_run_here() -> None:
-    written = tables.markdown([row("own expectation met", "a | b")])
-    assert "* **Own expectation met**: " in written and "**Reproduced**" not in written
-    assert tables.former(written).verdicts == {("a.b", "sim"): ("own expectation met", r"a \| b")}
-    kept = tables.markdown([row("not run", "")], tables.former(written))
-    assert r"| a.b | T | sim | own expectation met † | a \| b |" in kept and "† Kept from" in kept
-    again = tables.markdown([row("not run", "")], tables.former(kept))
-    assert "| own expectation met † |" in again and "What changed" not in again
-    assert "Of 1 rows, 1 are marked †.\n" in again and "* **Own expectation met**: " in again
-    both = tables.markdown([row("not run", ""), {**row("inconclusive"), "id": "a.c"}], tables.former(kept))
-    assert "Of 2 rows, 1 are marked †. The others: 1 inconclusive.\n" in both
-    short = tables.markdown([row("reproduced", size="quick")])
-    assert "| reproduced (quick) |" in short and "“quick”" in short and "“quick”" not in both
-
-
-def test_a_document_tells_what_changed_since_the_former_one() -> None:
-    former = tables.former(tables.markdown([row("reproduced")]))
-    written = tables.markdown([row("inconclusive", changed="The interval decides")], former)
-    assert written.endswith(
-        "\n## What changed\n\n* `a.b`, sim: reproduced → inconclusive. The interval decides.\n"
-    )
-    assert "What changed" not in tables.markdown([row("reproduced", "other words")], former)
-    short = {**row("reproduced"), "size": "quick"}
-    assert "| reproduced (quick) |" in tables.markdown([short], former)
-    assert "What changed" not in tables.markdown([short], former)
-    for word, why in (
-        ("own expectation met", " The paper gives no result."),
-        ("inconclusive", " Its runs do not decide it."),
-        ("not reproduced", ""),
-    ):
-        assert tables.markdown([row(word)], former).endswith(f": reproduced → {word}.{why}\n")
-    assert "What changed" not in tables.markdown([row("reproduced")])
-
-
-def test_a_kept_row_keeps_its_cause() -> None:
-    former = tables.former(tables.markdown([row("not reproduced", cause="Why.")]))
-    assert former.causes == {"a.b": "Why."}
-    assert "* `a.b`: Why.\n" in tables.markdown([row("not run", "")], former)
-    assert "Why." not in tables.markdown([row("reproduced")], former)
-
-
 def test_a_page_tells_an_undecided_check_from_a_missed_one() -> None:
     checks = [
         within("speed", [1.0, 1.1, 1.2], paper="", least=1.1),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from conftest import command
 from fullpipe.studies import catalogue, gallery, write
+from fullpipe.studies.document import Line
 
 
 def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
@@ -38,7 +40,11 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     former.write_text(f"| rebbr.rate | T | sim | own expectation met | R. |\n{fig4}\n")
     since = command("study", "claims", "--since", "former.md", "--out", str(folder)).stdout
     assert "| sim | own expectation met † | R. |" in since
-    assert "* `queue16.fig4`, sim: reproduced → inconclusive. Its runs do not decide it." in since
+    assert re.search(
+        r"^\* \d{4}-\d\d-\d\d: reproduced → inconclusive: `queue16.fig4` sim. Its runs do not decide it.$",
+        since,
+        re.MULTILINE,
+    )
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
 
 
@@ -53,10 +59,41 @@ def test_a_former_document_that_is_none_is_refused_and_nothing_is_written(in_emp
         assert done.returncode != 0 and f'--since "{name}"' in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
         assert (in_empty_folder / "kept.md").read_text() == former
-    # A file of another kind is not replaced either.
-    done = command("study", "claims", "--write", "text.md")
-    assert done.returncode != 0 and '--write "text.md"' in done.stderr, done.stderr
-    assert (in_empty_folder / "text.md").read_text() == "# Notes\n"
+    # A file of another kind is not replaced either, whatever else is given.
+    for option, more in (("--write", ()), ("--write", ("--since", "kept.md")), ("--gallery", ())):
+        done = command("study", "claims", option, "text.md", *more)
+        assert done.returncode != 0 and f'{option} "text.md"' in done.stderr, done.stderr
+        assert (in_empty_folder / "text.md").read_text() == "# Notes\n"
+    for option in ("--write", "--gallery"):
+        done = command("study", "claims", option, "-")
+        assert done.returncode != 0 and "leave out --write" in done.stderr, done.stderr
+    assert not (in_empty_folder / "-").exists()
+
+
+def test_the_table_and_its_gallery_are_written_together(two: Path, in_empty_folder: Path) -> None:
+    write_both = ("study", "claims", "--out", str(two), "--write", "table.md", "--gallery", "figures.md")
+    done = command(*write_both)
+    assert done.returncode == 0, done.stderr
+    table, figures = in_empty_folder / "table.md", in_empty_folder / "figures.md"
+    assert "Figures are in [figures.md](figures.md)." in table.read_text()
+    assert "](table.md)" in figures.read_text() and "‡" not in figures.read_text()
+    picture = (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes()
+    # Without results, both keep what they have, also if only the table is named.
+    (in_empty_folder / "none").mkdir()
+    keep = ("study", "claims", "--out", "none", "--write", "table.md")
+    for _ in range(2):
+        done = command(*keep)
+        assert done.returncode == 0 and "Gallery: figures.md" in done.stderr, done.stderr
+        for document in (table, figures):
+            assert document.read_text().count("inconclusive (quick, 1 of 3 seeds) ‡") == 2
+        commands = re.findall("`(fullpipe study run .+)`", figures.read_text())
+        assert commands == [f"fullpipe study run queue16.fig{one} --quick --seeds 1" for one in (4, 5)]
+    assert (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes() == picture
+    # A gallery alone would lose what the table keeps.
+    before = figures.read_text()
+    done = command("study", "claims", "--out", "none", "--gallery", "figures.md")
+    assert done.returncode != 0 and "add --write or --since" in done.stderr
+    assert figures.read_text() == before
 
 
 def test_results_that_are_no_regular_file_are_left_out(in_empty_folder: Path) -> None:
@@ -94,10 +131,28 @@ def changed(**parts: Any) -> Callable[[Path], object]:
         ("results/fig4.json", changed(findings=[{"world": "sim"}]), "findings[0].verdict is missing"),
         (
             "results/fig4.json",
-            changed(findings=[{"world": "sim", "verdict": "", "reason": "", "checks": [{"what": "x"}]}]),
+            changed(
+                findings=[{"world": "sim", "verdict": "reproduced", "reason": "", "checks": [{"what": "x"}]}]
+            ),
             "findings[0].checks[0].paper is missing",
         ),
         ("results/fig4.json", changed(spec=5), "spec is"),
+        ("results/fig4.json", changed(size="huge"), "size is 'huge'"),
+        ("results/fig4.json", changed(seeds=-1), "seeds is -1, less than 1"),
+        ("results/fig4.json", changed(seeds=True), "seeds has the wrong type"),
+        ("results/fig4.json", changed(command=["x"]), "command has the wrong type"),
+        (
+            "results/fig4.json",
+            changed(findings=[{"world": "sim", "verdict": "maybe | x", "reason": "", "checks": []}]),
+            "findings[0].verdict is 'maybe | x'",
+        ),
+        (
+            "results/fig4.json",
+            lambda path: path.write_text(
+                re.sub('"outcome": "[a-z]+"', '"outcome": "perhaps"', path.read_text())
+            ),
+            "findings[0].checks[0].outcome is 'perhaps'",
+        ),
         ("results/fig4.json", changed(id="queue16.fig5"), "the result of queue16.fig5"),
         ("figures/fig4.svg", lambda path: path.unlink(), "is missing"),
         ("figures/fig4.svg", lambda path: path.write_text("<svg cut o"), "not a complete SVG"),
@@ -117,7 +172,8 @@ def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
     page = (folder / "report.html").read_text()
     assert 'id="fig5"' in page and 'id="fig4"' not in page
     assert list(write.verdicts(folder, said.append)) == ["queue16.fig5"]
-    gallery.save(tmp_path / "gallery.md", [(study, folder)], said.append)
+    lines = [Line(one, "T", "sim", "inconclusive", "") for one in write.verdicts(folder)]
+    gallery.save(tmp_path / "gallery.md", lines, [(study, folder)], say=said.append)
     assert said == [sentence, sentence]
     text = (tmp_path / "gallery.md").read_text()
     assert "queue16.fig5" in text and "queue16.fig4" not in text

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fullpipe.engines import Engine
+    from fullpipe.studies import document as documents
+    from fullpipe.studies import gallery as galleries
     from fullpipe.studies.catalogue import Built, Listed
     from fullpipe.studies.claim import Size
     from fullpipe.studies.run import Plan
-    from fullpipe.studies.tables import Former
 
 # More than a document of all verdicts takes.
 _MOST_FORMER_BYTES = 16 << 20
@@ -139,7 +140,11 @@ def claims(
     ] = None,
     gallery: Annotated[
         Path | None,
-        typer.Option(help="Document to write with every figure.", show_default="none", parser=path),
+        typer.Option(
+            help="Document to write with every figure, together with the table.",
+            show_default="the one that the table's former version names",
+            parser=path,
+        ),
     ] = None,
     since: Annotated[
         Path | None,
@@ -152,60 +157,103 @@ def claims(
     out: OutOfRuns = None,
 ) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
-    from fullpipe.errors import mistake
-    from fullpipe.studies import catalogue, tables
+    from fullpipe.studies import catalogue, document
+    from fullpipe.studies import gallery as pictures
     from fullpipe.system import files
 
     _check_there(out)
-    if write is not None:
-        check_file(write, "write")
-    if gallery is not None:
-        check_file(gallery, "gallery")
-        if not gallery.suffix:
-            # The images go into a folder that is named after the document.
-            raise mistake("gallery", str(gallery), "a name with a suffix", f'e.g. "{gallery}.md"')
+    _check_document(write, "write")
+    former = there = _former("write", write)
+    if since is not None:
+        former = _former("since", since)
+    if gallery is None and write is not None and there.gallery is not None:
+        # They would contradict each other.
+        gallery = write.with_name(there.gallery)
+    _check_document(gallery, "gallery")
+    kept = _former_gallery(gallery, alone=write is None and since is None)
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
-    table = tables.markdown(rows, _former("write", write) if since is None else _former("since", since))
+    beside = write is not None and gallery is not None and write.parent == gallery.parent
+    table = document.markdown(rows, former, gallery.name if beside and gallery is not None else None)
+    if gallery is not None:
+        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+        name = write.name if beside and write is not None else None
+        pictures.save(gallery, document.lines(rows, former), folders, kept, name, _complain)
+        _say(f"Gallery: {gallery}")
     if write is None:
         print(table, end="")
     else:
         files.write_named(write, table.encode())
         _say(f"Claims: {write}")
-    if gallery is not None:
-        from fullpipe.studies import gallery as pictures
-
-        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
-        pictures.save(gallery, folders, _complain)
-        _say(f"Gallery: {gallery}")
 
 
-def _former(option: str, document: Path | None) -> "Former":
+def _check_document(file: Path | None, option: str) -> None:
+    """Raises `ScenarioError` if a document cannot be written there. Creates nothing."""
+    from fullpipe.errors import mistake
+
+    if file is None:
+        return
+    if str(file) == "-":
+        raise mistake(option, "-", "a file", "leave out --write to print the table; name a file to write one")
+    check_file(file, option)
+    if option == "gallery" and not file.suffix:
+        # The images go into a folder that is named after the document.
+        raise mistake(option, str(file), "a name with a suffix", f'e.g. "{file}.md"')
+
+
+def _former(option: str, document: Path | None) -> "documents.Former":
     """What a document says that was written before; nothing if none is there to be replaced.
 
     Raises:
         ScenarioError: It was named to be read and is not there, or it is no such document.
     """
     from fullpipe.errors import mistake
-    from fullpipe.studies import tables
+    from fullpipe.studies import document as documents
+
+    text = _text(option, document, _VERDICTS, may_be_new=option == "write")
+    found = documents.former(text)
+    if text.strip() and not found.lines:
+        # It would be replaced, or all rows that it should have would be lost.
+        raise mistake(option, str(document), f"{_VERDICTS}, which has a row for each claim", "name another")
+    return found
+
+
+def _former_gallery(gallery: Path | None, *, alone: bool) -> "galleries.Former":
+    """What a gallery says that is to be replaced; nothing if there is none.
+
+    Raises:
+        ScenarioError: It is another document, or it is written `alone`: without the verdicts of claims that
+            were not run here, it would lose them.
+    """
+    from fullpipe.errors import mistake
+    from fullpipe.studies import gallery as galleries
+
+    found = galleries.former(_text("gallery", gallery, _GALLERY, may_be_new=True))
+    if found is None:
+        raise mistake("gallery", str(gallery), _GALLERY, "name another file")
+    if found.commands and alone:
+        fix = "add --write or --since with the table of verdicts"
+        raise mistake("gallery", str(gallery), "to be written with the verdicts that it shows", fix)
+    return found
+
+
+_VERDICTS = "a document that `fullpipe study claims` wrote"
+_GALLERY = "a gallery that `fullpipe study claims` wrote, or a new file"
+
+
+def _text(option: str, document: Path | None, expected: str, *, may_be_new: bool) -> str:
+    """The text of a former document; empty if it is not there and may be new."""
+    from fullpipe.errors import mistake
     from fullpipe.system import reading
 
     if document is None:
-        return tables.Former()
-    expected = "a document that `fullpipe study claims` wrote"
+        return ""
     try:
-        text = reading.text(document, _MOST_FORMER_BYTES)
-        found = tables.former(text)
-        if text.strip() and not found.verdicts:
-            # It would be replaced, or all rows that it should have would be lost.
-            raise mistake(
-                option, str(document), f"{expected}, which has a row for each claim", "name another"
-            )
-        return found
+        return reading.text(document, _MOST_FORMER_BYTES)
     except FileNotFoundError:
-        if option == "write":
-            return tables.Former()
+        if may_be_new:
+            return ""
         raise mistake(option, str(document), expected, "name one that exists") from None
     except reading.Unreadable as error:
         raise mistake(option, str(document), f"{expected}: {error.expected}", error.fix) from None
@@ -392,7 +440,10 @@ def _row(
         "size": said["size"] if said else None,
         "fewer": _fewer(built, said),
         "changed": built.claim.changed if built is not None else "",
+        "on": said["at"].partition("T")[0] if said else "",
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
+        # Whether or not its results here show a miss: for rows that are kept.
+        "known_cause": built.claim.cause if built is not None else "",
     }
 
 

@@ -16,6 +16,7 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +25,50 @@ from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
+from fullpipe.studies.checks import Outcome, Over
 from fullpipe.studies.claim import Check, Finding, Size, Verdict
 from fullpipe.studies.run import Result
 from fullpipe.system import files, reading
 
 _PNG_SCALE = 2
 
-# The shape of result files, as far as pages and tables need it: a type, or those of the parts.
+
+@dataclass(frozen=True)
+class _From:
+    """A whole number of at least so much."""
+
+    least: int
+
+
+def _words(of: type[Enum]) -> frozenset[str]:
+    return frozenset(one.value for one in of)
+
+
+# The shape of result files, as far as pages and tables need it: a type, the words of which it is one, a whole
+# number, or the shapes of the parts. What ends with a question mark may be left out.
 _CHECK = {
-    **dict.fromkeys(("what", "paper", "criterion", "kind", "said", "outcome", "why", "over"), str),
-    **{"own": bool, "count": int},
+    **dict.fromkeys(("what", "paper", "criterion", "said", "why"), str),
+    "kind": frozenset(("shape", "number")),
+    "outcome": _words(Outcome),
+    "over": _words(Over),
+    "own": bool,
+    "count": _From(0),
 }
 _SETUP = {"name": str, "judged": bool, "checks": [_CHECK]}
-_FINDING = {"world": str, "verdict": str, "reason": str, "checks": [_CHECK], "setups": [_SETUP]}
+_FINDING = {"world": str, "verdict": _words(Verdict), "reason": str, "checks": [_CHECK], "setups": [_SETUP]}
 _SAID = {
     **dict.fromkeys(("id", "name", "title", "source", "says", "question", "method", "prediction"), str),
-    **dict.fromkeys(("look_at", "size", "version", "at"), str),
-    **dict.fromkeys(("seeds", "repetitions"), int),
-    **{name: [str] for name in ("worlds", "because", "notes")},
+    **dict.fromkeys(("look_at", "version", "at"), str),
+    "size": _words(Size),
+    **dict.fromkeys(("seeds", "repetitions"), _From(1)),
+    **{name: [str] for name in ("worlds", "because", "notes", "machines?")},
+    "command?": str,
     "findings": [_FINDING],
 }
 # More than the results of all claims take.
 _MOST_BYTES = 256 << 20
+# Of a wrong word.
+_SHOWN = 40
 # A column of the runs in which a claim names further inputs, besides the scenarios.
 _SOURCE = "source"
 
@@ -130,8 +153,6 @@ def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> d
     for number, one in enumerate(said["claims"]):
         try:
             _expect(path, one, _SAID, f"claims[{number}]")
-            if one["size"] not in {size.value for size in Size}:
-                raise _Damaged(f"{path} is damaged: claims[{number}].size is {one['size']!r}")
             found[one["id"]] = one
         except _Damaged as error:
             name = one["id"] if isinstance(one, dict) and isinstance(one.get("id"), str) else None
@@ -175,14 +196,23 @@ def _read(path: Path) -> Any:
 def _expect(path: Path, value: object, shape: Any, at: str = "") -> None:
     """Raises `_Damaged` unless a value has the expected shape."""
     if isinstance(shape, dict) and isinstance(value, dict):
-        for name, inner in shape.items():
+        for key, inner in shape.items():
+            name = key.removesuffix("?")
             where = f"{at}.{name}" if at else name
             if name not in value:
+                if key != name:
+                    continue
                 raise _Damaged(f"{path} is damaged: {where} is missing")
             _expect(path, value[name], inner, where)
     elif isinstance(shape, list) and isinstance(value, list):
         for number, one in enumerate(value):
             _expect(path, one, shape[0], f"{at}[{number}]")
+    elif isinstance(shape, frozenset) and isinstance(value, str):
+        if value not in shape:
+            raise _Damaged(f"{path} is damaged: {at} is {value[:_SHOWN]!r}")
+    elif isinstance(shape, _From) and isinstance(value, int) and not isinstance(value, bool):
+        if value < shape.least:
+            raise _Damaged(f"{path} is damaged: {at} is {value}, less than {shape.least}")
     elif not isinstance(value, shape if isinstance(shape, type) else type(shape)):
         raise _Damaged(f"{path} is damaged: {at or 'the whole'} has the wrong type")
 
