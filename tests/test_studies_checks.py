@@ -276,7 +276,10 @@ def test_the_verdict_is_about_one_setup_and_the_report_shows_all(tmp_path: Any) 
     assert result.because == ["8 runs of as built, without offload."]
     said = finding(found, "as built")
     table = page._setups(said)
-    assert "The verdict is about “as built”; the others have fewer seeds." in table
+    assert "The verdict is about “as built”; the others have fewer seeds (n), " in table
+    # Each value has its outcome and count.
+    assert "missed</b><small> n = 4" in table
+    assert "<small> n = 2</small>" in table
     assert 'data-heading="without offload"' in table and "5, the same for every seed" in table
     assert [one["judged"] for one in said["setups"]] == [True, False]
 

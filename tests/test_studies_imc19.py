@@ -1,9 +1,11 @@
 """The claims of imc19 and rebbr: judges against data that must fail, the tree, and what claims share."""
 
 import dataclasses
+import itertools
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import judging
 from conftest import SCENARIOS
 from fullpipe import api
+from fullpipe._native import ScenarioError
 from fullpipe.ask.scenario import from_document
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as tree_figure
@@ -261,6 +264,89 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
         assert begun["bbr1"] is None
         assert begun["cubic"] == ({"save_ssthresh": True, "ssthresh": left} if left else None)
         assert from_document(_grid.document("cubic", 10, 25, 100, _grid.MAX, 60, setup)).alternatives
+
+
+def test_a_controller_without_replayed_thresholds_does_not_begin_without_one_in_silence() -> None:
+    for name in ("reno", "cubic:hystart=0", "cubicle"):
+        assert _metrics.begun(_metrics.NONE, name, "10 25 100") == 0
+        with pytest.raises(ValueError, match=f"no thresholds were replayed for {name}"):
+            _grid.document(name, 10, 25, 100, _grid.MAX, 60, _metrics.GRID)
+    assert _metrics.begun(_metrics.GRID, "bbr1:probe_gain=1.1", "10 25 100") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("{", "Expecting"),
+        ("[]", "no paths of 'repetitions innermost'"),
+        ("{}", "no paths of 'repetitions innermost'"),
+        (json.dumps({order: {"10 25 100": -5} for order in _metrics.ORDERS}), "is -5"),
+        (json.dumps({order: {"10 25 100": True} for order in _metrics.ORDERS}), "is True"),
+        (json.dumps({order: {} for order in _metrics.ORDERS}), "no path '10 25 100'"),
+    ],
+)
+def test_a_damaged_file_of_thresholds_is_named(
+    text: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "thresholds.json"
+    file.write_text(text)
+    monkeypatch.setattr(_metrics, "_file", lambda: file)
+    _metrics._thresholds.cache_clear()
+    try:
+        with pytest.raises(ScenarioError) as caught:
+            _metrics.threshold(_metrics.GRID, "10 25 100")
+    finally:
+        _metrics._thresholds.cache_clear()
+    assert str(file) in str(caught.value) and wrong in str(caught.value)
+
+
+def test_set_ups_are_compared_with_the_same_seeds() -> None:
+    def runs(setup: str, seeds: Sequence[int], world: str = "sim") -> pl.DataFrame:
+        cells = itertools.product(_grid.CONTROLLERS, (100, 10_000), seeds)
+        return pl.DataFrame(
+            [
+                {
+                    **{"world": world, "seed": seed, "controller": name, "buffer_kb": buffer, "setup": setup},
+                    **{"retransmits": 1000 * seed, "rate_mbps": 500, "seconds": 60},
+                }
+                for name, buffer, seed in cells
+            ]
+        )
+
+    built = catalogue.built("imc19.retx")
+    assert built is not None and built.claim.explain is not None
+    judged = pl.concat([runs(_testbed.TESTBED, (1, 2, 3)), runs(_testbed.TESTBED, (1, 2, 3), "kernel")])
+    parts = {
+        _testbed.GRO: runs(_testbed.GRO, (1,)),
+        _testbed.TESTBED: judged,
+        _metrics.GRID: runs(_metrics.GRID, (1, 4)),
+    }
+    none = pl.DataFrame()
+    data = Data(judged, none, {name: Data(frame, none) for name, frame in parts.items()})
+    steps, _, orders = built.claim.explain(data)
+    # No set-up does anything here, and seeds do.
+    assert steps.startswith("With 100 KB, 1 seed of each set-up, ") and steps.count("1,000") == 4
+    assert orders.count("BBR 1,000, CUBIC 1,000") == 2 and "2,000" not in steps + orders
+    alike = _grid.of_same_seeds(data)
+    assert alike[_testbed.TESTBED].of("kernel").runs["seed"].n_unique() == 3
+    parts[_testbed.GRO] = runs(_testbed.GRO, (7,))
+    other = Data(
+        judged.filter(pl.col("world") == "sim"),
+        none,
+        {name: Data(frame, none) for name, frame in parts.items()},
+    )
+    assert built.claim.explain(other) == []
+
+
+def test_the_study_says_how_many_seeds_its_forms_have() -> None:
+    said = catalogue.study("imc19").about.method
+    words = {1: "one seed", 3: "three seeds", 5: "five"}
+    built = catalogue.study("imc19").claims
+    assert {one.claim.seeds_of(Size.QUICK) for one in built} == {3} and words[3] in said
+    assert {one.claim.seeds_of(Size.FULL) for one in built} == {5} and words[5] in said
+    assert {one.claim.setups.seeds for one in built if one.claim.setups is not None} == {1} and words[
+        1
+    ] in said
 
 
 def test_every_order_has_the_same_runs_and_a_threshold_for_every_path() -> None:

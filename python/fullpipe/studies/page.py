@@ -7,7 +7,7 @@ from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table, text
 from fullpipe.studies import tables
 from fullpipe.studies.catalogue import Study
-from fullpipe.studies.checks import Outcome
+from fullpipe.studies.checks import FEWEST, Outcome
 from fullpipe.studies.claim import DECIDED, meanings
 from fullpipe.system.provenance import said_time
 from fullpipe.system.words import capitalised, counted
@@ -129,13 +129,14 @@ def _setups(finding: Mapping[str, Any]) -> str:
     rows = [
         [
             text(what),
-            *(text(checks[what]["said"]) if what in checks else "–" for checks in by_name.values()),
+            *(_value(checks.get(what), why=False) for checks in by_name.values()),
         ]
         for what in whats
     ]
     about = (
         f"How much depends on what is not known of the test bed, {theme.world_title(finding['world'])}. "
-        f"The verdict is about “{', '.join(judged)}”; the others have fewer seeds."
+        f"The verdict is about “{', '.join(judged)}”; the others have fewer seeds (n), so a difference may "
+        f"also be that of the seeds. With n below {FEWEST}, a check is undecided, unless there is no chance."
     )
     headings = [Heading(name) for name in ("Check", *by_name)]
     return f"<p>{text(about)}</p>{table(headings, rows)}"
@@ -149,7 +150,8 @@ def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return "<br>".join(text(f"{theme.world_title(world)}: {one}") for world, one in said.items())
 
 
-def _value(check: Mapping[str, Any] | None) -> str:
+def _value(check: Mapping[str, Any] | None, *, why: bool = True) -> str:
+    """A check's value, outcome and count, and why it is undecided."""
     if check is None:
         return "–"
     said = text(check["said"])
@@ -158,7 +160,8 @@ def _value(check: Mapping[str, Any] | None) -> str:
         case Outcome.MISSED.value:
             said = f"<b>{said}, missed</b>"
         case Outcome.UNDECIDED.value:
-            said = f"{said}, <b>undecided</b> <small>({text(check['why'])})</small>"
+            reason = f" <small>({text(check['why'])})</small>" if why else ""
+            said = f"{said}, <b>undecided</b>{reason}"
     return f"{said}{count}"
 
 

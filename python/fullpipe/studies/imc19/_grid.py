@@ -44,9 +44,9 @@ def document(
     hosts: dict[str, Any] = {"tcp_memory": memory}
     if _testbed.SETUPS[setup].sender:
         hosts["model"] = "linux"
-    order = _testbed.SETUPS[setup].order
-    if linux == _testbed.PAPERS and controller == "cubic" and order != _metrics.NONE:
-        left = _metrics.threshold(order, _metrics.place(rate_mbps, rtt_ms, buffer_kb))
+    order = _testbed.SETUPS[setup].order if linux == _testbed.PAPERS else _metrics.NONE
+    assert order == _metrics.NONE or memory == MAX, "the orders were replayed with the maximum memory"
+    if left := _metrics.begun(order, controller, _metrics.place(rate_mbps, rtt_ms, buffer_kb)):
         hosts["metrics"] = {"save_ssthresh": True, "ssthresh": left}
     said = [
         controller,
@@ -95,6 +95,27 @@ def grid(
 def is_there(setup: str, memory: str, **_factors: Any) -> bool:
     """Other set-ups are run with the maximum memory only."""
     return setup == _testbed.TESTBED or memory == MAX
+
+
+def of_same_seeds(data: Data) -> dict[str, Data]:
+    """The set-ups that have runs, each with the seeds that all of them have.
+
+    Otherwise seeds would look like what a set-up does. Nothing if they have no seed in common.
+    """
+    there = {name: part for name, part in data.setups.items() if part.runs.height}
+    if not there:
+        return {}
+    each = pl.concat(part.runs.select("world", "seed").unique() for part in there.values())
+    # The kernel world may have run fewer set-ups.
+    setups = pl.concat(part.runs.select("world").unique() for part in there.values())
+    common = (
+        each.group_by("world", "seed")
+        .agg(pl.len().alias("having"))
+        .join(setups.group_by("world").agg(pl.len().alias("all")), on="world")
+        .filter(pl.col("having") == pl.col("all"))
+    )
+    cut = {name: part.runs.join(common, on=("world", "seed"), how="semi") for name, part in there.items()}
+    return {name: Data(runs, there[name].series) for name, runs in cut.items() if runs.height}
 
 
 def measure(trial: Trial) -> Row:

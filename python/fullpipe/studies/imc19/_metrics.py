@@ -10,8 +10,9 @@ the order of its runs, but says that "for each network configuration, we run the
 (section 4.1). BBR begins without a threshold (tcp_bbr.c, bbr_init).
 
 The orders are replayed with a BBR that sets a threshold when Startup ends, as 6.12's does. Early versions of
-tcp_bbr.c did not; whether 4.15's did was not read.
-Runs with default memory begin with the thresholds of those with the maximum.
+tcp_bbr.c did not; whether 4.15's did was not read. The replayed runs have the maximum memory, last 30 s and
+are on the judged test bed; runs with default memory have no orders. Only the threshold of an entry is passed
+on, neither its RTT nor its reordering.
 
 `_orders` computes the thresholds. They are kept here, so that a study's runs do not depend on each other.
 """
@@ -20,15 +21,42 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
+
+from fullpipe._native import ScenarioError
+from fullpipe.errors import stated
 
 NONE, REPETITIONS, GRID, RANDOM = "no metrics", "repetitions innermost", "grid innermost", "random order"
 ORDERS = (REPETITIONS, GRID, RANDOM)
 FILE = "thresholds.json"
 
 
+def begun(order: str, controller: str, path: str) -> int:
+    """What a controller begins with on a path (`place`), in segments; 0 is nothing.
+
+    Raises:
+        ValueError: No thresholds were replayed for that controller.
+        ScenarioError: The file of thresholds is damaged.
+    """
+    if order == NONE or controller.partition(":")[0] == "bbr1":
+        return 0
+    if controller != "cubic":
+        raise ValueError(f"no thresholds were replayed for {controller}: make them with `_orders`")
+    return threshold(order, path)
+
+
 def threshold(order: str, path: str) -> int:
-    """What CUBIC begins with on a path (`place`), in segments; 0 is nothing."""
-    return 0 if order == NONE else _thresholds()[order][path]
+    """What CUBIC begins with on a path (`place`), in segments; 0 is nothing.
+
+    Raises:
+        ScenarioError: The file of thresholds is damaged.
+    """
+    if order == NONE:
+        return 0
+    left = _thresholds()[order].get(path)
+    if left is None:
+        raise _damaged(f"it has no path {path!r} of {order!r}")
+    return left
 
 
 def place(rate_mbps: int, rtt_ms: int, buffer_kb: int) -> str:
@@ -38,6 +66,24 @@ def place(rate_mbps: int, rtt_ms: int, buffer_kb: int) -> str:
 
 @cache
 def _thresholds() -> Mapping[str, Mapping[str, int]]:
-    text = resources.files("fullpipe.studies.imc19").joinpath(FILE).read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, int]] = json.loads(text)
-    return found
+    try:
+        found = json.loads(_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _damaged(str(error)) from None
+    for order in ORDERS:
+        by_path = found.get(order) if isinstance(found, dict) else None
+        if not isinstance(by_path, dict):
+            raise _damaged(f"it has no paths of {order!r}")
+        for path, left in by_path.items():
+            if not isinstance(left, int) or isinstance(left, bool) or left < 0:
+                raise _damaged(f"{path!r} of {order!r} is {left!r}, which is no number of segments")
+    return found  # type: ignore[no-any-return]
+
+
+def _file() -> Traversable:
+    return resources.files("fullpipe.studies.imc19").joinpath(FILE)
+
+
+def _damaged(how: str) -> ScenarioError:
+    fix = "install Fullpipe again, or make it again with `python -m fullpipe.studies.imc19._orders`"
+    return stated("thresholds", FILE, f"{_file()} is damaged: {how}; {fix}", "slow-start thresholds", fix)

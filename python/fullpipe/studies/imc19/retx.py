@@ -17,6 +17,7 @@ from fullpipe.show.figures import theme
 from fullpipe.studies import charts
 from fullpipe.studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe.studies.imc19 import _grid, _metrics, _testbed
+from fullpipe.system.words import counted
 
 _RATE_MBPS, _SECONDS = 500, 60
 _PAPER = {"bbr1": (235_798, 0), "cubic": (1649, 471)}
@@ -76,14 +77,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         data,
         panel,
         "Retransmissions at 500 Mbit/s, 25 ms",
-        "logarithmic; each set-up includes those above it; the paper's counts are scaled to our runs",
+        "logarithmic; each set-up includes those above, with the same seeds; the paper's counts are scaled",
     )
 
 
 def _steps(data: Data) -> pl.DataFrame:
-    """The runs of the set-ups that add to each other."""
-    parts = [data.setups[name].runs for name in _testbed.STEPS if name in data.setups]
-    return pl.concat([one for one in parts if one.height]) if parts else data.runs
+    """The runs of the set-ups that add to each other, of the seeds that all have."""
+    alike = _grid.of_same_seeds(data)
+    parts = [alike[name].runs for name in _testbed.STEPS if name in alike]
+    return pl.concat(parts) if parts else data.runs
 
 
 def _buffers(data: Data) -> tuple[int, int]:
@@ -145,31 +147,32 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
-    part = data.of("sim")
-    steps = [name for name in _testbed.STEPS if name in part.setups and part.setups[name].runs.height]
+    alike = _grid.of_same_seeds(data.of("sim"))
+    steps = [name for name in _testbed.STEPS if name in alike]
 
     def counts(setup: str, buffer: int) -> str:
-        there = part.setups[setup]
+        there = alike[setup]
         means = (
             f"{_NAMES[name]} {number(there.mean('retransmits', controller=name, buffer_kb=buffer))}"
             for name in _grid.CONTROLLERS
         )
         return f"{setup}: {', '.join(means)}"
 
+    seeds = counted(max((one.runs["seed"].n_unique() for one in alike.values()), default=0), "seed")
     said = [
-        f"With {buffer:,} KB, each part including those before it: "
+        f"With {buffer:,} KB, {seeds} of each set-up, each part including those before it: "
         f"{'; '.join(counts(setup, buffer) for setup in steps)}."
         for buffer in _BUFFERS
         if len(steps) > 1
     ]
-    orders = [one for one in _metrics.ORDERS if one in part.setups]
+    orders = [one for one in _metrics.ORDERS if one in alike]
     if said and orders:
         said.append(
             "CUBIC's count with the shallow buffer is that of its slow start, unless an earlier run left a "
-            f"low threshold. By the order of the runs: "
+            f"low threshold. By the order of the runs, with {seeds} of each: "
             f"{'; '.join(counts(one, _BUFFERS[0]) for one in orders)}; "
             f"{counts(_testbed.TESTBED, _BUFFERS[0]).replace(_testbed.TESTBED, _metrics.NONE)}. "
-            f"The paper's CUBIC has {number(_PAPER['cubic'][0] * _part(part))}, scaled to our runs."
+            f"The paper's CUBIC has {number(_PAPER['cubic'][0] * _part(data.of('sim')))}, scaled to our runs."
         )
     return said
 
