@@ -4,15 +4,19 @@
 
 A tc-tbf with a bucket that holds a burst of the host, and with one that does not and so splits it; and a host
 that makes bursts, and one that makes none (gso_max_segs 1). Needs root, iproute2, sch_tbf and iperf3.
-Takes five minutes. The real routers and hosts are namespaces without names, which vanish with this process.
+Takes five minutes, and longer where runs have to be repeated because they cannot be trusted. The real routers
+and hosts are namespaces without names, which vanish with this process.
 """
 
 import argparse
 import json
+import re
 import shlex
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import fullpipe as fp
@@ -21,26 +25,25 @@ from fullpipe.show.markers import Markers
 BUCKETS = ("250 KB", "16 KB")
 SEGMENTS = (65535, 1)
 CONTROLLERS = {"cubic": "cubic", "bbr1": "bbr"}
-WAYS = ("sim", "sim, Linux hosts", "kernel", "iperf3")
+IPERF3 = "iperf3"
+WAYS = ("sim", "sim, Linux hosts", "kernel", IPERF3)
+MARKERS = Markers("bursts")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: the share of retransmitted segments, and why it cannot be trusted."""
+
+    share: float
+    doubts: Sequence[str] = ()
 
 
 def main() -> None:
     """Measures, and prints or writes the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rate", default="200 Mbit/s")
-    parser.add_argument("--rtt", default="0.2 ms")
-    parser.add_argument("--buffer", default="100 KB")
-    parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="a document with the lines <!-- bursts:begin --> and end")
-    said = parser.parse_args()
-    lines = [
-        f"Made by `bench/router.py`: {said.rate}, RTT {said.rtt}, limit {said.buffer}, {said.seconds} s, "
-        f"median (range) of {said.repetitions}: retransmitted segments as a share of those sent.",
-        "",
-        f"| bucket | gso_max_segs | controller | {' | '.join(WAYS)} |",
-        f"|---|---|---|{'---|' * len(WAYS)}",
-    ]
+    said = options().parse_args()
+    if said.write is not None:
+        MARKERS.check(said.write)
+    lines = head(said)
     print(*lines, sep="\n", flush=True)
     for bucket in BUCKETS:
         for segments in SEGMENTS:
@@ -49,15 +52,63 @@ def main() -> None:
                 lines.append(f"| {bucket} | {segments} | {controller} | {' | '.join(shares)} |")
                 print(lines[-1], flush=True)
     if said.write is not None:
-        Markers("bursts").put("\n".join([*lines, ""]), said.write)
+        MARKERS.put("\n".join([*lines, ""]), said.write)
+
+
+def options() -> argparse.ArgumentParser:
+    """What can be given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rate", default="200 Mbit/s")
+    parser.add_argument("--rtt", default="0.2 ms")
+    parser.add_argument("--buffer", default="100 KB")
+    parser.add_argument("--seconds", type=at_least_one, default=5)
+    parser.add_argument(
+        "--repetitions", type=at_least_one, default=3, help="runs, and seeds of the simulator"
+    )
+    parser.add_argument("--attempts", type=at_least_one, default=3, help="per run, until one can be trusted")
+    parser.add_argument("--write", type=Path, help="a document with the lines <!-- bursts:begin --> and end")
+    return parser
+
+
+def at_least_one(given: str) -> int:
+    """A whole number from 1."""
+    number = int(given)
+    if number < 1:
+        raise ValueError(given)
+    return number
+
+
+def head(said: argparse.Namespace) -> list[str]:
+    """What stands above the rows: the command, what was measured, and how often."""
+    defaults = options().parse_args([])
+    words = [
+        word
+        for name, value in vars(said).items()
+        if name != "write" and value != getattr(defaults, name)
+        for word in (f"--{name}", str(value))
+    ]
+    command = shlex.join([".venv/bin/python", "bench/router.py", *words])
+    return [
+        f"Made by `{command}`: {said.rate}, RTT {said.rtt}, limit {said.buffer}, {said.seconds} s. "
+        "Retransmitted segments as a share of those sent: the median of n runs (in the simulator, seeds) and "
+        f"their range, of {said.repetitions} that were asked for. A run that cannot be trusted is made up to "
+        f"{said.attempts} times, and then left out.",
+        "",
+        f"| bucket | gso_max_segs | controller | {' | '.join(WAYS)} |",
+        f"|---|---|---|{'---|' * len(WAYS)}",
+    ]
 
 
 def measured(
     way: str, said: argparse.Namespace, bucket: str, segments: int, controller: str
-) -> list[float | None]:
-    """The share of each run; None for one that failed."""
-    if way == "iperf3":
-        return [iperf3(said, bucket, segments, CONTROLLERS[controller]) for _ in range(said.repetitions)]
+) -> list[Measured | None]:
+    """Each run; None for one that failed."""
+    if way == IPERF3:
+
+        def once() -> Measured | None:
+            return iperf3(said, bucket, segments, CONTROLLERS[controller])
+
+        return [until_trusted(once, said.attempts) for _ in range(said.repetitions)]
     document = {
         "name": "bursts",
         "duration": f"{said.seconds} s",
@@ -71,16 +122,24 @@ def measured(
         "hosts": {"gso_max_segs": segments, "model": "linux" if "Linux" in way else "ideal"},
         "flows": [{"controller": controller}],
     }
-    world = way.partition(",")[0]
-    flows = [
-        run.summary["flows"][0]
-        for run in fp.run(document, world=world, seeds=said.repetitions, repetitions=said.repetitions).runs
-    ]
-    return [flow["retransmits"] / max(1, flow["segments_sent"]) for flow in flows]
+    counts = {"seeds": said.repetitions, "repetitions": said.repetitions, "attempts": said.attempts}
+    runs = fp.run(document, world=way.partition(",")[0], **counts).runs
+    flows = [(run.summary["flows"][0], run.untrustworthy) for run in runs]
+    return [Measured(one["retransmits"] / max(1, one["segments_sent"]), doubts) for one, doubts in flows]
 
 
-def iperf3(said: argparse.Namespace, bucket: str, segments: int, algorithm: str) -> float | None:
-    """The share in one run of iperf3 behind `fullpipe shell`."""
+def until_trusted(once: Callable[[], Measured | None], attempts: int) -> Measured | None:
+    """The first run that can be trusted; the last one if none can."""
+    found = None
+    for _ in range(attempts):
+        found = once()
+        if found is not None and not found.doubts:
+            break
+    return found
+
+
+def iperf3(said: argparse.Namespace, bucket: str, segments: int, algorithm: str) -> Measured | None:
+    """One run of iperf3 behind `fullpipe shell`."""
     # A socket that was BBR's stays paced when iperf3 changes its algorithm.
     script = (
         f"sysctl -qw net.ipv4.tcp_congestion_control={algorithm}; "
@@ -91,21 +150,42 @@ def iperf3(said: argparse.Namespace, bucket: str, segments: int, algorithm: str)
     words = [sys.executable, "-m", "fullpipe", "shell", *path, "--router", "tbf", "--burst", bucket]
     words += ["--server", "iperf3 -s --logfile /dev/null", "--", "sh", "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    try:
-        sent = json.loads(done.stdout)["end"]["sum_sent"]
-    except (ValueError, KeyError):
+    found = read(done.stdout, done.stderr)
+    if found is None:
         print(f"{shlex.join(words)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+    return found
+
+
+def read(report: str, said: str) -> Measured | None:
+    """A run by iperf3's report and by what `fullpipe shell` said; None if either is not complete."""
+    doubts = reasons(said)
+    try:
+        sent = json.loads(report)["end"]["sum_sent"]
+        segments = sent["bytes"] / 1448 + sent["retransmits"]
+        return None if doubts is None else Measured(sent["retransmits"] / segments, doubts)
+    except (ValueError, KeyError, TypeError, ZeroDivisionError):
         return None
-    segments_sent = sent["bytes"] / 1448 + sent["retransmits"]
-    return float(sent["retransmits"] / segments_sent)
 
 
-def shown(shares: list[float | None]) -> str:
-    """Median and range in per cent."""
-    percent = sorted(100 * share for share in shares if share is not None)
+def reasons(said: str) -> list[str] | None:
+    """Why a shell's packets cannot be trusted: what it says after it has counted those of the way down.
+
+    None if it did not count them.
+    """
+    _, counted, after = said.rpartition("\nfullpipe: down ")
+    if not re.match(r"[^\n]*: \d[\d,]* packets?\b", after) or not counted:
+        return None
+    lines = after.splitlines()[1:]
+    return [line.removeprefix("fullpipe: ") for line in lines if line.startswith("fullpipe: ")]
+
+
+def shown(runs: Sequence[Measured | None]) -> str:
+    """Median and range in per cent over the runs that can be trusted, and how many these are."""
+    percent = sorted(100 * one.share for one in runs if one is not None and not one.doubts)
     if not percent:
-        return "failed"
-    return f"{statistics.median(percent):.2f} % ({percent[0]:.2f}..{percent[-1]:.2f})"
+        return "failed" if not any(runs) else "none trusted"
+    spread = f"{percent[0]:.2f}..{percent[-1]:.2f}, " if len(percent) > 1 else ""
+    return f"{statistics.median(percent):.2f} % ({spread}n = {len(percent)})"
 
 
 if __name__ == "__main__":
