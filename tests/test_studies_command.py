@@ -78,6 +78,15 @@ def test_the_table_and_its_gallery_are_written_together(two: Path, in_empty_fold
     assert "Figures are in [figures.md](figures.md)." in table.read_text()
     assert "](table.md)" in figures.read_text() and "‡" not in figures.read_text()
     picture = (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes()
+    # Results that were judged by another rule are not comparable.
+    older = shutil.copytree(two, in_empty_folder / "older")
+    for file in ("claims.json", "results/fig4.json"):
+        (older / file).write_text((older / file).read_text().replace("A check is met", "A check was met", 1))
+    said = command("study", "claims", "--out", str(older)).stdout
+    assert said.count("inconclusive (quick, 1 of 3 seeds) † |") == 1 and said.count("† |") == 1
+    report = write.paper(catalogue.study("queue16"), older).read_text()
+    assert "Judged by an earlier rule than the one below: fig4." in report
+    assert "earlier rule" not in (two / "report.html").read_text()
     # Without results, both keep what they have, also if only the table is named.
     (in_empty_folder / "none").mkdir()
     keep = ("study", "claims", "--out", "none", "--write", "table.md")

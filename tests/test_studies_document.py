@@ -57,7 +57,7 @@ def test_a_kept_row_is_marked_by_the_rule_that_judged_it() -> None:
     assert "Of 1 row, 1 is marked ‡. All: 1 own expectation met.\n" in kept
     assert again(kept) == kept
     old = again(by_another_rule(kept))
-    assert "| own expectation met † |" in old and "\n† Kept from" in old and "‡" not in old
+    assert "| own expectation met † |" in old and "\n† Judged by" in old and "‡" not in old
     assert "Of 1 row, 1 is marked †.\n" in old and "* **Own expectation met**: " in old
     # The document has today's rule now, which did not judge that row.
     assert again(old) == old
@@ -65,6 +65,9 @@ def test_a_kept_row_is_marked_by_the_rule_that_judged_it() -> None:
     assert "Of 2 rows, 1 is marked †. Those without †: 1 inconclusive.\n" in both
     assert "| inconclusive |" in again(both, NOT_RUN, {**row("inconclusive"), "id": "a.c"})
     assert "†" not in again(old, row("reproduced"))
+    # As results are that were judged before the rule changed.
+    stored = document.markdown([row("reproduced", earlier_rule=True)])
+    assert "| reproduced † |" in stored and again(stored) == stored
 
 
 def test_a_document_tells_the_last_change_of_each_verdict_however_often_it_is_written() -> None:

@@ -412,7 +412,7 @@ def _row(
 ) -> dict[str, object]:
     """A claim's worlds, expected times and last verdicts."""
     from fullpipe.studies import run as running
-    from fullpipe.studies.claim import Size, Verdict
+    from fullpipe.studies.claim import DECIDED, Size, Verdict
 
     findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
     times: dict[str, float] = {}
@@ -440,6 +440,7 @@ def _row(
         "size": said["size"] if said else None,
         "fewer": _fewer(built, said),
         "changed": built.claim.changed if built is not None else "",
+        "earlier_rule": said is not None and said.get("rule") != DECIDED,
         "on": said["at"].partition("T")[0] if said else "",
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
         # Whether or not its results here show a miss: for rows that are kept.

@@ -2,13 +2,13 @@
 
 Rows of claims that were not run here are kept, with the causes of misses, and so is the last change of each
 verdict. A kept row is marked by the rule that judged it: `KEPT` if the former document has today's rule, word
-for word (`claim.DECIDED`), `OLD` if not.
+for word (`claim.DECIDED`), `OLD` if not. So are results that were judged by another one.
 """
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fullpipe.studies.claim import DECIDED, Verdict, meanings
@@ -31,8 +31,8 @@ _TABLE = """
 _REASONS, _CAUSES, _CHANGES = "## Longer reasons", "## Causes of misses", "## What changed"
 _CHANGES_SAID = "The last change of each verdict, with the day on which it was judged, where that is known."
 _OLD_SAID = (
-    "† Kept from an earlier version of this document, and judged by an earlier rule, in its words. The first "
-    "rule was more lenient: a mean within the limits was enough. Do not compare these rows with the others."
+    "† Judged by an earlier rule, in its words, and kept from then. The first rule was more lenient: a mean "
+    "within the limits was enough. Do not compare these rows with the others."
 )
 _KEPT_SAID = (
     "‡ Kept from an earlier version of this document, and judged by the rule below. The runs are not on the "
@@ -125,9 +125,11 @@ def lines(rows: Sequence[Mapping[str, Any]], former: Former | None = None) -> li
             line = Line(
                 row["id"], row["title"], world, f"{one['verdict']}{form(row, one)}", _flat(one["reason"])
             )
+            if line.ran and row.get("earlier_rule"):
+                line = replace(line, mark=OLD)
             before = former.lines.get((line.claim, world))
             if line.word == Verdict.NOT_RUN.value and before is not None and before.ran:
-                line = Line(line.claim, line.title, world, before.verdict, before.reason, before.mark or KEPT)
+                line = replace(before, title=line.title, mark=before.mark or KEPT)
             found.append(line)
     return found
 

@@ -26,7 +26,7 @@ from fullpipe.show.figures.svg import picture
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.checks import Outcome, Over
-from fullpipe.studies.claim import Check, Finding, Size, Verdict
+from fullpipe.studies.claim import DECIDED, Check, Finding, Size, Verdict
 from fullpipe.studies.run import Result
 from fullpipe.system import files, reading
 
@@ -62,7 +62,7 @@ _SAID = {
     "size": _words(Size),
     **dict.fromkeys(("seeds", "repetitions"), _From(1)),
     **{name: [str] for name in ("worlds", "because", "notes", "machines?")},
-    "command?": str,
+    **dict.fromkeys(("command?", "rule?"), str),
     "findings": [_FINDING],
 }
 # More than the results of all claims take.
@@ -241,6 +241,7 @@ def _about(result: Result) -> dict[str, Any]:
         "repetitions": plan.repetitions,
         "command": plan.command,
         "machines": list(result.machines),
+        "rule": DECIDED,
         "version": _native.version(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "waiting": plan.waiting,
