@@ -98,6 +98,11 @@ def test_the_table_and_its_gallery_are_written_together(two: Path, in_empty_fold
         commands = re.findall("`(fullpipe study run .+)`", figures.read_text())
         assert commands == [f"fullpipe study run queue16.fig{one} --quick --seeds 1" for one in (4, 5)]
     assert (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes() == picture
+    # A copy of the table alone has no gallery.
+    copied = shutil.copy(table, in_empty_folder / "none" / "table.md")
+    done = command("study", "claims", "--out", "none", "--write", str(copied))
+    assert done.returncode == 0 and "Figures are in" not in copied.read_text(), done.stderr
+    assert [one.name for one in copied.parent.iterdir()] == ["table.md"]
     # A gallery alone would lose what the table keeps.
     before = figures.read_text()
     done = command("study", "claims", "--out", "none", "--gallery", "figures.md")

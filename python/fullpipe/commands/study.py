@@ -167,19 +167,21 @@ def claims(
     if since is not None:
         former = _former("since", since)
     if gallery is None and write is not None and there.gallery is not None:
-        # They would contradict each other.
-        gallery = write.with_name(there.gallery)
+        beside = write.with_name(there.gallery)
+        # They would contradict each other. A copy of the table alone has none.
+        gallery = beside if beside.exists() else None
     _check_document(gallery, "gallery")
     kept = _former_gallery(gallery, alone=write is None and since is None)
     everything = catalogue.everything()
     said = _verdicts(everything, out)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
-    beside = write is not None and gallery is not None and write.parent == gallery.parent
-    table = document.markdown(rows, former, gallery.name if beside and gallery is not None else None)
+    figures, named = None, None  # How the two documents name each other, if they are in one folder.
+    if write is not None and gallery is not None and write.parent == gallery.parent:
+        figures, named = gallery.name, write.name
+    table = document.markdown(rows, former, figures)
     if gallery is not None:
         folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
-        name = write.name if beside and write is not None else None
-        pictures.save(gallery, document.lines(rows, former), folders, kept, name, _complain)
+        pictures.save(gallery, document.lines(rows, former), folders, kept, named, _complain)
         _say(f"Gallery: {gallery}")
     if write is None:
         print(table, end="")
