@@ -1,6 +1,7 @@
 """The 320 paths that figures 4, 5 and 6 share (section 4.1), and how BBR and CUBIC compare on each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -115,7 +116,7 @@ def of_same_seeds(data: Data) -> dict[str, Data]:
         .filter(pl.col("having") == pl.col("all"))
     )
     cut = {name: part.runs.join(common, on=("world", "seed"), how="semi") for name, part in there.items()}
-    return {name: Data(runs, there[name].series) for name, runs in cut.items() if runs.height}
+    return {name: replace(there[name], runs=runs) for name, runs in cut.items() if runs.height}
 
 
 def measure(trial: Trial) -> Row:
