@@ -36,7 +36,7 @@ def built(name: str) -> Built:
 def rows(
     name: str, ideal: Callable[[Measured], Measured], controllers: tuple[str, ...] = ALL
 ) -> list[Measured]:
-    """Two seeds of the whole grid, with these controllers, as they are ideally."""
+    """Three seeds of the whole grid, with these controllers, as they are ideally."""
     made = {}
     for cell in built(name).claim.grid.cells(Size.FULL):
         for controller in controllers:
@@ -45,7 +45,7 @@ def rows(
     return [
         {"world": "sim", "seed": seed, **factors, **ideal(factors)}
         for factors in made.values()
-        for seed in (1, 2)
+        for seed in (1, 2, 3)
     ]
 
 
@@ -194,7 +194,7 @@ def test_every_listed_claim_is_built_and_has_an_ideal() -> None:
 @pytest.mark.parametrize("name", IDEAL)
 def test_what_the_slides_say_to_the_letter_is_reproduced(name: str) -> None:
     finding = judged(name, rows(name, IDEAL[name]))
-    assert judging.mixed(finding, 2) == []
+    assert judging.mixed(finding, 3) == []
     assert finding.verdict is Verdict.REPRODUCED, finding.reason
 
 
@@ -230,7 +230,7 @@ def test_every_variant_of_bbr3_is_judged_by_itself(name: str, monkeypatch: pytes
     of_google = [check.what for check in alone.checks if GOOGLES in check.what]
     assert [what.replace(other, GOOGLES) for what in of_other] == of_google != []
     # Without its runs it does not pass.
-    assert judged(name, rows(name, IDEAL[name])).verdict is Verdict.NOT
+    assert judged(name, rows(name, IDEAL[name])).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("name", IDEAL)

@@ -1,5 +1,6 @@
 """Checks: what is met, missed and undecided, and what a page says of it."""
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -8,8 +9,9 @@ import polars as pl
 import pytest
 
 from fullpipe.studies import catalogue, page, run, tables
-from fullpipe.studies.checks import Outcome
+from fullpipe.studies.checks import Limits, Outcome, fewest_for
 from fullpipe.studies.claim import (
+    Check,
     Claim,
     Data,
     Finding,
@@ -46,9 +48,14 @@ MET, MISSED, UNDECIDED = Outcome.MET, Outcome.MISSED, Outcome.UNDECIDED
         ([5.0, 10.0, 15.0], {"least": 9.0, "most": 11.0}, UNDECIDED, "the interval spans the limit"),
         ([10.0, 11.0], {"least": 1.0}, UNDECIDED, "fewer than 3: 2"),
         (10.0, {"least": 1.0}, UNDECIDED, "fewer than 3: 1"),
-        ([10.0, 10.0], {"least": 1.0}, MET, ""),
-        ([10.0, 10.0], {"least": 11.0}, MISSED, ""),
-        ([], {"least": 1.0}, MISSED, ""),
+        ([10.0, 10.0, 10.0], {"least": 1.0}, MET, ""),
+        ([10.0, 10.0, 10.0], {"least": 11.0}, MISSED, ""),
+        # Counts are equal by chance.
+        ([0.0, 0.0], {"most": 1.0}, UNDECIDED, "fewer than 3: 2"),
+        # No value is no evidence.
+        ([], {"least": 1.0}, UNDECIDED, "no value"),
+        ([10.0, 10.0, math.nan], {"least": 1.0}, UNDECIDED, "no value in 1 of 3"),
+        ([10.0, math.nan, math.nan], {"least": 11.0}, UNDECIDED, "no value in 2 of 3"),
     ],
 )
 def test_the_interval_decides(values: Any, limits: dict[str, float], outcome: Outcome, why: str) -> None:
@@ -148,8 +155,103 @@ def test_an_ordering_of_runs_that_were_left_out_has_the_interval_of_two_samples(
     found = more("x", *close, paper="")
     assert found.outcome is MET and found.ours is not None and found.ours.count == 3
     assert more("x", [10.0, 11.0], [5.0], paper="").outcome is UNDECIDED
-    assert more("x", [10.0, 11.0, 12.0], [0.0, 0.0], paper="").outcome is UNDECIDED
-    assert more("x", [1.0, math.nan], [1.0], paper="").outcome is MISSED
+    assert more("x", [1.0, math.nan], [1.0], paper="").why == "no value in 1 of 3"
+
+
+def test_samples_with_zeros_are_known_by_their_extremes() -> None:
+    few = more("x", [10.0, 11.0, 12.0], [0.0, 0.0], paper="")
+    assert (few.outcome, few.why) == (UNDECIDED, "fewer than 3: 2")
+    over_nothing = more("x", [10.0, 11.0, 12.0], [0.0] * 4, paper="")
+    assert over_nothing.met and over_nothing.said == "∞ times, the same for every seed"
+    wide = more("x", [10.0, 11.0, 12.0], [0.0, 0.0, 5.0, 20.0], paper="")
+    assert (wide.said, wide.outcome) == ("0.5 to ∞ times", UNDECIDED) and wide.why and not wide.few
+    assert more("x", [10.0, 11.0, 12.0], [0.0, 0.0, 5.0, 8.0], paper="").met
+    assert more("x", [0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], paper="").outcome is MISSED
+    assert more("x", [0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0], paper="").why.startswith("ratios to or of")
+    assert more("x", [0.0] * 3, [0.0, 0.0, 3.0, 4.0], paper="").why == "ratios to or of zero"
+
+
+# Runs without a value.
+
+
+def test_a_mean_over_the_runs_that_did_well_decides_nothing() -> None:
+    rows = [{"world": "sim", "seed": seed, "x": 1.0 if seed < 9 else None} for seed in range(1, 11)]
+    values = Data(pl.DataFrame(rows), pl.DataFrame()).values("x")
+    assert (len(values), values.without) == (8, 2)
+    for found in (within("x", values, paper="", least=0.5), more("x", values, values, paper="", least=0.5)):
+        assert (found.outcome, found.said) == (UNDECIDED, "no value")
+    assert within("x", values, paper="", least=0.5).why == "no value in 2 of 10"
+    assert within("x", values.over(values), paper="", least=0.5).why == "no value in 4 of 12"
+
+
+def test_a_seed_without_a_value_misses_nothing() -> None:
+    each = Values([0.5, 0.5, math.nan], [1, 2, 3], conditions=True)
+    found = within("crossover", each, paper="", most=1, shape=True)
+    assert (found.outcome, found.why) == (UNDECIDED, "no value in 1 of 3")
+    assert Finding("sim", [found]).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_infinite_statistic_is_beyond_every_limit() -> None:
+    # Such as the largest value divided by the smallest, which is zero.
+    some = Values([1.1, 1.2, math.inf], [1, 2, 3], conditions=True)
+    found = within("spread", some, paper="", most=2, unit="times")
+    assert (found.said, found.outcome) == ("1.1 to ∞ times", UNDECIDED) and found.why
+    assert within("spread", [math.inf] * 3, paper="", most=2).outcome is MISSED
+    assert within("spread", some, paper="", least=1).met
+    told = finding(Finding("sim", [found]))["checks"][0]
+    assert (told["ours"], told["range"], told["infinite"]) == (None, [1.1, None], True)
+    within_zero = within("x", [-5.0, math.inf, math.inf], paper="", most=2)
+    assert within_zero.said == "-5 to ∞"
+
+
+# Orderings over unlike scenarios of which some runs are missing.
+
+
+LARGE = {(seed, kb): 2.0 * kb for seed in (1, 2, 3) for kb in (1, 10, 100)}
+
+
+def two(large: dict[tuple[int, int], float], small: dict[tuple[int, int], float]) -> Data:
+    """Runs of two controllers on paths with these buffers."""
+    rows = [
+        {"world": "sim", "seed": seed, "controller": name, "kb": kb, "x": x}
+        for name, of in (("large", large), ("small", small))
+        for (seed, kb), x in of.items()
+    ]
+    return Data(pl.DataFrame(rows), pl.DataFrame(), factors=("controller", "kb"))
+
+
+def ordered(data: Data) -> Check:
+    sides = (data.values("x", controller=name, kb=(1, 10, 100)) for name in ("large", "small"))
+    return more("x", *sides, paper="")
+
+
+@pytest.mark.parametrize("gone", [[(1, 100)], [(1, 100), (2, 1)], [(3, 10)]])
+def test_runs_of_the_same_seed_and_scenario_are_compared(gone: list[tuple[int, int]]) -> None:
+    # One is twice the other on each path. By means over what is left, it would be a tenth.
+    small = {key: x / 2 for key, x in LARGE.items()}
+    left = {key: x for key, x in LARGE.items() if key not in gone}
+    for found in (ordered(two(left, small)), ordered(two(LARGE, {key: small[key] for key in left}))):
+        assert (found.said, found.outcome, found.over) == (
+            "2 times, the same for every seed",
+            MET,
+            Over.CONDITIONS,
+        )
+
+
+def test_lists_of_seeds_that_happen_to_be_equal_are_not_paired_by_their_order() -> None:
+    small = {key: x / 2 for key, x in LARGE.items()}
+    del small[1, 1]
+    large = {key: x for key, x in LARGE.items() if key != (1, 100)}
+    assert ordered(two(large, small)).said == "2 times, the same for every seed"
+
+
+def test_unlike_scenarios_that_cannot_be_paired_decide_nothing() -> None:
+    one, other = (Values([5.0] * 3, seeds, conditions=True) for seeds in ([1, 2, 3], [4, 5, 6]))
+    found = more("x", one, other, paper="")
+    assert (found.outcome, found.over) == (UNDECIDED, Over.CONDITIONS) and "other scenarios" in found.why
+    # The seeds that both have are paired.
+    late = Values([2.5] * 3, [2, 3, 4], conditions=True)
+    assert more("x", one, late, paper="").why == "fewer than 3: 2"
 
 
 # Modes.
@@ -180,6 +282,34 @@ def test_ratios_that_are_opposite_in_each_mode_are_told_as_such() -> None:
 def test_a_mode_of_ratios_to_zero_is_infinite() -> None:
     found = more("x", [84.0] * 5, [1.0, 1.0, 1.0, 0.0, 0.0], paper="", least=10)
     assert found.said == "two modes: 84 times in 3 of 5 runs, ∞ times in 2" and found.met
+    told = finding(Finding("sim", [found]))["checks"][0]
+    assert told["infinite"] and (told["ours"], told["range"]) == (None, [84.0, None])
+    assert told["modes"] == [pytest.approx([84.0] * 3), [None, None]]
+    json.dumps(told, allow_nan=False)
+
+
+def test_the_mean_of_ratios_of_which_one_is_infinite_is_no_number() -> None:
+    found = more("x", [84.0, 84.0, 84.0, 84.0], [1.0, 1.0, 1.0, 0.0], paper="", least=10, most=100)
+    assert (found.said, found.outcome) == ("84 to ∞ times", UNDECIDED) and "±" not in found.said
+    assert more("x", [84.0] * 4, [1.0, 1.0, 1.0, 0.0], paper="", least=10).met
+    told = finding(Finding("sim", [found]))["checks"][0]
+    assert (told["ours"], told["ci95"], told["infinite"]) == (None, None, True)
+    both = more("x", [84.0, 84.0, 0.0], [1.0, 0.0, 1.0], paper="", least=10)
+    assert (both.said, both.outcome) == ("0 to ∞ times", UNDECIDED)
+    # Of unlike scenarios, too: a seed's mean with one to zero is infinite.
+    large, small = (Values(of, [1, 1, 2, 2, 3, 3]) for of in ([8.0, 9.0] * 3, [2.0, 0.0] * 3))
+    assert more("x", large, small, paper="").said == "∞ times, the same for every seed"
+
+
+def test_a_ratio_of_infinity_is_no_number_in_json() -> None:
+    told = finding(Finding("sim", [more("x", [3.0, 4.0, 5.0], [0.0] * 3, paper="")]))["checks"][0]
+    assert (told["said"], told["infinite"]) == ("∞ times, the same for every seed", True)
+    assert (told["ours"], told["range"], told["ci95"]) == (None, [None, None], None)
+    nothing = finding(Finding("sim", [more("x", [0.0] * 3, [3.0, 4.0, 5.0], paper="")]))["checks"][0]
+    assert (nothing["ours"], nothing["range"], nothing["infinite"]) == (0.0, [0.0, 0.0], False)
+    # A ratio that large is one.
+    large = finding(Finding("sim", [more("x", [2e6] * 3, [1.0] * 3, paper="")]))["checks"][0]
+    assert large["ours"] == pytest.approx(2e6) and large["said"].startswith("2,000,000 times")
 
 
 def test_the_share_of_runs_in_a_mode_has_an_interval() -> None:
@@ -189,7 +319,19 @@ def test_the_share_of_runs_in_a_mode_has_an_interval() -> None:
     assert share("x", [value > 0.6 for value in runs], paper="", least=0.9).outcome is UNDECIDED
     assert share("x", [False] * 10, paper="", least=0.9).outcome is MISSED
     assert share("x", [True] * 2, paper="", least=0.1).why == "fewer than 3: 2"
-    assert share("x", [], paper="", least=0.9).outcome is MISSED
+    assert share("x", [], paper="", least=0.9).why == "no value"
+
+
+@pytest.mark.parametrize(
+    ("limits", "fewest"), [({"least": 0.9}, 35), ({"least": 0.75}, 12), ({"least": 0.5}, 4)]
+)
+def test_a_share_says_how_many_runs_it_takes(limits: dict[str, float], fewest: int) -> None:
+    assert share("x", [True] * fewest, paper="", **limits).met
+    short = share("x", [True] * (fewest - 1), paper="", **limits)
+    assert (short.outcome, short.why, short.few) == (UNDECIDED, f"fewer than {fewest}: {fewest - 1}", True)
+    assert fewest_for(Limits(**limits)) == fewest == fewest_for(Limits(most=1 - limits["least"]))
+    # That it is missed can be seen sooner.
+    assert share("x", [False] * (fewest - 1), paper="", **limits).outcome is MISSED or fewest == 4
 
 
 def test_a_median_says_that_it_is_one() -> None:
@@ -228,8 +370,8 @@ def test_every_verdict_of_runs_has_a_colour() -> None:
 def test_a_page_tells_an_undecided_check_from_a_missed_one() -> None:
     checks = [
         within("speed", [1.0, 1.1, 1.2], paper="", least=1.1),
-        within("speed of two", [1.0, 1.0], paper="", least=2),
-        *own(within("mine", [3.0, 3.0], paper="", least=2)),
+        within("speed of two", [1.0] * 3, paper="", least=2),
+        *own(within("mine", [3.0] * 3, paper="", least=2)),
     ]
     table = page._checks([finding(Finding("sim", checks))])
     assert "1.1 ± 0.25, <b>undecided</b> <small>(the interval spans the limit)</small>" in table
@@ -252,7 +394,7 @@ def with_setups() -> Claim:
         built.claim,
         grid=grid,
         worlds=("sim",),
-        setups=Setups("rig", "as built", seeds=2),
+        setups=Setups("rig", "as built", seeds=3),
         measure=lambda trial: {"x": {"as built": 1.0, "without offload": 5.0}[trial.factors["rig"]]},
         series=None,
         judge=lambda data: [within("x", data.values("x", controller="bbr1"), paper="", least=2, shape=True)],
@@ -264,7 +406,7 @@ def test_the_verdict_is_about_one_setup_and_the_report_shows_all(tmp_path: Any) 
     built = catalogue.built("queue16.fig4")
     assert built is not None
     plan = run.Plan(replace(built, claim=with_setups()), Size.FULL, ("sim",), 4, 1)
-    assert len(plan.tasks) == 2 * 4 + 2 * 2, "other set-ups have fewer seeds"
+    assert len(plan.tasks) == 2 * 4 + 2 * 3, "other set-ups have fewer seeds"
     store = Store(tmp_path)
     result = run.examine(plan, store, run.carry_out([plan], store))
     (found,) = result.findings
@@ -287,7 +429,7 @@ def test_the_verdict_is_about_one_setup_and_the_report_shows_all(tmp_path: Any) 
 def test_what_another_setup_lacks_leaves_the_verdict_alone(tmp_path: Any) -> None:
     built = catalogue.built("queue16.fig4")
     assert built is not None
-    plan = run.Plan(replace(built, claim=with_setups()), Size.FULL, ("sim",), 2, 1)
+    plan = run.Plan(replace(built, claim=with_setups()), Size.FULL, ("sim",), 3, 1)
     store = Store(tmp_path)
     judged = [one.task for one in plan.planned if one.factors["rig"] == "as built"]
     run.sweep.carry_out(judged, store, run.Local())

@@ -40,7 +40,7 @@ def test_each_world_is_explained_by_its_own_data_and_what_is_the_same_is_said_on
 
 
 def test_a_world_that_misses_nothing_is_not_explained() -> None:
-    met = Finding("sim", [within("speed", [11.0, 11.0], paper="ten", least=10.0)])
+    met = Finding("sim", [within("speed", [11.0, 11.0, 11.0], paper="ten", least=10.0)])
     assert because([met, *findings("kernel")]) == [
         "Linux kernel: The same.",
         "Linux kernel: The mean is 10, kernel.",
@@ -50,7 +50,10 @@ def test_a_world_that_misses_nothing_is_not_explained() -> None:
 
 def test_the_cause_comes_first_and_only_with_a_miss() -> None:
     assert because(findings("sim", "kernel"), "Why.")[0] == "Why."
-    assert because([Finding("sim", [within("speed", [11.0, 11.0], paper="ten", least=10.0)])], "Why.") == []
+    assert (
+        because([Finding("sim", [within("speed", [11.0, 11.0, 11.0], paper="ten", least=10.0)])], "Why.")
+        == []
+    )
 
 
 def test_one_world_needs_no_name() -> None:
@@ -79,7 +82,7 @@ def test_a_verdict_says_how_many_runs_it_rests_on() -> None:
     assert run._fewer(plan, "kernel", all_of_them) is None
     fewer = run._fewer(plan, "kernel", {**all_of_them, ("kernel", cells[0]): 1})
     assert fewer == ("1 of 3 repetitions" if len(cells) == 1 else "1 to 3 of 3 repetitions")
-    met = within("speed", [1.0, 1.0], paper="1", least=1.0)
+    met = within("speed", [1.0, 1.0, 1.0], paper="1", least=1.0)
     assert Finding("kernel", [met], fewer="1 to 3 of 3 repetitions").reason == (
         "The only check passes. Only 1 to 3 of 3 repetitions of each scenario can be trusted."
     )

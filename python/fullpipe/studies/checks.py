@@ -14,12 +14,12 @@ What to call for what:
 
 A check is met or missed if all that is known about its value is on one side of the limit: the 95 % confidence
 interval, for unlike scenarios the values of nine tenths of the seeds, for two modes every value. Else it is
-undecided. So it is with fewer than `FEWEST` seeds or repetitions, unless there is no chance: every seed gives
-the same value.
+undecided. So it is with fewer than `FEWEST` seeds or repetitions, equal ones too, because counts
+are equal by chance. And so it is if a run has no value: a mean over the others is about those that did well.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -34,11 +34,15 @@ Middle: TypeAlias = Callable[[Sequence[float]], Estimate]
 
 # With fewer seeds or repetitions, nothing is known about chance.
 FEWEST = 3
-# A ratio to zero, and one of zero.
-_FAR = 1e6
+# Stands for a ratio to zero, and its inverse for one of zero: no two measures are so far apart.
+_FAR = 1e12
+_LARGEST, _SMALLEST = _FAR / 1e3, 1e3 / _FAR
 # Of seeds that give values of unlike scenarios: how many have to agree. Of less than ten, all.
 _NEARLY_ALL = 0.9
-_FEW = f"fewer than {FEWEST}"
+_FEW = "fewer than "
+_NO_VALUE = "no value"
+# More than any claim has.
+_MOST_RUNS = 10_000
 
 
 class Over(Enum):
@@ -66,11 +70,23 @@ class Values(list[float]):
     If a seed has several values, they are of unlike scenarios, and no interval can be given for their mean.
     """
 
-    def __init__(self, values: Iterable[float], seeds: Iterable[int], *, conditions: bool = False) -> None:
+    def __init__(
+        self,
+        values: Iterable[float],
+        seeds: Iterable[int],
+        *,
+        conditions: bool = False,
+        scenarios: Iterable[Hashable] = (),
+        without: int = 0,
+    ) -> None:
         super().__init__(values)
         self.seeds = list(seeds)
         # Whether each value is one over several unlike scenarios.
         self.conditions = conditions
+        # What tells the values of one seed apart, where this is known.
+        self.scenarios = list(scenarios) or [None] * len(self)
+        # How many runs have no value.
+        self.without = without
 
     @property
     def mixed(self) -> bool:
@@ -81,20 +97,24 @@ class Values(list[float]):
         """The differences from another's values, seed by seed; none if these have other seeds."""
         if self.seeds != other.seeds:
             return Values([], [])
-        differences = (one - less for one, less in zip(self, other, strict=True))
-        return Values(differences, self.seeds, conditions=self.conditions or other.conditions)
+        return self._with((one - less for one, less in zip(self, other, strict=True)), other)
 
     def over(self, other: "Values", times: float = 1.0) -> "Values":
         """The ratios to another's values, seed by seed; none if seeds differ or a divisor is not positive."""
         if self.seeds != other.seeds or min(other, default=0.0) <= 0:
             return Values([], [])
-        ratios = (times * one / under for one, under in zip(self, other, strict=True))
-        return Values(ratios, self.seeds, conditions=self.conditions or other.conditions)
+        return self._with((times * one / under for one, under in zip(self, other, strict=True)), other)
 
     def only(self, keep: Iterable[bool]) -> "Values":
         """Those of its values for which this is true."""
-        kept = [(one, seed) for one, seed, held in zip(self, self.seeds, keep, strict=True) if held]
-        return Values((one for one, _ in kept), (seed for _, seed in kept), conditions=self.conditions)
+        kept = [place for place, held in enumerate(keep) if held]
+        return Values(
+            (self[place] for place in kept),
+            (self.seeds[place] for place in kept),
+            conditions=self.conditions,
+            scenarios=[self.scenarios[place] for place in kept],
+            without=self.without,
+        )
 
     def by_seed(self, middle: Middle = estimate) -> "Values":
         """One value for each seed: the middle of its values."""
@@ -102,7 +122,24 @@ class Values(list[float]):
         for seed, value in zip(self.seeds, self, strict=True):
             found.setdefault(seed, []).append(value)
         unlike = self.mixed or self.conditions
-        return Values([middle(each).mean for each in found.values()], found, conditions=unlike)
+        middles = [middle(each).mean for each in found.values()]
+        return Values(middles, found, conditions=unlike, without=self.without)
+
+    @property
+    def places(self) -> dict[tuple[int, Hashable], int] | None:
+        """Where the value of a seed and a scenario is; None if several have the same."""
+        found = {key: place for place, key in enumerate(zip(self.seeds, self.scenarios, strict=True))}
+        return found if len(found) == len(self) else None
+
+    def _with(self, values: Iterable[float], other: "Values") -> "Values":
+        """Values that are computed from its own and another's."""
+        return Values(
+            values,
+            self.seeds,
+            conditions=self.conditions or other.conditions,
+            scenarios=self.scenarios,
+            without=self.without + other.without,
+        )
 
 
 @dataclass(frozen=True)
@@ -124,6 +161,7 @@ class Check:
     over: Over = Over.SEEDS
     modes: Modes | None = None  # Of the values, if one middle does not describe them.
     same: bool = False  # Whether there are several values, all equal.
+    far: bool = False  # Whether some of its values are infinite, or ratios to or of zero: no mean tells them.
     why: str = ""  # If it is undecided.
 
     @property
@@ -134,11 +172,12 @@ class Check:
     @property
     def chance(self) -> bool:
         """Whether its interval means something: its values differ by chance, around one middle."""
-        return not self.same and self.modes is None and self.over not in (Over.CONDITIONS, Over.NOTHING)
+        one_middle = not self.same and not self.far and self.modes is None
+        return one_middle and self.over not in (Over.CONDITIONS, Over.NOTHING)
 
     @property
     def few(self) -> bool:
-        """Whether it is undecided because there are too few seeds or repetitions."""
+        """Whether it is undecided because there are too few seeds, repetitions, or runs for a share."""
         return self.why.startswith(_FEW)
 
     @property
@@ -161,6 +200,9 @@ class Check:
             tail = f"{tail} (median)"
         if self.same:
             return f"{shown}{tail}, the same for every {noun}"
+        if self.far and self.ours.count > 1:
+            least, most = (self._number(value) for value in (self.ours.least, self.ours.most))
+            return f"{least} to {most}{tail}"
         if self.ours.count < 2 or self.over is Over.NOTHING:
             return f"{shown}{tail}"
         least, most = number(self.ours.least), number(self.ours.most)
@@ -187,10 +229,16 @@ class Check:
             shown = number(self.ours.mean, digits)
         return shown
 
+    def exact(self, value: float) -> float:
+        """A value as it is: a ratio to zero is infinite, and one of zero is zero."""
+        ratios = self.ours is not None and self.ours.kind == "geometric mean"
+        if not self.far or not ratios or _SMALLEST < value < _LARGEST:
+            return value
+        return math.inf if value > 1 else 0.0
+
     def _number(self, value: float) -> str:
-        """A value; a ratio to zero is infinite."""
-        assert self.ours is not None
-        return "∞" if self.ours.kind == "geometric mean" and value > _FAR / 2 else number(value)
+        shown = self.exact(value)
+        return "∞" if shown == math.inf else number(shown)
 
     def _two_modes(self, tail: str) -> str:
         assert self.modes is not None
@@ -254,17 +302,18 @@ def within(
 ) -> Check:
     """A check that the mean over seeds is within limits; or another middle, or over something else.
 
-    Without a value it is missed. Values of unlike scenarios give the middle of each seed.
+    Values of unlike scenarios give the middle of each seed.
     """
+    without = 0
     if isinstance(values, Values):
-        if middle is geometric and min(values, default=1.0) <= 0:
-            values = Values([], [])  # They have no logarithms.
-        if values.mixed:
+        without = values.without
+        if values.mixed and not (middle is geometric and min(values) <= 0):
             values = values.by_seed(middle)
             middle = estimate
-        over = over or (Over.CONDITIONS if values.conditions else Over.SEEDS)
+        over = over or _over(values)
     given = [values] if isinstance(values, int | float) else list(values)
-    return _check(what, given, Limits(least, most), paper, unit, shape, over or Over.SEEDS, middle)
+    asked = _Asked(what, paper, Limits(least, most), unit, shape, over or Over.SEEDS)
+    return asked.of(given, middle, without)
 
 
 def more(
@@ -283,14 +332,23 @@ def more(
     Ratios are averaged by their logarithms: a half and two are one on average. An equal value is not over it.
     If either side is missing, there is no value.
     """
-    limits = Limits(least, most, above=True)
-    chosen = over or _over(larger, smaller)
+    asked = _Asked(
+        what, paper, Limits(least, most, above=True), "times", shape, over or _over(larger, smaller)
+    )
+    without = sum(one.without for one in (larger, smaller) if isinstance(one, Values))
+    if not larger or not smaller or without:
+        count = len(larger) + len(smaller) + without
+        return asked.lacking(without, count) if larger and smaller else asked.lacking()
     if (pairs := _pairs(larger, smaller)) is None:
-        return _unpaired(what, larger, smaller, limits, paper, shape, chosen)
-    ratios = [_ratio(above, below) for above, below in pairs]
+        if asked.over is Over.CONDITIONS:
+            return asked.undecided("the runs of the two sides are of other scenarios")
+        return _unpaired(asked, larger, smaller)
+    if least >= 1 and all(above == 0 and below == 0 for above, below in pairs):
+        return asked.none(Outcome.MISSED)  # Not a ratio, but surely not more.
+    ratios = Values((_ratio(above, below) for above, below in pairs), pairs.seeds)
     if isinstance(larger, Values) and larger.mixed and all(map(math.isfinite, ratios)):
-        ratios = Values(ratios, larger.seeds).by_seed(geometric)
-    return _check(what, ratios, limits, paper, "times", shape, chosen, geometric)
+        ratios = ratios.by_seed(_ratios)
+    return asked.of(ratios, _ratios)
 
 
 def share(
@@ -303,11 +361,33 @@ def share(
     unit: str = "of runs",
     shape: bool = False,
 ) -> Check:
-    """A check that a share of the runs does something, e.g. is in one mode. Without runs it is missed."""
+    """A check that a share of the runs does something, e.g. is in one mode.
+
+    With too few runs it is undecided whatever they do: nine tenths take 35 runs, three quarters 12, a half 4.
+    """
     limits = Limits(least, most)
-    ours = statistics.share(hits) if hits else None
+    asked = _Asked(what, paper, limits, unit, shape, Over.RUNS)
+    if not hits:
+        return asked.lacking()
+    ours, fewest = statistics.share(hits), fewest_for(limits)
     outcome, why = _by_interval(ours, limits)
-    return Check(what, paper, limits.said(unit), ours, unit, outcome, shape, over=Over.RUNS, why=why)
+    if outcome is Outcome.UNDECIDED and ours.count < fewest:
+        why = f"{_FEW}{fewest}: {ours.count}"
+    return replace(asked.none(outcome), ours=ours, why=why)
+
+
+def fewest_for(limits: Limits) -> int:
+    """How many runs it takes at least that a share can be met: if all, or none, of them do it."""
+    count = FEWEST
+    while not any(_met_by(limits, hits, count) for hits in range(count + 1)):
+        count += 1
+        assert count < _MOST_RUNS, "a share that no number of runs can show"
+    return count
+
+
+def _met_by(limits: Limits, hits: int, count: int) -> bool:
+    low, high = statistics.share_interval(hits, count)
+    return limits.judge([low, high], low, high) is Outcome.MET
 
 
 def covers(
@@ -318,20 +398,22 @@ def covers(
     Such a range says that the paper's number can come out, not that it must.
     """
     given = list(values.values())
-    finite = bool(given) and all(map(math.isfinite, given))
-    ours = replace(estimate(given), low=None, high=None) if finite else None
-    there = ours is not None and ours.least <= value <= ours.most
     tail = f" {unit}" if unit else ""
-    return Check(
+    asked = Check(
         what,
         paper,
         f"a range that includes {number(value)}{tail}",
-        ours,
+        None,
         unit,
-        Outcome.MET if there else Outcome.MISSED,
+        Outcome.UNDECIDED,
         shape,
         over=Over.PROTOCOLS,
     )
+    if not given or not all(map(math.isfinite, given)):
+        return replace(asked, why=_NO_VALUE)
+    ours = replace(estimate(given), low=None, high=None)
+    there = ours.least <= value <= ours.most
+    return replace(asked, ours=ours, outcome=Outcome.MET if there else Outcome.MISSED)
 
 
 def own(*checks: Check) -> list[Check]:
@@ -348,56 +430,82 @@ def number(value: float, digits: int = 3) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
-def _check(
-    what: str,
-    given: Sequence[float],
-    limits: Limits,
-    paper: str,
-    unit: str,
-    shape: bool,
-    over: Over,
-    middle: Middle,
-) -> Check:
-    said = limits.said(unit)
-    if not given or not all(map(math.isfinite, given)) or (middle is geometric and min(given) <= 0):
-        return Check(what, paper, said, None, unit, Outcome.MISSED, shape, over=over)
-    ours = middle(given)
-    if over is Over.CONDITIONS:
-        # Each value is a mean over scenarios that somebody chose: no interval.
-        ours = replace(ours, low=None, high=None)
-    made = Check(what, paper, said, ours, unit, Outcome.UNDECIDED, shape, over=over)
-    if over is Over.NOTHING or (over is not Over.POPULATION and statistics.same(given)):
-        outcome = Outcome.MET if limits.hold(ours.mean) else Outcome.MISSED
-        return replace(made, outcome=outcome, same=over is not Over.NOTHING)
-    modes = statistics.modes([math.log(value) for value in given] if middle is geometric else given)
-    if modes is not None and over is not Over.POPULATION:
-        if middle is geometric:
-            modes = Modes(*(tuple(map(math.exp, part)) for part in (modes.lower, modes.upper)))
-        outcome = _by_values(given, limits)
-        why = "two modes, on both sides of the limit" if outcome is Outcome.UNDECIDED else ""
-        return replace(made, outcome=outcome, modes=modes, why=why)
-    if over is Over.CONDITIONS and ours.count >= FEWEST:
-        outcome = _by_values(given, limits, _NEARLY_ALL)
-        why = "seeds on both sides of the limit" if outcome is Outcome.UNDECIDED else ""
+@dataclass(frozen=True)
+class _Asked:
+    """What a check asks, before its value is known."""
+
+    what: str
+    paper: str
+    limits: Limits
+    unit: str
+    shape: bool
+    over: Over
+
+    def none(self, outcome: Outcome, why: str = "") -> Check:
+        """The check without a value."""
+        said = self.limits.said(self.unit)
+        return Check(
+            self.what, self.paper, said, None, self.unit, outcome, self.shape, over=self.over, why=why
+        )
+
+    def undecided(self, why: str) -> Check:
+        """The check of a value that is not known, for this reason."""
+        return self.none(Outcome.UNDECIDED, why)
+
+    def lacking(self, without: int = 0, count: int = 0) -> Check:
+        """The check of runs of which so many have no value, which is no evidence of anything."""
+        return self.undecided(_NO_VALUE if without == count else f"no value in {without} of {count}")
+
+    def of(self, given: Sequence[float], middle: Middle, without: int = 0) -> Check:
+        """The check of these values; further runs may have none."""
+        lacking = sum(map(math.isnan, given)) + without
+        if lacking or not given:
+            return self.lacking(lacking, len(given) + without)
+        if middle is geometric and min(given) <= 0:
+            return self.undecided("no geometric mean, because a value is not above zero")
+        infinite = not all(map(math.isfinite, given))
+        ours = _infinite(given) if infinite else middle(given)
+        if self.over is Over.CONDITIONS:
+            # Each value is a mean over scenarios that somebody chose: no interval.
+            ours = replace(ours, low=None, high=None)
+        logarithms = ours.kind == "geometric mean"
+        far = infinite or (logarithms and _is_far(given))
+        same = self.over not in (Over.POPULATION, Over.NOTHING) and statistics.same(given)
+        made = replace(self.undecided(""), ours=ours, same=same, far=far)
+        if self.over is Over.NOTHING:
+            return replace(made, outcome=Outcome.MET if self.limits.hold(ours.mean) else Outcome.MISSED)
+        if ours.count < FEWEST:
+            return replace(made, why=f"{_FEW}{FEWEST}: {ours.count}")
+        if same:
+            return replace(made, outcome=Outcome.MET if self.limits.hold(ours.mean) else Outcome.MISSED)
+        logs = [math.log(value) for value in given] if logarithms else given
+        modes = None if infinite or self.over is Over.POPULATION else statistics.modes(logs)
+        if modes is not None:
+            if logarithms:
+                modes = Modes(*(tuple(map(math.exp, part)) for part in (modes.lower, modes.upper)))
+            why = "two modes, on both sides of the limit"
+            return self._by_values(replace(made, modes=modes), given, 1.0, why)
+        if self.over is Over.CONDITIONS:
+            return self._by_values(made, given, _NEARLY_ALL, "seeds on both sides of the limit")
+        if far:
+            return self._by_values(made, given, 1.0, "infinite or zero, and on both sides of the limit")
+        outcome, why = _by_interval(ours, self.limits)
         return replace(made, outcome=outcome, why=why)
-    outcome, why = _by_interval(ours, limits)
-    return replace(made, outcome=outcome, why=why)
+
+    def _by_values(self, made: Check, given: Sequence[float], part: float, why: str) -> Check:
+        """Met if that part of the values is within, missed if that part is not."""
+        held = sum(map(self.limits.hold, given))
+        if held >= part * len(given):
+            return replace(made, outcome=Outcome.MET)
+        if len(given) - held >= part * len(given):
+            return replace(made, outcome=Outcome.MISSED)
+        return replace(made, why=why)
 
 
-def _by_values(given: Sequence[float], limits: Limits, part: float = 1.0) -> Outcome:
-    """Met if that part of the values is within, missed if that part is not."""
-    held = sum(map(limits.hold, given))
-    if held >= part * len(given):
-        return Outcome.MET
-    return Outcome.MISSED if len(given) - held >= part * len(given) else Outcome.UNDECIDED
-
-
-def _by_interval(ours: Estimate | None, limits: Limits) -> tuple[Outcome, str]:
+def _by_interval(ours: Estimate, limits: Limits) -> tuple[Outcome, str]:
     """What an interval decides, and why not, if it does not."""
-    if ours is None:
-        return Outcome.MISSED, ""
     if ours.count < FEWEST:
-        return Outcome.UNDECIDED, f"{_FEW}: {ours.count}"
+        return Outcome.UNDECIDED, f"{_FEW}{FEWEST}: {ours.count}"
     if ours.low is None or ours.high is None:
         return Outcome.UNDECIDED, f"no interval from {ours.count} values"
     outcome = limits.judge([ours.low, ours.high], ours.low, ours.high)
@@ -409,32 +517,77 @@ def _over(*sides: Sequence[float]) -> Over:
     return Over.CONDITIONS if unlike else Over.SEEDS
 
 
-def _pairs(larger: Sequence[float], smaller: Sequence[float]) -> list[tuple[float, float]] | None:
-    """The pairs of two sides, by their seeds; None if they cannot be paired."""
-    if isinstance(larger, Values) and isinstance(smaller, Values) and larger.seeds != smaller.seeds:
-        return None
-    return list(zip(larger, smaller, strict=True)) if len(larger) == len(smaller) else None
+class _Pairs(list[tuple[float, float]]):
+    """Pairs of two sides, each with the seed that it is from."""
+
+    def __init__(self, pairs: Iterable[tuple[float, float]], seeds: Iterable[int]) -> None:
+        super().__init__(pairs)
+        self.seeds = list(seeds)
 
 
-def _unpaired(
-    what: str,
-    larger: Sequence[float],
-    smaller: Sequence[float],
-    limits: Limits,
-    paper: str,
-    shape: bool,
-    over: Over,
-) -> Check:
-    """The ordering of two samples that have no seeds in common, e.g. because some runs were left out."""
-    above, below = (
-        one.by_seed() if isinstance(one, Values) and one.mixed else one for one in (larger, smaller)
-    )
-    if not above or not below or not all(math.isfinite(value) and value > 0 for value in (*above, *below)):
-        ratio = _ratio(_mean(above), _mean(below))
-        return _check(what, [ratio], limits, paper, "times", shape, over, geometric)
-    ours = statistics.ratio(above, below)
-    outcome, why = _by_interval(ours, limits)
-    return Check(what, paper, limits.said("times"), ours, "times", outcome, shape, over=Over.SEEDS, why=why)
+def _pairs(larger: Sequence[float], smaller: Sequence[float]) -> _Pairs | None:
+    """The pairs of two sides, by their seeds and scenarios; None if they cannot be paired."""
+    if not isinstance(larger, Values) or not isinstance(smaller, Values):
+        same = len(larger) == len(smaller)
+        return _Pairs(zip(larger, smaller, strict=True), range(len(larger))) if same else None
+    unlike = _over(larger, smaller) is Over.CONDITIONS
+    # Where the scenarios themselves are compared, the order of the grid tells which belong together.
+    if larger.seeds == smaller.seeds and (not unlike or larger.scenarios == smaller.scenarios):
+        return _Pairs(zip(larger, smaller, strict=True), larger.seeds)
+    if unlike and set(larger.scenarios) == set(smaller.scenarios):
+        one, other = larger.places, smaller.places
+        if one is not None and other is not None:
+            both = [key for key in one if key in other]
+            pairs = ((larger[one[key]], smaller[other[key]]) for key in both)
+            return _Pairs(pairs, (seed for seed, _ in both)) if both else None
+    if larger.seeds == smaller.seeds and set(larger.scenarios) != set(smaller.scenarios):
+        return _Pairs(zip(larger, smaller, strict=True), larger.seeds)
+    return None
+
+
+def _unpaired(asked: _Asked, larger: Sequence[float], smaller: Sequence[float]) -> Check:
+    """The ordering of two samples of one scenario each; their seeds differ where runs were left out."""
+    if not all(map(math.isfinite, (*larger, *smaller))):
+        given = [*larger, *smaller]
+        return asked.lacking(sum(not math.isfinite(value) for value in given), len(given))
+    if min(*larger, *smaller) > 0:
+        ours = statistics.ratio(larger, smaller)
+        outcome, why = _by_interval(ours, asked.limits)
+        return replace(asked.none(outcome, why), ours=ours, over=Over.SEEDS)
+    # Zeros have no logarithms: what is known is between which ratios all of them are.
+    ends = _ratio(min(larger), max(smaller)), _ratio(max(larger), min(smaller))
+    count = min(len(larger), len(smaller))
+    if count < FEWEST:
+        return asked.undecided(f"{_FEW}{FEWEST}: {count}")
+    if not all(map(math.isfinite, ends)):
+        return asked.undecided("ratios to or of zero")
+    outcome = asked.limits.judge(ends, *ends)
+    why = "ratios to or of zero, on both sides of the limit" if outcome is Outcome.UNDECIDED else ""
+    ours = replace(_ratios(ends), count=count, low=None, high=None)
+    return replace(asked.none(outcome, why), ours=ours, over=Over.SEEDS, far=True, same=ends[0] == ends[1])
+
+
+def _infinite(values: Sequence[float]) -> Estimate:
+    """The estimate of values of which some are infinite: their range."""
+    least, most = min(values), max(values)
+    return Estimate(most if most == math.inf else least, None, None, least, most, len(values))
+
+
+def _is_far(ratios: Sequence[float]) -> bool:
+    """Whether some ratio is to zero or of zero."""
+    return max(ratios) > _LARGEST or min(ratios) < _SMALLEST
+
+
+def _ratios(values: Sequence[float]) -> Estimate:
+    """The geometric mean of ratios; of some to zero it is infinite, of some of zero zero, of both none.
+
+    Otherwise it would depend on what stands for infinity.
+    """
+    ours = geometric(values)
+    if not _is_far(values):
+        return ours
+    least, most = min(values) < _SMALLEST, max(values) > _LARGEST
+    return replace(ours, mean=math.nan if least and most else 1 / _FAR if least else _FAR)
 
 
 def _ratio(over: float, under: float) -> float:
@@ -442,7 +595,3 @@ def _ratio(over: float, under: float) -> float:
         return math.nan  # Zero over zero is not a ratio.
     # The ratio of anything else to zero is infinite, and has a logarithm here.
     return min(max(over / under, 1 / _FAR), _FAR) if under > 0 else _FAR
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

@@ -7,7 +7,7 @@ states its own.
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -130,11 +130,12 @@ class Data:
     runs: pl.DataFrame
     series: pl.DataFrame
     setups: Mapping[str, "Data"] = field(default_factory=dict)
+    factors: Sequence[str] = ()  # The columns of `runs` that tell scenarios apart, as far as known.
 
     def of(self, world: str) -> "Data":
         """The part from one world."""
         setups = {name: data.of(world) for name, data in self.setups.items()}
-        return Data(_only(self.runs, world), _only(self.series, world), setups)
+        return replace(self, runs=_only(self.runs, world), series=_only(self.series, world), setups=setups)
 
     @property
     def worlds(self) -> list[str]:
@@ -148,14 +149,20 @@ class Data:
     def values(self, column: str, **where: Any) -> Values:
         """A column of `runs` where factors have the given values: one number for each run that has one.
 
-        Several values of a factor are given as a tuple.
+        Several values of a factor are given as a tuple. It says how many runs have no number (`without`).
         """
         if column not in self.runs.columns:
             return Values([], [])
-        frame = _matching(self.runs, where).drop_nulls(column)
-        frame = frame.filter(pl.col(column).cast(pl.Float64).is_finite())
+        asked = _matching(self.runs, where)
+        frame = asked.drop_nulls(column).filter(pl.col(column).cast(pl.Float64).is_finite())
         seeds = frame["seed"].to_list() if "seed" in frame.columns else range(frame.height)
-        return Values(map(float, frame[column]), seeds)
+        # A factor with one value is what the values have in common, or are compared by.
+        fixed = {name for name, value in where.items() if not isinstance(value, tuple)}
+        free = [name for name in self.factors if name in frame.columns and name not in fixed]
+        scenarios = map(str, frame.select(free).iter_rows()) if free else ()
+        return Values(
+            map(float, frame[column]), seeds, scenarios=scenarios, without=asked.height - frame.height
+        )
 
     def each_seed(self, statistic: Callable[[pl.DataFrame], float], **where: Any) -> Values:
         """One number for each seed: a statistic of its rows, e.g. a share of the paths, or a ratio of means.
@@ -225,8 +232,8 @@ DECIDED = (
     "A check is met or missed only if all that is known about its value is on one side of its limit. Of runs "
     "that differ by chance, this is the 95 % confidence interval. Of means over unlike scenarios, which have "
     "no interval, it is the values of nine tenths of the seeds. Of runs with two modes, it is every run’s "
-    f"value. With fewer than {FEWEST} seeds or repetitions the check is undecided, unless every seed gives "
-    "the same value. If the paper gives results for some checks, only these make the verdict."
+    f"value. With fewer than {FEWEST} seeds or repetitions the check is undecided, and so it is if a run "
+    "has no value. If the paper gives results for some checks, only these make the verdict."
 )
 
 

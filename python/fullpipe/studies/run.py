@@ -174,6 +174,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
     every = Data(
         pl.DataFrame(rows, infer_schema_length=None),
         pl.concat(series, how="diagonal_relaxed") if series else pl.DataFrame(),
+        factors=tuple(plan.claim.claim.grid.factors),
     )
     data = by_setup(plan.claim.claim, every)
     findings = [_finding(plan, data.of(world), world, trusted) for world in data.worlds]
@@ -187,11 +188,13 @@ def by_setup(claim: Claim, every: Data) -> Data:
     factor = claim.setups.factor
     names = every.runs[factor].unique(maintain_order=True).to_list()
     parts = {
-        name: Data(_of_setup(every.runs, factor, name), _of_setup(every.series, factor, name))
+        name: replace(
+            every, runs=_of_setup(every.runs, factor, name), series=_of_setup(every.series, factor, name)
+        )
         for name in names
     }
-    judged = parts.get(claim.setups.judged, Data(every.runs.clear(), every.series.clear()))
-    return replace(judged, setups=parts)
+    none = replace(every, runs=every.runs.clear(), series=every.series.clear())
+    return replace(parts.get(claim.setups.judged, none), setups=parts)
 
 
 def _of_setup(frame: pl.DataFrame, factor: str, name: str) -> pl.DataFrame:

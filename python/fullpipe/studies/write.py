@@ -12,6 +12,7 @@ is left out and reported, with the command that repairs it.
 """
 
 import json
+import math
 import shlex
 import time
 from collections.abc import Callable
@@ -289,16 +290,24 @@ def finding(of: Finding, judged: str = "") -> dict[str, Any]:
 
 
 def _check(check: Check, noun: str) -> dict[str, Any]:
+    """A check as JSON, which has no infinite numbers: a ratio to zero is null, and `infinite` says so."""
     ours = check.ours
+    modes = () if check.modes is None else (check.modes.lower, check.modes.upper)
+
+    def finite(value: float) -> float | None:
+        exact = check.exact(value)
+        return exact if math.isfinite(exact) else None
+
     return {
         "what": check.what,
         "paper": check.paper,
         "criterion": check.criterion,
-        "ours": None if ours is None else ours.mean,
+        "ours": None if ours is None else finite(ours.mean),
         "middle": None if ours is None else ours.kind,
         "ci95": None if ours is None or ours.low is None or not check.chance else [ours.low, ours.high],
-        "range": None if ours is None else [ours.least, ours.most],
-        "modes": None if check.modes is None else [list(check.modes.lower), list(check.modes.upper)],
+        "range": None if ours is None else [finite(ours.least), finite(ours.most)],
+        "modes": None if check.modes is None else [[*map(finite, part)] for part in modes],
+        "infinite": ours is not None and check.exact(ours.most) == math.inf,
         "count": 0 if ours is None else ours.count,
         "over": check.over.value,
         "unit": check.unit,

@@ -13,6 +13,7 @@ This was changed after results were seen: before, shares were checked, which can
 are not.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -119,12 +120,14 @@ def _judge(every: Data) -> list[Check]:
     beyond = [buffer for buffer in buffers if buffer >= _HIDDEN_BYTES]
 
     def spread(column: str, chosen: list[int]) -> Values:
-        """The largest of the values at these buffers divided by the smallest; NaN if one is 0 or missing."""
+        """The largest of the values at these buffers divided by the smallest; NaN if one is missing."""
 
         def of(runs: pl.DataFrame) -> float:
             part = Data(runs, data.series)
             means = [part.mean(column, buffer_bytes=buffer) for buffer in chosen]
-            return max(means) / min(means) if means and all(one > 0 for one in means) else float("nan")
+            if not means or any(map(math.isnan, means)) or max(means) <= 0:
+                return math.nan
+            return max(means) / min(means) if min(means) > 0 else math.inf
 
         return data.each_seed(of)
 
