@@ -1,5 +1,6 @@
 """Studies: every claim runs in its tiny form, and no judge lets through what it must not."""
 
+import itertools
 import json
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -81,6 +82,27 @@ def test_no_claim_is_reproduced_by_nothing(claim: Built, tiny: dict[str, tuple[r
         )
         finding = Finding("sim", claim.claim.judge(Data(same, pl.DataFrame())))
         assert finding.verdict not in PASSED, (value, finding.checks)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
+def test_every_share_can_be_met_by_the_runs_of_its_form(
+    claim: Built, tiny: dict[str, tuple[run.Result, Path]]
+) -> None:
+    runs = tiny[claim.id][0].data.runs
+    known = {"world", "seed", *claim.claim.grid.factors}
+    measures = {name: 1.0 for name in runs.columns if name not in known}
+    for size, world in itertools.product((Size.FULL, Size.QUICK), claim.claim.worlds):
+        plan = run.Plan(claim, size, (world,), claim.claim.seeds_of(size), run.REPETITIONS)
+        made = [
+            {"world": world, "seed": one.task.job.seed, **one.factors, **measures}
+            for one in plan.planned
+            if one.task.world == world and plan.judged(one.factors)
+        ]
+        checks = claim.claim.judge(Data(pl.DataFrame(made, infer_schema_length=None), pl.DataFrame()))
+        of_runs = [one for one in checks if one.over is Over.RUNS]
+        assert all(one.ours is not None and one.ours.count >= one.needs for one in of_runs), (size, world)
+        if not of_runs and size is Size.FULL and world == claim.claim.worlds[-1]:
+            return  # A shorter form has none either.
 
 
 class Late:

@@ -323,12 +323,16 @@ def test_the_share_of_runs_in_a_mode_has_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "fewest"), [({"least": 0.9}, 35), ({"least": 0.75}, 12), ({"least": 0.5}, 4)]
+    ("limits", "fewest"), [({"least": 0.9}, 35), ({"least": 0.8}, 16), ({"least": 0.5}, 4)]
 )
 def test_a_share_says_how_many_runs_it_takes(limits: dict[str, float], fewest: int) -> None:
     assert share("x", [True] * fewest, paper="", **limits).met
     short = share("x", [True] * (fewest - 1), paper="", **limits)
-    assert (short.outcome, short.why, short.few) == (UNDECIDED, f"fewer than {fewest}: {fewest - 1}", True)
+    assert (short.outcome, short.why, short.needs) == (
+        UNDECIDED,
+        f"fewer than {fewest}: {fewest - 1}",
+        fewest,
+    )
     assert fewest_for(Limits(**limits)) == fewest == fewest_for(Limits(most=1 - limits["least"]))
     # That it is missed can be seen sooner.
     assert share("x", [False] * (fewest - 1), paper="", **limits).outcome is MISSED or fewest == 4

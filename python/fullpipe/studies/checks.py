@@ -163,6 +163,7 @@ class Check:
     same: bool = False  # Whether there are several values, all equal.
     far: bool = False  # Whether some of its values are infinite, or ratios to or of zero: no mean tells them.
     why: str = ""  # If it is undecided.
+    needs: int = FEWEST  # How many seeds, repetitions or runs it takes to meet it.
 
     @property
     def met(self) -> bool:
@@ -177,8 +178,8 @@ class Check:
 
     @property
     def few(self) -> bool:
-        """Whether it is undecided because there are too few seeds, repetitions, or runs for a share."""
-        return self.why.startswith(_FEW)
+        """Whether it is undecided because there are too few seeds or repetitions."""
+        return self.why.startswith(f"{_FEW}{FEWEST}:")
 
     @property
     def said(self) -> str:
@@ -363,7 +364,8 @@ def share(
 ) -> Check:
     """A check that a share of the runs does something, e.g. is in one mode.
 
-    With too few runs it is undecided whatever they do: nine tenths take 35 runs, three quarters 12, a half 4.
+    With too few runs it cannot be met, even by all: nine tenths take 35, four fifths 16, a half 4. No
+    form of a claim may have fewer runs than its shares take.
     """
     limits = Limits(least, most)
     asked = _Asked(what, paper, limits, unit, shape, Over.RUNS)
@@ -373,7 +375,7 @@ def share(
     outcome, why = _by_interval(ours, limits)
     if outcome is Outcome.UNDECIDED and ours.count < fewest:
         why = f"{_FEW}{fewest}: {ours.count}"
-    return replace(asked.none(outcome), ours=ours, why=why)
+    return replace(asked.none(outcome, why), ours=ours, needs=fewest)
 
 
 def fewest_for(limits: Limits) -> int:
