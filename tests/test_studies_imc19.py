@@ -23,7 +23,7 @@ from fullpipe.studies import catalogue, deliveries
 from fullpipe.studies import run as running
 from fullpipe.studies.catalogue import Built
 from fullpipe.studies.checks import Outcome
-from fullpipe.studies.claim import Check, Data, Finding, Size, Trial, Verdict, more
+from fullpipe.studies.claim import Check, Data, Finding, Over, Size, Trial, Verdict, more
 from fullpipe.studies.imc19 import (
     _draw,
     _grid,
@@ -542,6 +542,40 @@ def test_rules_and_trees_are_written_for_people_and_programs() -> None:
     assert texts["rules.txt"].startswith("# sim, maximum TCP memory; right on ")
     assert "use BBR (" in texts["rules.txt"] and "use CUBIC (" in texts["rules.txt"]
     assert set(json.loads(texts["trees.json"])) == {"sim max", "sim ubuntu-18.10"}
+
+
+OF_TREES = ("Accuracy with shuffled", "Median buffer", "Protocols with a higher")
+
+
+@pytest.mark.parametrize(
+    ("odd", "outcome"), [((), Outcome.MET), ((3,), Outcome.UNDECIDED), ((1, 2, 3), Outcome.MISSED)]
+)
+@pytest.mark.parametrize(("place", "known"), [(0, "lots"), (1, "opposite"), (2, "default memory")])
+def test_each_seed_has_a_tree_of_its_own(
+    place: int, known: str, odd: tuple[int, ...], outcome: Outcome
+) -> None:
+    built = catalogue.built("imc19.fig4")
+    assert built is not None
+    rows = []
+    for cell in built.claim.grid.cells(Size.FULL):
+        rate, rtt, buffer = (cell.factors[name] for name in _grid.PATH)
+        lot = (rate * rtt + buffer) * 7919 % 101 % 2 == 0
+        rule = rate * rtt / 8 > buffer
+        default = cell.factors["memory"] == _grid.DEFAULT
+        for seed in (1, 2, 3):
+            # With maximum memory, chance decides on the fast paths.
+            bbr_ahead = lot if rate >= 500 and not default else rule
+            if seed in odd and known == "lots":
+                bbr_ahead = lot
+            elif seed in odd and known == "opposite":
+                bbr_ahead = not rule
+            elif seed in odd and known == "default memory":
+                bbr_ahead = lot if default else rule
+            goodput = 2.0 if bbr_ahead == (cell.factors["controller"] == "bbr1") else 1.0
+            rows.append({"world": "sim", "seed": seed, **cell.factors, "goodput_mbps": goodput})
+    found = [one for one in checks(built, pl.DataFrame(rows)) if one.what.startswith(OF_TREES)]
+    assert [one.over for one in found] == [Over.CONDITIONS] * 3
+    assert found[place].outcome is outcome
 
 
 def test_a_map_says_zero_without_a_sign_and_the_papers_value_in_brackets() -> None:

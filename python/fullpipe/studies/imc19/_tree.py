@@ -65,20 +65,21 @@ class Protocol:
 class Tree:
     """A fitted tree and its accuracies, as shares of paths."""
 
+    rows: tuple[tuple[Any, ...], ...]  # The paths.
     nodes: Sequence[Node]
-    protocols: Sequence[Protocol]
     held_out: float  # On the paths that were not used to train the drawn tree.
     majority: float  # Accuracy of always choosing the more frequent winner.
     decisions: Sequence[str]  # For every path, in the order of the table.
 
     @property
+    def protocols(self) -> Sequence[Protocol]:
+        """The accuracies by all protocols of cross-validation; they take a second."""
+        return _protocols(self.rows)
+
+    @property
     def mean(self) -> float:
         """Mean accuracy on unseen paths, with the drawn tree's depth and features and shuffled folds."""
-        return next(
-            one.mean
-            for one in self.protocols
-            if one.order == SHUFFLED and one.depth == DEPTH and one.features == _DRAWN
-        )
+        return _mean(self.rows)
 
     def about(self) -> dict[str, Any]:
         """All values, for JSON."""
@@ -93,9 +94,6 @@ class Tree:
     def rules(self) -> str:
         """The tree as indented rules."""
         return trees.rules(self.nodes, _decided)
-
-
-_DRAWN = next(name for name, columns in _SETS.items() if columns == tuple(FEATURES))
 
 
 def _about(node: Node) -> dict[str, Any]:
@@ -120,7 +118,7 @@ def _fit(rows: tuple[tuple[Any, ...], ...]) -> Tree | None:
     from sklearn.model_selection import train_test_split
     from sklearn.tree import DecisionTreeClassifier
 
-    paths = pl.DataFrame(rows, schema=[*FEATURES, "bbr_wins"], orient="row")
+    paths = _table(rows)
     wins = int(paths["bbr_wins"].sum())
     if min(wins, paths.height - wins) < FOLDS:
         return None
@@ -130,8 +128,8 @@ def _fit(rows: tuple[tuple[Any, ...], ...]) -> Tree | None:
     )
     fitted = DecisionTreeClassifier(max_depth=DEPTH, random_state=SEED).fit(train, train_winners)
     return Tree(
+        rows=rows,
         nodes=_nodes(fitted.tree_),
-        protocols=tuple(_protocols(paths)),
         held_out=float(fitted.score(test, test_winners)),
         majority=max(wins, paths.height - wins) / paths.height,
         decisions=[CLASSES[int(one)] for one in fitted.predict(inputs)],
@@ -146,7 +144,21 @@ def shuffled_accuracy(paths: pl.DataFrame) -> float:
     return statistics.fmean(_repeated(paths, tuple(FEATURES), DEPTH, repeats=1))
 
 
-def _protocols(paths: pl.DataFrame) -> Iterator[Protocol]:
+def _table(rows: tuple[tuple[Any, ...], ...]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=[*FEATURES, "bbr_wins"], orient="row")
+
+
+@cache
+def _mean(rows: tuple[tuple[Any, ...], ...]) -> float:
+    return statistics.fmean(_repeated(_table(rows), tuple(FEATURES), DEPTH, repeats=_REPEATS))
+
+
+@cache
+def _protocols(rows: tuple[tuple[Any, ...], ...]) -> tuple[Protocol, ...]:
+    return tuple(_by_protocol(_table(rows)))
+
+
+def _by_protocol(paths: pl.DataFrame) -> Iterator[Protocol]:
     for (name, columns), depth in itertools.product(_SETS.items(), _DEPTHS):
         folds = _repeated(paths, columns, depth, repeats=_REPEATS)
         yield Protocol(name, depth, SHUFFLED, statistics.fmean(folds), statistics.median(folds))
