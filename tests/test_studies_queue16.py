@@ -491,6 +491,21 @@ def test_two_modes_at_15_per_cent_are_told_and_not_averaged(sunk: float, outcome
     )
 
 
+def test_differences_are_not_between_runs_of_other_seeds() -> None:
+    rows = [
+        row
+        for row in grid_rows("queue16.cellular", cellular)
+        if (row["controller"], row["seed"]) != (cellular_claim._GAINS[1.05], 1)
+    ]
+    found = judged("queue16.cellular", pl.DataFrame(rows))
+    differences = [
+        one
+        for one in found.checks
+        if "1.05" in one.what and (" and one of " in one.what or " less " in one.what)
+    ]
+    assert [one.why for one in differences] == ["no value"] * 2
+
+
 def test_the_window_s_cap_has_nothing_to_do_with_loss() -> None:
     rows = grid_rows("queue16.fig7", fig7)
     for row in rows:

@@ -186,10 +186,11 @@ _OF_WORLDS = {"seconds": "{:g} s", "minutes": "{:g} min", "rate_mbps": "{:g} Mbi
 def _unlike(data: Data) -> dict[str, list[str]]:
     """What tells a world's runs from another's, by world: lengths, rates and set-ups in which they differ."""
     found: dict[str, list[str]] = {}
+    parts = {world: data.of(world).runs for world in data.worlds}
     for name, said in _OF_WORLDS.items():
         if name not in data.runs.columns:
             continue
-        given = {world: data.of(world).runs[name].unique().to_list() for world in data.worlds}
+        given = {world: runs[name].unique().to_list() for world, runs in parts.items()}
         # A factor that a panel shows in itself has several values.
         if all(len(values) == 1 for values in given.values()) and len({*map(tuple, given.values())}) > 1:
             for world, (value,) in given.items():

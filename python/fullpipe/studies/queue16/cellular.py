@@ -122,11 +122,6 @@ def _predicted(gain: float) -> float:
     return min(1.0, max(0.0, (high - (gain - 1) * _RTT_MS) / (high - low)))
 
 
-def _differences(larger: Values, smaller: Values) -> Values:
-    pairs = zip(larger, smaller, strict=False)
-    return Values((above - below for above, below in pairs), larger.seeds, conditions=True)
-
-
 def _figure(data: Data) -> alt.TopLevelMixin:
     names = {controller: f"gain {gain:g}" for gain, controller in _GAINS.items()} | {_CUBIC: "CUBIC"}
 
@@ -210,7 +205,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             f"radios on which a peak gain of {gains[0]:g} gets stuck and one of {gains[-1]:g} does not",
-            _differences(stuck[gains[0]], stuck[gains[-1]]),
+            stuck[gains[0]].minus(stuck[gains[-1]]),
             paper=fewer,
             least=0.5,
             unit="of all",
@@ -219,7 +214,7 @@ def _judge(data: Data) -> list[Check]:
         *(
             within(
                 f"radios on which {low:g} gets stuck, less those on which {high:g} does",
-                _differences(stuck[low], stuck[high]),
+                stuck[low].minus(stuck[high]),
                 paper=fewer,
                 least=0,
                 unit="of all",
@@ -242,7 +237,7 @@ def _judge(data: Data) -> list[Check]:
         ),
         within(
             "radios on which a peak gain of 1.25 gets stuck, less those on which CUBIC does",
-            _differences(stuck[1.25], _stuck(data, _CUBIC)),
+            stuck[1.25].minus(_stuck(data, _CUBIC)),
             paper=alike,
             most=0.1,
             unit="of all",
