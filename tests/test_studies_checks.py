@@ -184,6 +184,16 @@ def test_a_mean_over_the_runs_that_did_well_decides_nothing() -> None:
     assert within("x", values.over(values), paper="", least=0.5).why == "no value in 4 of 12"
 
 
+def test_what_did_not_happen_in_a_run_is_beyond_the_limit() -> None:
+    def after(*seconds: float) -> Check:
+        rows = [{"world": "sim", "seed": seed, "x": x} for seed, x in enumerate(seconds)]
+        return within("x", Data(pl.DataFrame(rows), pl.DataFrame()).values("x"), paper="", most=2, unit="s")
+
+    assert after(math.inf, math.inf, math.inf).outcome is MISSED
+    assert (after(1.0, 1.1, math.inf).outcome, after(1.0, 1.1, math.inf).said) == (UNDECIDED, "1 to ∞ s")
+    assert after(3.0, 3.1, math.inf).outcome is MISSED
+
+
 def test_a_seed_without_a_value_misses_nothing() -> None:
     each = Values([0.5, 0.5, math.nan], [1, 2, 3], conditions=True)
     found = within("crossover", each, paper="", most=1, shape=True)

@@ -1,5 +1,6 @@
 """Claims of queue16 and rebbr: what the paper says to the letter passes, what it does not say does not."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -489,6 +490,16 @@ def test_two_modes_at_15_per_cent_are_told_and_not_averaged(sunk: float, outcome
     assert close.said == (
         f"two modes: {sunk:g} in 20 of 40 runs, 0.9 in 20" if sunk < 0.8 else "0.9, the same for every seed"
     )
+
+
+def test_a_queue_that_never_drains_is_no_missing_value() -> None:
+    rows = [{**row, "seconds_to_drain": math.inf} for row in grid_rows("queue16.fig3", IDEAL["queue16.fig3"])]
+    found = judged("queue16.fig3", pl.DataFrame(rows, infer_schema_length=None))
+    (gone,) = (one for one in found.checks if "queue is gone" in one.what)
+    assert (gone.outcome, gone.said) == (Outcome.MISSED, "∞ s, the same for every seed")
+    there, none = pl.DataFrame({"time_s": [41.0]}), pl.DataFrame({"time_s": []})
+    assert fig3_claim._since(40.0, 42.5, there) == 2.5
+    assert (fig3_claim._since(40.0, None, there), fig3_claim._since(40.0, None, none)) == (math.inf, None)
 
 
 def test_differences_are_not_between_runs_of_other_seeds() -> None:

@@ -150,11 +150,12 @@ class Data:
         """A column of `runs` where factors have the given values: one number for each run that has one.
 
         Several values of a factor are given as a tuple. It says how many runs have no number (`without`).
+        What did not happen while a run lasted is infinite.
         """
         if column not in self.runs.columns:
             return Values([], [])
         asked = _matching(self.runs, where)
-        frame = asked.drop_nulls(column).filter(pl.col(column).cast(pl.Float64).is_finite())
+        frame = asked.drop_nulls(column).filter(pl.col(column).cast(pl.Float64).is_not_nan())
         seeds = frame["seed"].to_list() if "seed" in frame.columns else range(frame.height)
         # A factor with one value is what the values have in common, or are compared by.
         fixed = {name for name, value in where.items() if not isinstance(value, tuple)}

@@ -17,6 +17,7 @@ after it: half of that time the queue drained, so that the end of the run decide
 results with it were seen.
 """
 
+import math
 from typing import Any
 
 import altair as alt
@@ -85,14 +86,14 @@ def _measure(trial: Trial) -> Row:
     halved = take.least(fallen.filter(pl.col("bandwidth_bps") <= _LOW_MBPS * payload / _FOUND), "time_s")
     estimate = take.median(later, "bandwidth_bps")
     return {
-        "cycles_to_rise": None if found is None else (found - _RISE_S) / _CYCLE_S,
+        "cycles_to_rise": take.ratio(_since(_RISE_S, found, after), _CYCLE_S),
         "first_step": None if grew is None or old is None else grew / old,
         "up_rtprops": _longest_probe_s(after.filter(pl.col("time_s") < _RISE_S + 2 * _CYCLE_S))
         / _RTT_MS
         * 1e3,
         "worst_rtt_ms": worst,
-        "seconds_to_drain": None if gone is None else gone - _FALL_S,
-        "seconds_to_halve": None if halved is None else halved - _FALL_S,
+        "seconds_to_drain": _since(_FALL_S, gone, fallen),
+        "seconds_to_halve": _since(_FALL_S, halved, fallen),
         "first_rtt_ms": take.median(first, "rtt_ms"),
         "later_rtt_ms": take.median(later, "rtt_ms"),
         "later_excess_pct": None if estimate is None else (estimate / (_LOW_MBPS * payload) - 1) * 100,
@@ -114,6 +115,13 @@ def _series(trial: Trial) -> pl.DataFrame:
         for name, at, until_s, _ in _SHOWN
     ]
     return pl.concat(shown).select("time_s", "change", "rtt_ms", "inflight_kb")
+
+
+def _since(change_s: float, at_s: float | None, after: pl.DataFrame) -> float | None:
+    """How long after a change something happened; infinite if it did not, None if the run ended before."""
+    if at_s is not None:
+        return at_s - change_s
+    return math.inf if after.height else None
 
 
 def _figure(data: Data) -> alt.TopLevelMixin:
@@ -242,6 +250,8 @@ def _judge(data: Data) -> list[Check]:
 
 
 def _explain(data: Data) -> list[str]:
+    drained_s = data.mean("seconds_to_drain")
+    drained = f"gone after {number(drained_s)} s" if math.isfinite(drained_s) else "not gone in every run"
     found = [
         "Linux probes until inflight has grown by the gain, not for one round trip: the longest phase with "
         f"gain 5/4 after the rise lasts {number(data.mean('up_rtprops'))} round trips, and the estimate can "
@@ -249,7 +259,7 @@ def _explain(data: Data) -> list[str]:
         "After the fall the old maximum stays in the filter for ten rounds. In that time up to two BDP "
         "of the old rate are in flight, which is four of the new: the RTT reaches "
         f"{number(data.mean('worst_rtt_ms'))} ms. The rest of the queue drains through the pacing margin "
-        f"of 1 % and in phases with gain 3/4; it is gone after {number(data.mean('seconds_to_drain'))} s.",
+        f"of 1 % and in phases with gain 3/4; it is {drained}.",
     ]
     if data.worlds == ["kernel"]:
         found.append(
