@@ -42,8 +42,9 @@ def mixed(finding: Finding, seeds: int) -> list[str]:
 
 def judged(name: str, made: list[Measured]) -> Finding:
     """The finding on these rows."""
-    data = Data(pl.DataFrame(made, infer_schema_length=None), pl.DataFrame())
     claim = built(name).claim
+    runs = pl.DataFrame(made, infer_schema_length=None)
+    data = Data(runs, pl.DataFrame(), factors=tuple(claim.grid.factors))
     if claim.explain is not None:
         assert all(sentence.endswith(".") for sentence in claim.explain(data))
     return Finding("sim", claim.judge(data))

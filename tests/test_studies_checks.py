@@ -425,6 +425,7 @@ def test_the_verdict_is_about_one_setup_and_the_report_shows_all(tmp_path: Any) 
     result = run.examine(plan, store, run.carry_out([plan], store))
     (found,) = result.findings
     assert found.verdict is Verdict.NOT and result.data.runs.height == 8
+    assert result.data.of("sim").factors == tuple(plan.claim.claim.grid.factors), "which tell scenarios apart"
     assert {name: checks[0].outcome for name, checks in found.setups.items()} == {
         "as built": MISSED,
         "without offload": MET,
