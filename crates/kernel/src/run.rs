@@ -215,6 +215,11 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
     }
     untrustworthy.extend(doubts);
     untrustworthy.extend(spoiled_slow_starts(spec, path.base_rtt(), &sent.flows, &carried.ferried.stalls));
+    let mut flows = sent.flows;
+    // Linux's own queue goes by the clock of the machine.
+    if path.queue.is_none() {
+        flows.iter_mut().for_each(|flow| in_path_time(flow, &carried.ferried.stalls));
+    }
     let (host, kernel) = sys::host_and_kernel();
     Run {
         provenance: Provenance {
@@ -228,8 +233,30 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
             lateness: Some(lateness),
             untrustworthy,
         },
-        flows: sent.flows,
+        flows,
         links: carried.ferried.links,
+    }
+}
+
+/// Gives the moments of a flow in the path's time, which stops while the machine stalls: the queues' are, too. By the machine's clock
+/// a goodput would be less by the share of the run that nothing could be sent in. How long transfers took stays by that clock.
+fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
+    let at = |machine_ns: u64| {
+        let stood = stalls.iter().map(|stall| {
+            let began = stall.ended.as_nanos() - stall.lasted.as_nanos();
+            machine_ns.saturating_sub(began).min(stall.lasted.as_nanos())
+        });
+        machine_ns - stood.sum::<u64>()
+    };
+    let totals = &mut flow.totals;
+    for moment in [&mut totals.start_ns, &mut totals.end_ns].into_iter().chain(&mut totals.written_ns) {
+        *moment = at(*moment);
+    }
+    // Samples of one stall, in which the ferry delivered nothing, stay in order.
+    let mut next = 0;
+    for time in &mut flow.series.time_ns {
+        *time = at(*time).max(next);
+        next = *time + 1;
     }
 }
 
@@ -353,6 +380,31 @@ mod tests {
         ];
         assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
         assert!(reasons.iter().zip(expected).all(|(found, start)| found.starts_with(start)), "{reasons:?}");
+    }
+
+    #[test]
+    fn moments_are_in_the_time_of_the_path() {
+        let ms = |millis: u64| millis * 1_000_000;
+        let stall = |ended, lasted| Stall {
+            ended: Time::from_nanos(ms(ended)),
+            lasted: Duration::from_millis(lasted),
+        };
+        let totals = FlowTotals {
+            start_ns: ms(5),
+            end_ns: ms(100),
+            written_ns: Some(ms(22)),
+            ..FlowTotals::default()
+        };
+        let series =
+            FlowSeries { time_ns: [5, 10, 15, 20, 30, 41, 100].map(ms).to_vec(), ..FlowSeries::default() };
+        let (label, controller) = ("a".to_owned(), "bbr".to_owned());
+        let mut flow =
+            FlowRecord { label, controller, totals, transfers_ns: vec![], rebuffered_ns: None, series };
+        in_path_time(&mut flow, &[stall(20, 10), stall(43, 4)]);
+        let totals = &flow.totals;
+        assert_eq!((totals.start_ns, totals.end_ns, totals.written_ns), (ms(5), ms(86), Some(ms(12))));
+        let times = [(5, 0), (10, 0), (10, 1), (10, 2), (20, 0), (29, 0), (86, 0)];
+        assert_eq!(flow.series.time_ns, times.map(|(millis, nanos)| ms(millis) + nanos));
     }
 
     #[test]
