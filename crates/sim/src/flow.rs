@@ -341,6 +341,8 @@ impl Flow {
                     // Data that ends in a short segment is complete.
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES
+                    // Linux: tcp_gro_receive compares the options.
+                    && held.stamp_ms == arrival.stamp_ms
                     // Whoever learns of marks and reductions must not miss one.
                     && Mark::can_be_merged(held.mark, arrival.mark) =>
             {
