@@ -148,7 +148,7 @@ def _setups(finding: Mapping[str, Any]) -> str:
     about = (
         f"How much depends on what is not known of the test bed, {theme.world_title(finding['world'])}. "
         f"The verdict is about “{', '.join(judged)}”; the others have fewer seeds (n), so a difference may "
-        f"also be that of the seeds. With n below {FEWEST}, a check is undecided, unless there is no chance."
+        f"also be that of the seeds. With n below {FEWEST}, a check is undecided."
     )
     headings = [Heading(name) for name in ("Check", *by_name)]
     return f"<p>{text(about)}</p>{table(headings, rows)}"

@@ -25,7 +25,7 @@ _COLOUR = {
 # What a reader of verdicts of a short form must know.
 SHORT_FORM = (
     "The quick form has fewer scenarios and seeds: its verdicts are about these only, and may differ from "
-    f"those of the full form. A check with fewer than {FEWEST} seeds is undecided, unless there is no chance."
+    f"those of the full form. A check with fewer than {FEWEST} seeds is undecided."
 )
 
 

@@ -119,6 +119,12 @@ def of_same_seeds(data: Data) -> dict[str, Data]:
     return {name: replace(there[name], runs=runs) for name, runs in cut.items() if runs.height}
 
 
+def titled(setup: str, data: Data) -> str:
+    """A set-up at the start of a sentence, with its seeds: the judged one has more than the others."""
+    seeds = data.runs["seed"].n_unique()
+    return f"{setup[0].upper()}{setup[1:]} ({counted(seeds, 'seed')})"
+
+
 def measure(trial: Trial) -> Row:
     """Goodput and retransmissions, as a count and in per cent of all segments sent.
 

@@ -135,7 +135,7 @@ def _explain(data: Data) -> list[str]:
             cubic = _grid.percent(_grid.share(small, pl.col("gain_pct") < 0))
             best = number(take.most(cells, "cubic_gain_pct") or 0.0)
             said.append(
-                f"{order[0].upper()}{order[1:]}: BBR is ahead on {bbr} of the {beyond.height} paths with a "
+                f"{_grid.titled(order, there)}: BBR is ahead on {bbr} of the {beyond.height} paths with a "
                 f"BDP over 10 MB, by {least} to {most} %; CUBIC on {cubic} of the others, by up to {best} %."
             )
     return said

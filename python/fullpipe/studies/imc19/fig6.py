@@ -139,7 +139,7 @@ def _explain(data: Data) -> list[str]:
         there = _decreases(data.setups[order].runs)
         sooner = there.group_by("size_mb").agg((pl.col("decrease_pct") > 0).mean()).sort("size_mb")
         shares = " and ".join(f"{_grid.percent(part)} with {size} MB" for size, part in sooner.rows())
-        said.append(f"{order[0].upper()}{order[1:]}: BBR is faster on {shares}.")
+        said.append(f"{_grid.titled(order, data.setups[order])}: BBR is faster on {shares}.")
     return said
 
 

@@ -161,8 +161,7 @@ CLAIM = Claim(
     "and 64 BDP, and 17 instead of 10 with sixteen. The window binds from an RTT of twice what BBR "
     "takes for the least one; here the RTT is 1.4 to 1.7 times as long. ProbeRTT leaves time for "
     "0.6 gain cycles in ten seconds with 64 BDP (1.5 with 32); with a ProbeRTT in 30 s only, one "
-    "flow gets 34 %. Policer detection (lt_bw) plays no part, and CUBIC's constant c only a small one. "
-    "Linux agrees with the simulator in the one run that was made",
+    "flow gets 34 %. Policer detection (lt_bw) plays no part, and CUBIC's constant c only a small one",
     explain=_explain,
     look_at="Is each line flat, and how far above the pale line of fair shares does it end?",
     seeds=10,
