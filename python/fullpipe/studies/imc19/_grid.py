@@ -9,6 +9,7 @@ import polars as pl
 from fullpipe.studies import take
 from fullpipe.studies.claim import Data, Grid, Row, Trial, Values, number
 from fullpipe.studies.imc19 import _metrics, _testbed
+from fullpipe.system.words import counted
 
 RTTS_MS = (5, 10, 25, 50, 75, 100, 150, 200)
 RATES_MBPS = (10, 20, 50, 100, 250, 500, 750, 1000)
