@@ -43,7 +43,7 @@ pub(crate) struct FlowConfig {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
-    /// What makes the receiver's timer late; `None` for ideal hosts.
+    /// What makes the receiver's timer late; `None` for ideal hosts, and only for these.
     pub(crate) ack_timer: Option<Latency>,
     /// The whole stream that it will ever send.
     pub(crate) stream: ByteStream,
@@ -341,8 +341,8 @@ impl Flow {
                     // Data that ends in a short segment is complete.
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES
-                    // Linux: tcp_gro_receive compares the options.
-                    && held.stamp_ms == arrival.stamp_ms
+                    // Linux: tcp_gro_receive compares the options. Ideal hosts merge whatever is in order.
+                    && (self.config.ack_timer.is_none() || held.stamp_ms == arrival.stamp_ms)
                     // Whoever learns of marks and reductions must not miss one.
                     && Mark::can_be_merged(held.mark, arrival.mark) =>
             {
