@@ -81,16 +81,19 @@ def test_linux_leaves_the_entry_that_the_model_computes() -> None:
         {"controller": "reno", "size": "100 KB", "start": "8 s", "start_jitter": "0", "label": "short"},
     ]
     document["hosts"] = {**document["hosts"], "model": "linux"}
-    ours, theirs = (
-        [run.summary["flows"] for run in fullpipe.run(document, world=world, seeds=3).runs]
-        for world in ("sim", "kernel")
-    )
+    three = {
+        "sim": fullpipe.run(document, seeds=3),
+        "kernel": fullpipe.run(document, world="kernel", repetitions=3),
+    }
+    ours, theirs = ([run.summary["flows"] for run in three[world].runs] for world in ("sim", "kernel"))
+    assert len(ours) == len(theirs) == 3
     for our, their in zip(zip(*ours, strict=True), zip(*theirs, strict=True), strict=True):
         assert {frozenset(flow["metrics"]) for flow in our} == {frozenset(flow["metrics"]) for flow in their}
-        for name in ("ssthresh", "cwnd", "rtt_ns"):
+        # The first flow's last round trips are 5 ms shorter in Linux (docs/hosts.md, Metrics).
+        for name, near in (("ssthresh", 0.1), ("cwnd", 0.1), ("rtt_ns", 0.15)):
             # In segments and nanoseconds; the median of three runs is not that of one which was disturbed.
             model, kernel = (median(flow["metrics"][name] for flow in flows) for flows in (our, their))
-            assert kernel == pytest.approx(model, rel=0.1, abs=2), name
+            assert kernel == pytest.approx(model, rel=near, abs=2), name
 
 
 @pytest.mark.usefixtures("kernel_world")
