@@ -49,12 +49,13 @@ def replayed(model: str, seconds: float, scale: float) -> tuple[dict[str, Any], 
         # Spreading the flows out in time gives the arrival rate that the scale requires.
         stretched = (pl.col("start_ns") / scale).cast(pl.Int64)
         frame = models.apply(frame.with_columns(stretched), model)
-        moved = "10 ms"
+        moved_s = 0.01
     else:
         count = max(1, round(synthetic.FLOWS / synthetic.SECONDS * seconds * scale))
         frame = models.apply(synthetic.draw(flows=count, seconds=seconds), model)
-        moved = f"{min(_MOVED_S, seconds / 10)} s"
-    return tuple(models.flows(frame, before_s=seconds, start_jitter=moved))
+        moved_s = min(_MOVED_S, seconds / 10)
+    # A flow that starts so late that its shift could pass the end is left out.
+    return tuple(models.flows(frame, before_s=seconds - moved_s, start_jitter=f"{moved_s} s"))
 
 
 def outcomes(trial: Trial, rate_bps: float, rtt_s: float) -> pl.DataFrame:
