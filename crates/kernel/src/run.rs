@@ -238,23 +238,41 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
     }
 }
 
-/// Gives the moments of a flow in the path's time, which stops while the machine stalls: the queues' are, too. By the machine's clock
-/// a goodput would be less by the share of the run that nothing could be sent in. How long transfers took stays by that clock.
+/// Gives the moments of a flow, and the round trips in its samples, in the path's time, which stops while the machine stalls: the
+/// queues' are, too. By the machine's clock, a goodput would be less by the share of the run that nothing could be sent in, and each
+/// round trip that a stall fell into longer by the stall. How long transfers took stays by that clock.
 fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
-    let at = |machine_ns: u64| {
+    // For how long the path stood before a time of the machine.
+    let stood = |machine_ns: u64| -> u64 {
         let stood = stalls.iter().map(|stall| {
             let began = stall.ended.as_nanos() - stall.lasted.as_nanos();
             machine_ns.saturating_sub(began).min(stall.lasted.as_nanos())
         });
-        machine_ns - stood.sum::<u64>()
+        stood.sum()
     };
+    let at = |machine_ns: u64| machine_ns - stood(machine_ns);
     let totals = &mut flow.totals;
     for moment in [&mut totals.start_ns, &mut totals.end_ns].into_iter().chain(&mut totals.written_ns) {
         *moment = at(*moment);
     }
+    let series = &mut flow.series;
+    // The last round trip that was measured, and what of it the path stood. An estimate that has not changed is still that one.
+    let (mut before, mut of_stalls) = (u64::MAX, 0);
+    for ((time, srtt), least) in series.time_ns.iter().zip(&mut series.srtt_ns).zip(&series.min_rtt_ns) {
+        // There is none yet.
+        if *srtt == u64::MAX {
+            continue;
+        }
+        if *srtt != before {
+            before = *srtt;
+            of_stalls = stood(*time) - stood(time.saturating_sub(*srtt));
+        }
+        // The estimate is a mean, and takes some ACKs to show a stall.
+        *srtt = srtt.saturating_sub(of_stalls).max((*srtt).min(*least));
+    }
     // Samples of one stall, in which the ferry delivered nothing, stay in order.
     let mut next = 0;
-    for time in &mut flow.series.time_ns {
+    for time in &mut series.time_ns {
         *time = at(*time).max(next);
         next = *time + 1;
     }
@@ -395,8 +413,14 @@ mod tests {
             written_ns: Some(ms(22)),
             ..FlowTotals::default()
         };
-        let series =
-            FlowSeries { time_ns: [5, 10, 15, 20, 30, 41, 100].map(ms).to_vec(), ..FlowSeries::default() };
+        // The estimate after the first stall is the one before it; then come round trips with all of it, and with so much of it
+        // that the least would be undercut.
+        let series = FlowSeries {
+            time_ns: [5, 10, 15, 20, 30, 41, 100].map(ms).to_vec(),
+            srtt_ns: vec![u64::MAX, ms(8), ms(8), ms(8), ms(22), ms(24), ms(12)],
+            min_rtt_ns: vec![u64::MAX, ms(8), ms(8), ms(8), ms(8), ms(21), ms(8)],
+            ..FlowSeries::default()
+        };
         let (label, controller) = ("a".to_owned(), "bbr".to_owned());
         let mut flow =
             FlowRecord { label, controller, totals, transfers_ns: vec![], rebuffered_ns: None, series };
@@ -405,6 +429,7 @@ mod tests {
         assert_eq!((totals.start_ns, totals.end_ns, totals.written_ns), (ms(5), ms(86), Some(ms(12))));
         let times = [(5, 0), (10, 0), (10, 1), (10, 2), (20, 0), (29, 0), (86, 0)];
         assert_eq!(flow.series.time_ns, times.map(|(millis, nanos)| ms(millis) + nanos));
+        assert_eq!(flow.series.srtt_ns, [u64::MAX, ms(8), ms(8), ms(8), ms(12), ms(21), ms(12)]);
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub(crate) struct Flow {
     index: u32,
     /// Set when it stops, or when the receiver has everything; then `ended` is, too.
     has_ended: bool,
+    /// Its hosts take time, as Linux's do.
+    is_linux: bool,
     /// Segments of the stream of `config`.
     segments: u64,
     /// For a flow that sends one transfer after another.
@@ -118,6 +120,12 @@ pub(crate) struct Flow {
     pub(crate) config: FlowConfig,
 }
 
+/// Whether a segment of this sender carries PSH.
+#[inline(never)]
+fn carries_push(sender: Option<&Sender>, seq: u64) -> bool {
+    sender.is_some_and(|sender| sender.carries_push(seq))
+}
+
 /// What most arrivals need of a [`Flow`], from `gro` on.
 const RECEIVING: usize = std::mem::offset_of!(Flow, receiver) + ARRIVING - std::mem::offset_of!(Flow, gro);
 
@@ -129,6 +137,7 @@ impl Flow {
             receiver_due: Time::NEVER,
             index: config.sender.flow,
             has_ended: false,
+            is_linux: config.ack_timer.is_some(),
             gro: config.gro,
             segments: config.stream.segments(),
             receiver: None,
@@ -342,7 +351,7 @@ impl Flow {
                     && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES
                     // Linux: tcp_gro_receive compares the options. Ideal hosts merge whatever is in order.
-                    && (self.config.ack_timer.is_none() || held.stamp_ms == arrival.stamp_ms)
+                    && (!self.is_linux || held.stamp_ms == arrival.stamp_ms)
                     // Whoever learns of marks and reductions must not miss one.
                     && Mark::can_be_merged(held.mark, arrival.mark) =>
             {
@@ -355,6 +364,14 @@ impl Flow {
                     ended = self.receive_merged(now, &held, back);
                 }
             }
+        }
+        // Nothing is merged behind the end of a burst (Linux: `tcp_gro_receive`).
+        if self.is_linux
+            && carries_push(self.sender.as_ref(), arrival.seq)
+            && let Some(held) = self.merging.take()
+        {
+            self.merge_due = Time::NEVER;
+            ended |= self.receive_merged(now, &held, back);
         }
         self.update_own_due();
         ended
@@ -370,7 +387,13 @@ impl Flow {
     #[inline(always)]
     fn receive(&mut self, now: Time, arrival: &Arrival, back: &mut impl ReturnWire) -> bool {
         let receiver = self.receiver.as_mut().expect("data follows the handshake");
-        let answer = receiver.on_arrival(now, arrival);
+        let mut answer = receiver.on_arrival(now, arrival);
+        if self.is_linux && !answer && receiver.delays_ack() {
+            // Linux reads a full segment that ends a burst, and acknowledges it, instead of waiting for another one (since 6.7:
+            // `tcp_measure_rcv_mss`, `__tcp_cleanup_rbuf`).
+            let full = arrival.bytes == self.config.sender.controller.mss as u64;
+            answer = full && carries_push(self.sender.as_ref(), arrival.seq);
+        }
         let completed = receiver.delivered_segments() >= self.segments;
         let waits = self.application.is_some() && !self.has_ended;
         if answer {

@@ -1,12 +1,17 @@
 //! Hosts that take time (`hosts.model = "linux"`): what holds for all of them, and what each mechanism changes. Random
 //! scenarios of theirs are in `identical.rs`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
+use fullpipe_export::{Event, Log};
 use fullpipe_record::Run;
 use fullpipe_record::measures::FlowMeasures;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::{Format, resolve};
+use fullpipe_sim::Simulation;
+use fullpipe_units::Time;
 use serde_json::{Value, json};
 
 fn spec(document: &Value) -> Spec {
@@ -103,4 +108,59 @@ fn a_writer_that_finds_no_room_is_woken_by_the_acks_that_make_some() {
     let written = |document: &Value| run(document, 1).flows[0].totals.written_bytes;
     assert_eq!(written(&document), Some(2 * 28 * 1448));
     assert_eq!(written(&on_linux(&document)), Some(2 * 28 * 1448));
+}
+
+/// The ends of the pairs of segments that a flow sends, and the acknowledgement numbers that come back.
+#[derive(Default)]
+struct Acks {
+    burst: Option<(Time, u64, u32)>,
+    ends: BTreeSet<u64>,
+    acks: BTreeSet<u64>,
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Acks>>);
+
+impl Log for Shared {
+    fn take(&mut self, at: Time, _flow: u32, event: &Event<'_>) {
+        let mut told = self.0.lock().unwrap();
+        match event {
+            Event::Sent(sent) if !sent.syn => {
+                assert_eq!(sent.again, None, "the path loses nothing");
+                let segments = match told.burst {
+                    Some((when, _, segments)) if when == at => segments + 1,
+                    // Three are a pair and one more.
+                    Some((_, end, 2)) => {
+                        told.ends.insert(end);
+                        1
+                    }
+                    _ => 1,
+                };
+                told.burst = Some((at, sent.start + u64::from(sent.payload), segments));
+            }
+            Event::Acknowledged(ack) => drop(told.acks.insert(ack.ack)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_burst_is_acknowledged_at_once() {
+    // Slow enough that nothing is merged. A window that grows by one now and then puts bursts and pairs out of step.
+    let path = json!({ "rate": "2 Mbit/s", "rtt": "60 ms", "buffer": "300 packets" });
+    let ideal = alone("vegas", &path, "20 s");
+    let missed = |document: &Value| {
+        let shared = Shared::default();
+        let mut run = Simulation::logged(&spec(document), 1, Box::new(shared.clone())).unwrap();
+        run.advance(Time::NEVER).unwrap();
+        drop(run);
+        let Acks { ends, acks, .. } = &*shared.0.lock().unwrap();
+        let last = acks.last().copied().unwrap_or(0);
+        let ends: Vec<u64> = ends.range(..last).copied().collect();
+        assert!(ends.len() > 300, "{}", ends.len());
+        ends.iter().filter(|end| !acks.contains(end)).count()
+    };
+    let (with_linux, with_ideal) = (missed(&on_linux(&ideal)), missed(&ideal));
+    // Two segments that leave together may be two bursts.
+    assert!(with_linux * 50 < with_ideal, "{with_linux} and {with_ideal}");
 }

@@ -23,8 +23,9 @@ const GATHER: Duration = Duration::from_millis(1);
 /// And at most one part in this many of the receive buffer that a connection begins with.
 const GATHER_SHARE: u64 = 4;
 /// A connection has received this many times that before anything gathers. TCP sizes its window by what is read within a round
-/// trip: of the first ten segments of a fast flow nothing would be read, and its window would grow a round trip later.
-const GATHER_AFTER: u64 = 64;
+/// trip, and does not lengthen its estimate of that while something waits to be read (Linux 6.16 and later: `tcp_rcv_rtt_update`). So a
+/// window that is still growing falls behind, and limits slow start.
+const GATHER_AFTER: u64 = 1024;
 /// How often it checks whether the run is over.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
 
@@ -203,11 +204,11 @@ mod tests {
     #[test]
     fn nothing_gathers_while_the_window_has_to_grow() {
         let gather = Bytes::new(1_000);
-        assert!(!gathers_from(gather, 63_999, 63_999));
-        assert!(gathers_from(gather, 64_000, 1));
-        assert!(gathers_from(gather, 70_000, 10_000));
+        assert!(!gathers_from(gather, 1_023_999, 1_023_999));
+        assert!(gathers_from(gather, 1_024_000, 1));
+        assert!(gathers_from(gather, 1_030_000, 10_000));
         // Once.
-        assert!(!gathers_from(gather, 70_001, 1));
+        assert!(!gathers_from(gather, 1_030_001, 1));
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(super) struct SendBuffer {
     tail: u64,
     /// The pieces in flight: each ends before this segment.
     sent: VecDeque<u64>,
+    /// The segments in flight that carry PSH: the last ones of bursts of two or more (Linux: `__tcp_transmit_skb`).
+    pushes: VecDeque<u64>,
     /// A short segment is outstanding until this one is acknowledged (Linux: `snd_sml`).
     short_end: u64,
     /// The writer waits for room (Linux: `SOCK_NOSPACE`).
@@ -91,6 +93,7 @@ impl SendBuffer {
             pushed: 0,
             tail: 0,
             sent: VecDeque::new(),
+            pushes: VecDeque::new(),
             short_end: 0,
             waits: false,
         };
@@ -132,9 +135,12 @@ impl SendBuffer {
         memory < self.limit && self.limit - memory >= memory / 2
     }
 
-    /// A piece has left, up to segment `end`.
-    pub(super) fn on_sent(&mut self, end: u64) {
+    /// A piece of so many segments has left, up to segment `end`.
+    pub(super) fn on_sent(&mut self, segments: u32, end: u64) {
         self.sent.push_back(end);
+        if segments > 1 {
+            self.pushes.push_back(end - 1);
+        }
     }
 
     /// Pieces before `una` are free.
@@ -142,6 +148,14 @@ impl SendBuffer {
         while self.sent.front().is_some_and(|end| *end <= una) {
             self.sent.pop_front();
         }
+        while self.pushes.front().is_some_and(|seq| *seq < una) {
+            self.pushes.pop_front();
+        }
+    }
+
+    /// Whether a segment in flight carries PSH.
+    fn pushes(&self, seq: u64) -> bool {
+        self.pushes.binary_search(&seq).is_ok()
     }
 
     /// The window has become known (Linux: `tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
@@ -158,6 +172,11 @@ impl SendBuffer {
 }
 
 impl Sender {
+    /// Whether a segment carries PSH. Who pays attention to it asks here, because segments have no room for it.
+    pub(crate) fn carries_push(&self, seq: u64) -> bool {
+        self.send_buffer.as_ref().is_some_and(|buffer| buffer.pushes(seq))
+    }
+
     /// Linux: `tcp_check_space`, after an ACK or while data leaves. The writer itself is woken after an ACK only.
     pub(super) fn check_space(&mut self, now: Time) {
         let (in_flight, limits, reordering) = (self.board.in_flight(), &self.limits, self.rack.reordering);
@@ -366,12 +385,22 @@ mod tests {
         let mut buffer = buffer("cubic");
         buffer.set_piece(1448, 65_535, 64_240);
         assert_eq!(buffer.piece, 22 * 1448, "half of the largest window");
-        (1..=5).for_each(|piece| buffer.on_sent(2 * piece));
+        (1..=5).for_each(|piece| buffer.on_sent(2, 2 * piece));
         buffer.tail = 31_856;
         assert_eq!(buffer.memory(46_336, 31_856), 51_328);
         buffer.on_acknowledged(7);
         assert_eq!(buffer.memory(46_336, 31_856), 51_328 - 3 * 832);
         assert_eq!((buffer.memory(0, 0), buffer.sent.len()), (2 * 832, 2));
+    }
+
+    #[test]
+    fn bursts_of_two_or_more_end_with_a_push() {
+        let mut buffer = buffer("cubic");
+        [(2, 2), (1, 3), (3, 6)].into_iter().for_each(|(segments, end)| buffer.on_sent(segments, end));
+        let pushes = |buffer: &SendBuffer| (0..8).filter(|seq| buffer.pushes(*seq)).collect::<Vec<_>>();
+        assert_eq!(pushes(&buffer), [1, 5]);
+        buffer.on_acknowledged(2);
+        assert_eq!(pushes(&buffer), [5]);
     }
 
     #[test]

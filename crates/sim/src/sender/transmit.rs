@@ -192,10 +192,10 @@ impl Sender {
 
     /// A burst of new data is a piece of the send buffer, of hosts whose buffers grow.
     #[cold]
-    fn note_piece(&mut self, now: Time) {
+    fn note_piece(&mut self, now: Time, segments: u32) {
         let end = self.board.next;
         if let Some(buffer) = &mut self.send_buffer {
-            buffer.on_sent(end);
+            buffer.on_sent(segments, end);
         }
         self.check_space(now);
     }
@@ -333,7 +333,7 @@ impl Sender {
         let bytes = self.put_on_wire(now, first, segments, false, wire);
         self.end_burst(now, segments, bytes);
         if self.output.grows {
-            self.note_piece(now);
+            self.note_piece(now, segments);
         }
         self.controller.on_sent(&Sent {
             departure: now,
