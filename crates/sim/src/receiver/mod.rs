@@ -139,6 +139,9 @@ impl Receiver {
     /// The handshake is over and took `rtt`.
     pub(crate) fn on_established(&mut self, rtt: Duration) {
         self.round_trip.on_established(rtt);
+        if self.checks_stamps {
+            self.window.on_established(rtt);
+        }
     }
 
     /// Lets it discard segments with old timestamps, and its timer for compressed ACKs fire late.
