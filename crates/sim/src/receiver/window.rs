@@ -52,7 +52,7 @@ impl ReceiveWindow {
     /// The connection stands a round trip after its SYN arrived; what is read is measured from then on (Linux:
     /// `tcp_init_buffer_space`).
     pub(crate) fn on_established(&mut self, rtt: Duration) {
-        self.measure_start = self.measure_start + rtt;
+        self.measure_start += rtt;
     }
 
     /// Whether [`ReceiveWindow::on_data`] would change nothing if no data waits.
