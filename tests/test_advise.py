@@ -283,6 +283,17 @@ def test_the_cells_are_those_of_the_page() -> None:
     assert trust.read(page.read_text(encoding="utf-8"), str(grid)) == list(trust.cells())
 
 
+def test_the_cells_are_those_of_ideal_hosts() -> None:
+    grid = Path(__file__).parents[1] / "scenarios" / "grids" / "agreement.toml"
+    row = "| cubic, 10 Mbit/s, 100 ms | 9 | 9 | {} | 1 | 1 | {} | 1 | 1 | 1 | 0% | – | {} |\n"
+    table = "<!-- {0}:begin -->\n{1}<!-- {0}:end -->\n"
+    ideal = table.format("agreement", row.format("+1.0%", "+2.0%", "close"))
+    linux = table.format("agreement-linux", row.format("+3.0%", "+4.0%", "agrees"))
+    for page in (ideal + linux, linux + ideal):
+        (cell,) = trust.read(page, str(grid))
+        assert (cell.goodput_apart, cell.rtt_apart, cell.verdict) == (0.01, 0.02, "close")
+
+
 # What people have.
 
 SS = """\
