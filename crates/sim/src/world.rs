@@ -295,7 +295,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     #[inline]
     fn deliver_forward(&mut self, now: Time) {
         if let Some(hosts) = &mut self.hosts
-            && !hosts.receivers.handles(now, &mut self.forward.chain)
+            && !hosts.receivers.handles(now, &mut self.forward.chain, &mut hosts.latest)
         {
             return;
         }
@@ -324,7 +324,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     /// Hands the senders all packets that arrive now.
     fn deliver_reverse(&mut self, now: Time) {
         if let Some(hosts) = &mut self.hosts
-            && !hosts.senders.handles(now, &mut self.reverse.chain)
+            && !hosts.senders.handles(now, &mut self.reverse.chain, &mut hosts.latest)
         {
             return;
         }

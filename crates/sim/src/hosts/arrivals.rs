@@ -7,7 +7,7 @@
 use fullpipe_path::Carrier;
 use fullpipe_units::{Duration, Time};
 
-use super::latency::{ARRIVAL, Latency};
+use super::latency::{self, Draws};
 
 /// From one handling to the next interrupt: what the emulator has, which is the network device of the hosts of the kernel world
 /// (`emu/src/ferry.rs`, `GAP`). Interrupts of network cards are moderated alike (20 to 100 us by default).
@@ -16,7 +16,7 @@ const MODERATION: Duration = Duration::from_micros(30);
 /// The packets that arrive at one host.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    latency: Latency,
+    draws: Draws,
     /// When the host handles what has arrived; never if nothing has.
     handling: Time,
     /// The next interrupt comes then at the earliest.
@@ -25,7 +25,7 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     pub(crate) fn new(seed: u64) -> Arrivals {
-        Arrivals { latency: Latency::new(&ARRIVAL, seed), handling: Time::NEVER, not_before: Time::ZERO }
+        Arrivals { draws: Draws::new(seed), handling: Time::NEVER, not_before: Time::ZERO }
     }
 
     /// When something happens next at the end of a path on which something happens at `path`.
@@ -34,16 +34,24 @@ impl Arrivals {
         if self.handling == Time::NEVER { path } else { self.handling }
     }
 
-    /// A time from [`Arrivals::next`] has come: whether the host handles what has arrived.
-    pub(crate) fn handles<P>(&mut self, now: Time, path: &mut impl Carrier<P>) -> bool {
+    /// A time from [`Arrivals::next`] has come: whether the host handles what has arrived. `latest` is when either host last
+    /// handled something.
+    pub(crate) fn handles<P>(
+        &mut self,
+        now: Time,
+        path: &mut impl Carrier<P>,
+        latest: &mut Option<Time>,
+    ) -> bool {
         if self.handling != Time::NEVER {
             self.handling = Time::NEVER;
             self.not_before = now + MODERATION;
+            *latest = Some(now);
             return true;
         }
         path.settle(now);
         if path.is_due(now) {
-            self.handling = now.max(self.not_before) + self.latency.draw();
+            let silence = latest.map(|latest| now.saturating_since(latest));
+            self.handling = now.max(self.not_before) + self.draws.draw(latency::arrival(silence));
         }
         false
     }
@@ -62,7 +70,7 @@ mod tests {
 
     /// The times at which a host handles packets that enter the path at these, in microseconds, and how many each time.
     fn handled(seed: u64, sent_us: &[u64]) -> Vec<(Time, usize)> {
-        let (mut path, mut arrivals) = (path(), Arrivals::new(seed));
+        let (mut path, mut arrivals, mut latest) = (path(), Arrivals::new(seed), None);
         for (index, &at) in sent_us.iter().enumerate() {
             path.push(Time::from_micros(at), Packet::new(1500, 0), index as u32);
         }
@@ -72,7 +80,7 @@ mod tests {
             if now == Time::NEVER {
                 return handled;
             }
-            if arrivals.handles(now, &mut path) {
+            if arrivals.handles(now, &mut path, &mut latest) {
                 let count = std::iter::from_fn(|| path.pop(now)).count();
                 handled.push((now, count));
             }
@@ -81,7 +89,7 @@ mod tests {
 
     #[test]
     fn packets_that_arrive_while_a_host_is_on_its_way_are_handled_together() {
-        // 1 us apart: at least the first three come before the host, which takes 3 us or more.
+        // 1 us apart: at least the first three come before the host, which takes 76 us or more.
         let handled = handled(1, &[0, 1, 2, 1000]);
         assert_eq!(handled.iter().map(|(_, count)| count).collect::<Vec<_>>(), [&3, &1]);
     }
@@ -91,7 +99,7 @@ mod tests {
         for seed in 0..500 {
             let (at, count) = handled(seed, &[0])[0];
             assert_eq!(count, 1);
-            assert!(at >= Time::from_micros(1_003) && at <= Time::from_micros(1_866), "{at:?}");
+            assert!(at >= Time::from_micros(1_076) && at <= Time::from_micros(1_328), "{at:?}");
         }
     }
 

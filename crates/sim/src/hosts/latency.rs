@@ -3,27 +3,92 @@
 use fullpipe_units::Duration;
 
 /// A distribution as some of its quantiles: (per 100 000, microseconds), straight lines between them.
-type Quantiles = [(u32, u32); 14];
+pub(crate) type Quantiles = [(u32, u32); 14];
 
-/// From the time at which a packet is due until the host that it is for begins to handle it. Measured between
-/// `net_dev_start_xmit` of an acknowledgement at one host and `netif_receive_skb` at the other, less the delay of the path:
-/// 81 641 of them (bench/host_latency.py, docs/hosts.md#how-long-a-host-takes-to-begin).
-pub(crate) const ARRIVAL: Quantiles = [
+/// From the time at which a packet is due until the host that it is for begins to handle it, where a packet reached one of the
+/// two hosts less than 30 us before: 17 988 acknowledgements, from `net_dev_start_xmit` at one host to `netif_receive_skb` at
+/// the other, less the delay of the path (bench/host_latency.py, docs/hosts.md#how-long-a-host-takes-to-begin).
+const AWAKE: Quantiles = [
     (0, 3),
-    (1_000, 11),
+    (1_000, 6),
+    (5_000, 15),
+    (10_000, 21),
+    (25_000, 30),
+    (50_000, 38),
+    (75_000, 47),
+    (90_000, 59),
+    (95_000, 69),
+    (98_000, 83),
+    (99_000, 94),
+    (99_500, 105),
+    (99_900, 138),
+    (100_000, 331),
+];
+
+/// The same after a silence of less than 1.5 ms, 97 877 times.
+const DOZING: Quantiles = [
+    (0, 3),
+    (1_000, 13),
     (5_000, 19),
     (10_000, 20),
-    (25_000, 25),
-    (50_000, 30),
-    (75_000, 37),
-    (90_000, 48),
-    (95_000, 58),
-    (98_000, 71),
-    (99_000, 82),
-    (99_500, 92),
-    (99_900, 139),
-    (100_000, 866),
+    (25_000, 22),
+    (50_000, 29),
+    (75_000, 40),
+    (90_000, 56),
+    (95_000, 65),
+    (98_000, 78),
+    (99_000, 89),
+    (99_500, 102),
+    (99_900, 154),
+    (100_000, 882),
 ];
+
+/// The same after a silence of less than 100 ms, 1 436 times.
+const ASLEEP: Quantiles = [
+    (0, 27),
+    (1_000, 33),
+    (5_000, 43),
+    (10_000, 51),
+    (25_000, 63),
+    (50_000, 78),
+    (75_000, 105),
+    (90_000, 167),
+    (95_000, 196),
+    (98_000, 218),
+    (99_000, 233),
+    (99_500, 258),
+    (99_900, 518),
+    (100_000, 586),
+];
+
+/// The same of the first packets of 39 runs.
+const FIRST: Quantiles = [
+    (0, 76),
+    (1_000, 76),
+    (5_000, 78),
+    (10_000, 86),
+    (25_000, 107),
+    (50_000, 147),
+    (75_000, 168),
+    (90_000, 271),
+    (95_000, 284),
+    (98_000, 328),
+    (99_000, 328),
+    (99_500, 328),
+    (99_900, 328),
+    (100_000, 328),
+];
+
+/// How long a host takes to begin to handle a packet, by the time since one reached either host; `None` if none has. The
+/// processors sleep the more deeply the longer nothing happens.
+pub(crate) fn arrival(silence: Option<Duration>) -> &'static Quantiles {
+    match silence.map(Duration::as_micros) {
+        Some(0..30) => &AWAKE,
+        Some(30..1_500) => &DOZING,
+        Some(1_500..100_000) => &ASLEEP,
+        _ => &FIRST,
+    }
+}
 
 /// From the time for which the pacing timer is set (`tcp_pace_kick`) until it fires: between `hrtimer_start` and
 /// `hrtimer_expire_entry`, 25 724 times; measured in the same runs.
@@ -63,17 +128,35 @@ const ACK_TIMER: Quantiles = [
     (100_000, 960),
 ];
 
-/// Draws from a distribution, with a stream of its own.
+/// A stream of draws.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Latency {
-    quantiles: &'static Quantiles,
+pub(crate) struct Draws {
     /// State of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     state: u64,
 }
 
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Draws {
+        Draws { state: seed }
+    }
+
+    pub(crate) fn draw(&mut self, quantiles: &Quantiles) -> Duration {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let random = fullpipe_path::mix(self.state) >> 32;
+        at(quantiles, random)
+    }
+}
+
+/// Draws from one distribution, with a stream of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latency {
+    quantiles: &'static Quantiles,
+    draws: Draws,
+}
+
 impl Latency {
     pub(crate) fn new(quantiles: &'static Quantiles, seed: u64) -> Latency {
-        Latency { quantiles, state: seed }
+        Latency { quantiles, draws: Draws::new(seed) }
     }
 
     /// That of a timer for compressed ACKs.
@@ -82,9 +165,7 @@ impl Latency {
     }
 
     pub(crate) fn draw(&mut self) -> Duration {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let random = fullpipe_path::mix(self.state) >> 32;
-        at(self.quantiles, random)
+        self.draws.draw(self.quantiles)
     }
 }
 
@@ -105,7 +186,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_measured_distribution() {
-        for (quantiles, median) in [(&ARRIVAL, 30), (&TIMER, 16), (&ACK_TIMER, 112)] {
+        for (quantiles, median) in [(&AWAKE, 38), (&ASLEEP, 78), (&TIMER, 16), (&ACK_TIMER, 112)] {
             let mut latency = Latency::new(quantiles, 7);
             let mut drawn: Vec<u64> = (0..100_000).map(|_| latency.draw().as_nanos()).collect();
             drawn.sort_unstable();
@@ -118,11 +199,19 @@ mod tests {
 
     #[test]
     fn quantiles_are_met_exactly_and_lines_join_them() {
-        assert_eq!(at(&ARRIVAL, 0), Duration::from_micros(3));
-        assert_eq!(at(&ARRIVAL, 1 << 31), Duration::from_micros(30));
-        // An eighth lies a sixth of the way from a tenth to a quarter: 20 + 5 / 6.
-        assert_eq!(at(&ARRIVAL, 1 << 29), Duration::from_nanos(20_833));
-        assert!(at(&ARRIVAL, u64::from(u32::MAX)) < Duration::from_micros(866));
+        assert_eq!(at(&AWAKE, 0), Duration::from_micros(3));
+        assert_eq!(at(&AWAKE, 1 << 31), Duration::from_micros(38));
+        // An eighth lies a sixth of the way from a tenth to a quarter: 21 + 9 / 6.
+        assert_eq!(at(&AWAKE, 1 << 29), Duration::from_nanos(22_500));
+        assert!(at(&AWAKE, u64::from(u32::MAX)) < Duration::from_micros(331));
+    }
+
+    #[test]
+    fn processors_sleep_the_more_deeply_the_longer_nothing_happens() {
+        let silences = [0, 29, 30, 1_499, 1_500, 99_999, 100_000].map(|us| Some(Duration::from_micros(us)));
+        let found = silences.map(|silence| arrival(silence)[5].1);
+        assert_eq!(found, [38, 38, 29, 29, 78, 78, 147]);
+        assert_eq!(arrival(None), &FIRST);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::num::NonZeroU16;
 
 use fullpipe_cc::Config;
 use fullpipe_scenario::spec::{Randomness, Spec, Workload};
+use fullpipe_units::Time;
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use latency::Latency;
@@ -21,6 +22,8 @@ use latency::TIMER;
 pub(crate) struct Hosts {
     pub(crate) senders: Arrivals,
     pub(crate) receivers: Arrivals,
+    /// When one of the two last handled something: a host that has slept for longer takes longer to begin.
+    pub(crate) latest: Option<Time>,
 }
 
 impl Hosts {
@@ -30,7 +33,7 @@ impl Hosts {
             return None;
         }
         let host = |index| Arrivals::new(Randomness::Host(index).seed(seed));
-        Some(Box::new(Hosts { senders: host(0), receivers: host(1) }))
+        Some(Box::new(Hosts { senders: host(0), receivers: host(1), latest: None }))
     }
 }
 
