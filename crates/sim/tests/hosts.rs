@@ -97,6 +97,33 @@ fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
     assert!(most >= 4, "{most} of 8");
 }
 
+/// Seven segments never fit into 10 KB. If the rest of each piece of 45 left as a burst of three, it would arrive, and BBR would
+/// measure 40 Mbit/s and more. A real host has 21 to 22 (docs/hosts.md).
+#[test]
+fn a_burst_is_filled_up_from_the_next_piece() {
+    let path = json!({
+        "rate": "100 Mbit/s", "rtt": "10 ms", "buffer": "10 KB", "router": "tbf", "burst": "256 KB",
+    });
+    for seed in 1..4 {
+        let run = run(&on_linux(&alone("bbr1", &path, "4 s")), seed);
+        let goodput_mbps = FlowMeasures::of(&run.flows[0]).goodput_bps / 1e6;
+        assert!((15.0..30.0).contains(&goodput_mbps), "{goodput_mbps}");
+    }
+}
+
+/// The first packet of a run wakes hosts that have slept; later ones find them awake (docs/hosts.md).
+#[test]
+fn the_handshake_is_not_the_shortest_round_trip() {
+    let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp" });
+    for seed in 1..4 {
+        let run = run(&on_linux(&alone("bbr1", &path, "1 s")), seed);
+        let least: BTreeSet<u64> =
+            run.flows[0].series.min_rtt_ns.iter().copied().filter(|ns| *ns > 0).collect();
+        let (last, first) = (*least.first().unwrap(), *least.last().unwrap());
+        assert!(first > last + 20_000, "{first} and {last} ns");
+    }
+}
+
 #[test]
 fn a_writer_that_finds_no_room_is_woken_by_the_acks_that_make_some() {
     // The connection stands at 0.1 s. Bursts of 28 segments come then and at 0.25 s, while 18 of the first are in flight and

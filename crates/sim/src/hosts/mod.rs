@@ -37,8 +37,8 @@ impl Hosts {
     }
 }
 
-/// Segments of a full piece (`sk_buff`) of what a flow has written, whose end ends a burst; `None` for ideal hosts. What is written
-/// bit by bit waits in other pieces, which do not limit bursts here.
+/// Segments of a full piece (`sk_buff`) of what a flow has written, whose rest does not wait for a larger window; `None` for ideal
+/// hosts. What is written bit by bit waits in other pieces, whose ends make no difference here.
 pub(crate) fn full_piece(spec: &Spec, workload: &Workload) -> Option<NonZeroU16> {
     let whole = matches!(workload, Workload::Bulk | Workload::Finite { .. });
     let segments = (Config::GSO_MAX / spec.mss()).clamp(1, spec.hosts.gso_max_segs.into());

@@ -79,7 +79,7 @@ pub(crate) struct SenderConfig {
     pub(crate) ecn: EcnUse,
     /// The most segments of a burst (Linux: `sk_gso_max_segs`).
     pub(crate) gso_max_segs: u16,
-    /// Segments of a full piece of the send queue, whose end ends a burst; none if pieces do not limit bursts.
+    /// Segments of a full piece of the send queue, whose rest does not wait for a larger window; none if there is one piece.
     pub(crate) full_piece: Option<NonZeroU16>,
     /// Linux `tcp_wmem` maximum, bytes of memory.
     pub(crate) send_buffer: u64,

@@ -6,9 +6,9 @@
 //! application is woken, it writes on as long as the window takes a burst of each piece. So more than the limit may be in flight.
 //!
 //! Where pieces end is told twice, and not alike. Here are their real sizes, for memory and for when the writer comes back: the first ones
-//! are half of a window, and a short end shifts those after it. Bursts are cut as if all pieces of the stream were full, from its
-//! first segment on (`left_of_piece`), and those of flows that write bit by bit are not cut at all. So a burst may span two of the pieces
-//! here; it counts as one of them.
+//! are half of a window, and a short end shifts those after it. Whether a burst waits for more window is decided as if all pieces of the
+//! stream were full, from its first segment on (`left_of_piece`), and for flows that write bit by bit as if there were one. A burst may
+//! span two pieces; it counts as one of them.
 //!
 //! Segments stay whole in the simulator. Where Linux would send the short end of a write, it counts as sent here (`short_end`), and
 //! leaves with what follows it.

@@ -130,8 +130,9 @@ impl Sender {
     }
 
     /// Segments of the next piece of the send queue that have not been sent. Data waits in pieces (`sk_buff`) of as many segments as
-    /// a burst may have at most (Linux: `tcp_send_mss`, `tcp_sendmsg_locked`). A burst is cut from one of them (`tso_fragment`) and
-    /// never spans two, so the last of each is what remains. Here all pieces are full, see [`super::send_buffer`].
+    /// a burst may have at most (Linux: `tcp_send_mss`, `tcp_sendmsg_locked`). A burst that takes the rest of one is filled up from
+    /// the next (`tcp_grow_skb`, since 6.10), and does not wait for a window that takes more. Here all pieces are full, see
+    /// [`super::send_buffer`].
     #[inline]
     fn left_of_piece(&self) -> u32 {
         self.full_piece.map_or(u32::MAX, |segments| {
@@ -260,15 +261,13 @@ impl Sender {
             if max_segments == 0 {
                 max_segments = self.burst_segments();
             }
-            let of_piece = self.left_of_piece();
-            let most = max_segments.min(of_piece);
             if push == Push::Normal
-                && quota.min(most).min(available) > 1
+                && quota.min(max_segments).min(available) > 1
                 && self.should_defer(now, max_segments, available, &mut cwnd_limited)
             {
                 break;
             }
-            let segments = if push == Push::Probe { 1 } else { quota.min(most).min(available) };
+            let segments = if push == Push::Probe { 1 } else { quota.min(max_segments).min(available) };
             self.send_new(now, segments, push, wire);
             sent += segments;
             if push != Push::Normal {
