@@ -6,10 +6,10 @@ Runs the scenarios in the kernel world while tracepoints record when packets lea
 (`net_dev_start_xmit`, `netif_receive_skb`) and when TCP's timers are set and fire (`hrtimer_start`,
 `hrtimer_expire_entry`). Prints quantiles in microseconds:
 
-* arrival: of acknowledgements, from one host to the other, less the delay of the path, which must be all that
-  there is on the way back. Processors that have slept for longer take longer to wake up: the classes are by the
-  time from when a packet last reached one of the two hosts until this one was due. The first packet of a run, a
-  SYN, is a class of its own; the way forth must be a link and a delay;
+* arrival: of acknowledgements, from one host to the other, less the delay of the path, which must be all
+  that there is on the way back. Processors that have slept for longer take longer to wake up: the classes are
+  by the time from when a packet last reached one of the two hosts until this one was due. The first packet
+  of a run, a SYN, is a class of its own; the way forth must be a link and a delay;
 * tcp_pace_kick, tcp_compressed_ack_kick: from the time for which the pacing timer and that for compressed
   ACKs were set until they fired. The latter runs only where packets are lost or overtake each other; arrivals
   can only be measured where none are.
