@@ -91,7 +91,7 @@ pub(crate) fn arrival(silence: Option<Duration>) -> &'static Quantiles {
 }
 
 /// From the time for which the pacing timer is set (`tcp_pace_kick`) until it fires: between `hrtimer_start` and
-/// `hrtimer_expire_entry`, 25 724 times; measured in the same runs.
+/// `hrtimer_expire_entry`, 25 724 times; measured in earlier runs (docs/hosts.md).
 pub(crate) const TIMER: Quantiles = [
     (0, 5),
     (1_000, 9),
