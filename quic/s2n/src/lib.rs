@@ -1,0 +1,1 @@
+//! The congestion controllers of fullpipe-cc for s2n-quic.

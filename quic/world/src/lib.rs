@@ -1,0 +1,1 @@
+//! The world quic: real QUIC endpoints in virtual time over the simulator's path.
