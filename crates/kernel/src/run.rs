@@ -335,6 +335,7 @@ mod tests {
             extra_forward_ns: Duration::from_millis(5),
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,
+            program: None,
         };
         Spec {
             name: "test".to_owned(),
