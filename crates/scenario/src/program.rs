@@ -226,9 +226,18 @@ mod tests {
             ("client = \" \"\nserver = \"a\"", "flows[0].client: \" \" is empty"),
             ("client = \"a\"\nserver = \"a\\u0000\"", "flows[0].server: \"a\\0\" contains control"),
             ("client = \"a\"\nserver = \"a\"\nsender = \"both\"", "flows[0].sender: \"both\" is not known"),
-            ("client = \"a\"\nserver = \"a\"\ncontroller = \"reno\"", "flows[0].controller: \"reno\" is given together"),
-            ("client = \"a\"\nserver = \"a\"\nsize = \"1 MB\"", "flows[0].size: \"size\" is given together with client"),
-            ("client = \"a\"\nserver = \"a\"\nmax_cwnd = \"1 bdp\"", "flows[0].max_cwnd: \"max_cwnd\" is given together"),
+            (
+                "client = \"a\"\nserver = \"a\"\ncontroller = \"reno\"",
+                "flows[0].controller: \"reno\" is given together",
+            ),
+            (
+                "client = \"a\"\nserver = \"a\"\nsize = \"1 MB\"",
+                "flows[0].size: \"size\" is given together with client",
+            ),
+            (
+                "client = \"a\"\nserver = \"a\"\nmax_cwnd = \"1 bdp\"",
+                "flows[0].max_cwnd: \"max_cwnd\" is given together",
+            ),
             ("controller = \"program\"", "flows[0].controller: \"program\" is not a"),
         ] {
             let error = refused(flow);

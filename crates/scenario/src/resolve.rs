@@ -289,7 +289,9 @@ impl Choice {
     /// An item under `compare`.
     fn read(field: &str, compared: &Compared) -> Result<Choice, ScenarioError> {
         match compared {
-            Compared::Controller(text) => ControllerChoice::parse_field(field, text).map(Choice::of_controller),
+            Compared::Controller(text) => {
+                ControllerChoice::parse_field(field, text).map(Choice::of_controller)
+            }
             Compared::Program(said) => {
                 let ProgramDocument { client, server, sender, label } = said;
                 if let Some(label) = label {
