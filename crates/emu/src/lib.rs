@@ -13,7 +13,7 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
-//! * `watch`: packets at the near device, copied for a log.
+//! * `watch`: packets at the near device, copied for a log. `meter`: flows measured by their packets.
 //! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
@@ -32,6 +32,7 @@ mod flow;
 mod frame;
 pub mod histogram;
 mod merge;
+mod meter;
 pub mod namespace;
 pub mod path;
 mod path_clock;
