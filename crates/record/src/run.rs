@@ -349,6 +349,23 @@ impl FlowSeries {
         self.ca_state.push(u8::MAX);
     }
 
+    /// Keeps the first `samples` samples.
+    pub fn truncate(&mut self, samples: usize) {
+        let FlowSeries { time_ns, pacing_bps, srtt_ns, min_rtt_ns, delivery_bps, bandwidth_bps, .. } = self;
+        for column in [time_ns, pacing_bps, srtt_ns, min_rtt_ns, delivery_bps, bandwidth_bps] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.delivered_bytes, &mut self.retransmits] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.cwnd, &mut self.ssthresh, &mut self.inflight] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.phase, &mut self.ca_state] {
+            column.truncate(samples);
+        }
+    }
+
     /// Number of samples.
     ///
     /// # Panics
