@@ -199,7 +199,7 @@ fn start_all(programs: &[Launch], [near, far]: [&Host; 2]) -> Result<(Set, Vec<S
             let server = &set.servers[index];
             if server.ended.is_some() {
                 return Err(server.failed(
-                    "ended before it had opened a port",
+                    "before it had opened a port",
                     "try it by itself; a server must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)",
                 ));
             }
@@ -296,20 +296,18 @@ fn check_payload(launch: &Launch, flow: &Ended, processes: &Set) -> Result<(), E
     let seen = &flow.metered.seen;
     let (there, back) = (flow.metered.delivered_bytes, seen.returned_bytes);
     let sender = launch.program.sender;
+    let end = if flow.completed { "" } else { "was still running at its end" };
     if there == 0 && back == 0 {
-        let how = if flow.completed { "ended" } else { "was still running at its end" };
-        let what = format!("{how}, and no payload crossed the path");
         let fix = "check that the client connects to {server}, and that the scenario lasts long enough";
-        return Err(client.failed(&what, fix).beside(server));
+        return Err(client.failed(&format!("{end}, and no payload crossed the path"), fix).beside(server));
     }
     if back / WRONG_WAY > there {
-        let other = sender.other().name();
         let what = format!(
-            "and its server exchanged {there} bytes of payload in the direction that the scenario calls the sender's ({}), and {back} \
-             in the other",
+            "{end}, and {there} bytes of payload came from the sender, which is said to be the {}, and {back} from the other \
+             side",
             sender.name()
         );
-        return Err(client.failed(&what, &format!("write sender = \"{other}\"")));
+        return Err(client.failed(&what, &format!("write sender = \"{}\"", sender.other().name())));
     }
     Ok(())
 }
