@@ -13,7 +13,7 @@ class Program:
     """A program to compare: the command lines of its client and its server, for `/bin/sh`.
 
     `{server}` in them is the server's address, and `{port}` a port of the flow's own. `sender` is the side
-    that sends the data: "client" or "server". Only the kernel world runs programs, and measures their packets.
+    that sends the data: "client" or "server". Only the kernel world runs programs, and measures packets.
     `label` is the name in results; by default the first word of `client`.
     """
 

@@ -35,16 +35,13 @@ from fullpipe.commands._common import (
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
+from fullpipe.commands._programs import PROGRAMS, programs
 from fullpipe.errors import unfit
-from fullpipe.system.words import counted
 from fullpipe.worlds import registry
 from fullpipe.worlds.logs import SNAPLEN
 
 if TYPE_CHECKING:
-    from fullpipe.ask.programs import Program
     from fullpipe.show.results import Results
-
-_PROGRAMS = "Programs, measured by their packets in the kernel world"
 
 
 def compare(
@@ -65,7 +62,7 @@ def compare(
             metavar="CLIENT",
             help='Command of a client, e.g. "iperf3 -c {server} -t 5"; needs --server. May be repeated.',
             show_default=False,
-            rich_help_panel=_PROGRAMS,
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     server: Annotated[
@@ -74,7 +71,7 @@ def compare(
             metavar="COMMAND",
             help='Command of its server, e.g. "iperf3 -s -1". One for each --program.',
             show_default=False,
-            rich_help_panel=_PROGRAMS,
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     sender: Annotated[
@@ -83,7 +80,7 @@ def compare(
             metavar="SIDE",
             help="Which of the two sends the data: client or server. One for all, or for each --program.",
             show_default="client",
-            rich_help_panel=_PROGRAMS,
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     buffer: Buffer = "1 bdp",
@@ -115,7 +112,7 @@ def compare(
     from fullpipe import api
     from fullpipe.ask import scenario
 
-    compared = [*(controllers or []), *_programs(program or [], server or [], sender or [])]
+    compared = [*(controllers or []), *programs(program or [], server or [], sender or [])]
     if not compared:
         raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
     world = world or ("kernel" if program else registry.DEFAULT)
@@ -146,32 +143,6 @@ def compare(
     _show_comparison(results)
     tell_logs(results)
     write(results, folder)
-
-
-def _programs(clients: list[str], servers: list[str], senders: list[str]) -> "list[Program]":
-    """The programs of the options, in their order."""
-    from fullpipe.ask.programs import Program
-
-    for option, given in (("--program", clients), ("--server", servers)):
-        if any(not one.strip() for one in given):
-            raise unfit(option, "is empty", 'give a command line, e.g. "iperf3 -s -1"')
-    if len(servers) != len(clients):
-        given = f"is given {counted(len(servers), 'time')}, --program {counted(len(clients), 'time')}"
-        raise unfit("--server", given, "give one --server for each --program")
-    if len(senders) not in (0, 1, len(clients)):
-        raise unfit(
-            "--sender", f"is given {counted(len(senders), 'time')}", "give it once, or for each --program"
-        )
-    sides = (senders or ["client"]) * (len(clients) if len(senders) < 2 else 1)
-    for side in sides:
-        if side not in ("client", "server"):
-            raise unfit("--sender", f'is "{side}"', "write client or server")
-    if senders and not clients:
-        raise unfit("--sender", "needs --program", "give --program and --server, or leave it out")
-    return [
-        Program(client, server, sender)
-        for client, server, sender in zip(clients, servers, sides, strict=True)
-    ]
 
 
 def _show_comparison(results: "Results") -> None:
