@@ -17,6 +17,7 @@ import fullpipe as fp
 from conftest import PATH, command
 from fullpipe.ask import scenario
 from fullpipe.ask.programs import Program
+from fullpipe.conformance import outside
 from fullpipe.results import measures
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import refusal
@@ -146,7 +147,7 @@ def test_other_worlds_refuse_programs(world: str) -> None:
 
 def test_the_native_simulator_refuses_programs_as_well() -> None:
     with pytest.raises(fp.ScenarioError, match="is a program, which the simulator does not run"):
-        fp.Simulation(document("true", "true")).run()
+        fp.Simulation(document("true", "true")).advance()
 
 
 def test_specs_without_programs_are_as_they_were() -> None:
@@ -159,7 +160,7 @@ def test_a_program_is_written_as_a_scenario_writes_it() -> None:
     what = scenario.comparison([one, "reno"], rate="1 Mbit/s", rtt="20 ms")
     assert [alternative.label for alternative in what.alternatives] == ["mine", "reno"]
     assert what.document["compare"][0]["sender"] == "server"
-    with pytest.raises(fp.ScenarioError, match="sender"):
+    with pytest.raises(fp.ScenarioError, match='"both" is not known; expected one of client, server'):
         scenario.comparison(Program("a", "b", "both"), rate="1 Mbit/s", rtt="20 ms")
 
 
@@ -179,13 +180,41 @@ def test_options_that_do_not_fit_are_refused() -> None:
     for more, said in (
         ((), "CC is missing"),
         (("--program", "a"), "--server is given 0 times"),
-        (("--server", "a"), "--server is given once"),
+        (("--server", "a"), "--server is given 1 time"),
         (("--program", " ", "--server", "a"), "--program is empty"),
         (("--program", "a", "--server", "b", "--sender", "both"), '--sender is "both"'),
         (("reno", "--sender", "client"), "--sender needs --program"),
     ):
         done = command("compare", *more, *PATH)
         assert done.returncode == 2 and said in done.stderr, (more, done.stderr)
+
+
+@pytest.mark.parametrize("one", outside.CASES, ids=lambda one: one.case.name)
+def test_a_case_from_outside_measures_what_its_criteria_need(one: outside.Outside) -> None:
+    said = one.document(Program("a {server} {port}", "b {port}", "server"))
+    assert scenario.from_document(said).alternatives[0].spec["flows"][0]["program"]["sender"] == "server"
+    # Any world's run has what it needs; a program's has no more.
+    for flow in said["flows"]:
+        del flow["client"], flow["server"], flow["sender"]
+        flow["controller"] = "bbr3"
+    (ran,) = fp.run(said).runs
+    measured = one.measure(ran)
+    values = [measured[of.key] for of in one.case.criteria]
+    assert all(value is not None and value > 0 for value in values)
+    # The path is used, whoever sends.
+    assert (measured.get("goodput") or measured.get("total") or 0.0) > 50
+
+
+def test_cases_that_need_ports_or_the_inside_say_so() -> None:
+    names = ["outside-four-flows", "drain-time"]
+    found = fp.conform(Program("a", "b"), names)
+    assert [(one.case.name, one.verdict) for one in found.results] == [
+        ("outside-four-flows", "not applicable"),
+        ("drain-time", "not applicable"),
+    ]
+    assert "{port}" in found.results[0].reason and found.results[1].reason == "not visible from outside"
+    with pytest.raises(fp.ScenarioError, match="the name of a case"):
+        fp.conform(Program("a", "b"), ["no-such-case"])
 
 
 # --- In the kernel world --------------------------------------------------------------------------
