@@ -18,6 +18,8 @@ from fullpipe.commands._common import (
     watching,
 )
 from fullpipe.commands._holds import CONFORMITY, refuse_others
+from fullpipe.commands._programs import PROGRAMS, programs
+from fullpipe.errors import unfit
 from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
@@ -50,6 +52,33 @@ def conform(
         bool,
         typer.Option("--list", help="List the cases and play none; with --json, their criteria as well."),
     ] = False,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLIENT",
+            help='Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 60"; needs --server.',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help='Command of its server, e.g. "iperf3 -s".',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    sender: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIDE",
+            help="Which of the two sends the data: client or server.",
+            show_default="client",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -72,17 +101,24 @@ def conform(
     if list_:
         _list(registry.chosen(case or None), as_json=as_json)
         return
-    if controller is None:
-        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+    given = programs([program] if program else [], [server] if server else [], [sender] if sender else [])
+    if controller is not None and given:
+        raise unfit("--program", "stands beside a controller", "give one of the two")
+    held = given[0] if given else controller
+    if held is None:
+        raise typer.BadParameter("name a controller, or give --program, or --list", param_hint="CC")
+    if given and qlog is not None:
+        raise unfit("--qlog", "has no logs of a program", "leave it out")
+    name = held if isinstance(held, str) else held.client.split()[0]
     from fullpipe.conformance.run import conform as play
     from fullpipe.worlds.logs import Logs
 
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
-    folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
+    folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
     if folder is not None:
-        refuse_others(folder.path, CONFORMITY, lambda: controller)
+        refuse_others(folder.path, CONFORMITY, lambda: name)
     with watching() as watch:
-        found = play(controller, case or None, watch=watch)
+        found = play(held, case or None, watch=watch)
     if as_json:
         print(found.to_json())
     else:

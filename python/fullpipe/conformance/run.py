@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from fullpipe._native import Cancelled, ControllerError, ScenarioError
 from fullpipe.api import Watcher
 from fullpipe.ask.controllers import Chosen, Own, place_of
-from fullpipe.conformance import registry
+from fullpipe.ask.programs import Program
+from fullpipe.conformance import outside, registry
 from fullpipe.conformance.beds import BEDS, broken
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
@@ -24,7 +25,7 @@ _AFTER_SHARE, _AFTER_S = 0.3, 1.0
 
 
 def conform(
-    controller: Chosen,
+    controller: Chosen | Program,
     cases: Sequence[str] | None = None,
     *,
     world: str = "sim",
@@ -34,7 +35,8 @@ def conform(
     """Holds a controller against the cases of BBRv3, all of them or those that are named.
 
     `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"` or a class that extends
-    `Controller`. Cases that speak of BBR's phases are not applicable to a controller that has none. The
+    `Controller`. A `Program` is judged from outside, in the kernel world: `outside.py` has its cases. Cases
+    that speak of BBR's phases are not applicable to a controller that has none. The
     result prints as a table; `result.passed` says whether every applicable case passes.
 
     Raises `ScenarioError` for a case or a controller that is not known, and `ControllerError` for one that
@@ -42,6 +44,8 @@ def conform(
     """
     if isinstance(cases, str):
         cases = [cases]
+    if isinstance(controller, Program):
+        return outside.conform(controller, cases, watch=watch)
     chosen = registry.chosen(cases)
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
