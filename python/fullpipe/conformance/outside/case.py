@@ -29,6 +29,8 @@ class Course:
     path: Mapping[str, Any] = field(default_factory=dict)
     # Flows beside the one that is judged: tables of a scenario.
     beside: tuple[Mapping[str, Any], ...] = ()
+    # Whether a second one of the same kind is beside it.
+    twins: bool = False
     # Moments that a page names.
     marks: tuple[tuple[float, str], ...] = ()
 
@@ -44,8 +46,13 @@ class Course:
                 "buffer": f"{round(self.bdps * bdp_bytes)} B",
                 **self.path,
             },
-            "flows": [dict(flow), *(dict(one) for one in self.beside)],
+            "flows": self._flows(flow),
         }
+
+    def _flows(self, flow: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if self.twins:
+            return [{**flow, "label": "the first"}, {**flow, "label": "the second"}]
+        return [dict(flow), *(dict(one) for one in self.beside)]
 
 
 @dataclass(frozen=True)

@@ -52,3 +52,4 @@ BESIDE_CUBIC = Course(
     lasts_s=30,
     beside=({"controller": "cubic", "label": "cubic beside it"},),
 )
+TWO_OF_A_KIND = Course("two-of-a-kind", MBPS, MS, bdps=2, lasts_s=30, twins=True)

@@ -50,8 +50,7 @@ class Seen:
     # ---- whether it can be judged ----
 
     def check(self, *, until_s: float, begins_by_s: float) -> None:
-        """Raises `NotJudgedError` if the sender did not send from `begins_by_s` at the latest to "
-        "`until_s`."""
+        """Raises `NotJudgedError` unless it sends from `begins_by_s` at the latest until `until_s`."""
         total = self._flows[0]["delivered_bytes"]
         begins_s = self.begins_s
         if total < _LEAST_BYTES or begins_s is None:
@@ -66,7 +65,7 @@ class Seen:
         end_s = self._flows[0]["end_ns"] / 1e9
         if end_s < until_s - _END_SLACK_S:
             raise NotJudgedError(
-                f"the flow ended after {end_s:.1f} s; the case needs {until_s:g} s: let the program send longer"
+                f"the flow ended after {end_s:.1f} s; the case needs {until_s:g} s: let it send longer"
             )
         if not self._queue_times:
             raise NotJudgedError("the record has no time series of the bottleneck's queue")
@@ -104,8 +103,7 @@ class Seen:
         return [(end, self.goodput(end - width_s, end)) for end in ends]
 
     def reaches(self, rate_bps: float, after_s: float, until_s: float) -> float | None:
-        """Seconds from `after_s` to the end of the first window that delivers at a rate; None if none "
-        "does."""
+        """Seconds from `after_s` to the end of the first window that delivers at a rate."""
         found = (end for end, rate in self.rates(after_s, until_s, self.window_s) if rate >= rate_bps)
         end = next(found, None)
         return None if end is None else end - after_s
