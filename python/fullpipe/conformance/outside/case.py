@@ -34,6 +34,11 @@ class Course:
     # Moments that a page names.
     marks: tuple[tuple[float, str], ...] = ()
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the flow that is judged has the path to itself."""
+        return not self.beside and not self.twins
+
     def document(self, flow: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario with the flow that is judged."""
         bdp_bytes = self.mbps * 1e6 * self.ms / 1e3 / 8

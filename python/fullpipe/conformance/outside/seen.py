@@ -180,12 +180,12 @@ class Seen:
     @property
     def _packet_bytes(self) -> float:
         """The mean packet on the wire."""
-        return float(self._links[0]["accepted_bytes"]) / self._through
+        return float(self._links[0]["accepted_bytes"] / self._through)
 
     @property
     def _payload_bytes(self) -> float:
         """The mean payload that a packet through the queue brought."""
-        return max(1.0, sum(one["delivered_bytes"] for one in self._flows) / self._through)
+        return max(1.0, float(sum(one["delivered_bytes"] for one in self._flows)) / self._through)
 
 
 # A flow that ends this much before the run does has sent all the time.

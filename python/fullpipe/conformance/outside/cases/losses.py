@@ -36,17 +36,19 @@ PROGRESS = OutsideCase(
 
 THRESHOLD = OutsideCase(
     name="outside.random-loss-below-threshold",
-    title="Random loss of 1 %, below the loss threshold, does not matter",
-    source="draft 3.1; 2.8",
+    title="Random loss of 1 %, below the loss threshold, costs a quarter at most",
+    source="draft 5.3.3.8.3; 2.8",
     about=_ABOUT,
     criteria=(
         Criterion(
             "goodput",
             "goodput, of the path's rate",
-            low=80,
+            low=65,
             unit="%",
             source=(
-                "ours: full throughput is the draft's goal at 1 %; headers, the loss and ProbeRTT take 7 %"
+                "the draft's model: between probes 62 rounds go by, of which each costs its 1 %, so that 74 % "
+                "remain on average; headers, lost packets, pacing margin and ProbeRTT leave 69 %; ours: 4 % in "
+                "reserve"
             ),
         ),
     ),
