@@ -21,14 +21,19 @@ from fullpipe.commands._holds import CONFORMITY, refuse_others
 from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fullpipe.conformance.case import Case
+    from fullpipe.conformance.outside.case import OutsideCase
 
 
 def complete_cases(incomplete: str) -> list[str]:
     """Names of cases for a shell's completion."""
     from fullpipe.conformance import registry
+    from fullpipe.conformance.outside import registry as outside
 
-    return [case.name for case in registry.every() if case.name.startswith(incomplete)]
+    every = (*registry.every(), *outside.every())
+    return [case.name for case in every if case.name.startswith(incomplete)]
 
 
 def conform(
@@ -48,8 +53,45 @@ def conform(
     ] = None,
     list_: Annotated[
         bool,
-        typer.Option("--list", help="List the cases and play none; with --json, their criteria as well."),
+        typer.Option(
+            "--list",
+            help="List the cases and play none; with --json, their criteria as well. With --like, those for "
+            "programs.",
+        ),
     ] = False,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Instead of CC: the client of a program, e.g. 'iperf3 -c {server} -t 40'.",
+            show_default="none",
+        ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="The program's server, e.g. 'iperf3 -s -1'.", show_default="none"
+        ),
+    ] = None,
+    sender: Annotated[
+        str | None,
+        typer.Option(help="Which of the two sends the data: client or server.", show_default="client"),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="What the program's congestion control is like: bbr3, cubic or any.", show_default="any"
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="Runs of each path with a program.", show_default="3")
+    ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Runs with a program at the same time.", show_default="one for each core"
+        ),
+    ] = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -66,23 +108,66 @@ def conform(
 
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
+
+    With --program and --server, anybody's sender is held against the cases that can be judged from outside,
+    over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
+    server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
     from fullpipe.conformance import registry
+    from fullpipe.conformance.outside import registry as outside
 
     if list_:
-        _list(registry.chosen(case or None), as_json=as_json)
+        cases = (
+            registry.chosen(case or None)
+            if like is None
+            else _for_programs(outside.chosen(case or None), like)
+        )
+        _list(cases, as_json=as_json)
         return
-    if controller is None:
-        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
-    from fullpipe.conformance.run import conform as play
+    asked = {
+        "--server": server,
+        "--sender": sender,
+        "--like": like,
+        "--repetitions": repetitions,
+        "--at-once": at_once,
+    }
+    if program is not None:
+        _refuse_beside_program(controller, server, qlog)
+        assert server is not None
+        name = program_name(program)
+    else:
+        if (
+            given := next((option for option, value in asked.items() if value is not None), None)
+        ) is not None:
+            raise typer.BadParameter("is about a program; give --program as well", param_hint=given)
+        if controller is None:
+            raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+        name = controller
     from fullpipe.worlds.logs import Logs
 
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
-    folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
+    folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
     if folder is not None:
-        refuse_others(folder.path, CONFORMITY, lambda: controller)
+        refuse_others(folder.path, CONFORMITY, lambda: name)
     with watching() as watch:
-        found = play(controller, case or None, watch=watch)
+        if program is None:
+            from fullpipe.conformance.run import conform as play
+
+            found = play(name, case or None, watch=watch)
+        else:
+            from fullpipe.conformance.outside.run import REPETITIONS, conform_program
+
+            assert server is not None
+            found = conform_program(
+                program,
+                server,
+                sender=sender or "client",
+                like=like or "any",
+                cases=case or None,
+                repetitions=REPETITIONS if repetitions is None else repetitions,
+                at_once=at_once,
+                watch=watch,
+            )
     if as_json:
         print(found.to_json())
     else:
@@ -101,6 +186,35 @@ def conform(
             say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
+
+
+def program_name(program: str) -> str:
+    """What a program is called in pages."""
+    from fullpipe.conformance.outside.run import name_of
+
+    return name_of(program)
+
+
+def _refuse_beside_program(controller: str | None, server: str | None, qlog: Path | None) -> None:
+    """Raises the error of an option that a program lacks, or that is not for programs."""
+    if controller is not None:
+        raise typer.BadParameter("give either a controller or --program", param_hint="CC")
+    if server is None:
+        raise typer.BadParameter(
+            "--program needs the command of its server, e.g. --server 'iperf3 -s -1'", param_hint="--server"
+        )
+    if qlog is not None:
+        raise typer.BadParameter("is about controllers; leave it out with --program", param_hint="--qlog")
+
+
+def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
+    """Those that apply to a program whose congestion control is like that."""
+    from fullpipe.conformance.outside.case import LIKES
+    from fullpipe.errors import mistake
+
+    if like not in LIKES:
+        raise mistake("like", like, f"one of {', '.join(LIKES)}", "name one of these")
+    return tuple(one for one in cases if one.speaks_of(like))
 
 
 def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:

@@ -70,7 +70,7 @@ def conform_program(
     flow = {"client": client, "server": server, "sender": sender}
     return judge(
         flow,
-        Subject(_name(client), {**flow, "like": like}, twins=_PORT in client and _PORT in server),
+        Subject(name_of(client), {**flow, "like": like}, twins=_PORT in client and _PORT in server),
         world="kernel",
         like=like,
         cases=cases,
@@ -107,8 +107,9 @@ def judge(
     """Judges any flow from outside: a table `flows` of a scenario, in any world that can run it."""
     if like not in LIKES:
         raise mistake("like", like, f"one of {', '.join(LIKES)}", "say what the congestion control is like")
-    if at_once is not None and (isinstance(at_once, bool) or at_once < 1):
-        raise mistake("at_once", at_once, "a whole number from 1", "e.g. 1")
+    for key, count in (("repetitions", repetitions), ("at_once", 1 if at_once is None else at_once)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise mistake(key, count, "a whole number from 1", "e.g. 3")
     chosen = registry.chosen([cases] if isinstance(cases, str) else cases)
     barred = {case.name: _barred(case, like, subject) for case in chosen}
     courses = {case.on.name: case.on for case in chosen if barred[case.name] is None}
@@ -124,7 +125,7 @@ def judge(
     return Conformity(subject.name, world, tuple(results), said)
 
 
-def _name(client: str) -> str:
+def name_of(client: str) -> str:
     """The first word of a command line, without its folder and the variables before it."""
     words = client.split()
     word = next((one for one in words if "=" not in one), words[0] if words else "program")

@@ -175,7 +175,7 @@ class Seen:
     def _through(self) -> int:
         """Packets that the queue let through."""
         totals = self._links[0]
-        return max(1, totals["arrived_packets"] - totals["dropped_packets"])
+        return max(1, int(totals["arrived_packets"]) - int(totals["dropped_packets"]))
 
     @property
     def _packet_bytes(self) -> float:

@@ -46,9 +46,9 @@ THRESHOLD = OutsideCase(
             low=65,
             unit="%",
             source=(
-                "the draft's model: between probes 62 rounds go by, of which each costs its 1 %, so that 74 % "
-                "remain on average; headers, lost packets, pacing margin and ProbeRTT leave 69 %; ours: 4 % in "
-                "reserve"
+                "the draft's model: 62 rounds go by between probes, and each costs its 1 %, so that 74 % "
+                "remain on average; headers, lost packets, pacing margin and ProbeRTT leave 69 %; ours: 4 % "
+                "in reserve"
             ),
         ),
     ),
