@@ -45,6 +45,22 @@ pub enum EmuError {
         /// Its exit code.
         code: i32,
     },
+    /// A program that is a flow failed.
+    #[error("{label}: the {side} {command:?} {how}{said}")]
+    Program {
+        /// The flow.
+        label: String,
+        /// Which of its commands: client or server.
+        side: &'static str,
+        /// The command.
+        command: String,
+        /// How it failed.
+        how: String,
+        /// What it printed last.
+        said: String,
+        /// What to do.
+        fix: String,
+    },
     /// Part of the emulator stopped early.
     #[error("the {0} stopped unexpectedly")]
     Stopped(&'static str),
@@ -72,7 +88,7 @@ impl EmuError {
                  10 200`; in a container, pass `--device /dev/net/tun`"
                     .to_owned()
             }
-            EmuError::Unsupported { fix, .. } => fix.clone(),
+            EmuError::Unsupported { fix, .. } | EmuError::Program { fix, .. } => fix.clone(),
             EmuError::ServerEnded { .. } => {
                 "try the server by itself; it must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)".to_owned()
             }

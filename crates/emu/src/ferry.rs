@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
+use crate::meter::{self, Stage, Way};
 use crate::path::{Classes, OneWay, Path};
 use crate::path_clock::{PathClock, Stall, Standstill, Stood};
 use crate::sys;
@@ -95,14 +96,17 @@ struct Sampling {
 impl Ferry {
     /// A ferry between the devices of the near and of the far host.
     pub(crate) fn new((near, far): (Arc<Tun>, Arc<Tun>), path: &Path) -> Result<Ferry, EmuError> {
+        let meter = path.metering.as_ref().map(|metering| Rc::new(RefCell::new(meter::Tap::new(metering))));
         let tap = path.watcher.as_ref().map(|watcher| Rc::new(RefCell::new(Tap::new(watcher))));
         let mut forward = Direction::new(&near, &far, &path.forward, path.classes)?;
         forward.entering = tap.clone();
+        forward.meter = meter.clone().map(|tap| (Way::Forward, tap));
         if let Some(queue) = &path.queue {
             forward.slowest = forward.slowest.min(queue.rate());
         }
         let mut reverse = Direction::new(&far, &near, &path.reverse, path.classes)?;
         reverse.leaving = tap;
+        reverse.meter = meter.map(|tap| (Way::Back, tap));
         Ok(Ferry {
             clock: PathClock::new(Clock::start(), Standstill::GoesOn),
             standstill: path.standstill,
@@ -138,7 +142,7 @@ impl Ferry {
         let mut lateness = self.forward.lateness.clone();
         lateness.merge(&self.reverse.lateness);
         let now = self.clock.now();
-        Ok(FerryReport {
+        let report = FerryReport {
             counts: [self.forward.chain.counts(), self.reverse.chain.counts()],
             marked: [self.forward.marked(now), self.reverse.marked(now)],
             lateness,
@@ -150,7 +154,10 @@ impl Ferry {
             carried: clock.now().saturating_since(began),
             no_realtime,
             links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),
-        })
+        };
+        self.forward.tell_remaining(now);
+        self.reverse.tell_remaining(now);
+        Ok(report)
     }
 
     /// Releases packets that are due and reads frames that have arrived; returns whether more are waiting.
@@ -249,6 +256,8 @@ struct Direction {
     /// Receives the packets that enter the path, and those that leave it.
     entering: Option<Rc<RefCell<Tap>>>,
     leaving: Option<Rc<RefCell<Tap>>>,
+    /// Receives both, and which direction this is.
+    meter: Option<(Way, Rc<RefCell<meter::Tap>>)>,
 }
 
 impl Direction {
@@ -274,6 +283,7 @@ impl Direction {
             fetched: Bytes::ZERO,
             entering: None,
             leaving: None,
+            meter: None,
         })
     }
 
@@ -284,9 +294,19 @@ impl Direction {
         held.min(self.chain.next())
     }
 
-    fn link_records(self, now: Time) -> Vec<LinkRecord> {
+    fn link_records(&mut self, now: Time) -> Vec<LinkRecord> {
         let queues = (0..self.chain.queues()).map(|index| self.chain.queue(index));
-        LinkRecord::of_path(&self.elements, queues, self.series, now)
+        LinkRecord::of_path(&self.elements, queues, std::mem::take(&mut self.series), now)
+    }
+
+    /// At the end: tells the meter which packets are on the path, so that it does not take them for lost.
+    fn tell_remaining(&mut self, now: Time) {
+        let Some((way, meter)) = &self.meter else { return };
+        let mut meter = meter.borrow_mut();
+        while self.chain.next() != Time::NEVER {
+            let Some((_, _, unit)) = self.chain.pop(self.chain.next()) else { continue };
+            meter.see((*way, Stage::Remained), now, now.saturating_since(unit.entered()), &unit);
+        }
     }
 
     /// Writes everything that is due; returns whether that was anything.
@@ -296,6 +316,10 @@ impl Direction {
         while let Some((due, packet, unit)) = self.chain.pop(now) {
             let slot = packet.class as usize % self.batches.len();
             let unit = unit.with_ecn(packet.ecn);
+            if let Some((way, meter)) = &self.meter {
+                let delay = now.saturating_since(unit.entered());
+                meter.borrow_mut().see((*way, Stage::Left), now, delay, &unit);
+            }
             if let Some(tap) = &self.leaving {
                 tap.borrow_mut().see(clock.machine(), true, &unit);
             }
@@ -347,9 +371,16 @@ impl Direction {
     fn fetch(&mut self, clock: &PathClock, buffer: &mut [u8]) -> io::Result<bool> {
         for _ in 0..READS_AT_ONCE {
             let Some(length) = self.from.read(buffer)? else { return Ok(false) };
-            let Some(frame) = Frame::parse(&buffer[..length]) else { continue };
+            let Some(mut frame) = Frame::parse(&buffer[..length]) else { continue };
             let class = class_of(&frame, self.classes);
+            frame.entered = clock.now();
             let frame = Rc::new(frame);
+            if let Some((way, meter)) = &self.meter {
+                let mut meter = meter.borrow_mut();
+                let seen = (*way, Stage::Entered);
+                frame::units(Rc::clone(&frame))
+                    .for_each(|unit| meter.see(seen, frame.entered, Duration::ZERO, &unit));
+            }
             if let Some(tap) = &self.entering {
                 let at = clock.machine();
                 frame::units(Rc::clone(&frame)).for_each(|unit| tap.borrow_mut().see(at, false, &unit));
@@ -400,8 +431,10 @@ fn class_of(frame: &Frame, classes: Classes) -> u32 {
     match classes {
         Classes::One => 0,
         Classes::Ports { first, flows } => {
-            let flow = frame.ports.map(|(_, destination)| u32::from(destination.wrapping_sub(first)));
-            flow.filter(|flow| *flow < flows).unwrap_or(0)
+            // Our own flows have the same port at both ends; a program has one at its server's.
+            let number = |port: u16| u32::from(port.wrapping_sub(first));
+            let ports = frame.ports.map(|(source, destination)| [number(destination), number(source)]);
+            ports.and_then(|ports| ports.into_iter().find(|flow| *flow < flows)).unwrap_or(0)
         }
         Classes::Flows => frame.flow(),
     }

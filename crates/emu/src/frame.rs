@@ -14,6 +14,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use fullpipe_path::Ecn;
+use fullpipe_units::Time;
 
 /// Size of the virtio header in front of every frame (the legacy form, without `num_buffers`).
 pub(crate) const VNET_BYTES: usize = 10;
@@ -57,6 +58,8 @@ pub(crate) struct Frame {
     pub(crate) ports: Option<(u16, u16)>,
     /// Where its ECN codepoint is.
     codepoint: Codepoint,
+    /// When it entered the path, by the path's time.
+    pub(crate) entered: Time,
 }
 
 /// Where the ECN codepoint of an IP packet is.
@@ -148,7 +151,7 @@ impl Frame {
             Some(ipv4) => (TcpFrame::parse(bytes, ip, &ipv4), ipv4.ports(ip)),
             None => (None, None),
         };
-        Some(Frame { bytes: bytes.into(), tcp, ports, codepoint })
+        Some(Frame { bytes: bytes.into(), tcp, ports, codepoint, entered: Time::ZERO })
     }
 
     /// What identifies its flow where ports do not: see [`crate::flow`].
@@ -338,6 +341,17 @@ impl Unit {
         let header = self.header_bytes();
         Rc::ptr_eq(&self.frame, &next_end.frame)
             .then(|| &self.frame.ip()[header + self.start as usize..header + next_end.end as usize])
+    }
+
+    /// The IP packet of its frame, which may have more segments. The headers of a segment are those of the frame, apart from
+    /// what [`Unit::sequence`] and [`Unit::flags`] tell, lengths and checksums.
+    pub(crate) fn start_of_frame(&self) -> &[u8] {
+        self.frame.ip()
+    }
+
+    /// When its frame entered the path, by the path's time.
+    pub(crate) fn entered(&self) -> Time {
+        self.frame.entered
     }
 
     /// Whether it is not splittable.

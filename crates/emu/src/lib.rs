@@ -13,9 +13,10 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
-//! * `watch`: packets at the near device, copied for a log.
+//! * `watch`: packets at the near device, copied for a log. `meter`: flows measured by their packets.
 //! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
+//! * [`program`]: clients and servers of any kind as the flows of a path.
 //! * [`shell`](mod@shell): any command behind a path; `address` chooses addresses. [`doctor`](mod@doctor).
 //! * [`histogram`]: arithmetic. [`clock`]: the only clock of the workspace. [`sys`]: thin wrappers around system calls.
 //!
@@ -32,10 +33,12 @@ mod flow;
 mod frame;
 pub mod histogram;
 mod merge;
+mod meter;
 pub mod namespace;
 pub mod path;
 mod path_clock;
 pub mod probe;
+pub mod program;
 pub mod qdisc;
 mod router;
 pub mod shell;
@@ -47,6 +50,7 @@ mod watch;
 pub use doctor::{Check, doctor, linux_queues};
 pub use error::EmuError;
 pub use ferry::FerryReport;
+pub use meter::Metered;
 pub use namespace::die_with_parent;
 pub use path::{Carried, Classes, End, FAR, FIRST_PORT, NEAR, OneWay, Path, Started};
 pub use path_clock::{Stall, Standstill, Stood};

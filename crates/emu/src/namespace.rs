@@ -171,6 +171,19 @@ pub fn ask_to_die_with_parent() {
     let _ = sys::die_with_parent_thread();
 }
 
+/// Standard input, if its end is that of the parent.
+pub(crate) fn parent_to_watch() -> Option<std::os::fd::RawFd> {
+    (WATCHES_STDIN.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0)).then_some(0)
+}
+
+/// Something came from standard input: ends the process if it was the end.
+pub(crate) fn heed_parent() {
+    use std::io::Read;
+    if matches!(std::io::stdin().read(&mut [0; 64]), Ok(0)) {
+        std::process::exit(1);
+    }
+}
+
 /// Waits until `done` is signalled. If the parent closes our standard input first, ends the process: its threads'
 /// namespaces and devices end with it.
 pub(crate) fn wait_for(done: &OwnedFd) -> Result<(), EmuError> {

@@ -43,6 +43,7 @@ use fullpipe_units::{Duration, Rate, Time};
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
+use crate::meter::Metering;
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, wait_for};
 use crate::path_clock::Standstill;
 use crate::qdisc::LinuxQueue;
@@ -90,6 +91,8 @@ pub struct Path {
     pub gso_max_segs: u16,
     /// Receives the packets at the near host's device.
     pub watcher: Option<Watcher>,
+    /// Receives what a meter needs of each packet.
+    pub(crate) metering: Option<Metering>,
 }
 
 /// One direction of a path.
@@ -170,6 +173,7 @@ impl Path {
             queue: None,
             gso_max_segs: HostSpec::GSO_MAX_SEGS,
             watcher: None,
+            metering: None,
         }
     }
 

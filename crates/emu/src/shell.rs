@@ -32,9 +32,9 @@ use crate::sys;
 use crate::sys::process::{self, Child};
 use crate::tun::{Address, Tun, limit_gso_segments};
 
-mod contained;
+pub(crate) mod contained;
 mod report;
-mod server;
+pub(crate) mod server;
 
 /// In the command's environment: the address of the outer end.
 const SERVER_VARIABLE: &str = "FULLPIPE_SERVER";

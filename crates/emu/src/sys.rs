@@ -86,6 +86,21 @@ pub fn poll<const N: usize>(fds: [RawFd; N], events: i16, timeout: Option<Durati
     }
 }
 
+/// The same for any number of descriptors; negative ones are ignored.
+pub(crate) fn poll_all(fds: &[RawFd], events: i16, timeout: Option<Duration>) -> io::Result<Vec<i16>> {
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|fd| libc::pollfd { fd: *fd, events, revents: 0 }).collect();
+    let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = polled.len() as libc::nfds_t;
+    // SAFETY: `polled` holds `count` valid entries; the timeout is null or points to a live timespec; no signal mask.
+    match check(unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, std::ptr::null()) }) {
+        Ok(_) => Ok(polled.iter().map(|entry| entry.revents).collect()),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(vec![0; fds.len()]),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads into `buffer`.
 pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `buffer`, which is writable for the call.

@@ -7,6 +7,7 @@
 //!
 //! * [`run`](mod@run): one run from preparation to record.
 //! * `host`: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
+//! * `programs`: flows that are programs, seen from outside.
 //! * [`tcp_info`]: what a kernel socket reports about itself. `bbr`: which version of BBR that is.
 //! * [`recorder`]: records the inputs and decisions of the kernel's congestion control, call by call.
 //! * [`doctor`](mod@doctor): whether this machine can do all that.
@@ -20,6 +21,7 @@ pub mod doctor;
 mod error;
 mod host;
 mod log;
+mod programs;
 pub mod recorder;
 pub mod run;
 mod sys;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use fullpipe_emu::namespace::sysctl;
 use fullpipe_emu::{Carried, EmuError, End, Path, Stall, watch};
-use fullpipe_record::{FlowRecord, Provenance, Run, WorldName};
+use fullpipe_record::{FlowRecord, Lateness, Provenance, Run, WorldName};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::Duration;
 
@@ -17,6 +17,7 @@ use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, SenderReport, set_algorithm};
 use crate::host::{Host, MAX_FLOWS, Progress};
 use crate::log::{Logged, Logs};
+use crate::programs;
 use crate::recorder::Recorder;
 use crate::sys;
 
@@ -30,6 +31,9 @@ use crate::sys;
 /// When the kernel cannot do what `spec` asks for or has no such congestion control, when the path cannot be carried
 /// ([`fullpipe_emu::Path::carry`]), and when a socket cannot be set up.
 pub fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
+    if spec.program_flow().is_some() {
+        return programs::run(spec, seed);
+    }
     run_over(spec, seed, path_of(spec, seed, false)?, None)
 }
 
@@ -43,6 +47,7 @@ pub fn run_logged(
     behind_qdisc: bool,
     logs: Logs,
 ) -> Result<(Run, Logged), KernelError> {
+    check_no_program(spec, "a run with logs (qlog, pcap)")?;
     let mut path = path_of(spec, seed, behind_qdisc)?;
     let (watcher, watched) = watch();
     path.watcher = Some(watcher);
@@ -60,6 +65,7 @@ pub fn run_logged(
 /// # Errors
 /// As [`run`], and when Linux has no such queue.
 pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
+    check_no_program(spec, "the qdisc world")?;
     let path = path_of(spec, seed, true)?;
     let mut run = run_over(spec, seed, path, None)?;
     run.provenance.world = WorldName::Qdisc;
@@ -71,6 +77,7 @@ pub fn run_behind_qdisc(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
 /// # Errors
 /// The reason, by field.
 pub fn check_behind_qdisc(spec: &Spec) -> Result<(), KernelError> {
+    check_no_program(spec, "the qdisc world")?;
     check(spec)?;
     path_of(spec, spec.seed, true)?;
     Ok(())
@@ -137,8 +144,17 @@ fn algorithms_of(
     spec.flows.iter().map(name).collect()
 }
 
+/// Refuses programs where they do not run.
+fn check_no_program(spec: &Spec, place: &str) -> Result<(), KernelError> {
+    spec.check_no_program(place).map_err(|error| {
+        let reason = format!("{} {}", error.given, error.problem);
+        EmuError::Unsupported { field: error.field, reason, fix: error.fix.into() }.into()
+    })
+}
+
 /// Refuses scenarios that the kernel world cannot run, before anything is set up.
 pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
+    check_no_program(spec, "the recorder")?;
     let unsupported = |field: String, reason: String, fix: &str| {
         Err(EmuError::Unsupported { field, reason, fix: fix.to_owned() }.into())
     };
@@ -220,36 +236,49 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
     if path.queue.is_none() {
         flows.iter_mut().for_each(|flow| in_path_time(flow, &carried.ferried.stalls));
     }
-    let (host, kernel) = sys::host_and_kernel();
     Run {
-        provenance: Provenance {
-            world: WorldName::Kernel,
-            seed,
-            spec_json: serde_json::to_string(spec).expect("a spec is plain data"),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            host,
-            kernel,
-            sysctls,
-            lateness: Some(lateness),
-            untrustworthy,
-        },
+        provenance: provenance(spec, seed, sysctls, lateness, untrustworthy),
         flows,
         links: carried.ferried.links,
     }
+}
+
+/// Where a run of this machine is from.
+pub(crate) fn provenance(
+    spec: &Spec,
+    seed: u64,
+    sysctls: Vec<(String, String)>,
+    lateness: Lateness,
+    untrustworthy: Vec<String>,
+) -> Provenance {
+    let (host, kernel) = sys::host_and_kernel();
+    Provenance {
+        world: WorldName::Kernel,
+        seed,
+        spec_json: serde_json::to_string(spec).expect("a spec is plain data"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host,
+        kernel,
+        sysctls,
+        lateness: Some(lateness),
+        untrustworthy,
+    }
+}
+
+/// For how long the path stood before a time of the machine.
+pub(crate) fn stood_before(stalls: &[Stall], machine_ns: u64) -> u64 {
+    let stood = stalls.iter().map(|stall| {
+        let began = stall.ended.as_nanos() - stall.lasted.as_nanos();
+        machine_ns.saturating_sub(began).min(stall.lasted.as_nanos())
+    });
+    stood.sum()
 }
 
 /// Gives the moments of a flow, and the round trips in its samples, in the path's time, which stops while the machine stalls: the
 /// queues' are, too. By the machine's clock, a goodput would be less by the share of the run that nothing could be sent in, and each
 /// round trip that a stall fell into longer by the stall. How long transfers took stays by that clock.
 fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
-    // For how long the path stood before a time of the machine.
-    let stood = |machine_ns: u64| -> u64 {
-        let stood = stalls.iter().map(|stall| {
-            let began = stall.ended.as_nanos() - stall.lasted.as_nanos();
-            machine_ns.saturating_sub(began).min(stall.lasted.as_nanos())
-        });
-        stood.sum()
-    };
+    let stood = |machine_ns: u64| stood_before(stalls, machine_ns);
     let at = |machine_ns: u64| machine_ns - stood(machine_ns);
     let totals = &mut flow.totals;
     for moment in [&mut totals.start_ns, &mut totals.end_ns].into_iter().chain(&mut totals.written_ns) {
@@ -335,6 +364,7 @@ mod tests {
             extra_forward_ns: Duration::from_millis(5),
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,
+            program: None,
         };
         Spec {
             name: "test".to_owned(),

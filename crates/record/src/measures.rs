@@ -1,6 +1,7 @@
 //! The one definition of every measure, so that the simulator and the kernel are measured alike.
 //!
-//! * RTT is the transport's smoothed RTT as sampled in the time series (what `ss` shows), all samples with equal weights.
+//! * RTT is the transport's smoothed RTT as sampled in the time series (what `ss` shows), all samples with equal weights. Of a
+//!   flow that is seen from outside, it is smoothed in the same way from what its packets show ([`crate::RttSource`]).
 //! * Percentiles interpolate linearly between the two nearest ranks (type 7 of Hyndman and Fan, the default of NumPy,
 //!   pandas and R).
 //! * A flow's goodput is its bytes over its own lifetime. The total of several flows is all their bytes over the time from
@@ -50,7 +51,9 @@ impl DistributionMs {
 pub struct FlowMeasures {
     /// Application bits delivered in order per second between the flow's start and end; zero if it never started.
     pub goodput_bps: f64,
-    /// Retransmissions as a fraction of the data segments sent; `None` if none was sent.
+    /// Retransmissions as a fraction of the data segments sent; `None` if none was sent. Of a flow that is seen from outside,
+    /// the packets that the path dropped as a fraction of those that entered it: nobody counts its retransmissions where they are
+    /// encrypted.
     pub loss_ratio: Option<f64>,
     /// Smoothed RTT, over the samples between the flow's start and end that have one.
     pub rtt_ms: Option<DistributionMs>,
@@ -83,7 +86,10 @@ impl FlowMeasures {
         let srtt = series.time_ns.iter().zip(&series.srtt_ns).filter(|(time, _)| lifetime.contains(time));
         FlowMeasures {
             goodput_bps: bits_per_second(totals.delivered_bytes, lifetime_ns).unwrap_or(0.0),
-            loss_ratio: ratio(totals.retransmits, totals.segments_sent),
+            loss_ratio: match &totals.seen {
+                Some(seen) => ratio(seen.lost_packets, seen.packets),
+                None => ratio(totals.retransmits, totals.segments_sent),
+            },
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
             write_ms: totals.written_ns.map(|_| totals.writing_ns() as f64 / 1e6),

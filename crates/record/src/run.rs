@@ -6,6 +6,8 @@ use fullpipe_path::{QueueView, capacities};
 use fullpipe_units::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::seen::{Seen, UNKNOWN, or_null};
+
 /// Which world ran a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,11 +100,14 @@ pub struct FlowTotals {
     pub delivered_bytes: u64,
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,
-    /// Of these, retransmissions.
+    /// Of these, retransmissions; [`UNKNOWN`] where nobody can tell.
+    #[serde(with = "or_null")]
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; [`UNKNOWN`] where only packets are seen.
+    #[serde(with = "or_null")]
     pub timeouts: u64,
-    /// Reductions that were undone as spurious.
+    /// Reductions that were undone as spurious; [`UNKNOWN`] where only packets are seen.
+    #[serde(with = "or_null")]
     pub undos: u64,
     /// Data segments that were delivered by ACKs that echo marks (Linux `tcpi_delivered_ce`); `None` where the flow uses no ECN or
     /// the world does not count them.
@@ -118,6 +123,9 @@ pub struct FlowTotals {
     /// What the sending host knows of the path once the flow's connection has ended; `None` where it keeps nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
+    /// What was seen of the flow from outside, if nothing else is known of it: it is a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
 }
 
 /// What a host keeps of its connections to another (Linux `tcp_metrics`), after one of them has ended. Zeros are unknown. A
@@ -210,6 +218,21 @@ pub struct Sample {
     pub phase: Phase,
     /// What loss recovery is doing.
     pub ca_state: CaState,
+}
+
+/// A flow at one time, as its packets show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenSample {
+    /// When.
+    pub time_ns: u64,
+    /// Smoothed RTT (RFC 6298 section 2).
+    pub srtt_ns: Option<u64>,
+    /// The lowest RTT so far.
+    pub min_rtt_ns: Option<u64>,
+    /// Payload bytes delivered so far.
+    pub delivered_bytes: u64,
+    /// Retransmissions so far; `None` where nobody can tell.
+    pub retransmits: Option<u64>,
 }
 
 /// What one queue of the path did.
@@ -307,6 +330,40 @@ impl FlowSeries {
         self.retransmits.push(sample.retransmits);
         self.phase.push(sample.phase as u8);
         self.ca_state.push(sample.ca_state as u8);
+    }
+
+    /// Appends what packets tell at one time; the rest is absent.
+    pub fn push_seen(&mut self, sample: SeenSample) {
+        self.time_ns.push(sample.time_ns);
+        self.cwnd.push(u32::MAX);
+        self.ssthresh.push(u32::MAX);
+        self.pacing_bps.push(u64::MAX);
+        self.inflight.push(u32::MAX);
+        self.srtt_ns.push(or_absent(sample.srtt_ns));
+        self.min_rtt_ns.push(or_absent(sample.min_rtt_ns));
+        self.delivery_bps.push(u64::MAX);
+        self.bandwidth_bps.push(u64::MAX);
+        self.delivered_bytes.push(sample.delivered_bytes);
+        self.retransmits.push(sample.retransmits.unwrap_or(UNKNOWN));
+        self.phase.push(u8::MAX);
+        self.ca_state.push(u8::MAX);
+    }
+
+    /// Keeps the first `samples` samples.
+    pub fn truncate(&mut self, samples: usize) {
+        let FlowSeries { time_ns, pacing_bps, srtt_ns, min_rtt_ns, delivery_bps, bandwidth_bps, .. } = self;
+        for column in [time_ns, pacing_bps, srtt_ns, min_rtt_ns, delivery_bps, bandwidth_bps] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.delivered_bytes, &mut self.retransmits] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.cwnd, &mut self.ssthresh, &mut self.inflight] {
+            column.truncate(samples);
+        }
+        for column in [&mut self.phase, &mut self.ca_state] {
+            column.truncate(samples);
+        }
     }
 
     /// Number of samples.

@@ -23,6 +23,10 @@
 //! }
 //! ```
 //!
+//! A flow that is a program also has `seen`, behind `written_ns`: `{"payload": "tcp", "rtt_source": "sequence_numbers", "rtt_samples": 0,
+//! "connections": 0, "packets": 0, "lost_packets": 0, "returned_packets": 0, "returned_lost_packets": 0, "sent_bytes": 0,
+//! "returned_bytes": 0, "delay": {"min_ns": 0, "mean_ns": 0, "p50_ns": 0, "p95_ns": 0, "max_ns": 0}, "returned_delay": null}`. Its
+//! `timeouts`, `undos` and, unless it is TCP, `retransmits` are null.
 //! A flow with `hosts.metrics` also has `metrics`, behind `written_ns`: `{"at_ns": 0, "ssthresh": 0, "cwnd": 0, "reordering": 0, "rtt_ns": 0,
 //! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
@@ -109,7 +113,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::example;
+    use crate::run::{FlowTotals, example};
+    use crate::seen::{Delay, Payload, RttSource, Seen, UNKNOWN};
 
     #[test]
     fn the_json_reads_as_documented() {
@@ -137,6 +142,35 @@ mod tests {
             r#""fairness":{"jain_index":0.8,"shares":[{"label":"a","share":0.75},{"label":"b","share":0.25}]}}"#,
         );
         assert_eq!(example().summary_json(), expected);
+    }
+
+    #[test]
+    fn what_nobody_knows_of_a_program_is_null_and_not_zero() {
+        let mut run = example();
+        let totals = &mut run.flows[1].totals;
+        (totals.retransmits, totals.timeouts, totals.undos) = (UNKNOWN, UNKNOWN, UNKNOWN);
+        totals.seen = Some(Seen {
+            payload: Payload::QuicUdp,
+            rtt_source: RttSource::None,
+            rtt_samples: 0,
+            connections: 1,
+            packets: 200,
+            lost_packets: 3,
+            returned_packets: 9,
+            returned_lost_packets: 0,
+            sent_bytes: 26_000,
+            returned_bytes: 900,
+            delay: Some(Delay { min_ns: 1, mean_ns: 2, p50_ns: 2, p95_ns: 3, max_ns: 4 }),
+            returned_delay: None,
+        });
+        let json = run.summary_json();
+        assert!(
+            json.contains(r#""retransmits":null,"timeouts":null,"undos":null,"seen":{"payload":"quic_udp","#),
+            "{json}"
+        );
+        assert!(json.contains(r#""rtt_source":"none","#) && json.contains(r#""loss_ratio":0.015"#), "{json}");
+        let written = serde_json::to_string(&run.flows[1].totals).unwrap();
+        assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, Schema};
 use fullpipe_cc::{CaState, Limits, Phase};
 
 use crate::run::{Run, present};
+use crate::seen::UNKNOWN;
 
 /// Which table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +67,14 @@ impl Table {
     }
 
     /// The columns of the table of `run`. Where a queue discipline marked packets or dropped some early, that of links has two more
-    /// behind the others; other files are as they were before there were disciplines.
+    /// behind the others; other files are as they were before there were disciplines. Where nobody can tell a flow's
+    /// retransmissions, their column in that of flows may be null.
     fn schema_of(self, run: &Run) -> Arc<Schema> {
-        if self == Table::Flows || !run.links.iter().any(|link| link.totals.has_signals()) {
+        if self == Table::Flows {
+            let unknown = run.flows.iter().any(|flow| flow.series.retransmits.contains(&UNKNOWN));
+            return if unknown { nullable(&self.schema(), "retransmits") } else { self.schema() };
+        }
+        if !run.links.iter().any(|link| link.totals.has_signals()) {
             return self.schema();
         }
         let signals = ["early_packets", "marked_packets"];
@@ -92,6 +98,18 @@ impl Table {
     }
 }
 
+/// The schema with a column that may be null.
+fn nullable(schema: &Schema, name: &str) -> Arc<Schema> {
+    let fields = schema.fields().iter().map(|field| {
+        if field.name() == name {
+            Arc::new(field.as_ref().clone().with_nullable(true))
+        } else {
+            Arc::clone(field)
+        }
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 fn flow_columns(run: &Run) -> Vec<ArrayRef> {
     let flows = || run.flows.iter();
     let series = || run.flows.iter().map(|flow| &flow.series);
@@ -111,7 +129,7 @@ fn flow_columns(run: &Run) -> Vec<ArrayRef> {
         counts(series().flat_map(|s| s.bandwidth_bps.iter().map(|&v| present(v)))),
         reals(series().flat_map(|s| s.goodputs_bps(0))),
         counts(series().flat_map(|s| s.delivered_bytes.iter().map(|&v| Some(v)))),
-        counts(series().flat_map(|s| s.retransmits.iter().map(|&v| Some(v)))),
+        counts(series().flat_map(|s| s.retransmits.iter().map(|&v| present(v)))),
         texts(series().flat_map(|s| s.phase.iter().map(|&code| named(&phases, code, "phase")))),
         texts(series().flat_map(|s| s.ca_state.iter().map(|&code| named(&states, code, "recovery state")))),
     ]
@@ -180,6 +198,15 @@ mod tests {
 
     fn text_column(table: &RecordBatch, name: &str) -> Vec<Option<String>> {
         table[name].as_string::<i32>().iter().map(|text| text.map(String::from)).collect()
+    }
+
+    #[test]
+    fn unknown_retransmissions_are_null() {
+        let mut run = example();
+        run.flows[1].series.retransmits[0] = UNKNOWN;
+        let table = Table::Flows.of(&run);
+        let column = table.column_by_name("retransmits").unwrap();
+        assert_eq!((column.null_count(), column.len()), (1, 3));
     }
 
     #[test]

@@ -101,6 +101,13 @@ fn flows(spec: &Spec) -> Result {
 fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
     let long = bounds::MAX_DURATION;
     demand(!flow.label.is_empty(), "label", &flow.label, "a label")?;
+    let is_program = flow.controller.is_program();
+    let expected =
+        if is_program { "a controller, or a program besides" } else { "\"program\" beside a program" };
+    demand(is_program == flow.program.is_some(), "controller", &flow.controller, expected)?;
+    flow.program
+        .as_ref()
+        .map_or(Ok(()), |program| program.check().map_err(|error| error.inside("program")))?;
     let before_end = flow.start_ns < Time::ZERO + duration;
     demand(before_end, "start_ns", flow.start_ns.as_nanos(), "a time before the end")?;
     within("start_jitter_ns", flow.start_jitter_ns, Duration::ZERO, long)?;

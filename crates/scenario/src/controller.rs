@@ -18,7 +18,7 @@ use crate::error::{ScenarioError, one_of, shortened};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ControllerChoice {
-    /// `None` for a user's own.
+    /// `None` for a user's own and for a program.
     params: Option<Params>,
     text: String,
 }
@@ -65,7 +65,17 @@ impl ControllerChoice {
         Ok(ControllerChoice { params: Some(params), text: canonical })
     }
 
-    /// What the controller runs with; `None` for a user's own.
+    /// What stands here for a flow that is a program, whose controller nobody knows.
+    pub(crate) fn program() -> ControllerChoice {
+        ControllerChoice { params: None, text: PROGRAM.to_owned() }
+    }
+
+    /// Whether the flow is a program.
+    pub fn is_program(&self) -> bool {
+        self.text == PROGRAM
+    }
+
+    /// What the controller runs with; `None` for a user's own, and for a program.
     pub fn params(&self) -> Option<&Params> {
         self.params.as_ref()
     }
@@ -83,6 +93,8 @@ impl ControllerChoice {
     }
 }
 
+/// The text of [`ControllerChoice::program`]. A scenario cannot say it: it says the program.
+const PROGRAM: &str = "program";
 /// Begins the text of a controller of the user's own that is in no Python file: one of a notebook, or in Rust.
 const IN_NO_FILE: &str = "own";
 /// Ends the file of one that is in a file.
@@ -121,6 +133,9 @@ impl TryFrom<String> for ControllerChoice {
     type Error = ScenarioError;
 
     fn try_from(text: String) -> Result<ControllerChoice, ScenarioError> {
+        if text == PROGRAM {
+            return Ok(ControllerChoice::program());
+        }
         ControllerChoice::parse(&text)
     }
 }

@@ -20,14 +20,19 @@
 //! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, jitter, the elements
 //! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds.
 
+use std::fmt;
+
 use fullpipe_path::config::Probability;
 use fullpipe_units::{Duration, Rate};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::elements::{Element, Unit};
 use crate::error::ScenarioError;
 use crate::metrics::Metric;
+use crate::program::Side;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
 use crate::resolve::Format;
@@ -44,10 +49,10 @@ pub struct Document {
     pub duration: Option<Said<Duration>>,
     /// Seed of every random stream; the command line may give others. Default: 1.
     pub seed: Option<Said<Count>>,
-    /// Run once for each of these controllers, which all flows without a controller of their own use. Without `flows`,
+    /// Run once for each of these controllers or programs, which all flows without one of their own use. Without `flows`,
     /// one flow is alone on the path.
     #[schemars(extend("examples" = [["bbr1", "cubic"]]))]
-    pub compare: Option<Vec<String>>,
+    pub compare: Option<Vec<Compared>>,
     /// The path that all flows share.
     #[schemars(required)]
     pub path: Option<PathDocument>,
@@ -69,6 +74,56 @@ impl Document {
     /// When the text is not TOML or JSON at all, by line and column, or a field is not one of a document.
     pub fn read(text: &str, format: Format) -> Result<Document, ScenarioError> {
         reader::read(text, format)
+    }
+}
+
+/// One of the alternatives under `compare`.
+#[derive(Clone, Debug, JsonSchema)]
+#[serde(untagged)]
+pub enum Compared {
+    /// A controller, with parameters overridden by name.
+    Controller(String),
+    /// A program. Only the kernel world runs it.
+    Program(ProgramDocument),
+}
+
+/// A program under `compare`: as the keys of a flow.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramDocument {
+    /// The command that connects to the server.
+    #[schemars(required)]
+    pub client: Option<String>,
+    /// The command that the client connects to.
+    #[schemars(required)]
+    pub server: Option<String>,
+    /// Which of the two sends the data. Default: client.
+    pub sender: Option<Side>,
+    /// Name in records and reports. Default: the first word of `client`.
+    pub label: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Compared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Compared, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Compared;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a controller or a program")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Compared, E> {
+                Ok(Compared::Controller(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Compared, A::Error> {
+                ProgramDocument::deserialize(MapAccessDeserializer::new(map)).map(Compared::Program)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
     }
 }
 
@@ -273,6 +328,15 @@ pub struct FlowDocument {
     /// Its congestion control, with parameters overridden by name. May be left out under `compare`.
     #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2"]))]
     pub controller: Option<String>,
+    /// Instead of `controller`: the command of a program that connects to `server`, for /bin/sh. `{server}` in it is the
+    /// server's address, and `{port}` a port of the flow's own. Only the kernel world runs it.
+    #[schemars(extend("examples" = ["iperf3 -c {server} -t 20"]))]
+    pub client: Option<String>,
+    /// The command that `client` connects to; it is started first, and stays in the foreground.
+    #[schemars(extend("examples" = ["iperf3 -s -1"]))]
+    pub server: Option<String>,
+    /// Which of `client` and `server` sends the data, and so is at the beginning of the path. Default: client.
+    pub sender: Option<Side>,
     /// The number of such flows. Default: 1.
     pub count: Option<Said<Count>>,
     /// When it connects, from the start of the run. Default: 0.

@@ -14,6 +14,7 @@
 //! * [`spec`]: the numbers; `check.rs` checks the invariants of a spec, [`bounds`] lists the limits.
 //! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer requests more.
 //! * [`metrics`]: what hosts remember of earlier connections.
+//! * [`program`]: a flow that is a program, as command lines.
 //! * `place.rs`: the line of a field, for errors.
 //! * [`error`]: one error, in one sentence: the field, what was given, what was expected, and the fix.
 //! * [`facts`]: what a path allows: rate, round-trip time and bandwidth-delay product over time.
@@ -31,6 +32,7 @@ pub mod error;
 pub mod facts;
 pub mod metrics;
 mod place;
+pub mod program;
 pub mod quantity;
 pub mod queue;
 mod reader;
@@ -42,6 +44,7 @@ pub mod transfers;
 pub use controller::ControllerChoice;
 pub use error::{Place, ScenarioError};
 pub use place::line_of;
+pub use program::{Program, Side};
 pub use resolve::{Format, Resolved, read_any, resolve, resolve_all, resolve_file};
 pub use schema::schema;
 pub use spec::Spec;

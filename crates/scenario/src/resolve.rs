@@ -17,8 +17,9 @@ use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::bounds;
 use crate::controller::ControllerChoice;
-use crate::document::{Document, HostsDocument, TcpMemory};
+use crate::document::{Compared, Document, FlowDocument, HostsDocument, ProgramDocument, TcpMemory};
 use crate::error::ScenarioError;
+use crate::program::Program;
 use crate::quantity::{Count, Quantity, Said, Size};
 use crate::reader;
 use crate::spec::{HostSpec, Spec};
@@ -144,7 +145,7 @@ fn resolve_document(document: &Document, files: Files<'_>) -> Result<Vec<(String
         if specs.is_empty() {
             check_together(&spec, choices.len())?;
         }
-        specs.push((choice.text().to_string(), spec));
+        specs.push((choice.label.clone(), spec));
     }
     Ok(specs)
 }
@@ -257,7 +258,7 @@ fn check_packets(
 fn with_flows(
     frame: &Frame,
     document: &Document,
-    alternative: Option<&ControllerChoice>,
+    alternative: Option<&Choice>,
 ) -> Result<Spec, ScenarioError> {
     let mut spec = frame.spec.clone();
     spec.flows = flows::resolve(document, alternative, frame)?;
@@ -266,8 +267,46 @@ fn with_flows(
     Ok(spec)
 }
 
-/// The controllers under `compare`; `None` without it.
-fn alternatives(document: &Document) -> Result<Option<Vec<ControllerChoice>>, ScenarioError> {
+/// What a flow runs with: a controller, or itself a program.
+#[derive(Clone, Debug, PartialEq)]
+struct Choice {
+    /// Its name.
+    label: String,
+    controller: ControllerChoice,
+    program: Option<Program>,
+}
+
+impl Choice {
+    fn of_controller(controller: ControllerChoice) -> Choice {
+        Choice { label: controller.text().to_owned(), controller, program: None }
+    }
+
+    fn of_program(program: Program, label: Option<&String>) -> Choice {
+        let label = label.cloned().unwrap_or_else(|| program.name().to_owned());
+        Choice { label, controller: ControllerChoice::program(), program: Some(program) }
+    }
+
+    /// An item under `compare`.
+    fn read(field: &str, compared: &Compared) -> Result<Choice, ScenarioError> {
+        match compared {
+            Compared::Controller(text) => {
+                ControllerChoice::parse_field(field, text).map(Choice::of_controller)
+            }
+            Compared::Program(said) => {
+                let ProgramDocument { client, server, sender, label } = said;
+                if let Some(label) = label {
+                    check_name(&format!("{field}.label"), label)?;
+                }
+                let sender = Some(sender.unwrap_or_default());
+                let program = Program::read(field, client.as_ref(), server.as_ref(), sender)?;
+                Ok(Choice::of_program(program.expect("a sender is given"), label.as_ref()))
+            }
+        }
+    }
+}
+
+/// The controllers and programs under `compare`; `None` without it.
+fn alternatives(document: &Document) -> Result<Option<Vec<Choice>>, ScenarioError> {
     let Some(texts) = &document.compare else { return Ok(None) };
     let example = "[\"bbr1\", \"cubic\"]";
     if texts.is_empty() {
@@ -275,8 +314,14 @@ fn alternatives(document: &Document) -> Result<Option<Vec<ControllerChoice>>, Sc
             ScenarioError::new("compare", "[]", "is an empty list").expected("controllers to compare");
         return Err(error.write(example));
     }
-    if !document.flows.is_empty() && document.flows.iter().all(|flow| flow.controller.is_some()) {
-        return Err(ScenarioError::new("compare", &texts.join(", "), "would not change any flow")
+    let has_own = |flow: &FlowDocument| flow.controller.is_some() || flow.client.is_some();
+    if !document.flows.is_empty() && document.flows.iter().all(has_own) {
+        let given = texts.iter().map(|compared| match compared {
+            Compared::Controller(text) => text.as_str(),
+            Compared::Program(said) => said.client.as_deref().unwrap_or("program"),
+        });
+        let given = given.collect::<Vec<_>>().join(", ");
+        return Err(ScenarioError::new("compare", &given, "would not change any flow")
             .expected("a flow without a controller of its own")
             .fix("remove compare, or remove controller from the flow that is to be compared"));
     }
@@ -286,13 +331,17 @@ fn alternatives(document: &Document) -> Result<Option<Vec<ControllerChoice>>, Sc
             .expected(format!("at most {}", bounds::MAX_ALTERNATIVES))
             .fix("compare fewer at a time"));
     }
-    let mut choices: Vec<ControllerChoice> = Vec::new();
-    for (index, text) in texts.iter().enumerate() {
+    let mut choices: Vec<Choice> = Vec::new();
+    for (index, compared) in texts.iter().enumerate() {
         let field = format!("compare[{index}]");
-        let choice = ControllerChoice::parse_field(&field, text)?;
-        if choices.contains(&choice) {
-            let error = ScenarioError::new(&field, text, "is listed twice").expected("each controller once");
-            return Err(error.fix("remove one of the two"));
+        let choice = Choice::read(&field, compared)?;
+        if choices.iter().any(|other| other.label == choice.label) {
+            let given = if let Compared::Controller(text) = compared { text } else { &choice.label };
+            let error = ScenarioError::new(&field, given, "is listed twice");
+            return Err(match choice.program {
+                None => error.expected("each controller once").fix("remove one of the two"),
+                Some(_) => error.expected("a name of its own for each").fix("give it a label"),
+            });
         }
         choices.push(choice);
     }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::controller::ControllerChoice;
 use crate::error::ScenarioError;
 use crate::metrics::MetricsSpec;
+use crate::program::Program;
 
 /// A scenario in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,25 @@ impl Spec {
     /// Payload bytes of a full-sized segment.
     pub fn mss(&self) -> u32 {
         self.mtu_bytes - Self::HEADER_BYTES
+    }
+
+    /// The first flow that is a program.
+    pub fn program_flow(&self) -> Option<usize> {
+        self.flows.iter().position(|flow| flow.program.is_some())
+    }
+
+    /// For worlds that run no programs: checks that no flow is one. `place` is the world in words.
+    ///
+    /// # Errors
+    /// When a flow is one: the first.
+    pub fn check_no_program(&self, place: &str) -> Result<(), ScenarioError> {
+        let mut programs = self.flows.iter().enumerate();
+        let found = programs.find_map(|(index, flow)| Some((index, flow.program.as_ref()?)));
+        let Some((index, program)) = found else { return Ok(()) };
+        let problem = format!("is a program, which {place} does not run");
+        Err(ScenarioError::new(&format!("flows[{index}].client"), &program.client, problem)
+            .expected("a controller")
+            .fix("run it in the kernel world (--world kernel)"))
     }
 
     /// The number of its flows, elements, changes, transfers and opportunities. Its size in memory grows with them.
@@ -202,6 +222,9 @@ pub struct FlowSpec {
     pub extra_reverse_ns: Duration,
     /// A fixed cap on the window in segments; `None` for none.
     pub max_cwnd: Option<u32>,
+    /// The program that sends its packets; `None` for a flow that the world itself makes, with its controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
 }
 
 impl FlowSpec {

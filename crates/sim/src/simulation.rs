@@ -253,6 +253,10 @@ impl Simulation {
 
     /// Every controller that is not built in has been given.
     fn check_controllers(&self) -> Result<(), SimError> {
+        self.spec.check_no_program("the simulator").map_err(|error| {
+            let given = format!("{} {}", error.given, error.problem);
+            SimError::refused(error.field, given, "a controller, or the kernel world (--world kernel)")
+        })?;
         let missing =
             |(flow, spec): (&Flow, &FlowSpec)| flow.own.is_none() && spec.controller.params().is_none();
         match self.world.flows().iter().zip(&self.spec.flows).position(missing) {

@@ -427,6 +427,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         written_bytes: Some(ended.written.bytes),
         written_ns: ended.written.all_at.map(Time::as_nanos),
         metrics: flow.left(end),
+        seen: None,
     }
 }
 

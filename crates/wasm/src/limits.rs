@@ -47,6 +47,8 @@ pub(crate) fn resolve(text: &str, format: Format) -> Result<Resolved, Refusal> {
     check(flows, MAX_FLOWS, "flows", "flows", FIX)?;
     check(flows * alternatives as u64, MAX_ALL_FLOWS, "flows", "flows of all alternatives", FIX)?;
     let resolved = Resolved::without_files(text, format)?;
+    // A stranger's document must not run commands, wherever it is.
+    resolved.alternatives.iter().try_for_each(|(_, spec)| spec.check_no_program("a browser"))?;
     let duplicates = resolved.alternatives.first().map_or(0, |(_, spec)| duplicates(spec));
     check(duplicates, MAX_DUPLICATES, "path", "elements that duplicate packets", "remove some")?;
     Ok(resolved)
@@ -131,6 +133,21 @@ mod tests {
 
     fn refused(text: &str) -> String {
         sentence(resolve(text, Format::Toml).unwrap_err())
+    }
+
+    #[test]
+    fn programs_are_refused() {
+        for flows in [
+            "[[flows]]\nclient = \"true\"\nserver = \"true\"",
+            "[[flows]]\ncontroller = \"reno\"\n[[flows]]\nclient = \"true\"\nserver = \"true\"",
+        ] {
+            assert!(
+                refused(&format!("{PATH}{flows}"))
+                    .contains("\"true\" is a program, which a browser does not run")
+            );
+        }
+        let compared = "compare = [\"reno\", { client = \"true\", server = \"true\" }]\n";
+        assert!(refused(&format!("{compared}{PATH}")).contains("which a browser does not run"));
     }
 
     const PATH: &str = "[path]\nrate = \"100 Mbit/s\"\nrtt = \"40 ms\"\n";

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -20,8 +20,8 @@ const NOT_FOUND: i32 = 127;
 const NOT_RUNNABLE: i32 = 126;
 
 /// What a process is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
     /// The user's command.
     Command {
         /// It gets the terminal.
@@ -29,18 +29,25 @@ pub(super) enum Role {
     },
     /// The server at the outer end; it reads nothing from the terminal.
     Server,
+    /// A program that is a flow; it reads nothing.
+    Program {
+        /// Where its output goes.
+        print: RawFd,
+        /// It starts when a byte comes from here.
+        wait: RawFd,
+    },
 }
 
 /// A process 1 of ours.
-pub(super) struct Contained {
-    pub(super) child: Child,
+pub(crate) struct Contained {
+    pub(crate) child: Child,
     /// Open as long as we live.
     _held: io::PipeWriter,
 }
 
 /// Starts a command in the calling thread's network namespace, with these variables added to its environment. The
 /// process must have one thread.
-pub(super) fn start(
+pub(crate) fn start(
     command: &[String],
     variables: &[(&str, OsString)],
     role: Role,
@@ -69,12 +76,26 @@ fn be_process_one(
     if !matches!(sys::poll([alive.as_raw_fd()], libc::POLLIN, Some(Duration::ZERO)), Ok([0])) {
         return 1;
     }
+    if let Role::Program { wait, .. } = role
+        && !matches!(sys::poll([wait], libc::POLLIN, None), Ok([events]) if events & libc::POLLIN != 0)
+    {
+        return 1;
+    }
     // Without the right to mount, the command sees the processes of the host; it is no less contained.
     let _ = process::mount_own_proc();
     let mut program = Command::new(&command[0]);
     program.args(&command[1..]).envs(variables.iter().map(|(name, value)| (name, value)));
-    if role == Role::Server {
-        program.stdin(Stdio::null());
+    match role {
+        Role::Command { .. } => {}
+        Role::Server => {
+            program.stdin(Stdio::null());
+        }
+        Role::Program { print, .. } => match process::two_of(print) {
+            Ok([out, error]) => {
+                program.stdin(Stdio::null()).stdout(out).stderr(error);
+            }
+            Err(_) => return NOT_RUNNABLE,
+        },
     }
     let foreground = role == Role::Command { foreground: true };
     let prepare = move || {

@@ -62,7 +62,7 @@ impl Server {
 
 /// Whether a process in the process namespace of `first` has a port of the calling thread's network namespace open:
 /// a listening TCP socket, or a bound UDP socket.
-fn has_open_port(first: u32) -> bool {
+pub(crate) fn has_open_port(first: u32) -> bool {
     let open = open_sockets();
     if open.is_empty() {
         return false;

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::check;
 
@@ -94,6 +94,14 @@ pub(crate) fn reap_until(main: u32) -> i32 {
             return exit_code(status);
         }
     }
+}
+
+/// Two more descriptors of an open file.
+pub(crate) fn two_of(fd: RawFd) -> io::Result<[OwnedFd; 2]> {
+    // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
+    let copy =
+        || unsafe { io::Result::Ok(OwnedFd::from_raw_fd(check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3))?)) };
+    Ok([copy()?, copy()?])
 }
 
 /// Ends the process at once, without the exit handlers of the process it was forked from.

@@ -156,7 +156,16 @@ impl Host {
         let mut wanted = tcp_settings(hosts);
         // A socket stays paced once it has used bbr, so no socket begins with bbr.
         wanted.push(("net.ipv4.tcp_congestion_control", "reno".to_owned()));
-        let untrustworthy = apply(&wanted);
+        Host::with(name, &wanted)
+    }
+
+    /// The same for programs, whose congestion control is this machine's default unless they choose another.
+    pub(crate) fn tune_without_default(name: &str, hosts: &HostSpec) -> Host {
+        Host::with(name, &tcp_settings(hosts))
+    }
+
+    fn with(name: &str, wanted: &[(&'static str, String)]) -> Host {
+        let untrustworthy = apply(wanted);
         let settings =
             RECORDED.iter().filter_map(|setting| Some((format!("{name}:{setting}"), sysctl(setting)?)));
         Host { settings: settings.collect(), untrustworthy }

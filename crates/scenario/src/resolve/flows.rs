@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 
 use fullpipe_units::{Bytes, Duration, Time};
 
-use super::{Frame, check_name, default};
+use super::{Choice, Frame, check_name, default};
 use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{
     BurstsDocument, Document, FlowDocument, RequestsDocument, TransferDocument, VideoDocument,
 };
 use crate::error::ScenarioError;
+use crate::program::Program;
 use crate::quantity::{Count, Quantity, Said, Size};
 use crate::spec::{FlowSpec, Transfer, Workload};
 
 /// Resolves the flows; those without a controller get the `alternative`.
 pub(super) fn resolve(
     document: &Document,
-    alternative: Option<&ControllerChoice>,
+    alternative: Option<&Choice>,
     frame: &Frame,
 ) -> Result<Vec<FlowSpec>, ScenarioError> {
     let alone = [FlowDocument::default()];
@@ -73,14 +74,18 @@ impl Group {
     fn read(
         field: &str,
         document: &FlowDocument,
-        alternative: Option<&ControllerChoice>,
+        alternative: Option<&Choice>,
         frame: &Frame,
     ) -> Result<Group, ScenarioError> {
         let at = |key: &str| format!("{field}.{key}");
-        let controller = match (&document.controller, alternative) {
-            (Some(text), _) => ControllerChoice::parse_field(&at("controller"), text)?,
-            (None, Some(choice)) => choice.clone(),
-            (None, None) => {
+        let program = program(field, document)?;
+        let Choice { label, controller, program } = match (program, &document.controller, alternative) {
+            (Some(program), ..) => Choice::of_program(program, None),
+            (None, Some(text), _) => {
+                Choice::of_controller(ControllerChoice::parse_field(&at("controller"), text)?)
+            }
+            (None, None, Some(choice)) => choice.clone(),
+            (None, None, None) => {
                 return Err(ScenarioError::missing(&at("controller"))
                     .expected(crate::error::one_of(&crate::controller::controller_names()))
                     .fix("write controller = \"bbr1\", or compare = [\"bbr1\", \"cubic\"] at the top"));
@@ -98,7 +103,7 @@ impl Group {
         let times = Times::read(field, document, count, rtt, frame)?;
         let bdp = frame.rate.bytes_in(rtt);
         let first = FlowSpec {
-            label: document.label.clone().unwrap_or_else(|| controller.text().to_string()),
+            label: document.label.clone().unwrap_or(label),
             controller,
             start_ns: Time::ZERO + times.start,
             start_jitter_ns: times.jitter,
@@ -107,8 +112,47 @@ impl Group {
             extra_forward_ns,
             extra_reverse_ns: extra - extra_forward_ns,
             max_cwnd: max_cwnd(&at("max_cwnd"), &document.max_cwnd, frame, bdp)?,
+            program,
         };
+        if first.program.is_some() {
+            check_alone(field, document)?;
+        }
         Ok(Group { first, count, stagger: times.stagger })
+    }
+}
+
+/// The program of a flow, if it is one.
+fn program(field: &str, document: &FlowDocument) -> Result<Option<Program>, ScenarioError> {
+    let FlowDocument { client, server, sender, controller, .. } = document;
+    let program = Program::read(field, client.as_ref(), server.as_ref(), *sender)?;
+    match (&program, controller) {
+        (Some(_), Some(text)) => {
+            Err(ScenarioError::new(&format!("{field}.controller"), text, "is given together with client")
+                .expected("a controller or a program")
+                .fix("leave out controller: the program brings its own"))
+        }
+        _ => Ok(program),
+    }
+}
+
+/// Checks that nothing says how much a program is to send: it knows by itself.
+fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
+    let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, .. } = document;
+    let given = [
+        ("size", size.is_some()),
+        ("bursts", bursts.is_some()),
+        ("requests", requests.is_some()),
+        ("video", video.is_some()),
+        ("transfers", transfers.is_some()),
+        ("max_cwnd", max_cwnd.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            Err(ScenarioError::new(&format!("{field}.{key}"), key, "is given together with client")
+                .expected("a program that decides by itself what it sends")
+                .fix(format!("leave out {key}, and say it in the program's command line")))
+        }
     }
 }
 

@@ -1,0 +1,180 @@
+//! A passive meter: what packets tell of flows whose hosts say nothing.
+//!
+//! The ferry hands over the headers of each packet as it enters and leaves the path, in batches, and never waits: a batch is
+//! dropped, and counted, while [`MOST_WAITING`] others wait. All else happens on the meter's own thread. Times are the path's.
+//!
+//! * [`packet`]: a glimpse of a packet, and what its headers say. Packets are whatever a program sends: nothing in them is believed.
+//! * [`tcp`]: bytes delivered, retransmissions and round-trip times by sequence numbers.
+//! * [`quic`]: round-trip times by the spin bit (RFC 9000 section 17.4).
+//! * [`flow`]: all connections of one flow.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use fullpipe_record::{FlowSeries, Seen};
+use fullpipe_units::{Duration, Time};
+
+use self::flow::FlowMeter;
+pub(crate) use self::packet::{Glimpse, Stage, Way};
+use crate::frame::Unit;
+
+mod flow;
+mod packet;
+mod quic;
+mod tcp;
+
+/// Glimpses that are handed over at once.
+const BATCH: usize = 512;
+/// Batches that may wait: 20 MB.
+const MOST_WAITING: usize = 256;
+
+/// Lets the ferry tell a [`Meter`] of packets.
+#[derive(Clone, Debug)]
+pub(crate) struct Metering {
+    to: SyncSender<Vec<Glimpse>>,
+    missed: Arc<AtomicU64>,
+}
+
+/// Measures flows by their packets.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    from: Receiver<Vec<Glimpse>>,
+    missed: Arc<AtomicU64>,
+    flows: Flows,
+}
+
+/// What was measured of one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metered {
+    /// When its first packet entered the path; `None` if it sent none.
+    pub began: Option<Time>,
+    /// When the last of its payload was delivered.
+    pub last_payload: Time,
+    /// Payload that was delivered forward; which: [`Seen::payload`].
+    pub delivered_bytes: u64,
+    /// Packets with payload that entered the forward path.
+    pub segments: u64,
+    /// Of these, retransmissions; `None` where nobody can tell.
+    pub retransmits: Option<u64>,
+    /// The rest.
+    pub seen: Seen,
+    /// Samples over time.
+    pub series: FlowSeries,
+}
+
+/// What was measured of all flows.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) flows: Vec<Metered>,
+    /// Packets that were not looked at, because too many waited.
+    pub(crate) missed: u64,
+}
+
+/// A meter of `flows` flows, and what tells it. One flow has all packets; of several, each has those from or to its port.
+/// `interval` is the time between two samples; `None`: no series.
+pub(crate) fn meter(flows: usize, first_port: u16, interval: Option<Duration>) -> (Metering, Meter) {
+    let (to, from) = mpsc::sync_channel(MOST_WAITING);
+    let missed: Arc<AtomicU64> = Arc::default();
+    let flows = Flows {
+        each: (0..flows).map(|_| FlowMeter::default()).collect(),
+        first_port,
+        interval,
+        next_sample: interval.map_or(Time::NEVER, |interval| Time::ZERO + interval),
+    };
+    (Metering { to, missed: Arc::clone(&missed) }, Meter { from, missed, flows })
+}
+
+impl Metering {
+    /// Ends what the meter reads.
+    pub(crate) fn end(&self) {
+        // Nobody may listen any more.
+        let _ = self.to.send(Vec::new());
+    }
+}
+
+impl Meter {
+    /// Measures until the path is over.
+    pub(crate) fn run(mut self) -> Measured {
+        for batch in self.from.iter().take_while(|batch| !batch.is_empty()) {
+            batch.iter().for_each(|glimpse| self.flows.see(glimpse));
+        }
+        let flows = self.flows.each.into_iter().map(FlowMeter::finish).collect();
+        Measured { flows, missed: self.missed.load(Ordering::Relaxed) }
+    }
+}
+
+/// All flows, and when they are sampled next.
+#[derive(Debug)]
+struct Flows {
+    each: Vec<FlowMeter>,
+    first_port: u16,
+    interval: Option<Duration>,
+    next_sample: Time,
+}
+
+impl Flows {
+    fn see(&mut self, glimpse: &Glimpse) {
+        while let Some(interval) = self.interval
+            && self.next_sample <= glimpse.at
+        {
+            let at = self.next_sample;
+            self.each.iter_mut().for_each(|flow| flow.sample(at));
+            self.next_sample = at + interval;
+        }
+        let packet = glimpse.packet();
+        let index = match (self.each.len(), packet.ports) {
+            (1, _) => Some(0),
+            (flows, Some((from, to))) => {
+                let index = |port: u16| usize::from(port.wrapping_sub(self.first_port));
+                [to, from].map(index).into_iter().find(|index| *index < flows)
+            }
+            (_, None) => None,
+        };
+        if let Some(index) = index {
+            self.each[index].see(glimpse, &packet);
+        }
+    }
+}
+
+/// The ferry's end of a [`Metering`].
+#[derive(Debug)]
+pub(crate) struct Tap {
+    metering: Metering,
+    batch: Vec<Glimpse>,
+}
+
+impl Tap {
+    pub(crate) fn new(metering: &Metering) -> Tap {
+        Tap { metering: metering.clone(), batch: Vec::with_capacity(BATCH) }
+    }
+
+    /// Hands over a packet at `at`, which entered the path `delay` before.
+    pub(crate) fn see(&mut self, (way, stage): (Way, Stage), at: Time, delay: Duration, unit: &Unit) {
+        self.batch.push(Glimpse::of(way, stage, at, delay, unit));
+        if self.batch.len() >= BATCH {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        let packets = batch.len() as u64;
+        if self.metering.to.try_send(batch).is_err() {
+            self.metering.missed.fetch_add(packets, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.hand_over();
+        self.metering.end();
+    }
+}
+
+#[cfg(test)]
+mod tests;

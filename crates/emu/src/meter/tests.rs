@@ -1,0 +1,222 @@
+use fullpipe_record::{Payload, RttSource};
+
+use super::packet::Segment;
+use super::packet::testing::{glimpse, tcp, udp};
+use super::*;
+use crate::frame::flag;
+use crate::frame::testing::Sample;
+
+const PORT: u16 = 10_000;
+
+fn ms(given: u64) -> Time {
+    Time::ZERO + Duration::from_millis(given)
+}
+
+/// The packets of a path of 10 ms each way.
+struct Played {
+    flows: Flows,
+    trip: Duration,
+}
+
+impl Played {
+    fn new() -> Played {
+        let (_, meter) = meter(1, PORT, Some(Duration::from_millis(10)));
+        Played { flows: meter.flows, trip: Duration::from_millis(10) }
+    }
+
+    fn see(&mut self, ip: &[u8], way: Way, stage: Stage, at: Time) {
+        let delay = if stage == Stage::Left { self.trip } else { Duration::ZERO };
+        self.flows.see(&glimpse(ip, way, stage, at, delay));
+    }
+
+    /// A packet enters at `at` and leaves 10 ms later.
+    fn passes(&mut self, ip: &[u8], way: Way, at: Time) {
+        self.see(ip, way, Stage::Entered, at);
+        self.see(ip, way, Stage::Left, at + self.trip);
+    }
+
+    fn end(mut self) -> Metered {
+        self.flows.each.remove(0).finish()
+    }
+}
+
+/// The other way, ports are the other way round.
+fn back(mut ip: Vec<u8>) -> Vec<u8> {
+    ip[20..24].rotate_left(2);
+    ip
+}
+
+#[test]
+fn a_transfer_by_tcp_is_measured_from_its_numbers() {
+    let mut path = Played::new();
+    let syn = Segment { sequence: 999, flags: flag::SYN, ..Segment::default() };
+    path.passes(&tcp(syn), Way::Forward, ms(0));
+    path.passes(
+        &back(tcp(Segment { sequence: 9, flags: flag::SYN, ack: Some(1000), ..Segment::default() })),
+        Way::Back,
+        ms(10),
+    );
+    let data = |number: u32| Segment {
+        sequence: 1000 + number * 100,
+        ack: Some(10),
+        payload: 100,
+        ..Segment::default()
+    };
+    path.passes(&tcp(data(0)), Way::Forward, ms(20));
+    // Lost, and sent again.
+    path.see(&tcp(data(1)), Way::Forward, Stage::Entered, ms(21));
+    let ack = |number: u32| Segment { sequence: 10, ack: Some(1000 + number * 100), ..Segment::default() };
+    path.passes(&back(tcp(ack(1))), Way::Back, ms(30));
+    path.passes(&tcp(data(1)), Way::Forward, ms(60));
+    path.passes(&back(tcp(ack(2))), Way::Back, ms(70));
+    // One is still on its way.
+    path.see(&tcp(data(2)), Way::Forward, Stage::Entered, ms(80));
+    path.see(&tcp(data(2)), Way::Forward, Stage::Remained, ms(85));
+    let metered = path.end();
+    assert_eq!((metered.began, metered.last_payload), (Some(ms(0)), ms(70)));
+    assert_eq!((metered.delivered_bytes, metered.segments, metered.retransmits), (200, 4, Some(1)));
+    let seen = metered.seen;
+    assert_eq!(
+        (seen.payload, seen.rtt_source, seen.rtt_samples),
+        (Payload::Tcp, RttSource::SequenceNumbers, 1)
+    );
+    assert_eq!(
+        (seen.packets, seen.lost_packets, seen.returned_packets, seen.returned_lost_packets),
+        (5, 1, 3, 0)
+    );
+    assert_eq!((seen.sent_bytes, seen.connections), (400, 1));
+    assert_eq!(seen.delay.unwrap().max_ns, 10_000_000);
+    // Samples at 10, 20, ..., 80 ms.
+    let series = &metered.series;
+    assert_eq!((series.len(), series.time_ns[0]), (8, 10_000_000));
+    assert_eq!(
+        (series.delivered_bytes[2], series.delivered_bytes[3], series.delivered_bytes[7]),
+        (0, 100, 200)
+    );
+    assert_eq!((series.srtt_ns[2], series.srtt_ns[7]), (u64::MAX, 20_000_000));
+    assert_eq!((series.retransmits[4], series.retransmits[7]), (0, 1));
+}
+
+#[test]
+fn what_comes_back_is_payload_of_the_other_direction() {
+    let mut path = Played::new();
+    path.passes(&tcp(Segment { sequence: 1, flags: flag::SYN, ..Segment::default() }), Way::Forward, ms(0));
+    path.passes(
+        &back(tcp(Segment { sequence: 50, payload: 700, ack: Some(2), ..Segment::default() })),
+        Way::Back,
+        ms(10),
+    );
+    path.passes(&tcp(Segment { sequence: 2, ack: Some(750), ..Segment::default() }), Way::Forward, ms(20));
+    let metered = path.end();
+    assert_eq!((metered.delivered_bytes, metered.seen.returned_bytes, metered.seen.sent_bytes), (0, 700, 0));
+}
+
+/// A QUIC connection whose client sends; `bit` is that of datagram number i, 5 ms after the one before.
+fn quic(bit: impl Fn(u64) -> bool) -> Metered {
+    let mut path = Played::new();
+    let mut initial = vec![0; 1200];
+    initial[..6].copy_from_slice(&[0xc0, 0, 0, 0, 1, 8]);
+    path.passes(&udp(&initial), Way::Forward, ms(0));
+    path.passes(&back(udp(&[0x40; 30])), Way::Back, ms(1));
+    for number in 0..200 {
+        let mut datagram = vec![0x40; 100];
+        datagram[0] |= if bit(number) { 0x20 } else { 0 };
+        path.passes(&udp(&datagram), Way::Forward, ms(10 + 5 * number));
+    }
+    path.end()
+}
+
+#[test]
+fn the_spin_bit_tells_the_round_trips_of_quic() {
+    // It changes every 30 ms.
+    let metered = quic(|number| number / 6 % 2 == 1);
+    assert_eq!((metered.seen.payload, metered.seen.rtt_source), (Payload::QuicUdp, RttSource::SpinBit));
+    assert_eq!(metered.series.srtt_ns.last(), Some(&30_000_000));
+    assert_eq!((metered.delivered_bytes, metered.retransmits), (1200 + 200 * 100, None));
+    assert_eq!(metered.series.retransmits[0], fullpipe_record::UNKNOWN);
+    assert_eq!((metered.segments, metered.seen.returned_bytes), (201, 30));
+}
+
+#[test]
+fn a_bit_that_does_not_spin_tells_none() {
+    for metered in [quic(|_| false), quic(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1)] {
+        assert_eq!((metered.seen.rtt_source, metered.seen.rtt_samples), (RttSource::None, 0));
+        assert!(metered.series.srtt_ns.iter().all(|srtt| *srtt == u64::MAX));
+    }
+}
+
+#[test]
+fn other_datagrams_are_no_quic() {
+    let mut path = Played::new();
+    for number in 0..10 {
+        path.passes(&udp(&[0xc0; 100]), Way::Forward, ms(number));
+    }
+    let metered = path.end();
+    assert_eq!((metered.seen.payload, metered.delivered_bytes), (Payload::Udp, 1000));
+    assert_eq!((metered.retransmits, metered.seen.rtt_source), (None, RttSource::None));
+}
+
+#[test]
+fn several_flows_are_told_apart_by_their_ports() {
+    let (_, meter) = meter(2, 1, None);
+    let mut flows = meter.flows;
+    let mut ip = udp(&[0; 10]);
+    let mut see = |from: u16, to: u16| {
+        ip[20..22].copy_from_slice(&from.to_be_bytes());
+        ip[22..24].copy_from_slice(&to.to_be_bytes());
+        flows.see(&glimpse(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
+    };
+    see(40_000, 2);
+    see(2, 40_000);
+    see(40_001, 1);
+    // Nobody's.
+    see(40_000, 40_001);
+    let counts: Vec<u64> = flows.each.into_iter().map(|flow| flow.finish().delivered_bytes).collect();
+    assert_eq!(counts, [10, 20]);
+}
+
+#[test]
+fn connections_are_bounded_and_hostile_packets_are_counted() {
+    let mut path = Played::new();
+    let mut ip = udp(&[0; 10]);
+    for port in 0..5000_u16 {
+        ip[20..22].copy_from_slice(&port.to_be_bytes());
+        path.see(&ip, Way::Forward, Stage::Entered, ms(1));
+    }
+    for hostile in [&[][..], &[0x45], &[0x60; 50], &[0xff; 120]] {
+        path.see(hostile, Way::Forward, Stage::Entered, ms(1));
+    }
+    let seen = path.end().seen;
+    assert_eq!((seen.connections, seen.packets, seen.lost_packets), (4096, 5004, 5004));
+}
+
+#[test]
+fn the_segments_of_a_frame_are_seen_with_their_own_numbers() {
+    let (metering, meter) = meter(1, PORT, None);
+    let mut tap = Tap::new(&metering);
+    for unit in Sample::data(1000, 3 * 1448 - 1).units() {
+        tap.see((Way::Forward, Stage::Entered), ms(1), Duration::ZERO, &unit);
+    }
+    drop(tap);
+    let measured = meter.run();
+    assert_eq!(measured.missed, 0);
+    let metered = &measured.flows[0];
+    assert_eq!((metered.segments, metered.retransmits), (3, Some(0)));
+    assert_eq!(metered.seen.sent_bytes, 3 * 1448 - 1);
+}
+
+#[test]
+fn what_nobody_takes_is_counted_and_does_not_block() {
+    let (metering, meter) = meter(1, PORT, None);
+    let mut tap = Tap::new(&metering);
+    let unit = Sample::data(1, 100).units().remove(0);
+    let packets = (MOST_WAITING + 2) * BATCH;
+    for _ in 0..packets {
+        tap.see((Way::Forward, Stage::Entered), ms(1), Duration::ZERO, &unit);
+    }
+    let taken = std::thread::spawn(move || meter.run());
+    drop(tap);
+    let measured = taken.join().unwrap();
+    assert_eq!(measured.missed, 2 * BATCH as u64);
+    assert_eq!(measured.flows[0].seen.packets, (packets - 2 * BATCH) as u64);
+}

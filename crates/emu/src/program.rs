@@ -1,0 +1,335 @@
+//! Programs as flows: the commands of a client and of a server on the two hosts of a path, measured by their packets.
+//!
+//! Servers start first, and clients when their servers have opened a port, not before their time. A client's end, or the end of
+//! the path, ends a flow. Each command runs under a process 1 of ours ([`crate::shell`]), so that nothing that it starts outlives
+//! it, however it or we end. Processes are made before the first thread: a fork of a process with threads may do very little.
+//!
+//! * [`process`](self::process): a command, what it printed, and how it ended.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+
+use fullpipe_scenario::{Program, Side};
+use fullpipe_units::{Duration, Time};
+
+use self::process::{Process, Set};
+use crate::EmuError;
+use crate::clock::Clock;
+use crate::ferry::{Ferry, FerryReport};
+use crate::meter::{Measured, Metered, meter};
+use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network};
+use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path};
+use crate::shell::server::has_open_port;
+use crate::sys;
+use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};
+
+mod process;
+
+/// A client waits for its server to open a port, but not for longer than this.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the wait looks.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Time between the last preparation and the start of the path.
+const GET_READY: Duration = Duration::from_millis(5);
+/// How often the main thread looks whether a process has ended.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
+/// A client has this time to notice that its server has failed.
+const GRACE: Duration = Duration::from_secs(2);
+/// If so many times as much payload goes the wrong way, the scenario names the wrong sender.
+const WRONG_WAY: u64 = 10;
+
+/// The programs that may run at a time: each is two processes and what they start.
+pub const MOST_PROGRAMS: usize = 32;
+
+/// A program, and when it runs.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The flow's name.
+    pub label: String,
+    /// Its commands.
+    pub program: Program,
+    /// When its client starts.
+    pub start: Time,
+    /// When its client is ended, if it has not ended by then.
+    pub stop: Option<Time>,
+}
+
+/// What one program did.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What its packets tell.
+    pub metered: Metered,
+    /// When its client was started, and when it had ended or was ended.
+    pub client: [Time; 2],
+    /// Whether its client ended by itself.
+    pub completed: bool,
+}
+
+/// What all programs did.
+#[derive(Debug)]
+pub struct Ran<T> {
+    /// In the order of the programs.
+    pub flows: Vec<Ended>,
+    /// What `tune` returned at the near and at the far host.
+    pub hosts: [T; 2],
+    /// What the ferry recorded.
+    pub ferried: FerryReport,
+    /// Why the run cannot be trusted; empty when it can.
+    pub doubts: Vec<String>,
+}
+
+/// Runs programs over a path until all clients have ended, or until the path's end. `tune` is called at the near and at the far
+/// host, in its namespace, before anything is started there.
+///
+/// Call it in a process of its own that has only one thread.
+///
+/// # Errors
+/// When the path cannot be set up or carried ([`Path::carry`]), and when a program fails: [`EmuError::Program`].
+pub fn run<T>(
+    mut path: Path,
+    programs: &[Launch],
+    mut tune: impl FnMut(&str) -> T,
+) -> Result<Ran<T>, EmuError> {
+    path.check()?;
+    become_capable()?;
+    ask_to_die_with_parent();
+    let near = Host::create(NEAR, &path)?;
+    let near_tuned = tune("sender");
+    let far = Host::create(FAR, &path)?;
+    let far_tuned = tune("receiver");
+    let (mut processes, mut doubts) = start_all(programs, [&near, &far])?;
+
+    let (metering, meter) = meter(programs.len(), FIRST_PORT, path.sample_interval);
+    path.metering = Some(metering.clone());
+    let (stop, done) = (event_fd()?, event_fd()?);
+    let clock = Clock::start_in(GET_READY);
+    let (lives, ferried, measured) = thread::scope(|scope| {
+        let meter = scope.spawn(|| meter.run());
+        let ferry = scope.spawn(|| {
+            let ends = (Arc::clone(&near.tun), Arc::clone(&far.tun));
+            let ferried = Ferry::new(ends, &path).and_then(|ferry| ferry.run(clock, &stop));
+            sys::signal_event(&done);
+            ferried
+        });
+        let lives = live(programs, &mut processes, &path, clock, &done);
+        sys::signal_event(&stop);
+        let ferried = ferry.join();
+        // If the ferry failed before it had a tap.
+        metering.end();
+        (lives, ferried, meter.join())
+    });
+    // The cause of what the programs noticed.
+    let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
+    let measured: Measured = measured.map_err(|_| EmuError::Stopped("meter"))?;
+    processes.end();
+    let lives = lives?;
+    let ended = lives.into_iter().zip(measured.flows);
+    let flows: Vec<Ended> = ended
+        .map(|(life, metered)| Ended { metered, client: [life.start, life.end], completed: life.completed })
+        .collect();
+    for (index, flow) in flows.iter().enumerate() {
+        check_payload(&programs[index], flow, &processes)?;
+    }
+    let dropped_frames = [near.dropped()?, far.dropped()?];
+    let carried = Carried { near: (), far: (), dropped_frames, ferried };
+    doubts.extend(carried.doubts(&path));
+    if measured.missed > 0 {
+        doubts.push(format!(
+            "{} packets were not looked at, because the programs sent more than the meter could take",
+            measured.missed
+        ));
+    }
+    Ok(Ran { flows, hosts: [near_tuned, far_tuned], ferried: carried.ferried, doubts })
+}
+
+/// One end of the path.
+struct Host {
+    tun: Arc<Tun>,
+    network: OwnedFd,
+}
+
+impl Host {
+    /// Makes a host and leaves the calling thread in it.
+    fn create(address: Ipv4Addr, path: &Path) -> Result<Host, EmuError> {
+        enter_new_network()?;
+        let file = File::open("/proc/thread-self/ns/net");
+        let network =
+            file.map(OwnedFd::from).map_err(|error| EmuError::system("open the network namespace", error))?;
+        let tun = Arc::new(Tun::create(Address { own: address, prefix: 30, mtu: path.mtu_bytes })?);
+        limit_gso_segments(tun.name(), path.gso_max_segs)?;
+        Ok(Host { tun, network })
+    }
+
+    fn enter(&self) -> Result<(), EmuError> {
+        sys::process::enter_network(&self.network)
+            .map_err(|error| EmuError::system("enter a network namespace", error))
+    }
+
+    /// Frames that its kernel dropped because the ferry did not read them in time.
+    fn dropped(&self) -> Result<u64, EmuError> {
+        self.enter()?;
+        Ok(transmit_drops(self.tun.name()))
+    }
+}
+
+/// Makes all processes. Servers run when this returns, and have opened a port or been waited for; clients wait for their time.
+/// Returns what is doubtful about that, too.
+fn start_all(programs: &[Launch], [near, far]: [&Host; 2]) -> Result<(Set, Vec<String>), EmuError> {
+    let place =
+        |program: &Program, side: Side| if side == program.sender { (near, NEAR) } else { (far, FAR) };
+    let line = |index: usize, side: Side| {
+        let program = &programs[index].program;
+        let (_, server) = place(program, Side::Server);
+        program.command(side, IpAddr::V4(server), FIRST_PORT + index as u16)
+    };
+    let mut set = Set::default();
+    for (index, launch) in programs.iter().enumerate() {
+        place(&launch.program, Side::Server).0.enter()?;
+        set.servers.push(Process::start(&launch.label, Side::Server, line(index, Side::Server))?);
+    }
+    let mut doubts = Vec::new();
+    let clock = Clock::start();
+    for (index, launch) in programs.iter().enumerate() {
+        place(&launch.program, Side::Server).0.enter()?;
+        loop {
+            set.look()?;
+            let server = &set.servers[index];
+            if server.ended.is_some() {
+                return Err(server.failed(
+                    "ended before it had opened a port",
+                    "try it by itself; a server must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)",
+                ));
+            }
+            if has_open_port(server.id()) {
+                break;
+            }
+            let now = clock.now();
+            if now >= Time::ZERO + PATIENCE {
+                doubts.push(format!("{}: the server had not opened a port after {PATIENCE}", launch.label));
+                break;
+            }
+            clock.sleep_until(now + LOOK_EVERY);
+        }
+    }
+    for (index, launch) in programs.iter().enumerate() {
+        place(&launch.program, Side::Client).0.enter()?;
+        set.clients.push(Process::prepare(&launch.label, Side::Client, line(index, Side::Client))?);
+    }
+    Ok((set, doubts))
+}
+
+/// The life of a client.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    start: Time,
+    end: Time,
+    completed: bool,
+}
+
+/// Starts the clients, each at its time, and waits for their ends.
+fn live(
+    programs: &[Launch],
+    processes: &mut Set,
+    path: &Path,
+    clock: Clock,
+    done: &OwnedFd,
+) -> Result<Vec<Life>, EmuError> {
+    let end = Time::ZERO.saturating_add(path.duration);
+    let mut lives: Vec<Option<Life>> = vec![None; programs.len()];
+    let mut failed_since: Vec<Option<Time>> = vec![None; programs.len()];
+    loop {
+        let now = clock.now();
+        let mut next = end.min(now + LOOK_AROUND);
+        for (index, launch) in programs.iter().enumerate() {
+            let stop = launch.stop.map_or(end, |stop| stop.min(end));
+            let client = &mut processes.clients[index];
+            if lives[index].is_some() {
+                continue;
+            }
+            if let Some(code) = client.ended {
+                if code != 0 {
+                    let error = client
+                        .failed("", "try both commands in a shell behind the same path (`fullpipe shell`)");
+                    return Err(error.beside(&processes.servers[index]));
+                }
+                lives[index] = Some(Life { start: launch.start, end: now, completed: true });
+            } else if now >= stop {
+                client.end();
+                lives[index] = Some(Life { start: launch.start.min(stop), end: stop, completed: false });
+            } else if now >= launch.start {
+                client.go();
+                next = next.min(stop);
+            } else {
+                next = next.min(launch.start);
+            }
+            let server = &processes.servers[index];
+            if server.ended.is_some_and(|code| code != 0) && lives[index].is_none() {
+                let since = *failed_since[index].get_or_insert(now);
+                if now >= since + GRACE {
+                    return Err(server
+                        .failed("while its client ran", "try it by itself")
+                        .beside(&processes.clients[index]));
+                }
+            }
+        }
+        if lives.iter().all(Option::is_some) || now >= end {
+            // What is on the path arrives.
+            clock.sleep_until(end.min(now + path.base_rtt()));
+            return Ok(lives.into_iter().flatten().collect());
+        }
+        processes.wait(done, next.saturating_since(now))?;
+        processes.look()?;
+        if processes.is_over {
+            // The ferry has ended; if it failed, it says why.
+            return Ok(Vec::new());
+        }
+    }
+}
+
+/// Refuses a flow that has sent nothing, or nearly everything the other way: its numbers would mean nothing.
+fn check_payload(launch: &Launch, flow: &Ended, processes: &Set) -> Result<(), EmuError> {
+    let [client, server] = [&processes.clients, &processes.servers]
+        .map(|side| side.iter().find(|one| one.label == launch.label).expect("every program has both"));
+    let seen = &flow.metered.seen;
+    let (there, back) = (flow.metered.delivered_bytes, seen.returned_bytes);
+    let sender = launch.program.sender;
+    if there == 0 && back == 0 {
+        let how = if flow.completed { "ended" } else { "was still running at its end" };
+        let what = format!("{how}, and no payload crossed the path");
+        let fix = "check that the client connects to {server}, and that the scenario lasts long enough";
+        return Err(client.failed(&what, fix).beside(server));
+    }
+    if back / WRONG_WAY > there {
+        let other = sender.other().name();
+        let what = format!(
+            "and its server exchanged {there} bytes of payload in the direction that the scenario calls the sender's ({}), and {back} \
+             in the other",
+            sender.name()
+        );
+        return Err(client.failed(&what, &format!("write sender = \"{other}\"")));
+    }
+    Ok(())
+}
+
+fn event_fd() -> Result<OwnedFd, EmuError> {
+    sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))
+}
+
+impl Set {
+    /// Waits for output, for `done` or for `timeout`.
+    fn wait(&mut self, done: &OwnedFd, timeout: Duration) -> Result<(), EmuError> {
+        let parent = crate::namespace::parent_to_watch().unwrap_or(-1);
+        let mut fds = vec![done.as_raw_fd(), parent];
+        fds.extend(self.all().map(Process::output));
+        let ready = sys::poll_all(&fds, libc::POLLIN, Some(timeout))
+            .map_err(|error| EmuError::system("wait for the programs", error))?;
+        self.is_over |= ready[0] != 0;
+        if ready[1] != 0 {
+            crate::namespace::heed_parent();
+        }
+        Ok(())
+    }
+}
