@@ -19,6 +19,8 @@ from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
+# Those without programs, which the simulator does not run.
+SIMULATED = [path for path in sorted(SCENARIOS.glob("*.toml")) if not path.stem.startswith("program-")]
 
 
 @pytest.hookimpl(wrapper=True)

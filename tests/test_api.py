@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import fullpipe as fp
-from conftest import SCENARIOS
+from conftest import SIMULATED
 from fullpipe.show.results import Results
 
 FLOW_COLUMNS = {
@@ -129,7 +129,7 @@ def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
         assert fp.run(tmp_path / name).runs
 
 
-@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SIMULATED, ids=lambda path: path.stem)
 def test_every_shipped_scenario_resolves(path: Path) -> None:
     from fullpipe.ask.scenario import from_file
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import fullpipe as fp
-from conftest import SCENARIOS
+from conftest import SIMULATED
 from fullpipe.ask import path_facts
 from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
 from fullpipe.show.figures import prepare as p
@@ -121,7 +121,7 @@ def test_a_delivery_trace_has_its_mean_as_ceiling(tmp_path: Path) -> None:
     assert drawings(results)
 
 
-@pytest.mark.parametrize("file", sorted(SCENARIOS.glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SIMULATED, ids=lambda file: file.stem)
 def test_every_ready_scenario_is_held_against_a_rate_that_its_flows_come_near(file: Path) -> None:
     loaded = fp.load(file)
     if not all(one.spec.get("keep_series", True) for one in loaded.alternatives):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fullpipe.advisor.map import DecisionMap
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
     from fullpipe.ask.controllers import Controller, Limits
+    from fullpipe.ask.programs import Program
     from fullpipe.conformance.conformity import Conformity
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
@@ -43,6 +44,7 @@ __all__ = [
     "DecisionMap",
     "Limits",
     "OutputError",
+    "Program",
     "RecordingError",
     "Results",
     "Run",
@@ -79,6 +81,7 @@ _HOME = {
     "queues": "fullpipe.api",
     "Controller": "fullpipe.ask.controllers",
     "Limits": "fullpipe.ask.controllers",
+    "Program": "fullpipe.ask.programs",
     "ControllerError": "fullpipe._native",
     "Simulation": "fullpipe.simulation",
     "run": "fullpipe.api",

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from fullpipe import _native
 from fullpipe.ask import scenario
 from fullpipe.ask.controllers import Chosen
+from fullpipe.ask.programs import Program
 from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.engines import pool
 from fullpipe.engines.local import Local
@@ -23,7 +24,7 @@ from fullpipe.system.limits import check_runs
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job, Progress, jobs, logged
 from fullpipe.worlds.logs import SNAPLEN, Logs
-from fullpipe.worlds.world import World
+from fullpipe.worlds.world import World, refusal
 
 # How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS
@@ -40,7 +41,7 @@ Beginner: TypeAlias = Callable[[int, float], None]
 
 
 def compare(
-    controllers: Chosen | Sequence[Chosen],
+    controllers: Chosen | Program | Sequence[Chosen | Program],
     *,
     rate: Amount,
     rtt: Amount,
@@ -66,15 +67,16 @@ def compare(
     `loss="0.1 %"`, `duration="20 s"`. `queue` is the discipline of the queue, which `buffer` limits:
     `"fifo"` by default; `queues()` lists them. With `ecn`, connections negotiate ECN, as those of
     controllers that need it always do. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may
-    be one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. `flows` of the same
-    controller share the path. `seeds` is the number of seeds (from 1) or a list of them, for worlds where a
-    seed repeats a run: by default 5 in the simulator. Others run `repetitions`: by default 3 in the kernel
-    world, where they take real time. Untrustworthy runs are tried up to `attempts` times. `world` is
-    `"sim"`, `"kernel"`, the name of another world that is installed, or `"all"`; with `"all"`, a world that
-    cannot run is a note in the result. So is a controller that a world does not have, as long as others can
-    run there. `qlog` and `pcap` are folders for logs of each run's packets, as qlog and as pcapng, which
-    keeps `snaplen` bytes of each (docs/export.md). `watch` and `begin` are told of the progress and of the
-    work before it (`Watcher`, `Beginner`).
+    be one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. A `Program` is
+    measured by its packets, in the kernel world. `flows` of the same controller share the path. `seeds` is
+    the number of seeds (from 1) or a list of them, for worlds where a seed repeats a run: by default 5 in
+    the simulator. Others run `repetitions`: by default 3 in the kernel world, where they take real time.
+    Untrustworthy runs are tried up to `attempts` times. `world` is `"sim"`, `"kernel"`, the name of another
+    world that is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So
+    is a controller that a world does not have, as long as others can run there. `qlog` and `pcap` are
+    folders for logs of each run's packets, as qlog and as pcapng, which keeps `snaplen` bytes of each
+    (docs/export.md). `watch` and `begin` are told of the progress and of the work before it (`Watcher`,
+    `Beginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -239,13 +241,17 @@ def agree(
     return Agreement.of(Results(loaded, our_runs + their_runs, notes), worlds)
 
 
-def load(what: Runnable, *, code: bool = False) -> Scenario:
-    """A scenario from a file or a dict. With `code`, a file may name controllers in Python, which are run."""
+def load(what: Runnable, *, code: bool = False, programs: bool = False) -> Scenario:
+    """A scenario from a file or a dict.
+
+    With `code`, a file may name controllers in Python, which are run; with `programs`, its flows may be
+    programs, whose commands are run.
+    """
     if isinstance(what, Scenario):
         return what
     if isinstance(what, Mapping):
         return scenario.from_document(what)
-    return scenario.from_file(what, code=code)
+    return scenario.from_file(what, code=code, programs=programs)
 
 
 def execute(
@@ -299,7 +305,7 @@ def _tell(begin: Beginner | None, planned: Sequence[tuple[World, list[Job]]]) ->
         Task(world.name, job, alone=not _side_by_side(world))
         for world, wanted in planned
         for job in wanted
-        if world.refuses(job.alternative) is None
+        if refusal(world, job.alternative) is None
     ]
     begin(len(tasks), Local().takes_s(tasks))
 
@@ -342,7 +348,7 @@ def _in_world(
     for job in wanted:
         by_label.setdefault(job.alternative.label, []).append(job)
     for label, own in list(by_label.items()):
-        if (reason := world.refuses(own[0].alternative)) is not None:
+        if (reason := refusal(world, own[0].alternative)) is not None:
             refused[label] = _native.WorldError(reason)
             del by_label[label]
     if _side_by_side(world):

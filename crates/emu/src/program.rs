@@ -199,7 +199,7 @@ fn start_all(programs: &[Launch], [near, far]: [&Host; 2]) -> Result<(Set, Vec<S
             let server = &set.servers[index];
             if server.ended.is_some() {
                 return Err(server.failed(
-                    "ended before it had opened a port",
+                    "before it had opened a port",
                     "try it by itself; a server must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)",
                 ));
             }
@@ -283,8 +283,12 @@ fn live(
         processes.wait(done, next.saturating_since(now))?;
         processes.look()?;
         if processes.is_over {
-            // The ferry has ended; if it failed, it says why.
-            return Ok(Vec::new());
+            // The path has ended before this thread woke, or its ferry failed, which says why.
+            let left = lives.into_iter().zip(programs).map(|(life, launch)| {
+                let stop = launch.stop.map_or(end, |stop| stop.min(end));
+                life.unwrap_or(Life { start: launch.start.min(stop), end: stop, completed: false })
+            });
+            return Ok(left.collect());
         }
     }
 }
@@ -296,20 +300,18 @@ fn check_payload(launch: &Launch, flow: &Ended, processes: &Set) -> Result<(), E
     let seen = &flow.metered.seen;
     let (there, back) = (flow.metered.delivered_bytes, seen.returned_bytes);
     let sender = launch.program.sender;
+    let end = if flow.completed { "" } else { "was still running at its end" };
     if there == 0 && back == 0 {
-        let how = if flow.completed { "ended" } else { "was still running at its end" };
-        let what = format!("{how}, and no payload crossed the path");
         let fix = "check that the client connects to {server}, and that the scenario lasts long enough";
-        return Err(client.failed(&what, fix).beside(server));
+        return Err(client.failed(&format!("{end}, and no payload crossed the path"), fix).beside(server));
     }
     if back / WRONG_WAY > there {
-        let other = sender.other().name();
         let what = format!(
-            "and its server exchanged {there} bytes of payload in the direction that the scenario calls the sender's ({}), and {back} \
-             in the other",
+            "{end}, and {there} bytes of payload came from the sender, which is said to be the {}, and {back} from the other \
+             side",
             sender.name()
         );
-        return Err(client.failed(&what, &format!("write sender = \"{other}\"")));
+        return Err(client.failed(&what, &format!("write sender = \"{}\"", sender.other().name())));
     }
     Ok(())
 }

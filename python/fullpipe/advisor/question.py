@@ -260,7 +260,7 @@ class Question:
             **({"hosts": hosts} if hosts else {}),
         }
         try:
-            return scenario.from_document(document)
+            return scenario.from_document(document, programs=False)
         except ScenarioError as error:
             raise renamed(error, PARAMETERS) from None
 

@@ -18,7 +18,7 @@ from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job, jobs
-from fullpipe.worlds.world import World
+from fullpipe.worlds.world import World, refusal
 
 # Trials of each candidate, a seed after the other.
 Trials = dict[str, list[Trial]]
@@ -68,7 +68,7 @@ class Bench:
 
     def _carry_out(self, wanted: list[Job]) -> list[Summary]:
         for job in wanted:
-            if (reason := self.world.refuses(job.alternative)) is not None:
+            if (reason := refusal(self.world, job.alternative)) is not None:
                 raise WorldError(reason)
         if not self.world.wall_time:
             in_all = len(wanted)

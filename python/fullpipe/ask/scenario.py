@@ -17,6 +17,7 @@ from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.ask import controllers
 from fullpipe.ask.controllers import Chosen, Given, Own
+from fullpipe.ask.programs import Program, check_consent, written
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.system import kinds
 
@@ -89,11 +90,14 @@ class Scenario:
         return loaded
 
 
-def from_file(path: str | Path, *, code: bool = False, queue: str | None = None) -> Scenario:
+def from_file(
+    path: str | Path, *, code: bool = False, programs: bool = False, queue: str | None = None
+) -> Scenario:
     """Reads a scenario in TOML (or JSON, by its suffix). Files that it names are relative to its folder.
 
     A controller in a Python file is a program, chosen by the scenario's author. It runs only with the consent
-    of the caller: `code`. `queue` replaces the discipline of the bottleneck's queue.
+    of the caller: `code`. So do flows that are programs: `programs`. `queue` replaces the discipline of the
+    bottleneck's queue.
 
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
@@ -104,6 +108,8 @@ def from_file(path: str | Path, *, code: bool = False, queue: str | None = None)
         text, pairs = _with_queue(text, queue, Path(path).parent)
     if not code:
         _refuse_code(pairs, path)
+    if not programs:
+        check_consent(pairs, path)
     return _scenario(text, pairs, Given(), Path(path).parent)
 
 
@@ -124,20 +130,26 @@ def from_document(
     *,
     parameters: Mapping[str, str] | None = None,
     code: bool = True,
+    programs: bool | None = None,
 ) -> Scenario:
     """Takes a scenario as a dict of the same shape as the TOML.
 
     A controller may be a class that extends `Controller`, too. Delivery traces, and files of controllers, are
     relative to `base_dir`. If a function builds the document from its own
     parameters, `parameters` maps each field to its parameter, so that errors name what the caller passed.
-    Without `code`, a controller in a Python file is refused: for documents that come from elsewhere.
+    Without `code`, a controller in a Python file is refused: for documents that come from elsewhere. So are
+    programs without `programs`, by default as `code`.
     """
     folder = None if base_dir is None else str(base_dir)
+    if "compare" in document:
+        document = {**document, "compare": written(document["compare"])}
     document, given = controllers.named(document)
     try:
         text, pairs = _native.resolve(_to_json(document), "json", folder)
         if not code:
             _refuse_code(pairs)
+        if not (code if programs is None else programs):
+            check_consent(pairs)
         return _scenario(text, pairs, given, Path(base_dir or "."))
     except ScenarioError as error:
         # The text is generated, so its line numbers mean nothing to the user.
@@ -146,7 +158,7 @@ def from_document(
 
 
 def comparison(
-    compared: Chosen | Sequence[Chosen],
+    compared: Chosen | Program | Sequence[Chosen | Program],
     *,
     rate: Amount,
     rtt: Amount,
@@ -157,7 +169,7 @@ def comparison(
     flows: int = 1,
     ecn: bool = False,
 ) -> Scenario:
-    """The scenario that puts each controller alone on one path, with `flows` flows of it at a time."""
+    """The scenario that puts each controller or program alone on one path, `flows` flows of it at a time."""
     chosen = (
         list(compared) if isinstance(compared, Sequence) and not isinstance(compared, str) else [compared]
     )

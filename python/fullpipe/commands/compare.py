@@ -8,6 +8,7 @@ import typer
 from fullpipe.commands._common import (
     REPETITIONS_HELP,
     SEEDS_HELP,
+    WORLDS,
     AsJson,
     Attempts,
     Buffer,
@@ -19,7 +20,6 @@ from fullpipe.commands._common import (
     Rate,
     Rtt,
     Snaplen,
-    World,
     complete_controllers,
     console,
     folder_for,
@@ -35,6 +35,8 @@ from fullpipe.commands._common import (
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
+from fullpipe.commands._programs import PROGRAMS, programs
+from fullpipe.errors import unfit
 from fullpipe.worlds import registry
 from fullpipe.worlds.logs import SNAPLEN
 
@@ -43,16 +45,44 @@ if TYPE_CHECKING:
 
 
 def compare(
+    rate: Rate,
+    rtt: Rtt,
     controllers: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="CC...",
             help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5.",
             autocompletion=complete_controllers,
+            show_default=False,
         ),
-    ],
-    rate: Rate,
-    rtt: Rtt,
+    ] = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CLIENT",
+            help='Command of a client, e.g. "iperf3 -c {server} -t 5"; needs --server. May be repeated.',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help='Command of its server, e.g. "iperf3 -s -1". One for each --program.',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    sender: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SIDE",
+            help="Which of the two sends the data: client or server. One for all, or for each --program.",
+            show_default="client",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
     buffer: Buffer = "1 bdp",
     queue: Queue = None,
     loss: Loss = None,
@@ -64,7 +94,14 @@ def compare(
         int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel")
     ] = None,
     attempts: Attempts = 3,
-    world: World = registry.DEFAULT,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{WORLDS}.",
+            autocompletion=lambda: [*registry.names(), registry.ALL],
+            show_default=f"{registry.DEFAULT}; kernel with --program",
+        ),
+    ] = None,
     out: Annotated[Path | None, results_folder("out/compare-...")] = None,
     qlog: Qlog = None,
     pcap: Pcap = None,
@@ -75,14 +112,19 @@ def compare(
     from fullpipe import api
     from fullpipe.ask import scenario
 
-    folder = folder_for(out, f"compare-{plain('-'.join(controllers))}", wanted=not as_json)
+    compared = [*(controllers or []), *programs(program or [], server or [], sender or [])]
+    if not compared:
+        raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
+    world = world or ("kernel" if program else registry.DEFAULT)
+    names = [one if isinstance(one, str) else one.client.split()[0] for one in compared]
+    folder = folder_for(out, f"compare-{plain('-'.join(names))}", wanted=not as_json)
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     path |= {"duration": duration, "flows": flows, "ecn": ecn}
     if folder is not None:
-        refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(controllers, **path).named)
+        refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(compared, **path).named)
     with watching() as watch:
         results = api.compare(
-            controllers,
+            compared,
             **path,
             seeds=seeds,
             repetitions=repetitions,

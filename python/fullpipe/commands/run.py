@@ -58,6 +58,12 @@ def run(
     code: Annotated[
         bool, typer.Option("--code", help="Let the scenario run the Python files of its controllers.")
     ] = False,
+    allow_programs: Annotated[
+        bool,
+        typer.Option(
+            "--allow-programs", help="Let the scenario run the commands of flows that are programs."
+        ),
+    ] = False,
     qlog: Qlog = None,
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
@@ -68,7 +74,7 @@ def run(
     from fullpipe.ask.scenario import from_file
     from fullpipe.show import tables
 
-    loaded = from_file(scenario, code=code, queue=queue)
+    loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: loaded.named)

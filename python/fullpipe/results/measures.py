@@ -50,15 +50,35 @@ def goodput_bps(summary: Summary) -> float:
     return float(summary["total_goodput_bps"])
 
 
-def retransmits(summary: Summary) -> float:
-    """Retransmitted segments."""
-    return float(sum(flow["retransmits"] for flow in summary["flows"]))
+def retransmits(summary: Summary) -> float | None:
+    """Retransmitted segments; None where nobody can tell, as of a program over QUIC."""
+    counts = [flow["retransmits"] for flow in summary["flows"]]
+    return None if None in counts else float(sum(counts))
 
 
 def loss_ratio(summary: Summary) -> float | None:
-    """Retransmissions over segments, of all flows together; None when nothing was sent."""
+    """Retransmissions over segments, of all flows together; None when nothing was sent.
+
+    Of programs, the packets that the path dropped over those that entered it.
+    """
+    seen = [flow["seen"] for flow in summary["flows"] if flow.get("seen")]
+    if seen:
+        packets = sum(one["packets"] for one in seen)
+        return sum(one["lost_packets"] for one in seen) / packets if packets else None
     sent = sum(flow["segments_sent"] for flow in summary["flows"])
-    return retransmits(summary) / sent if sent else None
+    resent = retransmits(summary)
+    return resent / sent if sent and resent is not None else None
+
+
+def _delay(which: str) -> Callable[[Summary], float | None]:
+    """One-way delay of the forward path, averaged over the programs; None without."""
+
+    def take(summary: Summary) -> float | None:
+        delays = [(flow.get("seen") or {}).get("delay") for flow in summary["flows"]]
+        values = [one[which] / 1e6 for one in delays if one]
+        return math.fsum(values) / len(values) if values else None
+
+    return take
 
 
 def bottleneck(summary: Summary) -> Summary | None:
@@ -177,7 +197,12 @@ WRITES = (
     Measure("Write rate", "Mbit/s", 1e6, 2, "write_bps", write_bps),
     Measure("Write time", "ms", 1, 1, "write_ms", write_ms),
 )
-BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS, *WRITES)}
+# What is seen of a program's packets besides.
+SEEN = (
+    Measure("Delay mean", "ms", 1, 1, "delay_mean_ms", _delay("mean_ns")),
+    Measure("Delay p95", "ms", 1, 1, "delay_p95_ms", _delay("p95_ns")),
+)
+BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS, *WRITES, *SEEN)}
 SHARE = Quantity("Share", "%", 0.01, 1)
 
 
@@ -218,19 +243,57 @@ _APPLICATION_COLUMNS = (
 _MARKS = Column("Marks", BY_NAME["marked_packets"], interval=True)
 
 
+# For programs.
+_SEEN_COLUMNS = (
+    Column("Delay mean", BY_NAME["delay_mean_ms"], interval=True),
+    Column("p95", BY_NAME["delay_p95_ms"]),
+)
+
+
 def columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:
     """The columns of a table of these runs. Marks need a run with some, and those of applications a value."""
     runs = list(summaries)
     marks = [_MARKS] if any(_MARKS.measure.take(run) for run in runs) else []
     more = [one for one in _APPLICATION_COLUMNS if any(one.measure.take(run) is not None for run in runs)]
-    return (*COLUMNS, *marks, *more)
+    seen = [one for one in _SEEN_COLUMNS if any(one.measure.take(run) is not None for run in runs)]
+    return (*COLUMNS, *marks, *seen, *more)
 
 
 def explained(summaries: Iterable[Summary]) -> list[str]:
     """What headings of the columns of these runs are short for."""
-    if any(column.heading.startswith("FCT") for column in columns(summaries)):
-        return ["FCT: flow completion time, from the start of a transfer to its last byte."]
-    return []
+    runs = list(summaries)
+    notes = []
+    if any(column.heading.startswith("FCT") for column in columns(runs)):
+        notes.append("FCT: flow completion time, from the start of a transfer to its last byte.")
+    return notes + _explained_programs(runs)
+
+
+# What goodput and RTT of a program are of.
+_PAYLOADS = {
+    "tcp": "its goodput is TCP payload",
+    "quic_udp": "its goodput is UDP payload of QUIC, with what QUIC adds and sends again",
+    "udp": "its goodput is UDP payload",
+}
+_RTT_SOURCES = {
+    "sequence_numbers": "its RTT is from TCP's sequence numbers",
+    "spin_bit": "its RTT is from QUIC's spin bit",
+    "none": "no RTT can be seen",
+}
+
+
+def _explained_programs(runs: Sequence[Summary]) -> list[str]:
+    """What the numbers of programs are of: these differ from program to program."""
+    said: dict[str, None] = {}
+    for run in runs:
+        for flow in run["flows"]:
+            if seen := flow.get("seen"):
+                payload, rtt = _PAYLOADS[seen["payload"]], _RTT_SOURCES[seen["rtt_source"]]
+                said[f"{flow['controller']}, seen by its packets: {payload}; {rtt}."] = None
+    if said:
+        said["Loss and delay of programs: packets that the forward path dropped, and its one-way delay."] = (
+            None
+        )
+    return list(said)
 
 
 def flow_columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:

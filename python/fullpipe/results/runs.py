@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe.ask.scenario import Alternative, Scenario
-from fullpipe.results.measures import MEASURES, SIGNALS, Measure, estimates
+from fullpipe.results.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
 from fullpipe.results.statistics import Estimate
 from fullpipe.system import files
 from fullpipe.system.words import counted, joined
@@ -191,7 +191,7 @@ class Runs:
     @property
     def summary(self) -> pl.DataFrame:
         """One row for each world and alternative: mean and 95 % confidence interval of each measure."""
-        signals = [one for one in SIGNALS if any(group.measures[one.name] for group in self.groups)]
+        signals = [one for one in (*SIGNALS, *SEEN) if any(group.measures[one.name] for group in self.groups)]
         shown = (*MEASURES, *signals)
         rows = [_summary_row(group, shown) for group in self.groups]
         return pl.DataFrame(rows, schema=_summary_schema(shown), orient="row")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.judge.agreement import Agreement
-from fullpipe.results.measures import MEASURES, SIGNALS
+from fullpipe.results.measures import MEASURES, SEEN, SIGNALS
 from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.system import files
 
@@ -151,7 +151,7 @@ def _result(group: Group) -> dict[str, Any]:
         result[name]["ci95"] = interval(parts["mean"])
     for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
         result[name] = {"mean": mean(name), "ci95": interval(name)}
-    for signal in SIGNALS:
+    for signal in (*SIGNALS, *SEEN):
         if group.measures[signal.name] is not None:
             result[signal.name] = {"mean": mean(signal.name), "ci95": interval(signal.name)}
     if group.doubted:

@@ -49,6 +49,7 @@ class Kernel(World):
     real_hosts = True
     deterministic = False
     writes_logs = True
+    runs_programs = True
     runs = 3
 
     def build(self) -> str:

@@ -27,6 +27,7 @@ class Qdisc(kernel.Kernel):
     short = "qdisc"
     place = "qdisc world"
     colour = "#882255"
+    runs_programs = False
 
     def refuses(self, alternative: Alternative) -> str | None:
         """Paths without a link that a qdisc could be. A qdisc that is missing here is found by a run."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe import _native
+from fullpipe.ask import programs
 from fullpipe.ask.scenario import Alternative
 from fullpipe.system import plugs
 from fullpipe.worlds.job import Job, Progress, ignore_progress
@@ -85,6 +86,8 @@ class World(Protocol):
     deterministic: bool = True
     # Whether other machines with the same build may run it.
     on_clusters: bool = False
+    # Whether it runs flows that are programs (`ask.programs`).
+    runs_programs: bool = False
     # Whether it writes the logs that a job asks for (`Job.logs`).
     writes_logs: bool = False
     # How many seeds or repetitions a comparison has by default.
@@ -140,13 +143,22 @@ class World(Protocol):
         ...
 
 
+def refusal(world: World, alternative: Alternative) -> str | None:
+    """Why a world cannot run an alternative, as far as that is known without a run: a sentence with a fix."""
+    if not getattr(world, "runs_programs", False):
+        reason = programs.refused(alternative.spec_json, world.place)
+        if reason is not None:
+            return reason
+    return world.refuses(alternative)
+
+
 def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_progress) -> "Run":
     """Runs one job in a world, or raises the `WorldError` that says why the world refuses it.
 
     The answer of a world that is not built in is checked. What is no error, e.g. `SystemExit`, becomes one.
     """
     try:
-        if (reason := world.refuses(job.alternative)) is not None:
+        if (reason := refusal(world, job.alternative)) is not None:
             raise _native.WorldError(reason)
         if job.logs is not None and not world.writes_logs:
             raise _native.WorldError(f"the {world.place} writes no logs of packets; leave out qlog and pcap")

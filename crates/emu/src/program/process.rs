@@ -161,10 +161,11 @@ impl Process {
         let mut how = match self.ended.filter(|_| !self.killed) {
             Some(NOT_FOUND) => "was not found, or one of its parts (code 127)".to_owned(),
             Some(code) if code > 128 => format!("was ended by signal {}", code - 128),
-            Some(code) if code != 0 => format!("exited with code {code}"),
-            _ => String::new(),
+            Some(0) => "ended".to_owned(),
+            Some(code) => format!("exited with code {code}"),
+            None => String::new(),
         };
-        if !how.is_empty() && !what.is_empty() {
+        if !how.is_empty() && !what.is_empty() && !what.starts_with(',') {
             how.push(' ');
         }
         how.push_str(what);

@@ -1,0 +1,424 @@
+"""Flows that are programs: run, measured by their packets, and gone afterwards, however they or we end."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fullpipe as fp
+from conftest import PATH, command
+from fullpipe.ask import scenario
+from fullpipe.ask.programs import Program
+from fullpipe.results import measures
+from fullpipe.worlds import registry
+from fullpipe.worlds.world import refusal
+
+# A server that reads all that comes, or sends as much as the client asks for; and their client.
+PEER = """
+import socket, sys
+side, address, port, amount, way = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+if side == "server":
+    listening = socket.create_server((address, port))
+    one, _ = listening.accept()
+else:
+    one = socket.create_connection((address, port), timeout=30)
+if (side == "client") == (way == "up"):
+    one.sendall(bytes(amount))
+    one.shutdown(socket.SHUT_WR)
+    while one.recv(1 << 16):
+        pass
+else:
+    got = 0
+    while part := one.recv(1 << 16):
+        got += len(part)
+    assert got == amount, got
+print(side, "is done")
+"""
+AMOUNT = 400_000
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> str:
+    """The command of the peer, without its arguments."""
+    file = tmp_path / "peer.py"
+    file.write_text(PEER, encoding="utf-8")
+    return f"{sys.executable} {file}"
+
+
+def document(client: str, server: str, *, duration: str = "8 s", **flow: Any) -> dict[str, Any]:
+    return {
+        "name": "programs",
+        "duration": duration,
+        "path": {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "2 bdp"},
+        "flows": [{"client": client, "server": server, "start_jitter": 0, **flow}],
+    }
+
+
+def run(client: str, server: str, **more: Any) -> fp.Run:
+    (one,) = fp.run(document(client, server, **more), world="kernel", attempts=1).runs
+    return one
+
+
+def failure(client: str, server: str, **more: Any) -> str:
+    with pytest.raises(fp.WorldError) as raised:
+        run(client, server, **more)
+    return str(raised.value)
+
+
+def alive(marker: str) -> list[int]:
+    """The processes that have the marker among their arguments."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if marker in (folder / "cmdline").read_bytes().decode(errors="replace").split("\0"):
+                    found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def marker() -> Iterator[str]:
+    """An argument that no other process has: seconds to sleep."""
+    said = f"{100_000 + os.getpid()}.{time.monotonic_ns()}"
+    yield said
+    for left in alive(said):
+        os.kill(left, signal.SIGKILL)
+
+
+# --- Without the kernel world ---------------------------------------------------------------------
+
+
+def test_a_file_runs_no_program_without_consent(tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    file = tmp_path / "hostile.toml"
+    file.write_text(
+        'path = { rate = "1 Mbit/s", rtt = "20 ms" }\n[[flows]]\ncontroller = "reno"\n[[flows]]\n'
+        f'client = "touch {touched}"\nserver = "touch {touched}"\n',
+        encoding="utf-8",
+    )
+    for arguments in (
+        ("run", str(file)),
+        ("run", str(file), "--world", "kernel"),
+        ("run", str(file), "--code", "--world", "all"),
+        ("agree", str(file)),
+    ):
+        done = command(*arguments)
+        assert done.returncode == 2, done.stderr
+        assert f'{file}: flows[1].client: "touch {touched}" is a program, which the author' in done.stderr
+        assert "--allow-programs" in done.stderr
+    for call in (fp.load, fp.run, fp.agree):
+        with pytest.raises(fp.ScenarioError, match="is a program, which the author"):
+            call(file)
+    assert not touched.exists()
+    assert fp.load(file, programs=True).alternatives[0].spec["flows"][1]["program"]["sender"] == "client"
+
+
+def test_a_program_under_compare_needs_consent_too(tmp_path: Path) -> None:
+    file = tmp_path / "compare.toml"
+    file.write_text(
+        'compare = ["reno", { client = "true", server = "true" }]\n'
+        'path = { rate = "1 Mbit/s", rtt = "20 ms" }\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(fp.ScenarioError, match="is a program, which the author"):
+        fp.load(file)
+    with pytest.raises(fp.ScenarioError, match="is a program, which the author"):
+        scenario.from_document({"flows": [], **json.loads(fp.load(file, programs=True).text)}, code=False)
+
+
+@pytest.mark.parametrize("world", ["sim", "qdisc"])
+def test_other_worlds_refuse_programs(world: str) -> None:
+    what = scenario.from_document(document("true", "true"))
+    reason = refusal(registry.named(world), what.alternatives[0])
+    assert reason is not None and 'flows[0].client: "true" is a program, which the' in reason
+    assert "--world kernel" in reason
+    with pytest.raises(fp.WorldError, match="is a program"):
+        fp.run(what, world=world)
+
+
+def test_the_native_simulator_refuses_programs_as_well() -> None:
+    with pytest.raises(fp.ScenarioError, match="is a program, which the simulator does not run"):
+        fp.Simulation(document("true", "true")).run()
+
+
+def test_specs_without_programs_are_as_they_were() -> None:
+    spec = scenario.comparison(["reno"], rate="1 Mbit/s", rtt="20 ms").alternatives[0].spec_json
+    assert "program" not in spec
+
+
+def test_a_program_is_written_as_a_scenario_writes_it() -> None:
+    one = Program("iperf3 -c {server}", "iperf3 -s", "server", "mine")
+    what = scenario.comparison([one, "reno"], rate="1 Mbit/s", rtt="20 ms")
+    assert [alternative.label for alternative in what.alternatives] == ["mine", "reno"]
+    assert what.document["compare"][0]["sender"] == "server"
+    with pytest.raises(fp.ScenarioError, match="sender"):
+        scenario.comparison(Program("a", "b", "both"), rate="1 Mbit/s", rtt="20 ms")
+
+
+def test_measures_of_programs_are_of_packets_and_unknown_counts_are_none() -> None:
+    seen = {"packets": 200, "lost_packets": 3, "payload": "quic_udp", "rtt_source": "none"}
+    seen["delay"] = {"mean_ns": 12_000_000, "p95_ns": 15_000_000}
+    flow = {"controller": "x", "retransmits": None, "segments_sent": 150, "seen": seen}
+    summary = {"flows": [flow], "links": [], "total_goodput_bps": 1.0}
+    assert measures.retransmits(summary) is None
+    assert measures.loss_ratio(summary) == 0.015
+    assert measures.BY_NAME["delay_mean_ms"].take(summary) == 12.0
+    said = measures.explained([summary])
+    assert "UDP payload of QUIC" in said[0] and "no RTT can be seen" in said[0]
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    for more, said in (
+        ((), "CC is missing"),
+        (("--program", "a"), "--server is given 0 times"),
+        (("--server", "a"), "--server is given once"),
+        (("--program", " ", "--server", "a"), "--program is empty"),
+        (("--program", "a", "--server", "b", "--sender", "both"), '--sender is "both"'),
+        (("reno", "--sender", "client"), "--sender needs --program"),
+    ):
+        done = command("compare", *more, *PATH)
+        assert done.returncode == 2 and said in done.stderr, (more, done.stderr)
+
+
+# --- In the kernel world --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize(("way", "sender"), [("up", "client"), ("down", "server")])
+def test_a_transfer_is_measured_in_the_direction_of_its_sender(peer: str, way: str, sender: str) -> None:
+    one = run(
+        f"{peer} client {{server}} {{port}} {AMOUNT} {way}",
+        f"{peer} server {{server}} {{port}} {AMOUNT} {way}",
+        sender=sender,
+        label="mine",
+    )
+    (flow,) = one.summary["flows"]
+    seen = flow["seen"]
+    assert flow["label"] == "mine" and flow["completed"]
+    assert flow["delivered_bytes"] == AMOUNT and seen["returned_bytes"] == 0
+    assert (seen["payload"], seen["rtt_source"], seen["connections"]) == ("tcp", "sequence_numbers", 1)
+    assert flow["timeouts"] is None and flow["undos"] is None and flow["retransmits"] is not None
+    # Never below what the path needs: 10 ms each way.
+    assert flow["rtt_ms"]["min"] >= 20 and seen["delay"]["min_ns"] >= 10_000_000
+    assert flow["segments_sent"] >= AMOUNT / 1460 and seen["packets"] >= flow["segments_sent"]
+    assert 0 < flow["goodput_bps"] <= 10e6
+    series = one.flow_series()
+    assert series["delivered_bytes"].is_sorted() and series["cwnd_segments"].null_count() == len(series)
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_datagrams_are_counted_without_retransmissions(tmp_path: Path) -> None:
+    file = tmp_path / "udp.py"
+    file.write_text(
+        "import socket, sys\n"
+        "one = socket.socket(type=socket.SOCK_DGRAM)\n"
+        "if sys.argv[1] == 'server':\n"
+        "    one.bind((sys.argv[2], 7000))\n"
+        "    for _ in range(100):\n"
+        "        data, peer = one.recvfrom(2000)\n"
+        "    one.sendto(b'thanks', peer)\n"
+        "    one.recvfrom(1)\n"
+        "else:\n"
+        "    one.connect((sys.argv[2], 7000))\n"
+        "    for _ in range(100):\n"
+        "        one.send(bytes(300))\n"
+        "    one.recv(100)\n",
+        encoding="utf-8",
+    )
+    one = run(f"{sys.executable} {file} client {{server}}", f"{sys.executable} {file} server {{server}}")
+    (flow,) = one.summary["flows"]
+    assert (flow["delivered_bytes"], flow["segments_sent"], flow["retransmits"]) == (30_000, 100, None)
+    assert (flow["seen"]["payload"], flow["seen"]["rtt_source"]) == ("udp", "none")
+    assert (flow["seen"]["returned_bytes"], flow["rtt_ms"]) == (6, None)
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_flows_of_one_program_are_told_apart_by_their_ports(peer: str) -> None:
+    one = run(
+        f"{peer} client {{server}} {{port}} {AMOUNT} up",
+        f"{peer} server {{server}} {{port}} {AMOUNT} up",
+        count=2,
+    )
+    assert [flow["delivered_bytes"] for flow in one.summary["flows"]] == [AMOUNT, AMOUNT]
+    said = failure("a {server}", "b", count=2)
+    assert "flows[0].client: is one of 2 flows" in said and "{port}" in said
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_the_wrong_sender_is_an_error(peer: str) -> None:
+    said = failure(
+        f"{peer} client {{server}} {{port}} {AMOUNT} down", f"{peer} server {{server}} {{port}} {AMOUNT} down"
+    )
+    assert (
+        "0 bytes of payload came from the sender, which is said to be the client" in said
+        and 'write sender = "server"' in said
+    )
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_client_that_fails_says_what_it_said(peer: str) -> None:
+    serving = f"{peer} server {{server}} {{port}} 1 up"
+    said = failure("echo one; echo two >&2; exit 3", serving)
+    assert 'the client "echo one; echo two >&2; exit 3" exited with code 3' in said
+    assert "the client printed last: one / two" in said and "the server printed nothing" in said
+    said = failure("kill -SEGV $$", serving)
+    assert "was ended by signal 11" in said
+    said = failure("no-such-command-anywhere", serving)
+    assert "was not found" in said and "no-such-command-anywhere" in said.split("printed last")[1]
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_client_that_hangs_is_ended(peer: str, marker: str) -> None:
+    said = failure(f"echo waiting; sleep {marker}", f"{peer} server {{server}} {{port}} 1 up", duration="1 s")
+    assert "was still running at its end, and no payload crossed the path" in said
+    assert "printed last: waiting" in said
+    assert alive(marker) == []
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_a_flood_of_output_is_stopped(peer: str, side: str) -> None:
+    serving = f"{peer} server {{server}} {{port}} 1 up"
+    client, server = ("yes flood", serving) if side == "client" else ("sleep 60", f"yes flood & {serving}")
+    said = failure(client, server)
+    assert f"the {side} " in said and "printed more than 16 MiB" in said and "flood / flood" in said
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_flood_of_packets_is_dropped_by_the_path_and_ends(tmp_path: Path) -> None:
+    file = tmp_path / "flood.py"
+    file.write_text(
+        "import socket, sys\n"
+        "one = socket.socket(type=socket.SOCK_DGRAM)\n"
+        "if sys.argv[1] == 'server':\n"
+        "    one.bind((sys.argv[2], 7000))\n"
+        "    while one.recvfrom(2000):\n"
+        "        pass\n"
+        "while True:\n"
+        "    one.sendto(bytes(1400), (sys.argv[2], 7000))\n",
+        encoding="utf-8",
+    )
+    one = run(
+        f"{sys.executable} {file} client {{server}}",
+        f"{sys.executable} {file} server {{server}}",
+        duration="1 s",
+    )
+    (flow,) = one.summary["flows"]
+    assert not flow["completed"] and flow["seen"]["lost_packets"] > 0
+    assert flow["goodput_bps"] <= 10e6
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_children_that_leave_are_ended_with_their_program(peer: str, marker: str) -> None:
+    # Twice forked, and in a session of its own: nothing is left that waits for it.
+    leaving = f"(setsid sleep {marker} >/dev/null 2>&1 &) ; "
+    one = run(
+        f"{leaving} {peer} client {{server}} {{port}} {AMOUNT} up",
+        f"{leaving} {peer} server {{server}} {{port}} {AMOUNT} up",
+    )
+    assert one.summary["flows"][0]["delivered_bytes"] == AMOUNT
+    assert alive(marker) == []
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_server_that_ends_early_is_an_error(peer: str) -> None:
+    said = failure("true", "echo no licence; exit 4")
+    assert "exited with code 4 before it had opened a port" in said and "printed last: no licence" in said
+    # As one that goes into the background.
+    said = failure("true", f"{peer} server {{server}} {{port}} 1 up &")
+    assert "ended before it had opened a port" in said and "foreground" in said
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_server_that_dies_later_is_an_error(tmp_path: Path, marker: str) -> None:
+    file = tmp_path / "dies.py"
+    file.write_text(
+        "import socket, sys\nsocket.create_server(('', 7000)).accept()[0].recv(10)\nsys.exit('I am ill')\n",
+        encoding="utf-8",
+    )
+    client = tmp_path / "waits.py"
+    client.write_text(
+        "import socket, sys, time\n"
+        "one = socket.create_connection((sys.argv[1], 7000))\n"
+        "one.send(b'x')\n"
+        "time.sleep(float(sys.argv[2]))\n",
+        encoding="utf-8",
+    )
+    said = failure(
+        f"{sys.executable} {client} {{server}} {marker}", f"{sys.executable} {file}", duration="30 s"
+    )
+    assert "exited with code 1 while its client ran" in said and "I am ill" in said
+    assert alive(marker) == []
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_nothing_is_left_when_we_are_killed(peer: str, marker: str) -> None:
+    ours = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "fullpipe", "compare", *PATH, "--duration", "60 s", "--json"),
+            *("--program", f"setsid sleep {marker}", "--server", f"{peer} server {{server}} {{port}} 1 up"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: alive(marker) != [])
+    finally:
+        ours.kill()
+        ours.wait()
+    until(lambda: alive(marker) == [])
+
+
+def until(holds: Any) -> None:
+    """Waits until something holds; the test fails if that takes a minute."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_compare_and_run_show_programs(peer: str, tmp_path: Path) -> None:
+    client = f"{peer} client {{server}} {{port}} {AMOUNT} up"
+    server = f"{peer} server {{server}} {{port}} {AMOUNT} up"
+    done = command(
+        "compare",
+        "--program",
+        client,
+        "--server",
+        server,
+        *PATH,
+        "--duration",
+        "8 s",
+        "--repetitions",
+        "1",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    assert result["world"] == "kernel" and result["goodput_bps"]["mean"] > 0
+    assert result["delay_mean_ms"]["mean"] >= 10
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(document(client, server)), encoding="utf-8")
+    done = command(
+        "run",
+        str(file),
+        "--allow-programs",
+        "--world",
+        "kernel",
+        "--attempts",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "seen by its packets: its goodput is TCP payload" in done.stdout.replace("\n", " ")
+    assert (tmp_path / "out" / "report.html").exists()
