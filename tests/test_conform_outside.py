@@ -16,9 +16,9 @@ from fullpipe import _native, cli
 from fullpipe.ask.scenario import from_document
 from fullpipe.conformance.conformity import NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase
+from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase, name_of
 from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
-from fullpipe.conformance.outside.run import Subject, conform_program, judge, name_of
+from fullpipe.conformance.outside.run import Subject, conform_program, judge
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.results.runs import Run
 from fullpipe.worlds import kernel
@@ -310,14 +310,17 @@ def test_the_middle_repetition_counts_and_the_range_is_shown(tmp_path: Path) -> 
     assert "judged from outside" in (written / "index.html").read_text(encoding="utf-8")
 
 
+PAIRS = ["outside.beside-cubic", "outside.two-of-a-kind"]
+
+
 @pytest.mark.usefixtures("no_kernel")
-def test_two_of_a_kind_need_a_port_each() -> None:
-    subject = Subject("one", {}, twins=False)
-    found = judge({"controller": "cubic"}, subject, world="kernel", cases="outside.two-of-a-kind")
-    (one,) = found.results
-    assert one.verdict == NOT_JUDGED and "{port}" in one.reason
+def test_two_programs_need_a_port_each() -> None:
+    subject = Subject("one", {}, sociable=False)
+    found = judge({"controller": "cubic"}, subject, world="kernel", cases=PAIRS)
+    assert [one.verdict for one in found.results] == [NOT_JUDGED, NOT_JUDGED]
+    assert all("{port}" in one.reason for one in found.results)
     assert not found.passed and found.failures == []
-    assert found.summary == "one passes 0 of 1 applicable case; 1 is not judged."
+    assert found.summary == "one passes 0 of 2 applicable cases; 2 are not judged."
 
 
 def test_runs_that_cannot_be_trusted_give_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,6 +414,16 @@ def test_a_program_is_called_by_its_command() -> None:
     assert name_of("") == "program"
 
 
+def test_a_program_has_a_program_of_cubic_beside_it() -> None:
+    (beside,) = registry.chosen(["outside.beside-cubic"])
+    document = beside.on.document({"client": "a {server} {port}", "server": "b {port}", "sender": "server"})
+    own, cubic = document["flows"]
+    assert own["sender"] == "server" and cubic["sender"] == "client"
+    assert "{server} {port}" in cubic["client"] and "{port}" in cubic["server"]
+    (alternative,) = from_document(document).alternatives
+    assert [flow["label"] for flow in alternative.spec["flows"]] == ["a", "cubic beside it"]
+
+
 def test_a_case_needs_a_course() -> None:
     one = registry.every()[0]
     with pytest.raises(ValueError, match="needs a course"):
@@ -428,17 +441,18 @@ def invoke(*words: str) -> "tuple[int, str, str]":
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--program", "x"), "--program needs the command of its server"),
-        (("--server", "x"), "give --program as well"),
-        (("bbr3", "--like", "bbr3"), "give --program as well"),
-        (("bbr3", "--program", "x", "--server", "y"), "either a controller or --program"),
-        (("--program", "x", "--server", "y", "--qlog", "q"), "leave it out with --program"),
-        (("--program", "x", "--server", "y", "--sender", "both"), '--sender "both" cannot be used'),
+        (("--program", "x"), "--server is given 0 times, --program 1 time"),
+        (("--server", "x"), "--server is given 1 time, --program 0 times"),
+        (("--sender", "client"), "--sender needs --program"),
+        (("bbr3", "--like", "bbr3"), "--like needs --program"),
+        (("bbr3", "--program", "x", "--server", "y"), "stands beside a controller"),
+        (("--program", "x", "--server", "y", "--qlog", "q"), "--qlog has no logs of a program"),
+        (("--program", "x", "--server", "y", "--sender", "both"), '--sender is "both"'),
         (("--program", "x", "--server", "y", "--like", "bbr9"), '--like "bbr9" cannot be used'),
         (("--program", "x", "--server", "y", "--at-once", "0"), "--at-once 0 cannot be used"),
         (("--program", "x", "--server", "y", "--repetitions", "0"), "--repetitions 0 cannot be used"),
         (("--program", "x", "--server", "y", "--case", "outside.outages"), "use outside.outage"),
-        (("--program", " ", "--server", "y"), '--program " " is empty'),
+        (("--program", " ", "--server", "y"), "--program is empty"),
         (("--list", "--like", "no"), '--like "no" cannot be used'),
     ],
 )

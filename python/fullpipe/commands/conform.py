@@ -18,6 +18,8 @@ from fullpipe.commands._common import (
     watching,
 )
 from fullpipe.commands._holds import CONFORMITY, refuse_others
+from fullpipe.commands._programs import PROGRAMS, programs
+from fullpipe.errors import unfit
 from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
@@ -62,34 +64,49 @@ def conform(
     program: Annotated[
         str | None,
         typer.Option(
-            metavar="COMMAND",
-            help="Instead of CC: the client of a program, e.g. 'iperf3 -c {server} -t 40'.",
-            show_default="none",
+            metavar="CLIENT",
+            help='Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 40"; needs --server.',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     server: Annotated[
         str | None,
         typer.Option(
-            metavar="COMMAND", help="The program's server, e.g. 'iperf3 -s -1'.", show_default="none"
+            metavar="COMMAND",
+            help='Command of its server, e.g. "iperf3 -s -1".',
+            show_default=False,
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     sender: Annotated[
         str | None,
-        typer.Option(help="Which of the two sends the data: client or server.", show_default="client"),
+        typer.Option(
+            metavar="SIDE",
+            help="Which of the two sends the data: client or server.",
+            show_default="client",
+            rich_help_panel=PROGRAMS,
+        ),
     ] = None,
     like: Annotated[
         str | None,
         typer.Option(
-            help="What the program's congestion control is like: bbr3, cubic or any.", show_default="any"
+            metavar="KIND",
+            help="What its congestion control is like: bbr3, cubic or any.",
+            show_default="any",
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(help="Runs of each path with a program.", show_default="3")
+        int | None, typer.Option(help="Runs of each path.", show_default="3", rich_help_panel=PROGRAMS)
     ] = None,
     at_once: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Runs with a program at the same time.", show_default="one for each core"
+            metavar="N",
+            help="Runs at the same time.",
+            show_default="one for each core",
+            rich_help_panel=PROGRAMS,
         ),
     ] = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
@@ -115,6 +132,7 @@ def conform(
     """
     from fullpipe.conformance import registry
     from fullpipe.conformance.outside import registry as outside
+    from fullpipe.conformance.outside.case import name_of
 
     if list_:
         cases = (
@@ -124,25 +142,17 @@ def conform(
         )
         _list(cases, as_json=as_json)
         return
-    asked = {
-        "--server": server,
-        "--sender": sender,
-        "--like": like,
-        "--repetitions": repetitions,
-        "--at-once": at_once,
-    }
-    if program is not None:
-        _refuse_beside_program(controller, server, qlog)
-        assert server is not None
-        name = program_name(program)
-    else:
-        if (
-            given := next((option for option, value in asked.items() if value is not None), None)
-        ) is not None:
-            raise typer.BadParameter("is about a program; give --program as well", param_hint=given)
-        if controller is None:
-            raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
-        name = controller
+    given = programs(*([] if one is None else [one] for one in (program, server, sender)))
+    if controller is not None and given:
+        raise unfit("--program", "stands beside a controller", "give one of the two")
+    for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
+        if value is not None and not given:
+            raise unfit(option, "needs --program", "give --program and --server, or leave it out")
+    if given and qlog is not None:
+        raise unfit("--qlog", "has no logs of a program", "leave it out")
+    if controller is None and not given:
+        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+    name = controller or name_of(given[0].client)
     from fullpipe.worlds.logs import Logs
 
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
@@ -150,18 +160,18 @@ def conform(
     if folder is not None:
         refuse_others(folder.path, CONFORMITY, lambda: name)
     with watching() as watch:
-        if program is None:
+        if controller is not None:
             from fullpipe.conformance.run import conform as play
 
-            found = play(name, case or None, watch=watch)
+            found = play(controller, case or None, watch=watch)
         else:
             from fullpipe.conformance.outside.run import REPETITIONS, conform_program
 
-            assert server is not None
+            (one,) = given
             found = conform_program(
-                program,
-                server,
-                sender=sender or "client",
+                one.client,
+                one.server,
+                sender=one.sender,
                 like=like or "any",
                 cases=case or None,
                 repetitions=REPETITIONS if repetitions is None else repetitions,
@@ -186,25 +196,6 @@ def conform(
             say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
-
-
-def program_name(program: str) -> str:
-    """What a program is called in pages."""
-    from fullpipe.conformance.outside.run import name_of
-
-    return name_of(program)
-
-
-def _refuse_beside_program(controller: str | None, server: str | None, qlog: Path | None) -> None:
-    """Raises the error of an option that a program lacks, or that is not for programs."""
-    if controller is not None:
-        raise typer.BadParameter("give either a controller or --program", param_hint="CC")
-    if server is None:
-        raise typer.BadParameter(
-            "--program needs the command of its server, e.g. --server 'iperf3 -s -1'", param_hint="--server"
-        )
-    if qlog is not None:
-        raise typer.BadParameter("is about controllers; leave it out with --program", param_hint="--qlog")
 
 
 def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":

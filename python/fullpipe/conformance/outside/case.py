@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from fullpipe.conformance.case import Case
+from fullpipe.conformance.outside import competitor
 
 # What a program's congestion control is like: the cases of its kind are judged besides those for any.
 Like: TypeAlias = Literal["bbr3", "cubic", "any"]
@@ -27,8 +28,8 @@ class Course:
     lasts_s: float
     # More of the scenario's table `path`.
     path: Mapping[str, Any] = field(default_factory=dict)
-    # Flows beside the one that is judged: tables of a scenario.
-    beside: tuple[Mapping[str, Any], ...] = ()
+    # Whether a flow of Linux's CUBIC is beside the one that is judged.
+    beside_cubic: bool = False
     # Whether a second one of the same kind is beside it.
     twins: bool = False
     # Moments that a page names.
@@ -37,7 +38,7 @@ class Course:
     @property
     def is_alone(self) -> bool:
         """Whether the flow that is judged has the path to itself."""
-        return not self.beside and not self.twins
+        return not self.beside_cubic and not self.twins
 
     def document(self, flow: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario with the flow that is judged."""
@@ -57,7 +58,12 @@ class Course:
     def _flows(self, flow: Mapping[str, Any]) -> list[dict[str, Any]]:
         if self.twins:
             return [{**flow, "label": "the first"}, {**flow, "label": "the second"}]
-        return [dict(flow), *(dict(one) for one in self.beside)]
+        if self.beside_cubic:
+            label = "cubic beside it"
+            # Programs share a path with programs only.
+            cubic = competitor.flow(label) if "client" in flow else {"controller": "cubic", "label": label}
+            return [dict(flow), cubic]
+        return [dict(flow)]
 
 
 @dataclass(frozen=True)
@@ -83,3 +89,10 @@ class OutsideCase(Case):
     def speaks_of(self, like: str) -> bool:
         """Whether it is judged for a program of this kind."""
         return self.like in ("any", like)
+
+
+def name_of(client: str) -> str:
+    """The first word of a command line, without its folder and the variables before it."""
+    words = client.split()
+    word = next((one for one in words if "=" not in one), words[0] if words else "program")
+    return word.rstrip("/").rpartition("/")[2] or word

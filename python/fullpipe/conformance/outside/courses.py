@@ -50,6 +50,6 @@ BESIDE_CUBIC = Course(
     MS,
     bdps=2,
     lasts_s=30,
-    beside=({"controller": "cubic", "label": "cubic beside it"},),
+    beside_cubic=True,
 )
 TWO_OF_A_KIND = Course("two-of-a-kind", MBPS, MS, bdps=2, lasts_s=30, twins=True)

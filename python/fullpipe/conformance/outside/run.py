@@ -24,7 +24,7 @@ from fullpipe.conformance.conformity import (
     Result,
 )
 from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.case import BEGINS_BY_S, LIKES, OF_LIKE, Course, OutsideCase
+from fullpipe.conformance.outside.case import BEGINS_BY_S, LIKES, OF_LIKE, Course, OutsideCase, name_of
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
@@ -39,7 +39,7 @@ from fullpipe.worlds.job import Job
 
 REPETITIONS = 3
 SENDERS = ("client", "server")
-# In commands: a port that is a flow's own, without which two of a kind cannot run at the same time.
+# In commands: a port that is a flow's own, without which two programs cannot share a path.
 _PORT = "{port}"
 
 
@@ -70,7 +70,7 @@ def conform_program(
     flow = {"client": client, "server": server, "sender": sender}
     return judge(
         flow,
-        Subject(name_of(client), {**flow, "like": like}, twins=_PORT in client and _PORT in server),
+        Subject(name_of(client), {**flow, "like": like}, _PORT in client and _PORT in server),
         world="kernel",
         like=like,
         cases=cases,
@@ -88,8 +88,8 @@ class Subject:
     name: str
     # What pages and JSON say of it.
     said: Mapping[str, Any]
-    # Whether two of it can run at once.
-    twins: bool = True
+    # Whether it can run beside another one.
+    sociable: bool = True
 
 
 def judge(
@@ -108,7 +108,7 @@ def judge(
     if like not in LIKES:
         raise mistake("like", like, f"one of {', '.join(LIKES)}", "say what the congestion control is like")
     for key, count in (("repetitions", repetitions), ("at_once", 1 if at_once is None else at_once)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if isinstance(count, bool) or count < 1:
             raise mistake(key, count, "a whole number from 1", "e.g. 3")
     chosen = registry.chosen([cases] if isinstance(cases, str) else cases)
     barred = {case.name: _barred(case, like, subject) for case in chosen}
@@ -125,20 +125,12 @@ def judge(
     return Conformity(subject.name, world, tuple(results), said)
 
 
-def name_of(client: str) -> str:
-    """The first word of a command line, without its folder and the variables before it."""
-    words = client.split()
-    word = next((one for one in words if "=" not in one), words[0] if words else "program")
-    return word.rstrip("/").rpartition("/")[2] or word
-
-
 def _barred(case: OutsideCase, like: str, subject: Subject) -> tuple[str, str] | None:
     """The verdict and the reason of a case that is not run; None if it is."""
     if not case.speaks_of(like):
         return NOT_APPLICABLE, f"it is about {OF_LIKE[case.like]}"
-    if case.on.twins and not subject.twins:
-        why = "two at once need a port each: write {port} in both commands"
-        return NOT_JUDGED, why
+    if not case.on.is_alone and not subject.sociable:
+        return NOT_JUDGED, "two programs at once need a port each: write {port} in both commands"
     return None
 
 

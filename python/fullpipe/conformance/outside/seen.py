@@ -51,6 +51,8 @@ class Seen:
 
     def check(self, *, until_s: float, begins_by_s: float) -> None:
         """Raises `NotJudgedError` unless it sends from `begins_by_s` at the latest until `until_s`."""
+        if not self._flows or not self._links:
+            raise NotJudgedError("the record has no flow, or no bottleneck")
         total = self._flows[0]["delivered_bytes"]
         begins_s = self.begins_s
         if total < _LEAST_BYTES or begins_s is None:
