@@ -136,8 +136,8 @@ mod tests {
     fn one_program_needs_no_port_and_starts_at_its_time() {
         let spec = spec(&format!("{PROGRAM}start = \"1 s\"\nstart_jitter = 0\nstop = \"5 s\""));
         let launches = launches(&spec, 1).unwrap();
-        assert_eq!((launches[0].label.as_str(), launches[0].start), ("a", Time::from_millis(1000)));
-        assert_eq!(launches[0].stop, Some(Time::from_millis(5000)));
+        assert_eq!((launches[0].label.as_str(), launches[0].start), ("a", Time::from_micros(1_000_000)));
+        assert_eq!(launches[0].stop, Some(Time::from_micros(5_000_000)));
     }
 
     #[test]

@@ -20,8 +20,8 @@ def programs(clients: list[str], servers: list[str], senders: list[str]) -> "lis
         if any(not one.strip() for one in given):
             raise unfit(option, "is empty", 'give a command line, e.g. "iperf3 -s -1"')
     if len(servers) != len(clients):
-        given = f"is given {counted(len(servers), 'time')}, --program {counted(len(clients), 'time')}"
-        raise unfit("--server", given, "give one --server for each --program")
+        said = f"is given {counted(len(servers), 'time')}, --program {counted(len(clients), 'time')}"
+        raise unfit("--server", said, "give one --server for each --program")
     if len(senders) not in (0, 1, len(clients)):
         raise unfit(
             "--sender", f"is given {counted(len(senders), 'time')}", "give it once, or for each --program"

@@ -41,6 +41,8 @@ from fullpipe.worlds import registry
 from fullpipe.worlds.logs import SNAPLEN
 
 if TYPE_CHECKING:
+    from fullpipe.ask.controllers import Chosen
+    from fullpipe.ask.programs import Program
     from fullpipe.show.results import Results
 
 
@@ -112,11 +114,12 @@ def compare(
     from fullpipe import api
     from fullpipe.ask import scenario
 
-    compared = [*(controllers or []), *programs(program or [], server or [], sender or [])]
+    given = programs(program or [], server or [], sender or [])
+    compared: list[Chosen | Program] = [*(controllers or []), *given]
     if not compared:
         raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
     world = world or ("kernel" if program else registry.DEFAULT)
-    names = [one if isinstance(one, str) else one.client.split()[0] for one in compared]
+    names = [*(controllers or []), *(one.client.split()[0] for one in given)]
     folder = folder_for(out, f"compare-{plain('-'.join(names))}", wanted=not as_json)
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     path |= {"duration": duration, "flows": flows, "ecn": ecn}
