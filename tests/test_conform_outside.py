@@ -407,6 +407,22 @@ def test_a_sender_is_the_client_or_the_server() -> None:
         conform_program("a", "b", sender="both")
 
 
+def test_conform_takes_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its two commands run where the kernel world is; here they only arrive there."""
+
+    def refuse(_self: kernel.Kernel, job: object, _stop: object, _progress: object = None) -> Run:
+        (flow,) = job.alternative.spec["flows"]  # type: ignore[attr-defined]
+        raise _native.WorldError(f"{flow['program']['client']}, {flow['program']['sender']}")
+
+    monkeypatch.setattr(kernel.Kernel, "run", refuse)
+    with pytest.raises(fp.WorldError, match=r"^a \{server\}, server$"):
+        fp.conform(fp.Program("a {server}", "b", "server"), ["outside.outage"])
+    with pytest.raises(fp.ScenarioError, match="which alone runs programs"):
+        fp.conform(fp.Program("a", "b"), world="sim")
+    with pytest.raises(fp.ScenarioError, match="for a controller"):
+        fp.conform("bbr3", like="bbr3")
+
+
 def test_a_program_is_called_by_its_command() -> None:
     assert name_of("/usr/bin/iperf3 -c {server}") == "iperf3"
     assert name_of("A=b ./run -x") == "run"

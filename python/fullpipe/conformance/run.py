@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fullpipe._native import Cancelled, ControllerError, ScenarioError
 from fullpipe.api import Watcher
 from fullpipe.ask.controllers import Chosen, Own, place_of
+from fullpipe.ask.programs import Program
 from fullpipe.conformance import registry
 from fullpipe.conformance.beds import BEDS, broken
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
@@ -24,10 +25,11 @@ _AFTER_SHARE, _AFTER_S = 0.3, 1.0
 
 
 def conform(
-    controller: Chosen,
+    controller: Chosen | Program,
     cases: Sequence[str] | None = None,
     *,
-    world: str = "sim",
+    world: str | None = None,
+    like: str = "any",
     watch: Watcher | None = None,
     workers: int | None = None,
 ) -> Conformity:
@@ -37,11 +39,20 @@ def conform(
     `Controller`. Cases that speak of BBR's phases are not applicable to a controller that has none. The
     result prints as a table; `result.passed` says whether every applicable case passes.
 
+    A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
+    kind, `like="bbr3"` or `"cubic"` (docs/programs-conform.md). `workers` is then how many runs share the
+    machine.
+
     Raises `ScenarioError` for a case or a controller that is not known, and `ControllerError` for one that
     fails from the start.
     """
     if isinstance(cases, str):
         cases = [cases]
+    if isinstance(controller, Program):
+        return _of_program(controller, cases, world, like, watch, workers)
+    if like != "any":
+        raise mistake("like", like, '"any" for a controller, whose inside is seen', "leave it out")
+    world = "sim" if world is None else world
     chosen = registry.chosen(cases)
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
@@ -64,6 +75,30 @@ def conform(
         for case in chosen
     ]
     return Conformity(name, world, tuple(results))
+
+
+def _of_program(
+    program: Program,
+    cases: Sequence[str] | None,
+    world: str | None,
+    like: str,
+    watch: Watcher | None,
+    workers: int | None,
+) -> Conformity:
+    from fullpipe.conformance.outside.run import WORLD, conform_program
+
+    if world not in (None, WORLD):
+        raise mistake("world", world, f'"{WORLD}", which alone runs programs', "leave it out")
+    return conform_program(
+        program.client,
+        program.server,
+        sender=program.sender,
+        name=program.label,
+        like=like,
+        cases=cases,
+        at_once=workers,
+        watch=watch,
+    )
 
 
 def _name(controller: Chosen) -> str:

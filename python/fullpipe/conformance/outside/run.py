@@ -37,6 +37,8 @@ from fullpipe.system import machine
 from fullpipe.system.limits import check_runs
 from fullpipe.worlds.job import Job
 
+# The world that runs programs.
+WORLD = "kernel"
 REPETITIONS = 3
 SENDERS = ("client", "server")
 # In commands: a port that is a flow's own, without which two programs cannot share a path.
@@ -48,6 +50,7 @@ def conform_program(
     server: str,
     *,
     sender: str = "client",
+    name: str | None = None,
     like: str = "any",
     cases: Sequence[str] | str | None = None,
     repetitions: int = REPETITIONS,
@@ -70,8 +73,8 @@ def conform_program(
     flow = {"client": client, "server": server, "sender": sender}
     return judge(
         flow,
-        Subject(name_of(client), {**flow, "like": like}, _PORT in client and _PORT in server),
-        world="kernel",
+        Subject(name or name_of(client), {**flow, "like": like}, _PORT in client and _PORT in server),
+        world=WORLD,
         like=like,
         cases=cases,
         repetitions=repetitions,
