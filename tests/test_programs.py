@@ -17,7 +17,6 @@ import fullpipe as fp
 from conftest import PATH, command
 from fullpipe.ask import scenario
 from fullpipe.ask.programs import Program
-from fullpipe.conformance import outside
 from fullpipe.results import measures
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import refusal
@@ -187,34 +186,6 @@ def test_options_that_do_not_fit_are_refused() -> None:
     ):
         done = command("compare", *more, *PATH)
         assert done.returncode == 2 and said in done.stderr, (more, done.stderr)
-
-
-@pytest.mark.parametrize("one", outside.CASES, ids=lambda one: one.case.name)
-def test_a_case_from_outside_measures_what_its_criteria_need(one: outside.Outside) -> None:
-    said = one.document(Program("a {server} {port}", "b {port}", "server"))
-    assert scenario.from_document(said).alternatives[0].spec["flows"][0]["program"]["sender"] == "server"
-    # Any world's run has what it needs; a program's has no more.
-    for flow in said["flows"]:
-        del flow["client"], flow["server"], flow["sender"]
-        flow["controller"] = "bbr3"
-    (ran,) = fp.run(said).runs
-    measured = one.measure(ran)
-    values = [measured[of.key] for of in one.case.criteria]
-    assert all(value is not None and value > 0 for value in values)
-    # The path is used, whoever sends.
-    assert (measured.get("goodput") or measured.get("total") or 0.0) > 50
-
-
-def test_cases_that_need_ports_or_the_inside_say_so() -> None:
-    names = ["outside-four-flows", "drain-time"]
-    found = fp.conform(Program("a", "b"), names)
-    assert [(one.case.name, one.verdict) for one in found.results] == [
-        ("outside-four-flows", "not applicable"),
-        ("drain-time", "not applicable"),
-    ]
-    assert "{port}" in found.results[0].reason and found.results[1].reason == "not visible from outside"
-    with pytest.raises(fp.ScenarioError, match="the name of a case"):
-        fp.conform(Program("a", "b"), ["no-such-case"])
 
 
 # --- In the kernel world --------------------------------------------------------------------------

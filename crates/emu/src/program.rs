@@ -283,8 +283,12 @@ fn live(
         processes.wait(done, next.saturating_since(now))?;
         processes.look()?;
         if processes.is_over {
-            // The ferry has ended; if it failed, it says why.
-            return Ok(Vec::new());
+            // The path has ended before this thread woke, or its ferry failed, which says why.
+            let left = lives.into_iter().zip(programs).map(|(life, launch)| {
+                let stop = launch.stop.map_or(end, |stop| stop.min(end));
+                life.unwrap_or(Life { start: launch.start.min(stop), end: stop, completed: false })
+            });
+            return Ok(left.collect());
         }
     }
 }

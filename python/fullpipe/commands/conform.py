@@ -23,14 +23,19 @@ from fullpipe.errors import unfit
 from fullpipe.system.words import counted, joined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fullpipe.conformance.case import Case
+    from fullpipe.conformance.outside.case import OutsideCase
 
 
 def complete_cases(incomplete: str) -> list[str]:
     """Names of cases for a shell's completion."""
     from fullpipe.conformance import registry
+    from fullpipe.conformance.outside import registry as outside
 
-    return [case.name for case in registry.every() if case.name.startswith(incomplete)]
+    every = (*registry.every(), *outside.every())
+    return [case.name for case in every if case.name.startswith(incomplete)]
 
 
 def conform(
@@ -50,13 +55,17 @@ def conform(
     ] = None,
     list_: Annotated[
         bool,
-        typer.Option("--list", help="List the cases and play none; with --json, their criteria as well."),
+        typer.Option(
+            "--list",
+            help="List the cases and play none; with --json, their criteria as well. With --like, those for "
+            "programs.",
+        ),
     ] = False,
     program: Annotated[
         str | None,
         typer.Option(
             metavar="CLIENT",
-            help='Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 60"; needs --server.',
+            help='Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 40"; needs --server.',
             show_default=False,
             rich_help_panel=PROGRAMS,
         ),
@@ -65,7 +74,7 @@ def conform(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help='Command of its server, e.g. "iperf3 -s".',
+            help='Command of its server, e.g. "iperf3 -s -1".',
             show_default=False,
             rich_help_panel=PROGRAMS,
         ),
@@ -76,6 +85,27 @@ def conform(
             metavar="SIDE",
             help="Which of the two sends the data: client or server.",
             show_default="client",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="What its congestion control is like: bbr3, cubic or any.",
+            show_default="any",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="Runs of each path.", show_default="3", rich_help_panel=PROGRAMS)
+    ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Runs at the same time.",
+            show_default="one for each core",
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
@@ -95,22 +125,34 @@ def conform(
 
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
+
+    With --program and --server, anybody's sender is held against the cases that can be judged from outside,
+    over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
+    server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
     from fullpipe.conformance import registry
+    from fullpipe.conformance.outside import registry as outside
+    from fullpipe.conformance.outside.case import name_of
 
     if list_:
-        _list(registry.chosen(case or None), as_json=as_json)
+        cases = (
+            registry.chosen(case or None)
+            if like is None
+            else _for_programs(outside.chosen(case or None), like)
+        )
+        _list(cases, as_json=as_json)
         return
-    given = programs([program] if program else [], [server] if server else [], [sender] if sender else [])
+    given = programs(*([] if one is None else [one] for one in (program, server, sender)))
     if controller is not None and given:
         raise unfit("--program", "stands beside a controller", "give one of the two")
-    held = given[0] if given else controller
-    if held is None:
-        raise typer.BadParameter("name a controller, or give --program, or --list", param_hint="CC")
+    for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
+        if value is not None and not given:
+            raise unfit(option, "needs --program", "give --program and --server, or leave it out")
     if given and qlog is not None:
         raise unfit("--qlog", "has no logs of a program", "leave it out")
-    name = held if isinstance(held, str) else held.client.split()[0]
-    from fullpipe.conformance.run import conform as play
+    if controller is None and not given:
+        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+    name = controller or name_of(given[0].client)
     from fullpipe.worlds.logs import Logs
 
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
@@ -118,7 +160,24 @@ def conform(
     if folder is not None:
         refuse_others(folder.path, CONFORMITY, lambda: name)
     with watching() as watch:
-        found = play(held, case or None, watch=watch)
+        if controller is not None:
+            from fullpipe.conformance.run import conform as play
+
+            found = play(controller, case or None, watch=watch)
+        else:
+            from fullpipe.conformance.outside.run import REPETITIONS, conform_program
+
+            (one,) = given
+            found = conform_program(
+                one.client,
+                one.server,
+                sender=one.sender,
+                like=like or "any",
+                cases=case or None,
+                repetitions=REPETITIONS if repetitions is None else repetitions,
+                at_once=at_once,
+                watch=watch,
+            )
     if as_json:
         print(found.to_json())
     else:
@@ -137,6 +196,16 @@ def conform(
             say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
+
+
+def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
+    """Those that apply to a program whose congestion control is like that."""
+    from fullpipe.conformance.outside.case import LIKES
+    from fullpipe.errors import mistake
+
+    if like not in LIKES:
+        raise mistake("like", like, f"one of {', '.join(LIKES)}", "name one of these")
+    return tuple(one for one in cases if one.speaks_of(like))
 
 
 def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:

@@ -3,10 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from fullpipe.conformance.stage import Lab
+from typing import Any, TypeAlias
 
 # What a play measured, by the keys of the criteria. None: the moment to measure it did not come.
 Measured: TypeAlias = Mapping[str, float | None]
@@ -107,7 +104,8 @@ class Case:
     # What is played, in a sentence or two, for whoever reads a page.
     about: str
     criteria: tuple[Criterion, ...]
-    play: "Callable[[Lab], Measured]"
+    # Takes a `Lab`, or where a case is judged from outside (`outside/`), a `Seen`.
+    play: Callable[[Any], Measured]
     # It speaks of BBR's phases, and is not applicable to a controller that has none.
     phases: bool = True
     seeds: tuple[int, ...] = (1,)

@@ -1,6 +1,7 @@
 """What cases came to: verdicts with measured values, as a table, as JSON, in a notebook and as pages."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
+# Of a case that is judged from outside: the runs do not show what it measures.
+NOT_JUDGED = "not judged"
 
 
 # The same algorithms by another specification: what is said of one holds for the other.
@@ -23,11 +26,13 @@ _LIKE = {"newreno": "reno", "cubic9438": "cubic"}
 
 @dataclass(frozen=True)
 class Check:
-    """A criterion, and the worst value over the seeds."""
+    """A criterion, and the worst value over the seeds; of a program, the middle one of its repetitions."""
 
     criterion: Criterion
     value: float | None
     seed: int
+    # Those of all repetitions, from best to worst, where the value is their middle one.
+    values: tuple[float | None, ...] = ()
 
     @property
     def met(self) -> bool:
@@ -36,8 +41,13 @@ class Check:
 
     @property
     def measured(self) -> str:
-        """The value with its unit."""
-        return self.criterion.show(self.value)
+        """The value with its unit, and the range of the repetitions."""
+        text = self.criterion.show(self.value)
+        reached = sorted(one for one in self.values if one is not None)
+        if len(self.values) < 2 or self.value is None or len(reached) < 2:
+            return text
+        ends = [self.criterion.show(one).removesuffix(f" {self.criterion.unit}") for one in reached]
+        return f"{text} ({ends[0]} to {ends[-1]})" if len(set(ends)) > 1 else text
 
 
 @dataclass(frozen=True)
@@ -78,14 +88,16 @@ class Conformity:
     controller: str
     world: str
     results: tuple[Result, ...]
+    # What was judged from outside: its commands, and how often they ran. None for a controller.
+    program: Mapping[str, Any] | None = None
 
     def _of(self, verdict: str) -> list[Result]:
         return [one for one in self.results if one.verdict == verdict]
 
     @property
     def passed(self) -> bool:
-        """Whether every applicable case passes."""
-        return not self._of(FAIL)
+        """Whether every applicable case passes; one that could not be judged does not."""
+        return not self._of(FAIL) and not self._of(NOT_JUDGED)
 
     @property
     def failures(self) -> list[str]:
@@ -105,13 +117,14 @@ class Conformity:
     def summary(self) -> str:
         """A sentence for all results."""
         passes, fails, without = (len(self._of(one)) for one in (PASS, FAIL, NOT_APPLICABLE))
-        applicable = passes + fails
+        unknown = len(self._of(NOT_JUDGED))
+        applicable = passes + fails + unknown
         said = f"{self.controller} passes {passes} of {counted(applicable, 'applicable case')}"
         by_design = sum(self.expected(one) is not None for one in self.results)
         said += f", and fails {by_design} by design" if by_design else ""
-        return (
-            f"{said}; {without} {'is' if without == 1 else 'are'} not applicable." if without else f"{said}."
-        )
+        for count, verdict in ((unknown, NOT_JUDGED), (without, NOT_APPLICABLE)):
+            said += f"; {count} {'is' if count == 1 else 'are'} {verdict}" if count else ""
+        return f"{said}."
 
     def rows(self) -> "Iterator[tuple[str, str, str, str]]":
         """Case, verdict, measured value and criterion, for tables."""
@@ -134,6 +147,7 @@ class Conformity:
         return {
             "controller": self.controller,
             "world": self.world,
+            **({"program": dict(self.program)} if self.program is not None else {}),
             "text": TEXT,
             "passed": self.passed,
             "cases": [self._plain(one) for one in self.results],
@@ -147,7 +161,7 @@ class Conformity:
             "verdict": one.verdict,
             "reason": one.reason,
             "by_design": self.expected(one),
-            "seeds": list(one.case.seeds),
+            "seeds": list(one.case.seeds) if self.program is None else _repetitions(one),
             "criteria": [
                 {
                     "says": check.criterion.quantity,
@@ -158,6 +172,7 @@ class Conformity:
                     "source": check.criterion.source,
                     "met": check.met,
                     "seed": check.seed,
+                    **({"values": list(check.values)} if check.values else {}),
                 }
                 for check in one.checks
             ],
@@ -191,7 +206,7 @@ class Conformity:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("Case", "Verdict", "Measured", "Criterion"):
             table.add_column(heading, overflow="fold", justify="right" if heading == "Measured" else "left")
-        styles = {PASS: "green", FAIL: "bold red", NOT_APPLICABLE: "dim"}
+        styles = {PASS: "green", FAIL: "bold red", NOT_APPLICABLE: "dim", NOT_JUDGED: "yellow"}
         for name, verdict, measured, wanted in self.rows():
             table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
         yield table
@@ -204,3 +219,8 @@ class Conformity:
         from fullpipe.conformance.pages import summary_table
 
         return summary_table(self)
+
+
+def _repetitions(one: Result) -> list[int]:
+    """The repetitions that a verdict is by."""
+    return [run.seed for played in one.played for run in played.runs.runs] if one.checks else []

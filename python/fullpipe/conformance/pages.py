@@ -1,10 +1,10 @@
 """The pages of a result: an index with the table, and each case with what was played, wanted and seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fullpipe import _native
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Played, Result
+from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
 from fullpipe.show.page import Heading, figure, page, provenance, table
 from fullpipe.show.page import text as _text
@@ -13,6 +13,8 @@ from fullpipe.system import provenance as origin
 
 # The figures of a case, by their names in `fullpipe.show.figures`: they shade the phases.
 _FIGURES = ("inflight", "throughput")
+# Of a program, whose window and flight nobody sees.
+_FROM_OUTSIDE = ("throughput", "rtt")
 
 
 def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
@@ -48,11 +50,16 @@ def _verdict(verdict: str) -> str:
 
 
 def _index(conformity: Conformity) -> str:
+    if conformity.program is None:
+        against, which = "the cases of BBRv3", "the worst value over the seeds of the case."
+    else:
+        against = "the cases that are judged from outside"
+        which = "the middle one of the repetitions, and their range."
     sections = [
-        f"<header><h1>{_text(conformity.controller)} against the cases of BBRv3</h1>"
+        f"<header><h1>{_text(conformity.controller)} against {against}</h1>"
         f"<p>{_text(conformity.summary)}</p>"
-        '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: the '
-        "worst value over the seeds of the case. A case’s page has all of them, with figures.</p></header>",
+        '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: '
+        f"{which} A case’s page has all of them, with figures.</p></header>",
         summary_table(conformity, linked=True),
         _provenance(conformity),
     ]
@@ -70,17 +77,17 @@ def _page(conformity: Conformity, one: Result) -> str:
         f'<p class="quiet">{_text(" · ".join(said))}</p></header>',
         f"<p>{_text(case.about)}</p>",
         f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
-        _criteria(one),
-        *_figures(one),
+        _criteria(one, "Seed" if conformity.program is None else "Repetition"),
+        *_figures(one, _FIGURES if conformity.program is None else _FROM_OUTSIDE),
         _provenance(conformity),
     ]
     return page(f"Fullpipe: {case.name}, {conformity.controller}", sections, [])
 
 
-def _criteria(one: Result) -> str:
+def _criteria(one: Result, seed: str) -> str:
     headings = [Heading("Criterion"), Heading("Wanted"), Heading("Measured", number=True), Heading("Met")]
-    headings += [Heading("Seed", number=True), Heading("The number is")]
-    if one.verdict == NOT_APPLICABLE:
+    headings += [Heading(seed, number=True), Heading("The number is")]
+    if not one.checks:
         rows = [
             [_text(of.quantity), _text(of.bounds), "", "", "", _text(of.source)] for of in one.case.criteria
         ]
@@ -99,7 +106,7 @@ def _criteria(one: Result) -> str:
     return table(headings, rows)
 
 
-def _figures(one: Result) -> Iterator[str]:
+def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
     from fullpipe.show.figures import BY_NAME
     from fullpipe.show.figures.svg import picture
 
@@ -108,7 +115,7 @@ def _figures(one: Result) -> Iterator[str]:
         yield f"<h2>{_text(played.name or 'The flow')}</h2>"
         if played.marks:
             yield _marks(played)
-        for name in _FIGURES:
+        for name in names:
             drawn = picture(BY_NAME[name].draw(played.runs).to_dict())
             yield figure(number, f"{name}-{number}", drawn, BY_NAME[name].look_at(played.runs))
             number += 1
@@ -131,5 +138,6 @@ def _provenance(conformity: Conformity) -> str:
             ("Written", f"{origin.now()}, by Fullpipe {_text(_native.version())}"),
             ("Text", _text(TEXT)),
             ("World", _text(conformity.world)),
+            *((name.capitalize(), _text(str(said))) for name, said in (conformity.program or {}).items()),
         ]
     )

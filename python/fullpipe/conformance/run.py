@@ -9,7 +9,7 @@ from fullpipe._native import Cancelled, ControllerError, ScenarioError
 from fullpipe.api import Watcher
 from fullpipe.ask.controllers import Chosen, Own, place_of
 from fullpipe.ask.programs import Program
-from fullpipe.conformance import outside, registry
+from fullpipe.conformance import registry
 from fullpipe.conformance.beds import BEDS, broken
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
@@ -28,16 +28,20 @@ def conform(
     controller: Chosen | Program,
     cases: Sequence[str] | None = None,
     *,
-    world: str = "sim",
+    world: str | None = None,
+    like: str = "any",
     watch: Watcher | None = None,
     workers: int | None = None,
 ) -> Conformity:
     """Holds a controller against the cases of BBRv3, all of them or those that are named.
 
     `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"` or a class that extends
-    `Controller`. A `Program` is judged from outside, in the kernel world: `outside.py` has its cases. Cases
-    that speak of BBR's phases are not applicable to a controller that has none. The
+    `Controller`. Cases that speak of BBR's phases are not applicable to a controller that has none. The
     result prints as a table; `result.passed` says whether every applicable case passes.
+
+    A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
+    kind, `like="bbr3"` or `"cubic"` (docs/programs-conform.md). `workers` is then how many runs share the
+    machine.
 
     Raises `ScenarioError` for a case or a controller that is not known, and `ControllerError` for one that
     fails from the start.
@@ -45,7 +49,10 @@ def conform(
     if isinstance(cases, str):
         cases = [cases]
     if isinstance(controller, Program):
-        return outside.conform(controller, cases, watch=watch)
+        return _of_program(controller, cases, world, like, watch, workers)
+    if like != "any":
+        raise mistake("like", like, '"any" for a controller, whose inside is seen', "leave it out")
+    world = "sim" if world is None else world
     chosen = registry.chosen(cases)
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
@@ -68,6 +75,30 @@ def conform(
         for case in chosen
     ]
     return Conformity(name, world, tuple(results))
+
+
+def _of_program(
+    program: Program,
+    cases: Sequence[str] | None,
+    world: str | None,
+    like: str,
+    watch: Watcher | None,
+    workers: int | None,
+) -> Conformity:
+    from fullpipe.conformance.outside.run import WORLD, conform_program
+
+    if world not in (None, WORLD):
+        raise mistake("world", world, f'"{WORLD}", which alone runs programs', "leave it out")
+    return conform_program(
+        program.client,
+        program.server,
+        sender=program.sender,
+        name=program.label,
+        like=like,
+        cases=cases,
+        at_once=workers,
+        watch=watch,
+    )
 
 
 def _name(controller: Chosen) -> str:

@@ -31,8 +31,10 @@ _THREADS_A_CORE = 64
 class Local:
     """Runs tasks on this machine's cores. A task that fails is yielded, and the others go on."""
 
-    def __init__(self, cores: int | None = None) -> None:
+    def __init__(self, cores: int | None = None, *, at_most: int | None = None) -> None:
         self._cores = cores or machine.cores()
+        # How many runs in wall time share the machine, besides what their world says.
+        self._at_most = at_most
 
     def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
         """Yields every task when it ends."""
@@ -132,6 +134,8 @@ class Local:
         if not running:
             return True
         if any(other.world != task.world or other.alone for other in running) or task.alone:
+            return False
+        if self._at_most is not None and len(running) >= self._at_most:
             return False
         return registry.named(task.world).fits(task.job, [other.job for other in running], self._cores)
 

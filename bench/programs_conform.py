@@ -1,0 +1,263 @@
+"""Which programs of others pass the cases that are judged from outside? For docs/programs-conform.md.
+
+    .venv/bin/python bench/programs_conform.py [--only NAME] [--out FOLDER] [--write PAGE]
+
+Each program sends over the kernel world's path: iperf3 over Linux's own controllers, ngtcp2's server with
+each of its own, quic-go with its own. Needs root, iperf3, ngtcp2's example client and server (Debian:
+ngtcp2-client, ngtcp2-server), openssl and Go. A program takes three to six minutes, and longer where runs
+have to be repeated because they cannot be trusted. What is in the folder is not run again, so that the work
+can be split.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS
+from fullpipe.conformance.outside import registry
+from fullpipe.conformance.outside.run import conform_program
+from fullpipe.show.markers import Markers
+from fullpipe.system import machine
+
+MARKERS = Markers("programs")
+QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"
+# Longer than the longest case.
+SECONDS = 40
+# At 20 Mbit/s it lasts for 80 s.
+BYTES = 200_000_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, its commands, and what its congestion control is like."""
+
+    name: str
+    says: str
+    client: str
+    server: str
+    sender: str
+    like: str
+    version: Sequence[str]
+
+
+def programs(folder: Path) -> list[Program]:
+    """The programs; `folder` has what some of them need."""
+    made = [
+        Program(
+            f"iperf3-{name}",
+            f"iperf3 over Linux's {name}",
+            f"iperf3 -c {{server}} -p {{port}} -t {SECONDS} -C {name}",
+            "iperf3 -s -1 -p {port}",
+            "client",
+            like,
+            ("iperf3", "--version"),
+        )
+        for name, like in (("cubic", "cubic"), ("bbr", "bbr3"))
+    ]
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    made += [
+        Program(
+            f"ngtcp2-{name}",
+            f"ngtcp2's server with {name}",
+            f"gtlsclient -q --exit-on-all-streams-close {{server}} {{port}} https://{{server}}/{BYTES}",
+            f"gtlsserver -q --max-dyn-length=1G --cc={name} '*' {{port}} {key} {certificate}",
+            "server",
+            like,
+            ("dpkg-query", "-W", "-f", "ngtcp2 ${Version}", "ngtcp2-server"),
+        )
+        for name, like in (("cubic", "cubic"), ("bbr", "bbr3"), ("bbr2", "bbr3"))
+    ]
+    binary = folder / "quic-go"
+    made.append(
+        Program(
+            "quic-go",
+            "quic-go, whose controller is Reno's",
+            f"{binary} send {{server}}:{{port}} {SECONDS}",
+            f"{binary} receive :{{port}}",
+            "client",
+            "any",
+            ("go", "version", "-m", str(binary)),
+        )
+    )
+    return made
+
+
+def main() -> None:
+    """Runs what is missing, and prints or writes the table."""
+    said = options().parse_args()
+    if said.write is not None:
+        MARKERS.check(said.write)
+    folder: Path = said.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    every = programs(folder)
+    wanted = [one for one in every if not said.only or one.name in said.only]
+    if unknown := set(said.only) - {one.name for one in every}:
+        sys.exit(
+            f"--only {', '.join(sorted(unknown))}: no such program; {', '.join(one.name for one in every)}"
+        )
+    for one in wanted:
+        kept = folder / one.name / "conformity.json"
+        if kept.is_file():
+            continue
+        prepare(one, folder)
+        found = conform_program(
+            one.client,
+            one.server,
+            sender=one.sender,
+            like=one.like,
+            repetitions=said.repetitions,
+            at_once=said.at_once,
+        )
+        print(f"{one.name}: {found.summary}", flush=True)
+        written = found.write(folder / one.name)
+        (written / "version.txt").write_text(version(one), encoding="utf-8")
+    results = {
+        one.name: json.loads((folder / one.name / "conformity.json").read_text(encoding="utf-8"))
+        for one in every
+        if (folder / one.name / "conformity.json").is_file()
+    }
+    versions = {name: (folder / name / "version.txt").read_text(encoding="utf-8") for name in results}
+    text = table([one for one in every if one.name in results], results, versions, folder)
+    print(text)
+    if said.write is not None:
+        MARKERS.put(text, said.write)
+
+
+def options() -> argparse.ArgumentParser:
+    """What can be given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only this program")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/programs-conform"), help="where results are kept"
+    )
+    parser.add_argument("--repetitions", type=int, default=3, help="runs of each path")
+    parser.add_argument("--at-once", type=int, default=None, help="runs at the same time")
+    parser.add_argument("--write", type=Path, default=None, metavar="PAGE", help="the page with the table")
+    return parser
+
+
+def prepare(program: Program, folder: Path) -> None:
+    """Makes what a program needs: a certificate, or its binary."""
+    if program.name.startswith("ngtcp2") and not (folder / "key.pem").is_file():
+        names = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem"))
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "30",
+                "-subj",
+                "/CN=x",
+                *names,
+            ],
+            check=True,
+            capture_output=True,
+        )
+    if program.name == "quic-go" and not (folder / "quic-go").is_file():
+        subprocess.run(["go", "build", "-o", str(folder / "quic-go"), "."], cwd=QUIC_GO, check=True)
+
+
+def version(program: Program) -> str:
+    """The program's version, in a few words."""
+    if shutil.which(program.version[0]) is None:
+        return "unknown"
+    said = subprocess.run(program.version, capture_output=True, text=True, check=False).stdout
+    if program.name == "quic-go":
+        found = re.search(r"quic-go/quic-go\s+(v\S+)", said)
+        compiler = re.search(r"go1\S+", said)
+        return f"quic-go {found[1] if found else 'unknown'}, {compiler[0] if compiler else 'Go'}"
+    if program.name.startswith("iperf3"):
+        return f"{' '.join(said.split()[:2])}, Linux {os.uname().release}"
+    return said.strip()
+
+
+MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–", NOT_JUDGED: "not judged"}
+
+
+def table(
+    shown: Sequence[Program],
+    results: Mapping[str, Mapping[str, Any]],
+    versions: Mapping[str, str],
+    folder: Path,
+) -> str:
+    """The programs, who passes what, and what failed and why, as Markdown."""
+    where = f"Linux {os.uname().release}, {machine.cores()} cores, {platform.machine()}"
+    lines = [f"Measured with Fullpipe {_native.version()} on {where}.", ""]
+    lines += ["| program | version | judged as | passes | client | server |", "|---|---|---|---|---|---|"]
+    for one in shown:
+        marks = [case["verdict"] for case in results[one.name]["cases"]]
+        applicable = len(marks) - marks.count(NOT_APPLICABLE)
+        commands = (f"`{text.replace(f'{folder}/', '')}`" for text in (one.client, one.server))
+        lines.append(
+            f"| {one.says} | {versions[one.name].strip()} | {one.like} | "
+            f"{marks.count(PASS)} of {applicable} | {' | '.join(commands)} |"
+        )
+    names = [one.name for one in shown]
+    lines += ["", f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for number, case in enumerate(registry.every()):
+        cells = [cell(results[name]["cases"][number]) for name in names]
+        lines.append(f"| `{case.name.removeprefix('outside.')}` | {' | '.join(cells)} |")
+    lines += ["", *failures(shown, results)]
+    return "\n".join([*lines, ""])
+
+
+def cell(case: Mapping[str, Any]) -> str:
+    """A verdict, with the value of the criterion that decides it."""
+    mark = MARKS[case["verdict"]]
+    told = decisive(case)
+    return mark if told is None else f"{mark}, {value(told)}"
+
+
+def decisive(case: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The first criterion that is not met, or the first."""
+    every: list[Mapping[str, Any]] = case["criteria"]
+    return next(iter([*(one for one in every if not one["met"]), *every]), None)
+
+
+def value(told: Mapping[str, Any]) -> str:
+    """A measured value with its unit."""
+    return "never" if told["measured"] is None else f"{told['measured']:.3g} {told['unit']}".strip()
+
+
+def failures(shown: Sequence[Program], results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each criterion that is not met, and for each case without a verdict."""
+    lines = []
+    for one in shown:
+        for case in results[one.name]["cases"]:
+            if case["verdict"] == NOT_JUDGED:
+                lines.append(f"* {one.name}, `{case['name']}`: not judged: {case['reason']}.")
+            for told in case["criteria"]:
+                if told["met"]:
+                    continue
+                reached = [f"{of:.3g}" if of is not None else "never" for of in told["values"]]
+                lines.append(
+                    f"* {one.name}, `{case['name']}`: {told['says']}: {value(told)}, of the repetitions "
+                    f"{', '.join(reached)}; wanted {bounds(told)} ({case['source']})."
+                )
+    return lines or ["All applicable cases pass."]
+
+
+def bounds(told: Mapping[str, Any]) -> str:
+    """A criterion's range."""
+    unit = f" {told['unit']}" if told["unit"] else ""
+    if told["low"] is not None and told["high"] is not None:
+        return f"{told['low']:g} to {told['high']:g}{unit}"
+    return f"at least {told['low']:g}{unit}" if told["low"] is not None else f"at most {told['high']:g}{unit}"
+
+
+if __name__ == "__main__":
+    main()
