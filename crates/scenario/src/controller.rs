@@ -4,6 +4,8 @@
 //!
 //! `mine.py:MyController` names a controller of the user's own, a class in a Python file, and `own:MyController` one that is
 //! in no Python file. This crate only recognises them: whoever runs the scenario has to bring them.
+//!
+//! `noq:bbr3` names a controller that a QUIC stack ships: see [`crate::stack`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +15,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 use crate::error::{ScenarioError, one_of, shortened};
+use crate::stack;
 
 /// A controller and its parameters. Serialises as the text that chooses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ControllerChoice {
-    /// `None` for a user's own.
-    params: Option<Params>,
+    is: Is,
     text: String,
+}
+
+/// Whose controller it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Is {
+    /// One of ours, with its parameters.
+    Ours(Params),
+    /// One that a QUIC stack ships: the stack, and its name there.
+    Stack { stack: &'static str, name: &'static str },
+    /// The user's own.
+    Own,
 }
 
 impl ControllerChoice {
@@ -40,6 +53,10 @@ impl ControllerChoice {
         };
         if name.trim() == IN_NO_FILE || name.trim().ends_with(FILE_ENDING) {
             return own(field, text);
+        }
+        if let Some((stack, controller)) = stack::read(field, text)? {
+            let is = Is::Stack { stack: stack.name, name: controller.name };
+            return Ok(ControllerChoice { is, text: controller.text.to_owned() });
         }
         let name = name.trim().to_ascii_lowercase();
         let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
@@ -62,12 +79,23 @@ impl ControllerChoice {
             canonical.push_str(&format!("{separator}{name}={number}"));
             seen.push(name);
         }
-        Ok(ControllerChoice { params: Some(params), text: canonical })
+        Ok(ControllerChoice { is: Is::Ours(params), text: canonical })
     }
 
-    /// What the controller runs with; `None` for a user's own.
+    /// What the controller runs with; `None` for a user's own and for one that a QUIC stack ships.
     pub fn params(&self) -> Option<&Params> {
-        self.params.as_ref()
+        match &self.is {
+            Is::Ours(params) => Some(params),
+            Is::Stack { .. } | Is::Own => None,
+        }
+    }
+
+    /// The QUIC stack that ships it, and its name there: `("noq", "bbr3")` of `noq:bbr3`. `None` for all others.
+    pub fn stack(&self) -> Option<(&'static str, &'static str)> {
+        match self.is {
+            Is::Stack { stack, name } => Some((stack, name)),
+            Is::Ours(_) | Is::Own => None,
+        }
     }
 
     /// The text that chooses it, in its canonical form: lower case, our name, no spaces.
@@ -77,7 +105,7 @@ impl ControllerChoice {
 
     /// What Linux calls this very algorithm; `None` if Linux has none, or has it with other parameters.
     pub fn linux_name(&self) -> Option<&'static str> {
-        let params = self.params?;
+        let params = *self.params()?;
         let unchanged = Params::by_name(params.name()) == Some(params);
         params.info().linux_name.filter(|_| unchanged)
     }
@@ -100,7 +128,7 @@ fn own(field: &str, text: &str) -> Result<ControllerChoice, ScenarioError> {
             .expected("FILE.py:CLASS or FILE.py:CLASS:parameter=value,parameter=value")
             .fix("write for example \"mine.py:MyController\""));
     }
-    Ok(ControllerChoice { params: None, text: parts.join(":") })
+    Ok(ControllerChoice { is: Is::Own, text: parts.join(":") })
 }
 
 impl fmt::Display for ControllerChoice {
