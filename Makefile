@@ -54,7 +54,7 @@ lint: lint-rust lint-python lint-citations
 
 lint-rust: $(TOOLS)
 	cargo fmt --all --check
-	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # The last line checks the hand-written stubs of the native module against the module.
 lint-python: $(DEV)
@@ -69,7 +69,7 @@ lint-citations: $(TOOLS)
 
 # In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)
-	cargo test --locked
+	cargo test --workspace --locked
 
 # The controllers must build without std and without an allocator.
 test-no-std: $(TOOLS)
