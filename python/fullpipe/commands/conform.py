@@ -36,7 +36,7 @@ def conform(
         str | None,
         typer.Argument(
             metavar="CC",
-            help="A controller: bbr3, bbr3:loss_thresh=0.1, or mine.py:MyController.",
+            help="A controller: bbr3, bbr3:loss_thresh=0.1, noq:bbr3, or mine.py:MyController.",
             autocompletion=complete_controllers,
         ),
     ] = None,
@@ -50,6 +50,14 @@ def conform(
         bool,
         typer.Option("--list", help="List the cases and play none; with --json, their criteria as well."),
     ] = False,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help="sim, or quic: over real QUIC endpoints.",
+            show_default="sim; quic for a controller inside a QUIC stack",
+            autocompletion=lambda: ["sim", "quic"],
+        ),
+    ] = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -74,15 +82,20 @@ def conform(
         return
     if controller is None:
         raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+    from fullpipe.conformance import packet_logs
+    from fullpipe.conformance.beds import world_of
     from fullpipe.conformance.run import conform as play
     from fullpipe.worlds.logs import Logs
 
+    world = world_of(controller) if world is None else world
+    if qlog is not None:
+        packet_logs.check(world)
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
     folder = folder_for(out, f"conform-{plain(controller)}", wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, CONFORMITY, lambda: controller)
     with watching() as watch:
-        found = play(controller, case or None, watch=watch)
+        found = play(controller, case or None, world=world, watch=watch)
     if as_json:
         print(found.to_json())
     else:

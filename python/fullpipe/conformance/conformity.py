@@ -78,6 +78,8 @@ class Conformity:
     controller: str
     world: str
     results: tuple[Result, ...]
+    # What played besides Fullpipe, e.g. QUIC stacks with their versions.
+    versions: str = ""
 
     def _of(self, verdict: str) -> list[Result]:
         return [one for one in self.results if one.verdict == verdict]
@@ -134,6 +136,7 @@ class Conformity:
         return {
             "controller": self.controller,
             "world": self.world,
+            "versions": self.versions,
             "text": TEXT,
             "passed": self.passed,
             "cases": [self._plain(one) for one in self.results],
