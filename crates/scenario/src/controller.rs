@@ -5,7 +5,7 @@
 //! `mine.py:MyController` names a controller of the user's own, a class in a Python file, and `own:MyController` one that is
 //! in no Python file. This crate only recognises them: whoever runs the scenario has to bring them.
 //!
-//! `noq:bbr3` names a controller that a QUIC stack ships: see [`crate::stack`].
+//! `noq:bbr3` names a controller inside a QUIC stack: see [`crate::stack`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,8 +30,8 @@ pub struct ControllerChoice {
 enum Is {
     /// One of ours, with its parameters.
     Ours(Params),
-    /// One that a QUIC stack ships: the stack, and its name there.
-    Stack { stack: &'static str, name: &'static str },
+    /// One inside a QUIC stack: the stack, and its name there.
+    Stack { stack: &'static str, name: String },
     /// The user's own.
     Own,
 }
@@ -54,9 +54,9 @@ impl ControllerChoice {
         if name.trim() == IN_NO_FILE || name.trim().ends_with(FILE_ENDING) {
             return own(field, text);
         }
-        if let Some((stack, controller)) = stack::read(field, text)? {
-            let is = Is::Stack { stack: stack.name, name: controller.name };
-            return Ok(ControllerChoice { is, text: controller.text.to_owned() });
+        if let Some((stack, name)) = stack::read(field, text)? {
+            let text = format!("{stack}:{name}");
+            return Ok(ControllerChoice { is: Is::Stack { stack, name }, text });
         }
         let name = name.trim().to_ascii_lowercase();
         let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
@@ -82,7 +82,7 @@ impl ControllerChoice {
         Ok(ControllerChoice { is: Is::Ours(params), text: canonical })
     }
 
-    /// What the controller runs with; `None` for a user's own and for one that a QUIC stack ships.
+    /// What the controller runs with; `None` for a user's own and for one inside a QUIC stack.
     pub fn params(&self) -> Option<&Params> {
         match &self.is {
             Is::Ours(params) => Some(params),
@@ -90,9 +90,9 @@ impl ControllerChoice {
         }
     }
 
-    /// The QUIC stack that ships it, and its name there: `("noq", "bbr3")` of `noq:bbr3`. `None` for all others.
-    pub fn stack(&self) -> Option<(&'static str, &'static str)> {
-        match self.is {
+    /// The QUIC stack that it is inside, and its name there: `("noq", "bbr3")` of `noq:bbr3`. `None` for all others.
+    pub fn stack(&self) -> Option<(&'static str, &str)> {
+        match &self.is {
             Is::Stack { stack, name } => Some((stack, name)),
             Is::Ours(_) | Is::Own => None,
         }

@@ -270,7 +270,7 @@ pub enum TcpMemory {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowDocument {
-    /// Its congestion control, with parameters overridden by name, or one that a QUIC stack ships. May be left out under
+    /// Its congestion control, with parameters overridden by name, or one inside a QUIC stack. May be left out under
     /// `compare`.
     #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2", "noq:bbr3"]))]
     pub controller: Option<String>,

@@ -1,125 +1,70 @@
-//! Controllers of QUIC stacks, as those ship them: `noq:bbr3` is the BBRv3 of the stack noq.
+//! Controllers inside QUIC stacks, by the stack and their name there: `noq:bbr3` is the BBRv3 that the stack noq ships.
 //!
-//! This crate knows their names only, so that a scenario with one reads the same on every machine. The stacks themselves are in
-//! the world that runs them.
+//! This crate knows the stacks' names only. Which controllers a stack has is known to the program that runs it, to which a
+//! developer can add more; so a scenario with one reads the same on every machine.
 
 use fullpipe_cc::Params;
 
 use crate::error::{ScenarioError, nearest, one_of, shortened};
 
-/// A stack whose own controllers a scenario can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackInfo {
-    /// Before the colon.
-    pub name: &'static str,
-    /// What it is, in a sentence.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Its controllers.
-    pub controllers: &'static [StackController],
-}
+/// The stacks whose controllers a scenario can name.
+pub const STACKS: [&str; 2] = ["noq", "quinn"];
+/// The longest name of a controller in a stack, in characters.
+pub const LONGEST_NAME: usize = 32;
 
-/// A controller that a stack ships.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackController {
-    /// Behind the colon.
-    pub name: &'static str,
-    /// Both, as a scenario names it.
-    pub text: &'static str,
-    /// What it is, in a sentence.
-    pub summary: &'static str,
-}
+/// What a name consists of.
+const NAME: &str = "a name of at most 32 lower-case letters, digits, - and _";
 
-const fn controller(name: &'static str, text: &'static str, summary: &'static str) -> StackController {
-    StackController { name, text, summary }
-}
-
-/// All stacks.
-pub const STACKS: &[StackInfo] = &[
-    StackInfo {
-        name: "noq",
-        summary: "noq, a QUIC stack in Rust with multipath, derived from Quinn",
-        source: "crate noq-proto",
-        controllers: &[
-            controller("bbr3", "noq:bbr3", "noq's own BBRv3"),
-            controller("cubic", "noq:cubic", "noq's own CUBIC"),
-            controller("newreno", "noq:newreno", "noq's own NewReno"),
-        ],
-    },
-    StackInfo {
-        name: "quinn",
-        summary: "Quinn, a QUIC stack in Rust",
-        source: "crate quinn-proto",
-        controllers: &[
-            controller("bbr", "quinn:bbr", "Quinn's own BBR, which it calls experimental"),
-            controller("cubic", "quinn:cubic", "Quinn's own CUBIC"),
-            controller("newreno", "quinn:newreno", "Quinn's own NewReno"),
-        ],
-    },
-];
-
-/// A controller of a stack: the stack's name, and what the stack calls it.
-pub(crate) type Chosen = (&'static StackInfo, &'static StackController);
-
-/// Reads `stack:controller`. `None` if the text before the colon is no stack, and nothing suggests that it was meant to be one.
-pub(crate) fn read(field: &str, text: &str) -> Result<Option<Chosen>, ScenarioError> {
+/// Reads `stack:name`. `None` if the text is no such choice, and nothing suggests that it was meant to be one.
+pub(crate) fn read(field: &str, text: &str) -> Result<Option<(&'static str, String)>, ScenarioError> {
     let mut parts = text.splitn(3, ':').map(|part| part.trim().to_ascii_lowercase());
-    let name = parts.next().unwrap_or_default();
-    let controller = parts.next();
-    let Some(stack) = STACKS.iter().find(|stack| stack.name == name) else {
-        return match controller {
-            // What is behind the name of one of our controllers is a parameter.
-            Some(controller)
-                if Params::by_name(&name).is_none() && of_stacks(&controller).next().is_some() =>
-            {
-                Err(unknown_stack(field, text, &name, &controller))
+    let stack = parts.next().unwrap_or_default();
+    let name = parts.next();
+    let Some(known) = STACKS.into_iter().find(|known| *known == stack) else {
+        return match name {
+            // What is behind the name of one of our controllers is a parameter, and so is what has a value.
+            Some(name) if is_name(&name) && Params::by_name(&stack).is_none() => {
+                Err(unknown_stack(field, text, &stack, &name))
             }
             _ => Ok(None),
         };
     };
-    let texts: Vec<&str> = stack.controllers.iter().map(|one| one.text).collect();
-    let Some(controller) = controller.filter(|controller| !controller.is_empty()) else {
-        return Err(ScenarioError::new(field, text, "names a QUIC stack without a controller")
-            .expected(one_of(&texts))
-            .fix(format!("write for example {:?}", texts[0])));
+    let example = format!("write for example \"{known}:cubic\"");
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let error = ScenarioError::new(field, text, "names a QUIC stack without a controller");
+        return Err(error.expected(format!("{known}:NAME")).fix(example));
     };
-    let Some(known) = stack.controllers.iter().find(|one| one.name == controller) else {
-        let names: Vec<&str> = stack.controllers.iter().map(|one| one.name).collect();
-        let error = ScenarioError::new(field, text, format!("is not a controller of the QUIC stack {name}"))
-            .expected(one_of(&texts));
-        return Err(match nearest(&controller, &names) {
-            Some(close) => error.fix(format!("did you mean {name}:{close}?")),
-            None => error.fix("choose one of these (`fullpipe controllers` describes them)"),
-        });
-    };
-    if parts.next().is_some() {
-        return Err(ScenarioError::new(field, text, "sets parameters")
-            .expected(format!("{} alone: a stack's own controller runs as the stack ships it", known.text))
-            .fix(format!("write {:?}, or set parameters of a controller of Fullpipe's", known.text)));
+    if !is_name(&name) {
+        let error = ScenarioError::new(field, text, "names no controller of a QUIC stack");
+        return Err(error.expected(format!("{known}: and {NAME}")).fix(example));
     }
-    Ok(Some((stack, known)))
+    if parts.next().is_some() {
+        let alone = format!("{known}:{name} alone: a controller inside a stack runs as it is there");
+        let error = ScenarioError::new(field, text, "sets parameters").expected(alone);
+        return Err(
+            error.fix(format!("write \"{known}:{name}\", or set parameters of a controller of Fullpipe's"))
+        );
+    }
+    Ok(Some((known, name)))
 }
 
-/// The controllers of this name, of all stacks.
-fn of_stacks(name: &str) -> impl Iterator<Item = &'static StackController> {
-    STACKS.iter().flat_map(|stack| stack.controllers).filter(move |one| one.name == name)
+fn is_name(text: &str) -> bool {
+    let allowed =
+        |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"-_".contains(&letter);
+    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-fn unknown_stack(field: &str, text: &str, name: &str, controller: &str) -> ScenarioError {
-    let names: Vec<&str> = STACKS.iter().map(|stack| stack.name).collect();
-    let error = ScenarioError::new(field, text, format!("names no QUIC stack ({:?})", shortened(name)))
-        .expected(one_of(&names));
-    match (nearest(name, &names), of_stacks(controller).next()) {
-        (Some(close), _) => error.fix(format!("did you mean {close}:{controller}?")),
-        (None, Some(one)) => error.fix(format!("write for example {:?}", one.text)),
-        (None, None) => error.fix("choose one of these"),
+fn unknown_stack(field: &str, text: &str, stack: &str, name: &str) -> ScenarioError {
+    let problem = format!("names no QUIC stack ({:?})", shortened(stack));
+    let error = ScenarioError::new(field, text, problem).expected(one_of(&STACKS));
+    match nearest(stack, &STACKS) {
+        Some(close) => error.fix(format!("did you mean {close}:{name}?")),
+        None => error.fix(format!("write for example \"{}:{name}\"", STACKS[0])),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ControllerChoice;
 
     fn message(text: &str) -> String {
@@ -127,20 +72,18 @@ mod tests {
     }
 
     #[test]
-    fn every_controller_of_a_stack_is_read_and_written_again() {
-        let every = STACKS.iter().flat_map(|stack| stack.controllers.iter().map(move |one| (stack, one)));
-        let mut texts = Vec::new();
-        for (stack, one) in every {
-            assert_eq!(one.text, format!("{}:{}", stack.name, one.name));
-            let choice = ControllerChoice::parse(one.text).unwrap();
-            assert_eq!((choice.text(), choice.stack()), (one.text, Some((stack.name, one.name))));
+    fn a_stack_and_a_name_are_read_and_written_again() {
+        let longest = "a".repeat(super::LONGEST_NAME);
+        for (stack, name) in [("noq", "bbr3"), ("quinn", "newreno"), ("noq", "my_own-2"), ("quinn", &longest)]
+        {
+            let text = format!("{stack}:{name}");
+            let choice = ControllerChoice::parse(&text).unwrap();
+            assert_eq!((choice.text(), choice.stack()), (text.as_str(), Some((stack, name))));
             assert_eq!((choice.params(), choice.linux_name()), (None, None));
             let json = serde_json::to_string(&choice).unwrap();
-            assert_eq!(json, format!("{:?}", one.text));
+            assert_eq!(json, format!("{text:?}"));
             assert_eq!(serde_json::from_str::<ControllerChoice>(&json).unwrap(), choice);
-            texts.push(one.text);
         }
-        assert_eq!(texts.join(" "), "noq:bbr3 noq:cubic noq:newreno quinn:bbr quinn:cubic quinn:newreno");
     }
 
     #[test]
@@ -156,37 +99,32 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_stack_or_controller_names_those_there_are() {
+    fn an_unknown_stack_is_told_those_there_are() {
         assert_eq!(
             message("nok:bbr3"),
             "controller: \"nok:bbr3\" names no QUIC stack (\"nok\"); expected one of noq, quinn; did you mean noq:bbr3?"
         );
-        assert!(
-            message("msquic:cubic").ends_with("write for example \"noq:cubic\""),
-            "{}",
-            message("msquic:cubic")
-        );
-        assert_eq!(
-            message("noq:bbr"),
-            "controller: \"noq:bbr\" is not a controller of the QUIC stack noq; expected one of noq:bbr3, noq:cubic, \
-             noq:newreno; did you mean noq:bbr3?"
-        );
-        assert!(
-            message("quinn:copa").ends_with("choose one of these (`fullpipe controllers` describes them)")
-        );
-        for text in ["noq", "quinn:", "NOQ : "] {
-            assert!(message(text).contains("names a QUIC stack without a controller"), "{}", message(text));
-        }
-        for text in ["noq:bbr3:", "noq:bbr3:probe_gain=2", "noq:bbr3:x:y"] {
-            assert!(message(text).contains("sets parameters; expected noq:bbr3 alone"), "{}", message(text));
-        }
+        assert!(message("picoquic:cubic").ends_with("write for example \"noq:cubic\""));
         // What has a value is a parameter, and its controller's name is what is wrong.
-        assert!(message("nok:bbr3=1").contains("is not a controller"), "{}", message("nok:bbr3=1"));
+        assert!(message("nok:gain=1").contains("\"nok\" is not a controller"), "{}", message("nok:gain=1"));
         assert!(
             message("bbr1:cubic").contains("sets a parameter without a value"),
             "{}",
             message("bbr1:cubic")
         );
-        assert!(message("nobody").contains("is not a controller"));
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_controller_is_refused() {
+        for text in ["noq", "quinn:", "NOQ : "] {
+            assert!(message(text).contains("names a QUIC stack without a controller"), "{}", message(text));
+        }
+        let long = format!("noq:{}", "a".repeat(super::LONGEST_NAME + 1));
+        for text in ["noq:a b", "quinn:gain=2", "noq:ä", "noq:../x", "noq:a\0", &long] {
+            assert!(message(text).contains("names no controller of a QUIC stack"), "{}", message(text));
+        }
+        for text in ["noq:bbr3:", "noq:bbr3:probe_gain=2", "noq:bbr3:x:y"] {
+            assert!(message(text).contains("sets parameters; expected noq:bbr3 alone"), "{}", message(text));
+        }
     }
 }
