@@ -146,14 +146,6 @@ def world_of(controller: Chosen) -> str:
     return quic.NAME if isinstance(controller, str) and is_of_stack(controller.strip()) else "sim"
 
 
-def versions(world: str) -> str:
-    """What plays besides Fullpipe, with versions; empty if nothing does.
-
-    Raises `WorldError` if the world cannot run here.
-    """
-    return quic_program.about().versions if world == quic.NAME else ""
-
-
 # A law that a controller in Python cannot be held to: nothing says whether it answers delay.
 _OF_BUILT_IN = ("jitter",)
 

@@ -9,12 +9,13 @@ from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldErr
 from fullpipe.api import Watcher
 from fullpipe.ask.controllers import Chosen, Own, is_of_stack, place_of
 from fullpipe.conformance import registry
-from fullpipe.conformance.beds import BEDS, broken, versions, world_of
+from fullpipe.conformance.beds import BEDS, broken, world_of
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
 from fullpipe.system import machine, plugs
+from fullpipe.worlds import registry as worlds
 
 _TICK_S = 0.1
 # Long enough to see Startup, which is how a controller shows that it is a BBR.
@@ -47,7 +48,7 @@ def conform(
     world = world_of(controller) if world is None else world
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
-    played_by = versions(world)
+    played_by = worlds.named(world).versions()
     name = _name(controller)
     has_phases = _has_phases(controller, world)
     stop = threading.Event()

@@ -38,6 +38,10 @@ class Quic(World):
         """The fingerprint of the program: its sources, and the stacks' versions."""
         return quic_program.about().build
 
+    def versions(self) -> str:
+        """The stacks."""
+        return quic_program.about().versions
+
     def refuses(self, alternative: Alternative) -> str | None:
         """Everything where there is no program, and scenarios that no QUIC stack can run."""
         if alternative.own:

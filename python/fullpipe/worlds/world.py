@@ -104,6 +104,13 @@ class World(Protocol):
         """What decides its runs besides the scenario, the seed and the build, e.g. the kernel's release."""
         return {}
 
+    def versions(self) -> str:
+        """What runs its jobs besides Fullpipe, with versions, e.g. "noq 1.4.0"; empty if nothing does.
+
+        Raises `WorldError` if that cannot be told here.
+        """
+        return ""
+
     def refuses(self, alternative: Alternative) -> str | None:
         """Why it cannot run an alternative, as far as that is known without a run: a sentence with a fix.
 
