@@ -18,8 +18,8 @@ from fullpipe.worlds import kernel, quic_program, sim
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop
 
-# The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that they
-# find the same worlds wherever they run.
+# The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
+# they find the same worlds wherever they run.
 QUIC = quic_program.path()
 os.environ[quic_program.VARIABLE] = ""
 

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import api, cli
+from fullpipe.conformance import minimal
 from fullpipe.conformance import registry as cases
-from fullpipe.conformance.conformity import NOT_APPLICABLE
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE
+from fullpipe.conformance.stage import Lab
 from fullpipe.engines import Failed
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
@@ -351,6 +354,49 @@ def test_our_own_controller_passes_over_the_stand_in_as_in_the_simulator() -> No
     simulated = fp.conform("bbr3", names)
     assert [one.verdict for one in over.results] == [one.verdict for one in simulated.results]
     assert over.passed and simulated.versions == ""
+
+
+@pytest.mark.usefixtures("there")
+def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
+    found = fp.conform("noq:cubic", ["deep-buffer", "rate-up-10x"])
+    deep, up = sorted(found.results, key=lambda one: one.case.name)
+    assert deep.verdict == up.verdict == FAIL and deep.decisive is not None
+    # The stack's CUBIC is one, which fails by design.
+    assert found.expected(deep) is not None
+    text = minimal.scenario(found, deep)
+    assert text is not None
+    assert f"# Measured: {deep.decisive.measured}, seed 1 (noq 1.4.0, quinn 0.11.19)." in text
+    path = in_empty_folder / "deep-buffer.toml"
+    path.write_text(text, encoding="utf-8")
+    (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
+    (played,) = deep.played
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+    # A buffer that was changed cannot be said.
+    assert minimal.scenario(found, up) is None
+
+
+@pytest.mark.usefixtures("there")
+def test_what_a_case_changed_is_in_its_scenario(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(lab: Lab) -> Measured:
+        stage = lab.stage(mbps=10, ms=20, name="a rate that halves")
+        stage.run(2)
+        stage.change(rate="5 Mbit/s")
+        stage.run(2)
+        return {"sent": stage.now.sent}
+
+    never = Criterion("sent", "segments sent", high=0, source="ours: nothing meets it")
+    case = Case("halves", "A rate halves", "ours", "", (never,), play, phases=False)
+    monkeypatch.setattr(cases, "_registered", {case.name: case})
+    found = fp.conform("noq:cubic", [case.name])
+    text = minimal.scenario(found, found.results[0])
+    assert text is not None and 'changes = [{ at = "2.000000 s", rate = "5 Mbit/s" }]' in text
+    path = in_empty_folder / "halves.toml"
+    path.write_text(text, encoding="utf-8")
+    (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
+    (played,) = found.results[0].played
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
 
 
 @pytest.mark.usefixtures("there")

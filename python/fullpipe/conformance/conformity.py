@@ -18,7 +18,16 @@ PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
 
 
 # The same algorithms by another specification: what is said of one holds for the other.
-_LIKE = {"newreno": "reno", "cubic9438": "cubic"}
+_LIKE = {
+    "newreno": "reno",
+    "cubic9438": "cubic",
+    "noq:newreno": "reno",
+    "noq:cubic": "cubic",
+    "quinn:newreno": "reno",
+    "quinn:cubic": "cubic",
+    # By its source, that of BBRv1: draft-cardwell-iccrg-bbr-congestion-control-00.
+    "quinn:bbr": "bbr1",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,8 @@ class Played:
     marks: tuple[tuple[float, str], ...]
     # Whether its spec says all that was changed: a buffer's size has no schedule.
     repeatable: bool
+    # What was changed of the path, and when in seconds.
+    changes: tuple[tuple[float, dict[str, str]], ...] = ()
 
 
 @dataclass(frozen=True)

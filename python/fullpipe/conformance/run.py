@@ -176,7 +176,7 @@ def _played(lab: Lab) -> Iterator[Played]:
             if plugs.is_interrupt(error):
                 raise
             continue
-        yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable)
+        yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable, tuple(stage.changes))
 
 
 def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:
