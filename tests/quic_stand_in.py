@@ -139,7 +139,7 @@ def play() -> None:
         )
         step = request()
         if "advance_ns" in step:
-            simulation.advance(step["advance_ns"] / 1e9)
+            simulation.advance(until=step["advance_ns"] / 1e9)
         elif "change" in step:
             simulation.path.change(**step["change"])
         else:

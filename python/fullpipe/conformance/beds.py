@@ -78,12 +78,14 @@ class OverQuic:
         self._seed = seed
         if (reason := quic.WORLD.refuses(self._alternative)) is not None:
             raise NotApplicableError(reason)
+        self._until_ns = 0
         self._talk = quic_program.Talk("play")
         self._now = self._asked({"spec": self._alternative.spec_json, "seed": seed})
 
     def advance(self, seconds: float) -> bool:
         """Runs for a time; whether it goes on."""
-        self._now = self._asked({"advance_ns": round(seconds * 1e9)})
+        self._until_ns += round(seconds * 1e9)
+        self._now = self._asked({"advance_ns": self._until_ns})  # The program takes a time, not a duration.
         return bool(self._now["running"])
 
     def flow(self) -> Any:
