@@ -7,6 +7,8 @@
 #                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
 #   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in
 #                  a browser (CHROMIUM=/usr/bin/chromium)
+#   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
+#   make test-quic checks it: formats, lints and tests of quic/ and of what Python has for it
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -30,6 +32,14 @@ LAB_TOOLS := lab/node_modules/.stamp
 LAB_SITE := python/fullpipe/lab/site
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
+# What the program with the QUIC stacks is made of. It is no part of the Python module: the other targets neither need nor
+# change it.
+QUIC := $(BIN)/fullpipe-quic
+# Its crates are a workspace of their own. Its folder's .cargo/config.toml has the flags that make its runs repeatable.
+QUIC_CARGO := cd quic/world && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo
+QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/files crates/scenario crates/record \
+	-type d -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock -o -name config.toml \) -print)
+
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
@@ -38,7 +48,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
-	lab-installed test-lab bench-lab mistakes differential bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -114,6 +124,17 @@ bench-lab: lab-site $(TOOLS)
 	cargo build --profile lab --locked --package fullpipe-wasm --example speed
 	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/lab/examples/speed" npm run --silent bench
 
+quic: $(PACKAGE) $(QUIC)
+	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"
+	@echo "The world quic is built: $(BIN)/fullpipe compare bbr3 noq:bbr3 quinn:bbr --world quic"
+
+# Tests of the crates run in the dev profile, for its overflow checks and debug assertions.
+test-quic: $(DEV) $(QUIC)
+	$(QUIC_CARGO) fmt --all --check
+	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(QUIC_CARGO) test --workspace --locked
+	FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_stacks.py
+
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)
 	$(BIN)/python tests/mistakes/run.py $(MISTAKES)
@@ -161,6 +182,11 @@ $(TOOLS):
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) 'maturin>=1.9,<2'
 	@touch $@
+
+$(QUIC): $(TOOLS) $(QUIC_SOURCES)
+	@echo "Compiling the QUIC stacks; the first time takes about two minutes"
+	$(QUIC_CARGO) build --release --locked --bin fullpipe-quic
+	install -m 755 "$(CARGO_TARGET)/quic/release/fullpipe-quic" $@
 
 $(PACKAGE): $(TOOLS) $(SOURCES)
 	@echo "Compiling and installing Fullpipe; the first time takes about five minutes"

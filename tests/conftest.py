@@ -14,9 +14,14 @@ import pytest
 import fullpipe as fp
 from fullpipe.results.runs import Run
 from fullpipe.show.results import Results
-from fullpipe.worlds import kernel, sim
+from fullpipe.worlds import kernel, quic_program, sim
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop
+
+# The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
+# they find the same worlds wherever they run.
+QUIC = quic_program.path()
+os.environ[quic_program.VARIABLE] = ""
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 # Those without programs, which the simulator does not run.
@@ -45,6 +50,17 @@ def signals_arrive() -> Generator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@pytest.fixture
+def quic_stacks(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program with the QUIC stacks is there, or the test is skipped."""
+    if QUIC is None:
+        if os.environ.get("FULLPIPE_REQUIRE_QUIC"):
+            pytest.fail("there is no program fullpipe-quic, and FULLPIPE_REQUIRE_QUIC is set")
+        pytest.skip("needs the program fullpipe-quic: `make quic` builds it")
+    monkeypatch.setenv(quic_program.VARIABLE, str(QUIC))
+    return QUIC
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
         since,
         re.MULTILINE,
     )
-    assert "| ccwg25.queue1 | The queue that one flow builds | quic | not built |" in text
+    assert "| ccwg25.queue1 | The queue that one flow builds | quic | not run |" in text
 
 
 def test_a_former_document_that_is_none_is_refused_and_nothing_is_written(in_empty_folder: Path) -> None:

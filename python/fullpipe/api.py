@@ -374,9 +374,13 @@ def _trusted(world: World, wanted: list[Job], attempts: int, progress: Progress)
 
 
 def controllers() -> list[dict[str, Any]]:
-    """The available congestion controllers: name, summary, source, the name in Linux, parameters."""
+    """The available congestion controllers: name, summary, source, the name in Linux, parameters.
+
+    Those inside QUIC stacks come last, if the program with the stacks is there. Only the world `quic` runs
+    them, and they have no parameters.
+    """
     found: list[dict[str, Any]] = json.loads(_native.controllers())
-    return found
+    return [*found, *map(dict, registry.controllers())]
 
 
 def queues() -> list[dict[str, Any]]:

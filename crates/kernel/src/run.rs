@@ -174,6 +174,13 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
     }
     Path::of(spec, spec.seed).with_router()?.check()?;
     for (number, flow) in spec.flows.iter().enumerate() {
+        if flow.controller.stack().is_some() {
+            return unsupported(
+                format!("flows[{number}].controller"),
+                format!("only the world quic runs {}", flow.controller),
+                "use a controller of Linux (`fullpipe controllers` lists them), or the world quic (--world quic)",
+            );
+        }
         if !bbr::is_in_a_kernel(&flow.controller) {
             return unsupported(
                 format!("flows[{number}].controller"),
@@ -402,6 +409,11 @@ mod tests {
         capped.hosts.metrics =
             Some(fullpipe_scenario::metrics::MetricsSpec { cwnd: 10, ..Default::default() });
         assert!(check(&capped).unwrap_err().to_string().starts_with("hosts.metrics: "));
+        let mut of_a_stack = spec(100_000);
+        of_a_stack.flows[0].controller = ControllerChoice::parse("quinn:bbr").unwrap();
+        let error = check(&of_a_stack).unwrap_err();
+        assert_eq!(error.to_string(), "flows[0].controller: only the world quic runs quinn:bbr");
+        assert!(error.fix().contains("--world quic"));
         let mut none = spec(100_000);
         none.flows.clear();
         assert!(check(&none).unwrap_err().to_string().starts_with("flows: "));

@@ -18,6 +18,8 @@ pub enum WorldName {
     Kernel,
     /// The same behind a queue of Linux itself.
     Qdisc,
+    /// Endpoints of QUIC stacks in virtual time.
+    Quic,
 }
 
 /// One run: a scenario, a seed, a world.
@@ -44,7 +46,7 @@ pub struct Provenance {
     pub version: String,
     /// Host name, empty in the simulator so that its bytes do not depend on the machine.
     pub host: String,
-    /// `uname -r`, empty in the simulator.
+    /// `uname -r`, empty in the simulator; in the world quic the stacks with their versions.
     pub kernel: String,
     /// Settings in force in the sender's and receiver's namespaces, name and value.
     pub sysctls: Vec<(String, String)>,

@@ -4,6 +4,8 @@
 //!
 //! `mine.py:MyController` names a controller of the user's own, a class in a Python file, and `own:MyController` one that is
 //! in no Python file. This crate only recognises them: whoever runs the scenario has to bring them.
+//!
+//! `noq:bbr3` names a controller inside a QUIC stack: see [`crate::stack`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +15,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 use crate::error::{ScenarioError, one_of, shortened};
+use crate::stack;
 
 /// A controller and its parameters. Serialises as the text that chooses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ControllerChoice {
-    /// `None` for a user's own and for a program.
-    params: Option<Params>,
+    is: Is,
     text: String,
+}
+
+/// Whose controller it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Is {
+    /// One of ours, with its parameters.
+    Ours(Params),
+    /// One inside a QUIC stack: the stack, and its name there.
+    Stack { stack: &'static str, name: String },
+    /// The user's own.
+    Own,
+    /// None that anybody knows: the flow is a program.
+    Program,
 }
 
 impl ControllerChoice {
@@ -40,6 +55,10 @@ impl ControllerChoice {
         };
         if name.trim() == IN_NO_FILE || name.trim().ends_with(FILE_ENDING) {
             return own(field, text);
+        }
+        if let Some((stack, name)) = stack::read(field, text)? {
+            let text = format!("{stack}:{name}");
+            return Ok(ControllerChoice { is: Is::Stack { stack, name }, text });
         }
         let name = name.trim().to_ascii_lowercase();
         let mut params = Params::by_name(&name).ok_or_else(|| unknown_controller(field, &name))?;
@@ -62,22 +81,33 @@ impl ControllerChoice {
             canonical.push_str(&format!("{separator}{name}={number}"));
             seen.push(name);
         }
-        Ok(ControllerChoice { params: Some(params), text: canonical })
+        Ok(ControllerChoice { is: Is::Ours(params), text: canonical })
     }
 
     /// What stands here for a flow that is a program, whose controller nobody knows.
     pub(crate) fn program() -> ControllerChoice {
-        ControllerChoice { params: None, text: PROGRAM.to_owned() }
+        ControllerChoice { is: Is::Program, text: PROGRAM.to_owned() }
     }
 
     /// Whether the flow is a program.
     pub fn is_program(&self) -> bool {
-        self.text == PROGRAM
+        matches!(self.is, Is::Program)
     }
 
-    /// What the controller runs with; `None` for a user's own, and for a program.
+    /// What the controller runs with; `None` for a user's own, for one inside a QUIC stack, and for a program.
     pub fn params(&self) -> Option<&Params> {
-        self.params.as_ref()
+        match &self.is {
+            Is::Ours(params) => Some(params),
+            Is::Stack { .. } | Is::Own | Is::Program => None,
+        }
+    }
+
+    /// The QUIC stack that it is inside, and its name there: `("noq", "bbr3")` of `noq:bbr3`. `None` for all others.
+    pub fn stack(&self) -> Option<(&'static str, &str)> {
+        match &self.is {
+            Is::Stack { stack, name } => Some((stack, name)),
+            Is::Ours(_) | Is::Own | Is::Program => None,
+        }
     }
 
     /// The text that chooses it, in its canonical form: lower case, our name, no spaces.
@@ -87,7 +117,7 @@ impl ControllerChoice {
 
     /// What Linux calls this very algorithm; `None` if Linux has none, or has it with other parameters.
     pub fn linux_name(&self) -> Option<&'static str> {
-        let params = self.params?;
+        let params = *self.params()?;
         let unchanged = Params::by_name(params.name()) == Some(params);
         params.info().linux_name.filter(|_| unchanged)
     }
@@ -112,7 +142,7 @@ fn own(field: &str, text: &str) -> Result<ControllerChoice, ScenarioError> {
             .expected("FILE.py:CLASS or FILE.py:CLASS:parameter=value,parameter=value")
             .fix("write for example \"mine.py:MyController\""));
     }
-    Ok(ControllerChoice { params: None, text: parts.join(":") })
+    Ok(ControllerChoice { is: Is::Own, text: parts.join(":") })
 }
 
 impl fmt::Display for ControllerChoice {

@@ -325,8 +325,9 @@ pub enum TcpMemory {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowDocument {
-    /// Its congestion control, with parameters overridden by name. May be left out under `compare`.
-    #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2"]))]
+    /// Its congestion control, with parameters overridden by name, or one inside a QUIC stack. May be left out under
+    /// `compare`.
+    #[schemars(extend("examples" = ["bbr1", "bbr1:probe_gain=1.5,cwnd_gain=2", "noq:bbr3"]))]
     pub controller: Option<String>,
     /// Instead of `controller`: the command of a program that connects to `server`, for /bin/sh. `{server}` in it is the
     /// server's address, and `{port}` a port of the flow's own. Only the kernel world runs it.

@@ -9,7 +9,7 @@
 //! * [`document`]: the shape of a scenario, field by field; [`elements`]: the further elements of its path; [`schema()`]
 //!   prints it as JSON Schema.
 //! * [`quantity`]: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`, read exactly; [`decimal`] is the number in front.
-//! * [`controller`][]: `bbr1:probe_gain=1.5`; [`queue`]: `codel:target=1 ms`.
+//! * [`controller`][]: `bbr1:probe_gain=1.5`; [`stack`]: `noq:bbr3`, one inside a QUIC stack; [`queue`]: `codel:target=1 ms`.
 //! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts.
 //! * [`spec`]: the numbers; `check.rs` checks the invariants of a spec, [`bounds`] lists the limits.
 //! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer requests more.
@@ -39,6 +39,7 @@ mod reader;
 pub mod resolve;
 pub mod schema;
 pub mod spec;
+pub mod stack;
 pub mod transfers;
 
 pub use controller::ControllerChoice;

@@ -211,7 +211,7 @@ impl Simulation {
             let expected = format!("one of the {} flows of the scenario", self.spec.flows.len());
             return Err(SimError::refused(field, "there is no such flow", expected));
         };
-        if spec.controller.params().is_some() {
+        if spec.controller.params().is_some() || spec.controller.stack().is_some() {
             let given = format!("the scenario says {}", spec.controller);
             return Err(SimError::refused(field, given, "own:NAME in the scenario"));
         }
@@ -257,6 +257,13 @@ impl Simulation {
             let given = format!("{} {}", error.given, error.problem);
             SimError::refused(error.field, given, "a controller, or the kernel world (--world kernel)")
         })?;
+        if let Some(flow) = self.spec.flows.iter().position(|flow| flow.controller.stack().is_some()) {
+            return Err(SimError::refused(
+                format!("flows[{flow}].controller"),
+                format!("only the world quic runs {}", self.spec.flows[flow].controller),
+                "a controller of Fullpipe's or of your own, or the world quic (--world quic)",
+            ));
+        }
         let missing =
             |(flow, spec): (&Flow, &FlowSpec)| flow.own.is_none() && spec.controller.params().is_none();
         match self.world.flows().iter().zip(&self.spec.flows).position(missing) {

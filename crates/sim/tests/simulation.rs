@@ -334,4 +334,12 @@ fn a_controller_has_its_place_and_its_time() {
     assert!(message(placed(&mut built_in, 0)).contains("the scenario says cubic; expected own:NAME"));
     let refused = run(&spec(&of_own()), 1, &AtomicBool::new(false)).map(|_| Status::Over);
     assert!(message(refused).contains("nobody has brought it"));
+    let mut document = small();
+    document["flows"] = json!([{ "controller": "cubic" }, { "controller": "noq:bbr3" }]);
+    let refused = "flows[1].controller: only the world quic runs noq:bbr3; expected a controller of Fullpipe's or of your \
+                   own, or the world quic (--world quic)";
+    assert_eq!(message(run(&spec(&document), 1, &AtomicBool::new(false)).map(|_| Status::Over)), refused);
+    let mut of_a_stack = Simulation::new(&spec(&document), 1).unwrap();
+    assert_eq!(message(of_a_stack.advance(millis(1))), refused);
+    assert!(message(placed(&mut of_a_stack, 1)).contains("the scenario says noq:bbr3; expected own:NAME"));
 }

@@ -26,15 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from fullpipe import _native
 from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.ask import values
 from fullpipe.errors import mistake
 from fullpipe.system import plugs
-
-if TYPE_CHECKING:
-    from fullpipe import _native
 
 # The names under which the native half looks for methods that a class has of its own.
 _METHODS = (
@@ -53,6 +51,8 @@ _METHODS = (
     "limits",
 )
 _IN_NO_FILE = "own"
+# QUIC stacks whose controllers a scenario can name (crates/scenario/src/stack.rs).
+_STACKS = ("noq", "quinn")
 _SUFFIX = ".py"
 _OURS = Path(__file__).parent.parent  # The package.
 _MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
@@ -340,6 +340,21 @@ def texts_of_spec(spec_json: str) -> list[str]:
         return []
     texts = dict.fromkeys(flow["controller"] for flow in json.loads(spec_json)["flows"])
     return [text for text in texts if is_own(text)]
+
+
+def of_stacks(spec_json: str) -> list[str]:
+    """The controllers in a spec that are inside a QUIC stack, e.g. `noq:bbr3`, each once."""
+    # A spec may have tens of thousands of flows, and hardly one has such a controller.
+    if not any(f'"{stack}:' in spec_json for stack in _STACKS):
+        return []
+    texts = dict.fromkeys(flow["controller"] for flow in json.loads(spec_json)["flows"])
+    return [text for text in texts if is_of_stack(text)]
+
+
+def is_of_stack(text: str) -> bool:
+    """Whether a controller is one inside a QUIC stack."""
+    stack, colon, _ = text.partition(":")
+    return bool(colon) and stack in _STACKS
 
 
 def is_own(text: str) -> bool:

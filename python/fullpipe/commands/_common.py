@@ -118,8 +118,10 @@ def complete_controllers(incomplete: str) -> list[str]:
     import json
 
     from fullpipe import _native
+    from fullpipe.worlds import registry
 
-    names = [str(one["name"]) for one in json.loads(_native.controllers())]
+    known = [*json.loads(_native.controllers()), *registry.controllers()]
+    names = [str(one["name"]) for one in known]
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -56,9 +56,14 @@ def _named(every: Sequence[dict[str, Any]], names: Sequence[str] | None, kind: s
     """Those of the names, in their order; all without names. Parameters after a name do not matter."""
     if not names:
         return list(every)
+    from fullpipe.ask.controllers import is_of_stack
+    from fullpipe.worlds import registry
+
     by_name = {one["name"]: one for one in every}
-    wanted = [name.partition(":")[0] for name in names]
+    wanted = [name if is_of_stack(name) else name.partition(":")[0] for name in names]
     for name in wanted:
+        if name not in by_name and is_of_stack(name):
+            registry.named("quic").ready()  # It may lack its program.
         if name not in by_name:
             raise mistake(kind, name, f"one of {', '.join(by_name)}", "choose one of these")
     return [by_name[name] for name in wanted]

@@ -43,7 +43,7 @@ def conform(
         str | None,
         typer.Argument(
             metavar="CC",
-            help="A controller: bbr3, bbr3:loss_thresh=0.1, or mine.py:MyController.",
+            help="A controller: bbr3, bbr3:loss_thresh=0.1, noq:bbr3, or mine.py:MyController.",
             autocompletion=complete_controllers,
         ),
     ] = None,
@@ -109,6 +109,14 @@ def conform(
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help="sim, or quic: over real QUIC endpoints.",
+            show_default="sim; quic for a controller inside a QUIC stack",
+            autocompletion=lambda: ["sim", "quic"],
+        ),
+    ] = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -148,13 +156,21 @@ def conform(
     for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
         if value is not None and not given:
             raise unfit(option, "needs --program", "give --program and --server, or leave it out")
+    if given and world is not None:
+        raise unfit("--world", "is for controllers; programs run in the kernel world", "leave it out")
     if given and qlog is not None:
         raise unfit("--qlog", "has no logs of a program", "leave it out")
     if controller is None and not given:
         raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
     name = controller or name_of(given[0].client)
+    from fullpipe.conformance import packet_logs
+    from fullpipe.conformance.beds import world_of
     from fullpipe.worlds.logs import Logs
 
+    if controller is not None and world is None:
+        world = world_of(controller)
+    if qlog is not None and world is not None:
+        packet_logs.check(world)
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
     folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
     if folder is not None:
@@ -163,7 +179,7 @@ def conform(
         if controller is not None:
             from fullpipe.conformance.run import conform as play
 
-            found = play(controller, case or None, watch=watch)
+            found = play(controller, case or None, world=world, watch=watch)
         else:
             from fullpipe.conformance.outside.run import REPETITIONS, conform_program
 

@@ -106,7 +106,11 @@ def run(
     from fullpipe.sweeps.sweep import ATTEMPTS
 
     attempts = ATTEMPTS if attempts is None else attempts
-    asked = tuple(one.name for one in registry.chosen(world))
+    chosen_worlds = registry.chosen(world)
+    for one in chosen_worlds:
+        if one.name in registry.optional(there=False):
+            one.ready()  # It lacks its program, and says how to get it.
+    asked = tuple(one.name for one in chosen_worlds)
     for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
@@ -423,6 +427,8 @@ def _row(
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
             known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
+            if known is None and not plan.tasks:
+                continue  # That world is not here.
             times[world] = running.expected_s(plan.tasks) if known is None else known
     worlds = () if built is None else built.claim.worlds
     # Its own worlds, and others in which it ran nevertheless.

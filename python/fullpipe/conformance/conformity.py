@@ -21,7 +21,16 @@ NOT_JUDGED = "not judged"
 
 
 # The same algorithms by another specification: what is said of one holds for the other.
-_LIKE = {"newreno": "reno", "cubic9438": "cubic"}
+_LIKE = {
+    "newreno": "reno",
+    "cubic9438": "cubic",
+    "noq:newreno": "reno",
+    "noq:cubic": "cubic",
+    "quinn:newreno": "reno",
+    "quinn:cubic": "cubic",
+    # By its source, that of BBRv1: draft-cardwell-iccrg-bbr-congestion-control-00.
+    "quinn:bbr": "bbr1",
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,8 @@ class Played:
     marks: tuple[tuple[float, str], ...]
     # Whether its spec says all that was changed: a buffer's size has no schedule.
     repeatable: bool
+    # What was changed of the path, and when in seconds.
+    changes: tuple[tuple[float, dict[str, str]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,8 @@ class Conformity:
     results: tuple[Result, ...]
     # What was judged from outside: its commands, and how often they ran. None for a controller.
     program: Mapping[str, Any] | None = None
+    # What played besides Fullpipe, e.g. QUIC stacks with their versions.
+    versions: str = ""
 
     def _of(self, verdict: str) -> list[Result]:
         return [one for one in self.results if one.verdict == verdict]
@@ -148,6 +161,7 @@ class Conformity:
             "controller": self.controller,
             "world": self.world,
             **({"program": dict(self.program)} if self.program is not None else {}),
+            "versions": self.versions,
             "text": TEXT,
             "passed": self.passed,
             "cases": [self._plain(one) for one in self.results],

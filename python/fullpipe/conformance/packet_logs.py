@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fullpipe._native import WorldError
 from fullpipe.conformance.conformity import Conformity, Played
 from fullpipe.engines import pool
 from fullpipe.system import files
@@ -10,11 +11,19 @@ from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import Logs
 
 
+def check(name: str) -> None:
+    """Raises `WorldError` if a world writes no logs. Called before the cases are played."""
+    world = registry.named(name)
+    if not world.writes_logs:
+        raise WorldError(f"the {world.place} writes no logs of packets; leave out --qlog")
+
+
 def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
     """Writes the files; returns their paths, and the cases that have none although they were played.
 
     Their names have the controller, so that a folder can hold the logs of several.
     """
+    check(conformity.world)
     world = registry.named(conformity.world)
     logs = Logs(qlog=folder)
     jobs, without = [], []

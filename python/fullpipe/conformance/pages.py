@@ -137,7 +137,7 @@ def _provenance(conformity: Conformity) -> str:
             ("Command", f"<code>{_text(command)}</code>" if command else "called from Python"),
             ("Written", f"{origin.now()}, by Fullpipe {_text(_native.version())}"),
             ("Text", _text(TEXT)),
-            ("World", _text(conformity.world)),
+            ("World", _text(f"{conformity.world}{f': {told}' if (told := conformity.versions) else ''}")),
             *((name.capitalize(), _text(str(said))) for name, said in (conformity.program or {}).items()),
         ]
     )

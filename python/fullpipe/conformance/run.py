@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from fullpipe._native import Cancelled, ControllerError, ScenarioError
+from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
-from fullpipe.ask.controllers import Chosen, Own, place_of
+from fullpipe.ask.controllers import Chosen, Own, is_of_stack, place_of
 from fullpipe.ask.programs import Program
 from fullpipe.conformance import registry
-from fullpipe.conformance.beds import BEDS, broken
+from fullpipe.conformance.beds import BEDS, broken, world_of
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
 from fullpipe.system import machine, plugs
+from fullpipe.worlds import registry as worlds
 
 _TICK_S = 0.1
 # Long enough to see Startup, which is how a controller shows that it is a BBR.
@@ -35,16 +36,17 @@ def conform(
 ) -> Conformity:
     """Holds a controller against the cases of BBRv3, all of them or those that are named.
 
-    `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"` or a class that extends
-    `Controller`. Cases that speak of BBR's phases are not applicable to a controller that has none. The
-    result prints as a table; `result.passed` says whether every applicable case passes.
+    `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"`, `"noq:bbr3"` or a class that
+    extends `Controller`. `world` is `"sim"`, or `"quic"` for real QUIC endpoints, which is where controllers
+    inside a QUIC stack are played anyhow. Cases that speak of BBR's phases are not applicable to a controller
+    that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"` or `"cubic"` (docs/programs-conform.md). `workers` is then how many runs share the
     machine.
 
-    Raises `ScenarioError` for a case or a controller that is not known, and `ControllerError` for one that
-    fails from the start.
+    Raises `ScenarioError` for a case or a controller that is not known, `WorldError` if the world cannot run
+    it, and `ControllerError` for one that fails from the start.
     """
     if isinstance(cases, str):
         cases = [cases]
@@ -52,10 +54,11 @@ def conform(
         return _of_program(controller, cases, world, like, watch, workers)
     if like != "any":
         raise mistake("like", like, '"any" for a controller, whose inside is seen', "leave it out")
-    world = "sim" if world is None else world
     chosen = registry.chosen(cases)
+    world = world_of(controller) if world is None else world
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
+    played_by = worlds.named(world).versions()
     name = _name(controller)
     has_phases = _has_phases(controller, world)
     stop = threading.Event()
@@ -74,7 +77,7 @@ def conform(
         else Result(case, NOT_APPLICABLE, reason)
         for case in chosen
     ]
-    return Conformity(name, world, tuple(results))
+    return Conformity(name, world, tuple(results), versions=played_by)
 
 
 def _of_program(
@@ -110,7 +113,7 @@ def _name(controller: Chosen) -> str:
 def _barred(case: Case, name: str, *, has_phases: bool) -> str | None:
     """Why a case is not applicable to a controller; None if it is."""
     if case.phases and not has_phases:
-        return f"{name} has no phases of BBR"
+        return f"{name} {'shows' if is_of_stack(name) else 'has'} no phases of BBR"
     for other, why in case.differs.items():
         if _is_variant(name, other):
             return why
@@ -130,6 +133,9 @@ def _has_phases(controller: Chosen, world: str) -> bool:
         stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
     except ScenarioError as error:
         raise renamed(error, {"flows[0].controller": "controller"}) from None
+    except NotApplicableError as error:
+        # What it refuses of a plain path is the controller.
+        raise WorldError(str(error)) from None
     return any(look.phase == STARTUP for look in stage.run(_SURVEY_S))
 
 
@@ -183,7 +189,7 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
         reason = str(error)
     except ControllerError as error:
         reason = f"{place_of(error)}{error}"
-    except (Cancelled, ScenarioError):
+    except (Cancelled, ScenarioError, WorldError):
         raise
     # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
     except BaseException as error:
@@ -204,7 +210,7 @@ def _played(lab: Lab) -> Iterator[Played]:
             if plugs.is_interrupt(error):
                 raise
             continue
-        yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable)
+        yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable, tuple(stage.changes))
 
 
 def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:

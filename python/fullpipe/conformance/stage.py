@@ -113,6 +113,8 @@ class Stage:
         self.marks: list[tuple[float, str]] = []
         # Whether a spec can say all that was changed: a buffer's size has no schedule.
         self.repeatable = True
+        # What was changed, and when.
+        self.changes: list[tuple[float, dict[str, str]]] = []
         self._time_s = 0.0
         self._round = 0
         self._round_ends = 0
@@ -193,6 +195,7 @@ class Stage:
     def change(self, **amounts: str) -> None:
         """Changes the path now."""
         self.bed.change(**amounts)
+        self.changes.append((self._time_s, amounts))
         self.repeatable &= "buffer" not in amounts
         self.mark(", ".join(f"{name} {value}" for name, value in amounts.items() if name != "element"))
 

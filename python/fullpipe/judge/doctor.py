@@ -28,7 +28,7 @@ class Requirement:
 
 def requirements() -> list[Requirement]:
     """All of them, the Python side first."""
-    names = [*registry.names(), *registry.special()]
+    names = [*registry.names(), *registry.optional(there=False), *registry.special()]
     worlds = [one for name in names for one in _of_world(registry.named(name))]
     broken = [
         Requirement("Worlds", name, False, why, "update or remove it")

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import select
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import IO, Any
 from fullpipe import _native
 from fullpipe.ask.scenario import from_document
 from fullpipe.results.runs import Run
+from fullpipe.worlds import child
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.logs import opened
 from fullpipe.worlds.world import Stop, World
@@ -32,7 +32,6 @@ NAME = "kernel"
 RATE_BPS_A_CORE = 100e6
 RUNS_A_CORE = 8
 _TICK_S = 0.1
-_LENGTH = struct.Struct(">Q")
 _CHILD = "fullpipe.worlds._kernel_child"
 
 
@@ -162,7 +161,7 @@ def _ask(
     # In memory, because a disk may be full.
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
         # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
-        child = subprocess.Popen(
+        process = subprocess.Popen(
             # -P: the working directory may be a stranger's, and nothing is imported from it.
             [sys.executable, "-P", "-m", _CHILD],
             stdin=subprocess.PIPE,
@@ -171,17 +170,17 @@ def _ask(
             process_group=0,
             pass_fds=inherited,
         )
-        assert child.stdin is not None and child.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         try:
             try:
-                child.stdin.write(_LENGTH.pack(len(said)) + said)
-                child.stdin.flush()
-                answers = _read_all(child.stdout, duration_s, tick)
+                process.stdin.write(child.blob(said))
+                process.stdin.flush()
+                answers = _read_all(process.stdout, duration_s, tick)
             except BrokenPipeError:
                 answers = b""
-            code = child.wait()
+            code = process.wait()
         finally:
-            _end(child)
+            child.end(process)
         complaints.seek(0)
         return answers, code, complaints.read().decode(errors="replace")
 
@@ -200,16 +199,6 @@ def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
             return bytes(parts)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.kill()
-    child.wait()
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
-
-
 def _result(
     job: Job, answers: bytes, code: int, complaints: str, world: str = NAME
 ) -> tuple[Run, dict[str, Any]]:
@@ -226,7 +215,7 @@ def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list
     if header.get("ok") and len(blobs) == 1 + expected:
         return blobs[1:]
     if "message" in header:
-        raise _as_error(header)
+        raise child.as_error(header)
     last = complaints.strip().splitlines()[-1:] or ["it printed nothing"]
     error = _native.WorldError(
         f"the kernel world's process ended with code {code}: {last[0]}; run `fullpipe doctor`"
@@ -239,23 +228,11 @@ def _split(answers: bytes) -> list[bytes]:
     """The complete blobs in the child's output; an incomplete one at the end is left out."""
     blobs = []
     at = 0
-    while at + _LENGTH.size <= len(answers):
-        (length,) = _LENGTH.unpack_from(answers, at)
-        at += _LENGTH.size
+    while at + child.LENGTH.size <= len(answers):
+        (length,) = child.LENGTH.unpack_from(answers, at)
+        at += child.LENGTH.size
         if at + length > len(answers):
             break
         blobs.append(answers[at : at + length])
         at += length
     return blobs
-
-
-def _as_error(header: dict[str, str]) -> Exception:
-    """The child's error, as an exception of this process."""
-    if "errno" in header:
-        return OSError(int(header["errno"]), header["message"])
-    kind = _native.ScenarioError if header["kind"] == "ScenarioError" else _native.WorldError
-    error = kind(header["message"])
-    for name in ("field", "given", "expected", "fix"):
-        if name in header:
-            setattr(error, name, header[name])
-    return error

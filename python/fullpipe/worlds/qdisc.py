@@ -31,7 +31,7 @@ class Qdisc(kernel.Kernel):
 
     def refuses(self, alternative: Alternative) -> str | None:
         """Paths without a link that a qdisc could be. A qdisc that is missing here is found by a run."""
-        return _native.qdisc_refuses(alternative.spec_json)
+        return super().refuses(alternative) or _native.qdisc_refuses(alternative.spec_json)
 
     def checks(self) -> Sequence[Mapping[str, Any]]:
         """Which qdiscs this machine has; the rest is as in the kernel world."""

@@ -5,10 +5,10 @@ unknown world is named or all worlds are listed, because that takes a while.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fullpipe.system.words import joined
 
@@ -20,6 +20,9 @@ ALL = "all"
 GROUP = "fullpipe.worlds"
 # The built-in worlds, each `WORLD` in its module. The first is the default, the first two are compared.
 _HOME = {"sim": "fullpipe.worlds.sim", "kernel": "fullpipe.worlds.kernel"}
+# Those that need a program which not everybody builds: without it, lists and `all` leave them out, and
+# whoever names one is told how to get it.
+_OPTIONAL = {"quic": "fullpipe.worlds.quic"}
 # Those that run only where they are named: lists and `all` leave them out.
 _SPECIAL = {"qdisc": "fullpipe.worlds.qdisc"}
 DEFAULT, *_ = _HOME
@@ -44,7 +47,7 @@ def register(world: "World") -> None:
         expected = 'a name of at most 32 letters, digits, "-" and "_"'
         raise mistake("world", name, expected, "rename the world")
     # Names become those of files, which some systems do not tell apart by their case.
-    all_names = (*_HOME, *_SPECIAL, ALL, *_registered)
+    all_names = (*_HOME, *_OPTIONAL, *_SPECIAL, ALL, *_registered)
     taken = {one.casefold() for one in all_names if one != name or one not in _registered}
     before = _registered.get(name)
     # A notebook's cell may run again, and a module may be loaded after it registered its world.
@@ -56,13 +59,25 @@ def register(world: "World") -> None:
 
 def known() -> list[str]:
     """The names of built-in and registered worlds, without a look at installed packages."""
-    return [*_HOME, *_registered]
+    return [*_HOME, *optional(), *_registered]
 
 
 def names() -> list[str]:
     """The names of all worlds, apart from those that run only where they are named."""
     load_installed()
     return known()
+
+
+def optional(*, there: bool = True) -> list[str]:
+    """The names of the worlds that need a program: those whose program is there, or those that lack it."""
+    from fullpipe.worlds import quic_program
+
+    return [name for name in _OPTIONAL if (quic_program.path() is not None) == there]
+
+
+def controllers() -> list[Mapping[str, Any]]:
+    """The controllers that only one of the worlds has, as `fullpipe controllers` lists them."""
+    return [one for name in known() if (world := find(name)) for one in world.controllers()]
 
 
 def special() -> list[str]:
@@ -72,7 +87,7 @@ def special() -> list[str]:
 
 def find(name: str) -> "World | None":
     """The world of that name, or None, e.g. for data that were made where other packages are installed."""
-    if home := _HOME.get(name) or _SPECIAL.get(name):
+    if home := _HOME.get(name) or _OPTIONAL.get(name) or _SPECIAL.get(name):
         world: World = import_module(home).WORLD
         return world
     if name not in _registered:

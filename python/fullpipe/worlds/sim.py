@@ -1,24 +1,18 @@
 """The simulator: virtual time, our TCP model and our controllers, deterministic."""
 
-import math
-from typing import Any
-
 from fullpipe import _native
 from fullpipe.ask.controllers import Brought
 from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.logs import opened
-from fullpipe.worlds.world import Stop, World
+from fullpipe.worlds.world import Stop, World, most_packets
 
 NAME = "sim"
 # For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run,
 # with storing it (docs/scale.md).
 _PACKET_S = 120e-9
 _RUN_S = 1e-3
-_PACKET_BYTES = 1500
-# What a path without a rate limit is assumed to carry, bit/s.
-_UNLIMITED_BPS = 1e8
 
 
 class Simulator(World):
@@ -40,10 +34,7 @@ class Simulator(World):
     def cost_s(self, job: Job, cores: int) -> float:
         """From the packets that the path can carry at most, or that the applications send at most."""
         del cores
-        seconds = job.alternative.duration_s
-        carried = (job.rate_bps if math.isfinite(job.rate_bps) else _UNLIMITED_BPS) * seconds / 8
-        offered = math.fsum(_offered(flow["workload"], seconds) for flow in job.alternative.spec["flows"])
-        return _RUN_S + min(carried, offered) / _PACKET_BYTES * _PACKET_S
+        return _RUN_S + most_packets(job) * _PACKET_S
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job; the native half releases the GIL meanwhile."""
@@ -66,21 +57,6 @@ def brought(alternative: Alternative) -> list[Brought]:
         return []
     texts = [flow["controller"] for flow in alternative.spec["flows"]]
     return [own[text].plug(flow) for flow, text in enumerate(texts) if text in own]
-
-
-def _offered(workload: dict[str, Any], seconds: float) -> float:
-    """The most bytes that an application sends; infinite if only the path limits it."""
-    match workload["kind"]:
-        case "finite":
-            return float(workload["size_bytes"])
-        case "script":
-            return math.fsum(one["size_bytes"] for one in workload["transfers"])
-        case "bursts":
-            return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
-        case "video":
-            played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
-            return float(workload["chunk_bytes"] * (1 + played))
-    return math.inf
 
 
 WORLD = Simulator()

@@ -1,11 +1,12 @@
 """What a world is: anything that turns a scenario's alternative and a seed into a run's record."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe import _native
-from fullpipe.ask import programs
+from fullpipe.ask import controllers, programs
 from fullpipe.ask.scenario import Alternative
 from fullpipe.system import plugs
 from fullpipe.worlds.job import Job, Progress, ignore_progress
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # Wall time of a simulated second, about. Only estimates use it.
 _VIRTUAL_COST = 0.002
+_PACKET_BYTES = 1500
+# What a path without a rate limit is assumed to carry, bit/s.
+_UNLIMITED_BPS = 1e8
 # Where the modules of built-in worlds are.
 _BUILT_IN = "fullpipe.worlds."
 
@@ -102,10 +106,20 @@ class World(Protocol):
         """What decides its runs besides the scenario, the seed and the build, e.g. the kernel's release."""
         return {}
 
+    def versions(self) -> str:
+        """What runs its jobs besides Fullpipe, with versions, e.g. "noq 1.4.0"; empty if nothing does.
+
+        Raises `WorldError` if that cannot be told here.
+        """
+        return ""
+
     def refuses(self, alternative: Alternative) -> str | None:
-        """Why it cannot run an alternative, as far as that is known without a run: a sentence with a fix."""
-        del alternative
-        return None
+        """Why it cannot run an alternative, as far as that is known without a run: a sentence with a fix.
+
+        By default, that a controller is one that only QUIC stacks have.
+        """
+        texts = controllers.of_stacks(alternative.spec_json)
+        return f"only the world quic runs {texts[0]}; choose --world quic" if texts else None
 
     def ready(self) -> None:
         """Raises `WorldError` if it cannot run on this machine. Called before the runs of a sweep."""
@@ -113,6 +127,10 @@ class World(Protocol):
 
     def checks(self) -> Sequence[Mapping[str, Any]]:
         """For `fullpipe doctor`: what it needs of this machine, each with name, ok, found and fix."""
+        return ()
+
+    def controllers(self) -> Sequence[Mapping[str, Any]]:
+        """Controllers that only it has, each with the keys of `fullpipe controllers --json`."""
         return ()
 
     def cost_s(self, job: Job, cores: int) -> float:
@@ -175,3 +193,26 @@ def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_prog
         if plugs.is_interrupt(error):
             raise
         raise _native.WorldError(f"{world.name}: the run raised {plugs.described(error)}") from error
+
+
+def most_packets(job: Job) -> float:
+    """The packets that the path of a job can carry at most, or that its applications send at most."""
+    seconds = job.alternative.duration_s
+    carried = (job.rate_bps if math.isfinite(job.rate_bps) else _UNLIMITED_BPS) * seconds / 8
+    offered = math.fsum(_offered_bytes(flow["workload"], seconds) for flow in job.alternative.spec["flows"])
+    return min(carried, offered) / _PACKET_BYTES
+
+
+def _offered_bytes(workload: dict[str, Any], seconds: float) -> float:
+    """The most bytes that an application sends; infinite if only the path limits it."""
+    match workload["kind"]:
+        case "finite":
+            return float(workload["size_bytes"])
+        case "script":
+            return math.fsum(one["size_bytes"] for one in workload["transfers"])
+        case "bursts":
+            return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
+        case "video":
+            played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
+            return float(workload["chunk_bytes"] * (1 + played))
+    return math.inf

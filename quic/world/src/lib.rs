@@ -1,1 +1,37 @@
 //! The world quic: real QUIC endpoints in virtual time over the simulator's path.
+//!
+//! The endpoints are those of `noq-proto` and `quinn-proto`: handshake, packets, acknowledgements, loss detection and pacer are
+//! the stacks' own. They take time as an argument, and this crate gives them that of the run. The path is the simulator's, with
+//! the same random streams for equal seeds.
+//!
+//! What stands for what of TCP in a record:
+//!
+//! * delivered bytes are payload of streams, in order;
+//! * segments are datagrams: those sent include acknowledgements of the sender's and the handshake;
+//! * retransmissions are packets that the sender declared lost (QUIC sends frames again, not packets);
+//! * timeouts are times of persistent congestion (RFC 9002, section 7.6);
+//! * windows are counted in full datagrams of UDP payload, the MTU less 28 bytes;
+//! * the delivery rate is what the receiver got since the sample before;
+//! * `hosts.tcp_rmem` and `hosts.tcp_wmem` (their maxima) are the windows of flow control and the send window, of the connection
+//!   and of each stream;
+//! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
+//! * pacing is the stack's, whether or not `hosts.pacing` is set.
+//!
+//! Start at [`run`]; `src/world.rs` is the loop, `src/endpoint.rs` what a stack has to do.
+
+mod app;
+mod cc;
+mod chunk;
+mod endpoint;
+mod flow;
+mod noq;
+mod options;
+mod quinn;
+mod random;
+mod run;
+mod tls;
+mod world;
+
+pub use cc::{NoqFactory, Own, QuinnFactory};
+pub use options::{Crypto, Options, QuicError, Stack, refuses, refuses_with, stacks};
+pub use run::{run, run_with};

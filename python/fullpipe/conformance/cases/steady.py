@@ -208,4 +208,30 @@ ONCE = Case(
     failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
 
-CASES = (HOLDS, RENO, HEADROOM, CAUTIOUS, ONCE)
+
+def _clean(lab: Lab) -> Measured:
+    stage = lab.stage(mbps=50, ms=50, bdps=1, lasts_s=70, name="1 BDP of buffer, no loss")
+    stage.run(10)
+    first = stage.now
+    stage.run(50)
+    return {"rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps}
+
+
+CLEAN = Case(
+    name="clean-path",
+    title="One flow uses a path that nothing disturbs",
+    source="draft 1; noq 1.4.0",
+    about="50 Mbit/s, 50 ms and 1 BDP of buffer, from 10 to 60 s.",
+    criteria=(
+        Criterion(
+            "rate",
+            "share of the rate that is used",
+            low=0.9,
+            source="ours: ProbeRTT halves the window for 250 of 5000 ms; a recovery leaves Beta",
+        ),
+    ),
+    play=_clean,
+    phases=False,
+)
+
+CASES = (HOLDS, RENO, HEADROOM, CAUTIOUS, ONCE, CLEAN)

@@ -21,6 +21,9 @@
     duration = "5 s"
     cells = ["policer"]
 
+    [targets]                        # limits of this grid, instead of those of all grids
+    goodput = { median = "5 %", p90 = "10 %" }
+
 A cell stands for a scenario document, which is read by the same loader.
 """
 
@@ -28,8 +31,9 @@ import copy
 import itertools
 import json
 import math
+import re
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -104,8 +108,21 @@ class Grid:
     path: Path
     quick: bool
     cells: tuple[Cell, ...]
+    limits: tuple["Limit", ...] = ()  # Its own; without any, those of all grids.
 
 
+@dataclass(frozen=True)
+class Limit:
+    """How far apart the worlds may be: a part of the cells, ordered by how far they are apart."""
+
+    measure: str  # A key of `LIMITED`.
+    part: str  # A key of `PARTS`.
+    most: float
+
+
+# What a grid may have limits of its own for, and of which part of its cells.
+LIMITED = ("goodput", "rtt", "rtt_p95")
+PARTS = ("median", "p90")
 # The longest template of a name, in characters.
 _LONGEST_NAME = 200
 
@@ -147,7 +164,8 @@ class _Said:
 
 
 def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool, hosts: str | None) -> Grid:
-    _check_keys("", document, ("defaults", "cells", "quick"))
+    _check_keys("", document, ("defaults", "cells", "quick", "targets"))
+    limits = tuple(_limits(_table("targets", document.get("targets", {}))))
     defaults = _table("defaults", document.get("defaults", {}))
     _check_keys("defaults", defaults, (*SHORT, *_LONG))
     _check_parts("defaults", defaults)
@@ -160,7 +178,23 @@ def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool, hosts: str 
     _check_names(said)
     if quick:
         said = _quick(document.get("quick"), said)
-    return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in said))
+    return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in said), limits)
+
+
+def _limits(table: Mapping[str, Any]) -> Iterator[Limit]:
+    """The limits of `[targets]`, in its order."""
+    _check_keys("targets", table, LIMITED)
+    for measure, given in table.items():
+        where = f"targets.{measure}"
+        parts = _table(where, given)
+        _check_keys(where, parts, PARTS)
+        if not parts:
+            raise mistake(where, given, f"at least one of {', '.join(PARTS)}", 'e.g. { median = "5 %" }')
+        for part, text in parts.items():
+            read = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", text) if isinstance(text, str) else None
+            if read is None or not 0 < float(read[1]) <= 100:
+                raise mistake(f"{where}.{part}", text, "a share above 0 and up to 100 %", 'e.g. "5 %"')
+            yield Limit(measure, part, float(read[1]) / 100)
 
 
 def _check_hosts(hosts: str | None) -> None:

@@ -4,7 +4,7 @@ import fnmatch
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fullpipe.engines import Engine, Failed
@@ -13,7 +13,7 @@ from fullpipe.engines.task import Task, check_ready
 from fullpipe.errors import mistake
 from fullpipe.judge.grid.compare import Compared, compare
 from fullpipe.judge.grid.document import Cell, Grid
-from fullpipe.judge.grid.summary import Target, quick_targets, targets
+from fullpipe.judge.grid.summary import Target, own_targets, quick_targets, targets
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
@@ -167,7 +167,7 @@ def only(grid: Grid, pattern: str | None) -> Grid:
     cells = tuple(cell for cell in grid.cells if fnmatch.fnmatchcase(cell.name, pattern))
     if not cells:
         raise mistake("only", pattern, "a pattern that some cell's name matches", "see the names with --list")
-    return Grid(grid.name, grid.path, grid.quick, cells)
+    return replace(grid, cells=cells)
 
 
 def carry_out(
@@ -208,9 +208,9 @@ def carry_out(
         for one in outcome.failed
     ]
     judge = quick_targets if plan.grid.quick else targets
-    return Found(
-        plan, cells, judge(cells), outcome.failed, [*failures, *_doubts(cells, plan), *store.damaged]
-    )
+    limits = plan.grid.limits
+    judged = own_targets(cells, limits) if limits else judge(cells)
+    return Found(plan, cells, judged, outcome.failed, [*failures, *_doubts(cells, plan), *store.damaged])
 
 
 def repeating(folder: Path, cell: Cell, task: Task) -> str:

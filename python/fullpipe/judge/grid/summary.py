@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fullpipe.judge.agreement import RETRANSMITS_THAT_COUNT
 from fullpipe.judge.grid.compare import Compared
+from fullpipe.judge.grid.document import Limit
 from fullpipe.judge.grid.rules import (
     GOODPUT_TOLERANCE,
     RETRANSMITS_FACTOR,
@@ -84,6 +85,19 @@ def targets(cells: Sequence[Compared]) -> list[Target]:
             expected=True,
         ),
     ]
+
+
+_NAMES = {
+    "goodput": ("Goodput", "goodput_bps"),
+    "rtt": ("Mean RTT", "rtt_mean_ms"),
+    "rtt_p95": ("p95 RTT", "rtt_p95_ms"),
+}
+
+
+def own_targets(cells: Sequence[Compared], limits: Sequence[Limit]) -> list[Target]:
+    """The targets that a grid states itself."""
+    judges = {"median": _median, "p90": _ninetieth}
+    return [judges[one.part](*_NAMES[one.measure], cells, one.most) for one in limits]
 
 
 def quick_targets(cells: Sequence[Compared]) -> list[Target]:

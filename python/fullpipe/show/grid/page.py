@@ -163,11 +163,13 @@ def _section(cell: Compared, found: Found, picture: str | None) -> str:
 
 def _provenance(found: Found) -> str:
     plan = found.plan
+    told = [("Linux kernel", ", ".join(kernels(found.cells)))]
+    told += [(world.place, world.versions()) for world in plan.pair]
     return provenance(
         [
             ("Command", f"<code>{text(plan.command)}</code>"),
             ("Written", f"{now()}, by Fullpipe {text(_native.version())}"),
             ("Runs", f"{_runs(found)} a cell"),
-            ("Linux kernel", text(", ".join(kernels(found.cells)) or "–")),
+            *((capitalised(name), text(one)) for name, one in told if one),
         ]
     )

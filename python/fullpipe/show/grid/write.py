@@ -10,6 +10,7 @@ import polars as pl
 
 from fullpipe import _native
 from fullpipe.judge.grid.compare import Compared, Measured, kernels
+from fullpipe.judge.grid.rules import TOLERANCES
 from fullpipe.judge.grid.run import Found, Plan
 from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
@@ -240,15 +241,23 @@ def _made_how(found: Found) -> str:
     )
     every = found.judged == len(found.cells)
     judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
+    linux = f"Linux {', '.join(kernels(found.cells))}, " if kernels(found.cells) else ""
+    versions = "".join(f"{told}, " for world in (first, second) if (told := world.versions()))
+    by = f"Fullpipe {_native.version()}, {linux}{versions}"
     return (
-        f"Made by `{found.plan.command}`: Fullpipe {_native.version()}, Linux "
-        f"{', '.join(kernels(found.cells)) or '–'}, {judged}{often}.{left_out} "
+        f"Made by `{found.plan.command}`: {by}{judged}{often}.{left_out} "
         "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
         f"± is half the 95 % confidence interval of the mean over {first.noun}s, "
         f"in brackets is the range of the {second.short}'s {second.noun}s. "
         f"A cell agrees when in every measure the range over {first.noun}s overlaps the {second.short}'s; "
-        "it is close when all differences are within the limits for nine tenths of the cells.\n"
+        f"it is close when all differences are within {_tolerance(found)}.\n"
     )
+
+
+def _tolerance(found: Found) -> str:
+    """What a difference of a close cell is within."""
+    usual = "the limits for nine tenths of the cells"
+    return f"the tolerances of all grids ({TOLERANCES})" if found.plan.grid.limits else usual
 
 
 def markers(plan: Plan) -> Markers:

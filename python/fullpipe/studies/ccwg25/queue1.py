@@ -163,7 +163,7 @@ CLAIM = Claim(
     source="Self-Induced Queuing Delay; backup slide 14",
     says="BBR creates noticeable self-inflicted queuing delay, around 1 RTTmin for a single BBR flow. It "
     "gets worse at higher speeds and smaller RTTmin values.",
-    worlds=("sim",),
+    worlds=("sim", "quic"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,

@@ -1,0 +1,130 @@
+//! Controllers inside QUIC stacks, by the stack and their name there: `noq:bbr3` is the BBRv3 that the stack noq ships.
+//!
+//! This crate knows the stacks' names only. Which controllers a stack has is known to the program that runs it, to which a
+//! developer can add more; so a scenario with one reads the same on every machine.
+
+use fullpipe_cc::Params;
+
+use crate::error::{ScenarioError, nearest, one_of, shortened};
+
+/// The stacks whose controllers a scenario can name.
+pub const STACKS: [&str; 2] = ["noq", "quinn"];
+/// The longest name of a controller in a stack, in characters.
+pub const LONGEST_NAME: usize = 32;
+
+/// What a name consists of.
+const NAME: &str = "a name of at most 32 lower-case letters, digits, - and _";
+
+/// Reads `stack:name`. `None` if the text is no such choice, and nothing suggests that it was meant to be one.
+pub(crate) fn read(field: &str, text: &str) -> Result<Option<(&'static str, String)>, ScenarioError> {
+    let mut parts = text.splitn(3, ':').map(|part| part.trim().to_ascii_lowercase());
+    let stack = parts.next().unwrap_or_default();
+    let name = parts.next();
+    let Some(known) = STACKS.into_iter().find(|known| *known == stack) else {
+        return match name {
+            // What is behind the name of one of our controllers is a parameter, and so is what has a value.
+            Some(name) if is_name(&name) && Params::by_name(&stack).is_none() => {
+                Err(unknown_stack(field, text, &stack, &name))
+            }
+            _ => Ok(None),
+        };
+    };
+    let example = format!("write for example \"{known}:cubic\"");
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let error = ScenarioError::new(field, text, "names a QUIC stack without a controller");
+        return Err(error.expected(format!("{known}:NAME")).fix(example));
+    };
+    if !is_name(&name) {
+        let error = ScenarioError::new(field, text, "names no controller of a QUIC stack");
+        return Err(error.expected(format!("{known}: and {NAME}")).fix(example));
+    }
+    if parts.next().is_some() {
+        let alone = format!("{known}:{name} alone: a controller inside a stack runs as it is there");
+        let error = ScenarioError::new(field, text, "sets parameters").expected(alone);
+        return Err(
+            error.fix(format!("write \"{known}:{name}\", or set parameters of a controller of Fullpipe's"))
+        );
+    }
+    Ok(Some((known, name)))
+}
+
+fn is_name(text: &str) -> bool {
+    let allowed =
+        |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"-_".contains(&letter);
+    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+fn unknown_stack(field: &str, text: &str, stack: &str, name: &str) -> ScenarioError {
+    let problem = format!("names no QUIC stack ({:?})", shortened(stack));
+    let error = ScenarioError::new(field, text, problem).expected(one_of(&STACKS));
+    match nearest(stack, &STACKS) {
+        Some(close) => error.fix(format!("did you mean {close}:{name}?")),
+        None => error.fix(format!("write for example \"{}:{name}\"", STACKS[0])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ControllerChoice;
+
+    fn message(text: &str) -> String {
+        ControllerChoice::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_stack_and_a_name_are_read_and_written_again() {
+        let longest = "a".repeat(super::LONGEST_NAME);
+        for (stack, name) in [("noq", "bbr3"), ("quinn", "newreno"), ("noq", "my_own-2"), ("quinn", &longest)]
+        {
+            let text = format!("{stack}:{name}");
+            let choice = ControllerChoice::parse(&text).unwrap();
+            assert_eq!((choice.text(), choice.stack()), (text.as_str(), Some((stack, name))));
+            assert_eq!((choice.params(), choice.linux_name()), (None, None));
+            let json = serde_json::to_string(&choice).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<ControllerChoice>(&json).unwrap(), choice);
+        }
+    }
+
+    #[test]
+    fn other_controllers_are_of_no_stack() {
+        for text in ["bbr3", "bbr1:probe_gain=1.5", "own:noq", "noq.py:Mine"] {
+            assert_eq!(ControllerChoice::parse(text).unwrap().stack(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn capitals_and_spaces_do_not_matter() {
+        assert_eq!(ControllerChoice::parse(" NoQ : BBR3 ").unwrap().text(), "noq:bbr3");
+    }
+
+    #[test]
+    fn an_unknown_stack_is_told_those_there_are() {
+        assert_eq!(
+            message("nok:bbr3"),
+            "controller: \"nok:bbr3\" names no QUIC stack (\"nok\"); expected one of noq, quinn; did you mean noq:bbr3?"
+        );
+        assert!(message("picoquic:cubic").ends_with("write for example \"noq:cubic\""));
+        // What has a value is a parameter, and its controller's name is what is wrong.
+        assert!(message("nok:gain=1").contains("\"nok\" is not a controller"), "{}", message("nok:gain=1"));
+        assert!(
+            message("bbr1:cubic").contains("sets a parameter without a value"),
+            "{}",
+            message("bbr1:cubic")
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_controller_is_refused() {
+        for text in ["noq", "quinn:", "NOQ : "] {
+            assert!(message(text).contains("names a QUIC stack without a controller"), "{}", message(text));
+        }
+        let long = format!("noq:{}", "a".repeat(super::LONGEST_NAME + 1));
+        for text in ["noq:a b", "quinn:gain=2", "noq:ä", "noq:../x", "noq:a\0", &long] {
+            assert!(message(text).contains("names no controller of a QUIC stack"), "{}", message(text));
+        }
+        for text in ["noq:bbr3:", "noq:bbr3:probe_gain=2", "noq:bbr3:x:y"] {
+            assert!(message(text).contains("sets parameters; expected noq:bbr3 alone"), "{}", message(text));
+        }
+    }
+}

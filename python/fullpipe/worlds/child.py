@@ -1,0 +1,42 @@
+"""How this process talks to a child that runs in its place: blobs over pipes, and how a child ends.
+
+A blob is its length in 8 bytes, big endian, and its bytes.
+"""
+
+import contextlib
+import subprocess
+from collections.abc import Mapping
+from struct import Struct
+from typing import Any
+
+from fullpipe import _native
+
+LENGTH = Struct(">Q")
+
+
+def blob(content: bytes) -> bytes:
+    """The blob with this content."""
+    return LENGTH.pack(len(content)) + content
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """Ends a child, if it still runs, and closes its pipes."""
+    if child.poll() is None:
+        child.kill()
+    child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+def as_error(header: Mapping[str, Any]) -> Exception:
+    """The child's error, as an exception of this process."""
+    if "errno" in header:
+        return OSError(int(header["errno"]), header["message"])
+    kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
+    error = kind(str(header["message"]))
+    for name in ("field", "given", "expected", "fix"):
+        if isinstance(header.get(name), str):
+            setattr(error, name, header[name])
+    return error

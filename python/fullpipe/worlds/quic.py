@@ -1,0 +1,88 @@
+"""Real QUIC stacks in virtual time over the simulator's path.
+
+Handshake, ACK policy, loss detection and pacer are the stack's. Fullpipe's controllers run inside noq;
+`noq:bbr3` and `quinn:cubic` are what a stack ships. The stacks are in a program that only `make quic` builds
+(`quic_program.py`). Where it is, the world is one of `all`; elsewhere it says how to get it. docs/quic.md
+describes it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.ask.scenario import Alternative
+from fullpipe.results.runs import Run
+from fullpipe.worlds import quic_program
+from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.world import Stop, World, most_packets
+
+NAME = "quic"
+# For estimates: the time of a data packet, both endpoints and the path, and that of a run with its process.
+_PACKET_S = 3e-6
+_RUN_S = 20e-3
+
+
+class Quic(World):
+    """The world `quic`."""
+
+    name = NAME
+    title = "QUIC"
+    short = "QUIC"
+    place = "QUIC world"
+    colour = "#b03060"
+    opacity = 0.65
+    real_hosts = True  # The stacks are real: models of hosts, which are about TCP, say nothing about them.
+    runs = 5
+
+    def build(self) -> str:
+        """The fingerprint of the program: its sources, and the stacks' versions."""
+        return quic_program.about().build
+
+    def versions(self) -> str:
+        """The stacks."""
+        return quic_program.about().versions
+
+    def refuses(self, alternative: Alternative) -> str | None:
+        """Everything where there is no program, and scenarios that no QUIC stack can run."""
+        if alternative.own:
+            first = alternative.own[0].text
+            return f"only the simulator runs {first}, a controller of your own; choose --world sim"
+        try:
+            return quic_program.refused(alternative.spec_json)
+        except _native.WorldError as error:
+            return str(error)
+
+    def ready(self) -> None:
+        """Whether there is a program that can be asked."""
+        quic_program.about()
+
+    def checks(self) -> Sequence[Mapping[str, Any]]:
+        """Which stacks the program has."""
+        try:
+            about = quic_program.about()
+        except _native.WorldError as error:
+            found = str(error).removesuffix(f"; {error.fix}")
+            return [{"name": "stacks", "ok": False, "found": found, "fix": error.fix}]
+        return [{"name": "stacks", "ok": True, "found": f"{about.versions} ({about.path})", "fix": ""}]
+
+    def controllers(self) -> Sequence[Mapping[str, Any]]:
+        """Those inside the stacks."""
+        return quic_program.controllers()
+
+    def cost_s(self, job: Job, cores: int) -> float:
+        """From the packets that the path can carry at most, or that the applications send at most."""
+        del cores
+        return _RUN_S + most_packets(job) * _PACKET_S
+
+    def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
+        """Runs one job in a process of the program."""
+
+        def tick(done: float) -> None:
+            stop.check()
+            progress(done)
+
+        answer = quic_program.run(job.alternative.spec_json, job.seed, tick)
+        return Run.of(job.alternative, NAME, job.seed, *answer)
+
+
+WORLD = Quic()

@@ -1,0 +1,292 @@
+"""The program `fullpipe-quic`, which has the QUIC stacks: where it is, and how to talk to it.
+
+`make quic` builds it. A developer's own is the same program with more controllers in it: `FULLPIPE_QUIC`
+names that one. Each run, and each case that is played, has a process of its own, which ends when this one
+does.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from fullpipe import _native
+from fullpipe.worlds import child
+from fullpipe.worlds.job import Progress
+
+VARIABLE = "FULLPIPE_QUIC"
+PROTOCOL = 1
+FIX = "`make quic` in a checkout of Fullpipe builds it"
+_NAME = "fullpipe-quic"
+_TICK_S = 0.1
+# For what takes milliseconds: a program that needs longer is another one.
+_PATIENCE_S = 20.0
+# No record is as long; what claims to be is no blob.
+_MOST_BYTES = 1 << 36
+# Refusals that are remembered: a grid asks for each of its runs.
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True)
+class About:
+    """What the program says of itself."""
+
+    path: Path
+    build: str
+    # Name, version, and of each controller name, summary and whether it is a developer's own.
+    stacks: tuple[Mapping[str, Any], ...]
+
+    @property
+    def versions(self) -> str:
+        """The stacks with their versions: "noq 1.4.0, quinn 0.11.19"."""
+        return ", ".join(f"{one['name']} {one['version']}" for one in self.stacks)
+
+
+def path() -> Path | None:
+    """Where the program is: what the environment names, beside Python, or where programs are; or None.
+
+    An empty name in the environment says that there is none.
+    """
+    if (named := os.environ.get(VARIABLE)) is not None:
+        return Path(named) if named else None
+    beside = Path(sys.executable).parent / _NAME
+    if beside.is_file() and os.access(beside, os.X_OK):
+        return beside
+    found = shutil.which(_NAME)
+    return Path(found) if found else None
+
+
+def about() -> About:
+    """What the program says of itself. Asked once for each file.
+
+    Raises:
+        WorldError: There is no program, or it does not speak this protocol.
+    """
+    program = _there()
+    try:
+        state = program.stat()
+    except OSError as error:
+        raise _broken(program, error.strerror or str(error)) from None
+    key = (str(program), state.st_ino, state.st_mtime_ns, state.st_size)
+    with _lock:
+        if key not in _known:
+            _known[key] = _asked(program)
+        return _known[key]
+
+
+def controllers() -> list[dict[str, Any]]:
+    """The controllers inside the stacks, as `fullpipe controllers` lists them; none without the program."""
+    try:
+        stacks = about().stacks if path() is not None else ()
+    except _native.WorldError:
+        return []  # `fullpipe doctor` says why.
+    return [
+        {
+            "name": f"{stack['name']}:{one['name']}",
+            "summary": one["summary"],
+            "source": f"{stack['name']} {stack['version']}",
+            "kernel": None,
+            "parameters": [],
+        }
+        for stack in stacks
+        for one in stack["controllers"]
+    ]
+
+
+_lock = threading.Lock()
+_known: dict[tuple[str, int, int, int], About] = {}
+
+
+def _asked(program: Path) -> About:
+    try:
+        done = subprocess.run(
+            [program, "about"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except OSError as error:
+        raise _broken(program, error.strerror or str(error)) from None
+    except subprocess.TimeoutExpired:
+        raise _broken(program, f"it says nothing for {_PATIENCE_S:g} s") from None
+    try:
+        told = json.loads(done.stdout)
+        protocol = told["protocol"]
+        if protocol != PROTOCOL:
+            raise _broken(program, f"it speaks protocol {protocol}, this Fullpipe {PROTOCOL}")
+        stacks = tuple(
+            {
+                "name": str(stack["name"]),
+                "version": str(stack["version"]),
+                "controllers": [
+                    {"name": str(one["name"]), "summary": str(one["summary"]), "own": bool(one.get("own"))}
+                    for one in stack["controllers"]
+                ],
+            }
+            for stack in told["stacks"]
+        )
+        return About(program, str(told["build"]), stacks)
+    except (ValueError, KeyError, TypeError):
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        ended = f"it ended with code {done.returncode}: {last[0]}" if last else ""
+        raise _broken(program, ended or "it does not answer as a fullpipe-quic does") from None
+
+
+def refused(spec_json: str) -> str | None:
+    """Why the program does not run a spec; None if it does.
+
+    Raises:
+        WorldError: There is no program, or it fails.
+    """
+    key = (about().build, hashlib.sha256(spec_json.encode()).digest())
+    with _lock:
+        if key in _refusals:
+            _refusals.move_to_end(key)
+            return _refusals[key]
+    with Talk("refuses") as talk:
+        talk.tell({"spec": spec_json})
+        told = talk.header()
+    reason = told.get("refused")
+    with _lock:
+        _refusals[key] = None if reason is None else str(reason)
+        if len(_refusals) > _MOST_REMEMBERED:
+            _refusals.popitem(last=False)
+        return _refusals[key]
+
+
+_refusals: OrderedDict[tuple[str, bytes], str | None] = OrderedDict()
+
+
+class Talk:
+    """A process of the program, and the conversation with it."""
+
+    def __init__(self, what: str) -> None:
+        program = about().path
+        self._what = program
+        # In memory, because a disk may be full.
+        self._complaints: IO[bytes] = open(os.memfd_create("complaints"), "w+b")  # noqa: PTH123, SIM115
+        try:
+            # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
+            self._process = subprocess.Popen(
+                [program, what],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                process_group=0,
+            )
+        except OSError as error:
+            self._complaints.close()
+            raise _broken(program, error.strerror or str(error)) from None
+        self.close = weakref.finalize(self, _end, self._process, self._complaints)
+
+    def __enter__(self) -> "Talk":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tell(self, request: Mapping[str, object]) -> None:
+        """Sends a request. If the program has ended, the next answer says why."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(child.blob(json.dumps(request).encode()))
+            self._process.stdin.flush()
+
+    def header(self, tick: Progress | None = None) -> dict[str, Any]:
+        """The next blob as JSON; raises the error that it describes. `tick` is called now and then.
+
+        What the program says of its progress comes before.
+        """
+        done = 0.0
+        while True:
+            content = self.blob(None if tick is None else lambda: tick(done))  # noqa: B023
+            try:
+                told = json.loads(content)
+                if not isinstance(told, dict):
+                    raise ValueError
+            except ValueError:
+                raise self._ended("it sends something else than answers") from None
+            if tick is not None and "progress" in told:
+                with contextlib.suppress(TypeError, ValueError):
+                    done = min(0.99, max(0.0, float(told["progress"])))
+                tick(done)
+                continue
+            if told.get("ok") is False:
+                raise child.as_error({"message": "it does not say why", **told})
+            return told
+
+    def blob(self, tick: Callable[[], None] | None = None) -> bytes:
+        """The next blob."""
+        (length,) = child.LENGTH.unpack(self._read(child.LENGTH.size, tick))
+        if length > _MOST_BYTES:
+            raise self._ended("it sends something else than answers")
+        return self._read(length, tick)
+
+    def _read(self, length: int, tick: Callable[[], None] | None) -> bytes:
+        assert self._process.stdout is not None
+        source = self._process.stdout.fileno()
+        parts = bytearray()
+        while len(parts) < length:
+            if tick is not None and not select.select([source], [], [], _TICK_S)[0]:
+                tick()
+                continue
+            part = os.read(source, min(length - len(parts), 1 << 20))
+            if not part:
+                raise self._ended()
+            parts += part
+        return bytes(parts)
+
+    def _ended(self, why: str = "") -> _native.WorldError:
+        """The error that says why there is no answer."""
+        if not why:
+            code = self._process.wait()
+            self._complaints.seek(0)
+            last = self._complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+            why = f"it ended with code {code}: {last[0] if last else 'it printed nothing'}"
+        self.close()
+        return _broken(self._what, why)
+
+
+def run(spec_json: str, seed: int, tick: Progress) -> tuple[str, bytes, bytes]:
+    """Runs a spec: summary as JSON, flow series and link series as Parquet. `tick` is called now and then."""
+    with Talk("run") as talk:
+        talk.tell({"spec": spec_json, "seed": seed})
+        talk.header(tick)
+        return talk.blob().decode(), talk.blob(), talk.blob()
+
+
+def _end(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:
+    child.end(process)
+    complaints.close()
+
+
+def _there() -> Path:
+    found = path()
+    if found is None:
+        raise _with_fix(f"there is no program {_NAME}, which has the QUIC stacks", FIX)
+    return found
+
+
+def _broken(program: Path, why: str) -> _native.WorldError:
+    from_environment = VARIABLE in os.environ
+    fix = f"correct {VARIABLE}, or unset it" if from_environment else f"build it again: {FIX}"
+    named = f"{VARIABLE} names {program}, but" if from_environment else f"{program}:"
+    return _with_fix(f"{named} {why}", fix)
+
+
+def _with_fix(said: str, fix: str) -> _native.WorldError:
+    error = _native.WorldError(f"{said}; {fix}")
+    error.fix = fix
+    return error

@@ -1,0 +1,113 @@
+//! Controllers: those that the stacks ship, ours, and those that a program brings.
+
+use std::sync::Arc;
+
+use fullpipe_cc::{Params, Phase};
+use fullpipe_scenario::ControllerChoice;
+
+use crate::endpoint::phase_in;
+
+/// A factory of controllers for noq.
+pub type NoqFactory = Arc<dyn noq_proto::congestion::ControllerFactory + Send + Sync>;
+/// A factory of controllers for quinn.
+pub type QuinnFactory = Arc<dyn quinn_proto::congestion::ControllerFactory + Send + Sync>;
+
+/// A controller that a program brings: scenarios name it `noq:NAME` or `quinn:NAME`.
+#[derive(Clone)]
+pub struct Own {
+    name: String,
+    factory: Factory,
+}
+
+/// Makes a flow's controller.
+#[derive(Clone)]
+pub(crate) enum Factory {
+    Noq(NoqFactory),
+    Quinn(QuinnFactory),
+}
+
+impl Own {
+    /// One for noq.
+    pub fn noq(name: impl Into<String>, factory: NoqFactory) -> Own {
+        Own { name: name.into(), factory: Factory::Noq(factory) }
+    }
+
+    /// One for quinn.
+    pub fn quinn(name: impl Into<String>, factory: QuinnFactory) -> Own {
+        Own { name: name.into(), factory: Factory::Quinn(factory) }
+    }
+
+    /// Its name, without the stack's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The stack that it is for.
+    pub fn stack(&self) -> &'static str {
+        match self.factory {
+            Factory::Noq(_) => "noq",
+            Factory::Quinn(_) => "quinn",
+        }
+    }
+}
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.stack(), self.name)
+    }
+}
+
+/// The controller of a flow; `None` if this world has none of that name.
+pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], _seed: u64) -> Option<Factory> {
+    let (stack, name) = choice.stack()?;
+    if let Some(brought) = own.iter().find(|one| one.stack() == stack && one.name == name) {
+        return Some(brought.factory.clone());
+    }
+    Some(match (stack, name) {
+        ("noq", "bbr3") => Factory::Noq(Arc::new(noq_proto::congestion::Bbr3Config::default())),
+        ("noq", "cubic") => Factory::Noq(Arc::new(noq_proto::congestion::CubicConfig::default())),
+        ("noq", "newreno") => Factory::Noq(Arc::new(noq_proto::congestion::NewRenoConfig::default())),
+        ("quinn", "bbr") => Factory::Quinn(Arc::new(quinn_proto::congestion::BbrConfig::default())),
+        ("quinn", "cubic") => Factory::Quinn(Arc::new(quinn_proto::congestion::CubicConfig::default())),
+        ("quinn", "newreno") => Factory::Quinn(Arc::new(quinn_proto::congestion::NewRenoConfig::default())),
+        _ => return None,
+    })
+}
+
+/// Why one of ours cannot run here.
+pub(crate) fn refuses(params: &Params) -> Option<String> {
+    Some(format!("{} does not run over QUIC yet; choose one that a stack ships, as noq:cubic", params.name()))
+}
+
+/// The phase of noq's BBRv3, which tells it only in its text for developers.
+pub(crate) fn phase_of_noq(bbr: &noq_proto::congestion::Bbr3) -> Phase {
+    const NAMES: [(&str, Phase); 7] = [
+        ("Startup", Phase::Startup),
+        ("Drain", Phase::Drain),
+        ("ProbeBw(Down)", Phase::ProbeBwDown),
+        ("ProbeBw(Cruise)", Phase::ProbeBwCruise),
+        ("ProbeBw(Refill)", Phase::ProbeBwRefill),
+        ("ProbeBw(Up)", Phase::ProbeBwUp),
+        ("ProbeRtt", Phase::ProbeRtt),
+    ];
+    phase_in(bbr, " state:", &NAMES)
+}
+
+/// The phase of quinn's BBR, told in the same way. It does not tell the parts of ProbeBW apart.
+pub(crate) fn phase_of_quinn(bbr: &quinn_proto::congestion::Bbr) -> Phase {
+    const NAMES: [(&str, Phase); 4] = [
+        ("Startup", Phase::Startup),
+        ("Drain", Phase::Drain),
+        ("ProbeBw", Phase::ProbeBwCruise),
+        ("ProbeRtt", Phase::ProbeRtt),
+    ];
+    phase_in(bbr, " mode:", &NAMES)
+}
+
+/// The phase of a controller that reacts to losses.
+pub(crate) fn phase_by_threshold(window: u64, ssthresh: Option<u64>) -> Phase {
+    match ssthresh {
+        Some(ssthresh) if window >= ssthresh => Phase::CongestionAvoidance,
+        _ => Phase::SlowStart,
+    }
+}

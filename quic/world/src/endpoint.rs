@@ -1,0 +1,330 @@
+//! What a run needs of a QUIC stack: one connection at one end of the path.
+//!
+//! Each flow has two of these, and each is an endpoint of the stack with a single connection. The sender of the data is the
+//! QUIC client. Times are those of the run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::BytesMut;
+use fullpipe_cc::Phase;
+use fullpipe_path::Ecn;
+use fullpipe_units::{Duration, Time};
+
+use crate::options::Crypto;
+
+/// A stream, by its number on the wire (RFC 9000, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream(pub(crate) u64);
+
+impl Stream {
+    /// Whether the server of the connection opened it, which receives the data.
+    pub(crate) fn is_of_server(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Whether data flows in one direction only.
+    pub(crate) fn is_uni(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Its number among those of its kind.
+    pub(crate) fn index(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+/// What happened on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The handshake is complete; data may be sent.
+    Connected,
+    /// The peer has opened streams.
+    Opened { uni: bool },
+    /// There is something to read.
+    Readable(Stream),
+    /// A write that did not fit may be tried again.
+    Writable,
+    /// More streams may be opened.
+    MoreStreams,
+    /// It has ended, for this reason.
+    Lost(String),
+}
+
+/// Datagrams that were written into a buffer one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transmit {
+    /// Bytes of all.
+    pub(crate) bytes: usize,
+    /// Bytes of each but the last, which may be shorter.
+    pub(crate) each: usize,
+    pub(crate) ecn: Ecn,
+}
+
+/// Some bytes of a stream: where they begin, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// How a read of a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadEnd {
+    /// More will come.
+    Open,
+    /// The whole stream has been read.
+    Finished,
+    /// The sender has abandoned it.
+    Reset,
+}
+
+/// What a connection says of itself, in its own units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Congestion window, bytes of UDP payload.
+    pub(crate) window: u64,
+    /// Slow-start threshold, the same.
+    pub(crate) ssthresh: Option<u64>,
+    /// Pacing rate, bytes of UDP payload a second.
+    pub(crate) pacing: Option<u64>,
+    /// The controller's estimate of the bandwidth, bits a second.
+    pub(crate) bandwidth_bps: Option<u64>,
+    /// Smoothed round-trip time.
+    pub(crate) srtt: Duration,
+    /// What the controller is doing.
+    pub(crate) phase: Phase,
+    /// Packets declared lost.
+    pub(crate) lost_packets: u64,
+    /// Datagrams that the stack counts as sent.
+    pub(crate) datagrams: u64,
+}
+
+/// One end of a connection.
+pub(crate) trait Endpoint {
+    /// Begins to connect; of a client only.
+    fn connect(&mut self, now: Time) -> Result<(), String>;
+
+    /// A datagram has arrived. Returns how many bytes of an answer it has put into `answer`, which the endpoint gives without
+    /// its connection.
+    fn receive(&mut self, now: Time, ecn: Ecn, datagram: BytesMut, answer: &mut Vec<u8>) -> Option<usize>;
+
+    /// The next event.
+    fn poll(&mut self) -> Option<Event>;
+
+    /// Writes what is to be sent now into `out`, which is empty: at most `most` datagrams.
+    fn transmit(&mut self, now: Time, most: usize, out: &mut Vec<u8>) -> Option<Transmit>;
+
+    /// Lets connection and endpoint tell each other what they have to. Returns whether they had to.
+    fn exchange(&mut self) -> bool;
+
+    /// When [`Endpoint::on_timeout`] is to be called.
+    fn timeout(&mut self) -> Time;
+
+    /// That time has come.
+    fn on_timeout(&mut self, now: Time);
+
+    /// Opens a stream, if the peer allows one more.
+    fn open(&mut self, uni: bool) -> Option<Stream>;
+
+    /// The next stream that the peer has opened.
+    fn accept(&mut self, uni: bool) -> Option<Stream>;
+
+    /// Writes up to `bytes` of nothing in particular; returns how many were taken. An [`Event::Writable`] follows a write that
+    /// was not taken whole.
+    fn write(&mut self, stream: Stream, bytes: u64) -> Result<u64, String>;
+
+    /// Nothing more will be written.
+    fn finish(&mut self, stream: Stream);
+
+    /// Abandons what has not been delivered.
+    fn reset(&mut self, stream: Stream);
+
+    /// Reads what has arrived, in the order in which it came.
+    ///
+    /// Reads in order would end the connection with "too many gaps in stream buffer" after many losses.
+    fn read(&mut self, stream: Stream, each: &mut dyn FnMut(Piece)) -> ReadEnd;
+
+    /// What it says of itself.
+    fn state(&mut self) -> State;
+}
+
+/// What is seen of a controller while its connection calls it. The stacks do not tell it otherwise.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Bytes in flight, of packets that elicit acknowledgements.
+    in_flight: AtomicU64,
+    /// The smallest round-trip time, nanoseconds; `u64::MAX` while unknown.
+    min_rtt: AtomicU64,
+    /// How often the path was found in persistent congestion (RFC 9002, section 7.6), QUIC's retransmission timeout.
+    collapses: AtomicU64,
+    /// Congestion events that were found to be spurious.
+    spurious: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Arc<Tally> {
+        Arc::new(Tally {
+            in_flight: AtomicU64::new(0),
+            min_rtt: AtomicU64::new(u64::MAX),
+            collapses: AtomicU64::new(0),
+            spurious: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn on_sent(&self, bytes: u64) {
+        self.in_flight.store(self.in_flight() + bytes, Relaxed);
+    }
+
+    pub(crate) fn on_lost(&self, bytes: u64) {
+        self.in_flight.store(self.in_flight().saturating_sub(bytes), Relaxed);
+    }
+
+    pub(crate) fn on_in_flight(&self, bytes: u64) {
+        self.in_flight.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn on_min_rtt(&self, rtt: std::time::Duration) {
+        // Before the first sample, the stacks say zero or the greatest duration.
+        if let Ok(nanos @ 1..) = u64::try_from(rtt.as_nanos()) {
+            self.min_rtt.store(nanos, Relaxed);
+        }
+    }
+
+    pub(crate) fn on_collapse(&self) {
+        self.collapses.store(self.collapses() + 1, Relaxed);
+    }
+
+    pub(crate) fn on_spurious(&self) {
+        self.spurious.store(self.spurious() + 1, Relaxed);
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    pub(crate) fn min_rtt(&self) -> Option<Duration> {
+        let nanos = self.min_rtt.load(Relaxed);
+        (nanos != u64::MAX).then(|| Duration::from_nanos(nanos))
+    }
+
+    pub(crate) fn collapses(&self) -> u64 {
+        self.collapses.load(Relaxed)
+    }
+
+    pub(crate) fn spurious(&self) -> u64 {
+        self.spurious.load(Relaxed)
+    }
+}
+
+/// What both ends of a connection are made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// The seeds of client and server.
+    pub(crate) seeds: [u64; 2],
+    /// The most bytes in a datagram.
+    pub(crate) payload: u16,
+    /// The most bytes that wait for their acknowledgement.
+    pub(crate) send_window: u64,
+    /// The most bytes that the receiver allows to be under way.
+    pub(crate) receive_window: u64,
+    pub(crate) crypto: Crypto,
+    /// Whether the sender's controller may grow beyond this many bytes.
+    pub(crate) max_window: Option<u64>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+impl Setup {
+    /// 32 bytes of that end's seed.
+    pub(crate) fn seed_bytes(&self, end: usize) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (index, piece) in bytes.chunks_mut(8).enumerate() {
+            piece.copy_from_slice(
+                &fullpipe_path::mix(self.seeds[end].wrapping_add(index as u64)).to_le_bytes(),
+            );
+        }
+        bytes
+    }
+
+    /// The connection id with this number of that end.
+    pub(crate) fn cid(&self, end: usize, number: u64) -> [u8; 8] {
+        fullpipe_path::mix(fullpipe_path::mix(self.seeds[end]).wrapping_add(number)).to_le_bytes()
+    }
+}
+
+/// Finds the phase in the text that a stack's BBR writes of itself (`{:?}`): the first of the names that comes first.
+pub(crate) fn phase_in(debug: &dyn std::fmt::Debug, field: &str, names: &[(&str, Phase)]) -> Phase {
+    let mut begin = Begin { text: String::new(), field };
+    // It stops with an error as soon as the field is complete.
+    let _ = std::fmt::write(&mut begin, format_args!("{debug:?}"));
+    let value = begin.text.split_once(field).map_or("", |(_, value)| value);
+    let found = names.iter().find(|(name, _)| value.trim_start().starts_with(name));
+    found.map_or(Phase::default(), |(_, phase)| *phase)
+}
+
+/// Takes text until a field is complete.
+struct Begin<'a> {
+    text: String,
+    field: &'a str,
+}
+
+impl std::fmt::Write for Begin<'_> {
+    fn write_str(&mut self, piece: &str) -> std::fmt::Result {
+        self.text.push_str(piece);
+        match self.text.split_once(self.field) {
+            // No name is as long as this.
+            Some((_, value)) if value.len() > 32 => Err(std::fmt::Error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "only written")]
+    struct Bbr {
+        gain: u32,
+        state: State,
+        rest: Vec<u32>,
+    }
+
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "only written")]
+    enum State {
+        ProbeBw(Sub),
+        ProbeRtt,
+    }
+
+    #[derive(Debug)]
+    enum Sub {
+        Up,
+    }
+
+    #[test]
+    fn the_phase_is_found_in_the_text_of_a_controller() {
+        let names = [("ProbeBw(Up)", Phase::ProbeBwUp), ("ProbeRtt", Phase::ProbeRtt)];
+        let bbr = |state| Bbr { gain: 1, state, rest: vec![7; 10_000] };
+        assert_eq!(phase_in(&bbr(State::ProbeBw(Sub::Up)), " state:", &names), Phase::ProbeBwUp);
+        assert_eq!(phase_in(&bbr(State::ProbeRtt), " state:", &names), Phase::ProbeRtt);
+        assert_eq!(phase_in(&"no state", " state:", &names), Phase::default());
+    }
+
+    #[test]
+    fn what_is_in_flight_is_what_was_sent_and_neither_acknowledged_nor_lost() {
+        let tally = Tally::new();
+        tally.on_sent(3000);
+        tally.on_lost(1000);
+        assert_eq!(tally.in_flight(), 2000);
+        tally.on_in_flight(500);
+        tally.on_lost(501);
+        assert_eq!(tally.in_flight(), 0);
+        assert_eq!(tally.min_rtt(), None);
+        tally.on_min_rtt(std::time::Duration::ZERO);
+        assert_eq!(tally.min_rtt(), None);
+        tally.on_min_rtt(std::time::Duration::from_millis(3));
+        assert_eq!(tally.min_rtt(), Some(Duration::from_millis(3)));
+    }
+}

@@ -1,0 +1,417 @@
+//! One flow: both ends of its connection and both applications.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use fullpipe_cc::{CaState, Limits, Phase};
+use fullpipe_path::{Chain, Ecn, Packet};
+use fullpipe_record::Sample;
+use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec};
+use fullpipe_units::{Duration, Time};
+
+use crate::app::{Sink, Source};
+use crate::cc::Factory;
+use crate::endpoint::{Endpoint, Event, Setup, State, Tally};
+use crate::noq;
+use crate::options::{HEADER_BYTES, Options};
+use crate::quinn;
+
+/// The windows of flow control are as the scenario's largest TCP buffers, but not above this: beyond 20 Gbit/s at 100 ms, a larger
+/// one only takes memory.
+const MOST_WINDOW: u64 = 256 << 20;
+
+/// One direction of the path, and what is handed to it.
+pub(crate) struct Wire {
+    pub(crate) chain: Chain<BytesMut>,
+    /// Where datagrams are cut from: one allocation for dozens of them.
+    arena: BytesMut,
+    /// Whether the path takes bursts whole.
+    bursts: bool,
+}
+
+/// Bytes of an [arena](Wire::arena).
+const ARENA: usize = 64 << 10;
+
+impl Wire {
+    pub(crate) fn new(chain: Chain<BytesMut>, bursts: bool) -> Wire {
+        Wire { chain, arena: BytesMut::new(), bursts }
+    }
+
+    fn datagram(&mut self, bytes: &[u8]) -> BytesMut {
+        if self.arena.capacity() < bytes.len() {
+            self.arena.reserve(ARENA.max(bytes.len()));
+        }
+        self.arena.extend_from_slice(bytes);
+        self.arena.split()
+    }
+
+    /// Sends datagrams of `each` bytes, the last of which may be shorter. Returns how many.
+    fn send(&mut self, now: Time, flow: u32, ecn: Ecn, all: &[u8], each: usize) -> u64 {
+        let packet = |bytes: usize| Packet::new(bytes as u32 + HEADER_BYTES, flow).with_ecn(ecn);
+        if self.bursts && all.len() > each {
+            let parts: Vec<(Packet, BytesMut)> =
+                all.chunks(each).map(|one| (packet(one.len()), self.datagram(one))).collect();
+            let count = parts.len() as u64;
+            self.chain.push_burst(now, parts);
+            return count;
+        }
+        let mut count = 0;
+        for one in all.chunks(each) {
+            let datagram = self.datagram(one);
+            self.chain.push(now, packet(one.len()), datagram);
+            count += 1;
+        }
+        count
+    }
+}
+
+/// Datagrams at the ends of a direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+}
+
+/// What a flow had done when its measures ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) at: Time,
+    pub(crate) completed: bool,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) datagrams: u64,
+    pub(crate) lost: u64,
+    pub(crate) collapses: u64,
+    pub(crate) spurious: u64,
+    pub(crate) written: u64,
+    pub(crate) written_at: Option<Time>,
+}
+
+/// A flow. What is `None` before it starts is made then.
+pub(crate) struct Flow {
+    index: u32,
+    pub(crate) label: String,
+    pub(crate) start: Time,
+    stop: Time,
+    /// Bytes of UDP payload in a full datagram: the unit of windows in records.
+    unit: u64,
+    batch: usize,
+    /// Whether packets keep the ECN codepoint that the stack gives them.
+    ecn: bool,
+    /// Everything that it will ever send; `None` if that has no end.
+    total: Option<u64>,
+    factory: Factory,
+    setup: Setup,
+    sender: Option<Box<dyn Endpoint>>,
+    receiver: Option<Box<dyn Endpoint>>,
+    source: Source,
+    pub(crate) sink: Sink,
+    sender_due: Time,
+    receiver_due: Time,
+    own_due: Time,
+    connected: bool,
+    pub(crate) forward: Ends,
+    pub(crate) reverse: Ends,
+    pub(crate) ended: Option<Ended>,
+    /// Bytes delivered at the sample before, and when it was.
+    sampled: (u64, Time),
+}
+
+impl Flow {
+    pub(crate) fn new(
+        index: usize,
+        spec: &Spec,
+        flow: &FlowSpec,
+        seed: u64,
+        options: Options,
+        factory: Factory,
+    ) -> Flow {
+        let start = flow.start_time(index, seed);
+        let stop = flow.stop_ns.unwrap_or(Time::NEVER);
+        let unit = u64::from(spec.mtu_bytes - HEADER_BYTES);
+        let of_host = |host| fullpipe_path::mix(Randomness::Host(host).seed(seed).wrapping_add(index as u64));
+        let window = |bytes: fullpipe_units::Bytes| bytes.as_u64().min(MOST_WINDOW);
+        let setup = Setup {
+            seeds: [of_host(0), of_host(1)],
+            payload: unit as u16,
+            send_window: window(spec.hosts.tcp_wmem_bytes[2]),
+            receive_window: window(spec.hosts.tcp_rmem_bytes[2]),
+            crypto: options.crypto,
+            max_window: flow.max_cwnd.map(|segments| u64::from(segments) * unit),
+            tally: Tally::new(),
+        };
+        Flow {
+            index: index as u32,
+            label: flow.label.clone(),
+            start,
+            stop,
+            unit,
+            batch: usize::from(options.batch.min(spec.hosts.gso_max_segs).max(1)),
+            ecn: flow.ecn(&spec.hosts) != EcnUse::None,
+            total: flow.workload.total_bytes().map(fullpipe_units::Bytes::as_u64),
+            factory,
+            setup,
+            sender: None,
+            receiver: None,
+            source: Source::new(&flow.workload, start),
+            sink: Sink::new(&flow.workload, start),
+            sender_due: Time::NEVER,
+            receiver_due: Time::NEVER,
+            own_due: start.min(stop),
+            connected: false,
+            forward: Ends::default(),
+            reverse: Ends::default(),
+            ended: None,
+            sampled: (0, start),
+        }
+    }
+
+    /// When it next has something to do by itself.
+    #[inline]
+    pub(crate) fn next(&self) -> Time {
+        self.own_due.min(self.sender_due).min(self.receiver_due)
+    }
+
+    /// A time from [`Flow::next`] has come.
+    pub(crate) fn on_timer(
+        &mut self,
+        now: Time,
+        forward: &mut Wire,
+        reverse: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if self.own_due <= now {
+            self.on_own_timer(now)?;
+            self.drive_sender(now, forward, scratch)?;
+            self.drive_receiver(now, reverse, scratch)?;
+        }
+        if self.sender_due <= now {
+            if let Some(sender) = &mut self.sender {
+                sender.on_timeout(now);
+            }
+            self.drive_sender(now, forward, scratch)?;
+        }
+        if self.receiver_due <= now {
+            if let Some(receiver) = &mut self.receiver {
+                receiver.on_timeout(now);
+            }
+            self.drive_receiver(now, reverse, scratch)?;
+        }
+        Ok(())
+    }
+
+    fn on_own_timer(&mut self, now: Time) -> Result<(), String> {
+        if self.stop <= now {
+            self.stop = Time::NEVER;
+            self.end(now, false);
+            self.sink.stop();
+            if let Some(sender) = &mut self.sender {
+                self.source.stop(&mut **sender);
+            }
+        } else if self.start <= now && self.sender.is_none() && self.ended.is_none() {
+            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match &self.factory {
+                Factory::Noq(factory) => {
+                    let (sender, receiver) = noq::pair(&self.setup, factory.clone());
+                    (Box::new(sender), Box::new(receiver))
+                }
+                Factory::Quinn(factory) => {
+                    let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
+                    (Box::new(sender), Box::new(receiver))
+                }
+            };
+            sender.connect(now)?;
+            (self.sender, self.receiver) = (Some(sender), Some(receiver));
+        }
+        Ok(())
+    }
+
+    fn update_own_due(&mut self) {
+        let starts = self.sender.is_none() && self.ended.is_none();
+        let start = if starts { self.start } else { Time::NEVER };
+        self.own_due = start.min(self.stop).min(self.source.due()).min(self.sink.due());
+    }
+
+    /// A datagram has arrived at the receiver.
+    pub(crate) fn on_forward(
+        &mut self,
+        now: Time,
+        ecn: Ecn,
+        datagram: BytesMut,
+        reverse: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.forward.arrived += 1;
+        let Some(receiver) = &mut self.receiver else { return };
+        scratch.clear();
+        if let Some(bytes) = receiver.receive(now, ecn, datagram, scratch) {
+            self.reverse.sent += reverse.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes);
+        }
+    }
+
+    /// A datagram has arrived at the sender.
+    pub(crate) fn on_reverse(
+        &mut self,
+        now: Time,
+        ecn: Ecn,
+        datagram: BytesMut,
+        forward: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.reverse.arrived += 1;
+        let Some(sender) = &mut self.sender else { return };
+        scratch.clear();
+        if let Some(bytes) = sender.receive(now, ecn, datagram, scratch) {
+            self.forward.sent += forward.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes);
+        }
+    }
+
+    /// Lets the sender do what follows from what has happened to it.
+    pub(crate) fn drive_sender(
+        &mut self,
+        now: Time,
+        forward: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if let Some(sender) = &mut self.sender {
+            let sender = &mut **sender;
+            loop {
+                while let Some(event) = sender.poll() {
+                    if let Event::Lost(reason) = event {
+                        return Err(reason);
+                    }
+                    self.connected |= event == Event::Connected;
+                    self.source.on_event(&event, sender);
+                }
+                self.source.write(now, sender)?;
+                scratch.clear();
+                while let Some(sent) = sender.transmit(now, self.batch, scratch) {
+                    let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
+                    self.forward.sent +=
+                        forward.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each);
+                    scratch.clear();
+                }
+                if !sender.exchange() {
+                    break;
+                }
+            }
+            self.sender_due = sender.timeout();
+        }
+        self.update_own_due();
+        Ok(())
+    }
+
+    /// Lets the receiver do what follows from what has happened to it.
+    pub(crate) fn drive_receiver(
+        &mut self,
+        now: Time,
+        reverse: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if let Some(receiver) = &mut self.receiver {
+            let receiver = &mut **receiver;
+            loop {
+                while let Some(event) = receiver.poll() {
+                    if let Event::Lost(reason) = event {
+                        return Err(reason);
+                    }
+                    self.sink.on_event(now, &event, receiver);
+                }
+                self.sink.ask(now, receiver);
+                scratch.clear();
+                while let Some(sent) = receiver.transmit(now, self.batch, scratch) {
+                    let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
+                    self.reverse.sent +=
+                        reverse.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each);
+                    scratch.clear();
+                }
+                if !receiver.exchange() {
+                    break;
+                }
+            }
+            self.receiver_due = receiver.timeout();
+        }
+        if self.total.is_some_and(|total| self.sink.delivered() >= total) {
+            self.end(now, true);
+        }
+        self.update_own_due();
+        Ok(())
+    }
+
+    fn end(&mut self, at: Time, completed: bool) {
+        if self.ended.is_none() {
+            self.ended = Some(self.measured(at, completed));
+        }
+    }
+
+    /// What the flow has done by now.
+    pub(crate) fn measured(&mut self, at: Time, completed: bool) -> Ended {
+        let lost = self.state().map_or(0, |state| state.lost_packets);
+        Ended {
+            at,
+            completed,
+            delivered_bytes: self.sink.delivered(),
+            datagrams: self.forward.sent,
+            lost,
+            collapses: self.setup.tally.collapses(),
+            spurious: self.setup.tally.spurious(),
+            written: self.source.written,
+            written_at: self.source.written_at,
+        }
+    }
+
+    /// What the sender's connection says of itself; `None` before it starts.
+    pub(crate) fn state(&mut self) -> Option<State> {
+        self.sender.as_mut().map(|sender| sender.state())
+    }
+
+    /// What the sender's controller was told.
+    pub(crate) fn tally(&self) -> &Arc<Tally> {
+        &self.setup.tally
+    }
+
+    /// Bytes that the sender's stack has taken.
+    pub(crate) fn written(&self) -> u64 {
+        self.source.written
+    }
+
+    /// What a sample at this instant shows; `None` until it is connected.
+    pub(crate) fn sample(&mut self, now: Time) -> Option<Sample> {
+        if !self.connected {
+            return None;
+        }
+        let state = self.state()?;
+        let segments = |bytes: u64| u32::try_from(bytes / self.unit).unwrap_or(u32::MAX);
+        let delivered = self.sink.delivered();
+        let (before, since) = self.sampled;
+        let elapsed = now.saturating_since(since).as_nanos();
+        let bits = u128::from(delivered - before) * 8_000_000_000;
+        Some(Sample {
+            time_ns: now.as_nanos(),
+            cwnd: segments(state.window),
+            ssthresh: state.ssthresh.map_or(Limits::INFINITE, segments),
+            pacing_bps: state.pacing.map(|rate| rate.saturating_mul(8)),
+            inflight: segments(self.setup.tally.in_flight()),
+            srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
+            min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
+            delivery_bps: if elapsed == 0 { 0 } else { (bits / u128::from(elapsed)) as u64 },
+            bandwidth_bps: state.bandwidth_bps,
+            delivered_bytes: delivered,
+            retransmits: state.lost_packets,
+            phase: state.phase,
+            ca_state: match state.phase {
+                Phase::Recovery => CaState::Recovery,
+                _ => CaState::Open,
+            },
+        })
+    }
+
+    /// The sampler has taken a sample now.
+    pub(crate) fn on_sampled(&mut self, now: Time) {
+        self.sampled = (self.sink.delivered(), now);
+    }
+
+    /// Whether the sender's stack counts as many datagrams as it has handed over. What it answers without a connection is not in
+    /// its count.
+    pub(crate) fn stack_counts(&mut self) -> Option<(u64, u64)> {
+        Some((self.state()?.datagrams, self.forward.sent))
+    }
+}

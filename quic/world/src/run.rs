@@ -1,0 +1,63 @@
+//! A whole run, on a thread of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_record::Run;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::Time;
+
+use crate::cc::Own;
+use crate::options::{Options, QuicError};
+use crate::random;
+use crate::world::World;
+
+/// Runs a scenario from start to end. `seed` replaces the one in `spec`. Setting `cancel` ends the run soon.
+///
+/// # Errors
+/// When it is cancelled, when this world cannot run the scenario ([`refuses`](crate::refuses)), when the path cannot be built, or
+/// when a connection breaks.
+pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, QuicError> {
+    run_with(spec, seed, cancel, Options::default(), &[])
+}
+
+/// The same with other options, and with controllers that the program brings.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    spec: &Spec,
+    seed: u64,
+    cancel: &AtomicBool,
+    options: Options,
+    own: &[Own],
+) -> Result<Run, QuicError> {
+    let whole = || {
+        begin(seed)?;
+        let mut world = World::new(spec, seed, options, own, true)?;
+        world.advance(Time::NEVER, cancel)?;
+        Ok(world.into_run(spec, seed, options))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("quic run".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, || caught(whole))
+            .map_err(|error| QuicError::Panicked(format!("no thread could be started: {error}")))?;
+        // `caught` leaves nothing that could panic.
+        thread.join().unwrap_or_else(|_| Err(QuicError::Panicked(String::new())))
+    })
+}
+
+/// This thread's randomness comes from the seed from now on.
+pub(crate) fn begin(seed: u64) -> Result<(), QuicError> {
+    if random::begin(fullpipe_path::mix(seed)) { Ok(()) } else { Err(QuicError::Build) }
+}
+
+/// Turns a panic, of this world or of a stack, into an error: the caller goes on.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, QuicError>) -> Result<T, QuicError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(QuicError::Panicked(message.unwrap_or_default()))
+    })
+}

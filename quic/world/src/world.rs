@@ -1,0 +1,351 @@
+//! The main loop: the next thing that is due happens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::BytesMut;
+use fullpipe_path::config::ElementConfig;
+use fullpipe_path::{Carrier, Chain, Change, Counts};
+use fullpipe_record::{
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
+};
+use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
+use fullpipe_units::{Duration, Time};
+
+use crate::cc::{self, Own};
+use crate::flow::{Ends, Flow, Wire};
+use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
+
+/// Events between two checks of the cancel flag.
+const CANCEL_EVERY: u32 = 1 << 10;
+/// More events than this at one instant are a loop without end, in this world or in a stack.
+const MOST_AT_ONCE: u32 = 10_000_000;
+
+/// Everything in a run. It lives on the run's thread.
+pub(crate) struct World {
+    pub(crate) now: Time,
+    begun: bool,
+    /// When the run ends: with the scenario, or with its last flow.
+    pub(crate) end: Time,
+    forward: Wire,
+    reverse: Wire,
+    pub(crate) flows: Vec<Flow>,
+    /// When each flow next has something to do by itself. There are few enough to look at all of them: an event of a stack takes
+    /// as long as hundreds of comparisons.
+    due: Vec<Time>,
+    /// Flows of which datagrams arrived in this instant.
+    touched: Vec<usize>,
+    open: usize,
+    sample_due: Time,
+    sample_interval: Option<Duration>,
+    sample_flows: bool,
+    flow_series: Vec<FlowSeries>,
+    forward_series: Vec<LinkSeries>,
+    reverse_series: Vec<LinkSeries>,
+    scratch: Vec<u8>,
+    at_once: u32,
+}
+
+impl World {
+    /// The world before the run. A path that nobody changes may be `fixed`, which is faster.
+    pub(crate) fn new(
+        spec: &Spec,
+        seed: u64,
+        options: Options,
+        own: &[Own],
+        fixed: bool,
+    ) -> Result<World, QuicError> {
+        if let Some(refused) = refuses_with(spec, own) {
+            return Err(QuicError::Refused(refused));
+        }
+        let delays =
+            |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
+        let chain = |elements: &[ElementConfig], delays: &[Duration], stream: Randomness| {
+            let build = if fixed { Chain::<BytesMut>::new } else { Chain::<BytesMut>::changing };
+            build(elements, delays, stream.seed(seed))
+        };
+        let bursts = takes_bursts(spec);
+        let forward = chain(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward)?;
+        let reverse = chain(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse)?;
+        let flows: Vec<Flow> = spec
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| {
+                let seed_of_controller = Randomness::Controller(index).seed(seed);
+                let factory = cc::choose(&flow.controller, own, seed_of_controller).ok_or_else(|| {
+                    QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
+                })?;
+                Ok(Flow::new(index, spec, flow, seed, options, factory))
+            })
+            .collect::<Result<_, QuicError>>()?;
+        Ok(World {
+            now: Time::ZERO,
+            begun: false,
+            end: Time::ZERO + spec.duration_ns,
+            due: flows.iter().map(Flow::next).collect(),
+            touched: Vec::new(),
+            open: flows.len(),
+            sample_due: spec.sample_interval_ns.map_or(Time::NEVER, |_| Time::ZERO),
+            sample_interval: spec.sample_interval_ns,
+            sample_flows: spec.sample_flows,
+            flow_series: vec![FlowSeries::default(); flows.len()],
+            forward_series: vec![LinkSeries::default(); forward.queues()],
+            reverse_series: vec![LinkSeries::default(); reverse.queues()],
+            forward: Wire::new(forward, bursts),
+            reverse: Wire::new(reverse, bursts),
+            flows,
+            scratch: Vec::with_capacity(64 << 10),
+            at_once: 0,
+        })
+    }
+
+    /// Whether anything can have happened.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether nothing more will happen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.open == 0 || (self.begun && self.now >= self.end)
+    }
+
+    /// Runs to `until`, what happens then included, or to the end.
+    pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> Result<(), QuicError> {
+        let until = until.min(self.end);
+        self.begun = true;
+        let mut events = 0u32;
+        while self.open > 0 {
+            let arrivals = self.forward.chain.next().min(self.reverse.chain.next());
+            let (timer, index) = self.first_timer();
+            let now = arrivals.min(timer).min(self.sample_due);
+            if now > until || now == Time::NEVER {
+                break;
+            }
+            // A stack may name a time that is past.
+            let now = now.max(self.now);
+            self.at_once = if now == self.now { self.at_once + 1 } else { 0 };
+            assert!(self.at_once < MOST_AT_ONCE, "nothing moves on at {now}");
+            self.now = now;
+            // At equal times: what arrives, the sampler, and then timers.
+            if arrivals <= now {
+                self.deliver(now)?;
+            } else if self.sample_due <= now {
+                self.sample(now);
+            } else {
+                let flow = &mut self.flows[index];
+                let was_open = flow.ended.is_none();
+                flow.on_timer(now, &mut self.forward, &mut self.reverse, &mut self.scratch)
+                    .map_err(|reason| lost(&flow.label, reason))?;
+                self.open -= usize::from(was_open && flow.ended.is_some());
+                self.due[index] = flow.next();
+            }
+            events = events.wrapping_add(1);
+            if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
+                return Err(QuicError::Cancelled);
+            }
+            if self.open == 0 {
+                // Nothing is left to measure; the other worlds end here too.
+                self.end = self.now;
+            }
+        }
+        self.now = self.now.max(until.min(self.end));
+        self.settle();
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        self.forward.chain.settle(self.now);
+        self.reverse.chain.settle(self.now);
+    }
+
+    #[inline]
+    fn first_timer(&self) -> (Time, usize) {
+        let mut first = (Time::NEVER, 0);
+        for (index, &due) in self.due.iter().enumerate() {
+            if due < first.0 {
+                first = (due, index);
+            }
+        }
+        first
+    }
+
+    /// Hands over all that arrives now, and lets those act that got something: receivers, then senders.
+    fn deliver(&mut self, now: Time) -> Result<(), QuicError> {
+        while let Some((_, packet, datagram)) = self.forward.chain.pop(now) {
+            let index = packet.class as usize;
+            let flow = &mut self.flows[index];
+            flow.on_forward(now, packet.ecn, datagram, &mut self.reverse, &mut self.scratch);
+            if self.touched.last() != Some(&index) {
+                self.touched.push(index);
+            }
+        }
+        while let Some(index) = self.touched.pop() {
+            let flow = &mut self.flows[index];
+            let was_open = flow.ended.is_none();
+            flow.drive_receiver(now, &mut self.reverse, &mut self.scratch)
+                .map_err(|reason| lost(&flow.label, reason))?;
+            self.open -= usize::from(was_open && flow.ended.is_some());
+            self.due[index] = flow.next();
+        }
+        while let Some((_, packet, datagram)) = self.reverse.chain.pop(now) {
+            let index = packet.class as usize;
+            let flow = &mut self.flows[index];
+            flow.on_reverse(now, packet.ecn, datagram, &mut self.forward, &mut self.scratch);
+            if self.touched.last() != Some(&index) {
+                self.touched.push(index);
+            }
+        }
+        while let Some(index) = self.touched.pop() {
+            let flow = &mut self.flows[index];
+            flow.drive_sender(now, &mut self.forward, &mut self.scratch)
+                .map_err(|reason| lost(&flow.label, reason))?;
+            self.due[index] = flow.next();
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, now: Time) {
+        if self.sample_flows {
+            for (series, flow) in self.flow_series.iter_mut().zip(&mut self.flows) {
+                if let Some(sample) = flow.sample(now) {
+                    series.push(sample);
+                    flow.on_sampled(now);
+                }
+            }
+        }
+        self.settle();
+        sample_links(&mut self.forward_series, now, &self.forward.chain);
+        sample_links(&mut self.reverse_series, now, &self.reverse.chain);
+        self.sample_due = self.sample_interval.map_or(Time::NEVER, |interval| now + interval);
+    }
+
+    /// Changes an element of the forward path, or of the reverse one.
+    pub(crate) fn change(&mut self, forward: bool, index: usize, from: Time, change: Change) {
+        let wire = if forward { &mut self.forward } else { &mut self.reverse };
+        wire.chain.change(self.now, index, from, change);
+    }
+
+    /// The queues as they are now, those of the forward path first.
+    pub(crate) fn queues(&self) -> Vec<(String, QueueSample)> {
+        let of = |chain: &Chain<BytesMut>| -> Vec<(String, QueueSample)> {
+            let queues = (0..chain.queues()).map(|index| chain.queue(index));
+            queues.map(|queue| (queue.name().to_owned(), QueueSample::of(queue, self.now))).collect()
+        };
+        let mut queues = of(&self.forward.chain);
+        queues.extend(of(&self.reverse.chain));
+        queues
+    }
+
+    /// The record of the time until now. `spec` has what was changed meanwhile.
+    pub(crate) fn into_run(mut self, spec: &Spec, seed: u64, options: Options) -> Run {
+        self.check();
+        let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.now);
+        links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.now));
+        let end = self.now;
+        let flows = self
+            .flows
+            .iter_mut()
+            .zip(self.flow_series)
+            .zip(&spec.flows)
+            .map(|((flow, series), flow_spec)| {
+                let totals = totals(flow, end);
+                FlowRecord {
+                    label: flow_spec.label.clone(),
+                    controller: flow_spec.controller.text().to_string(),
+                    transfers_ns: flow.sink.transfers_ns.clone(),
+                    rebuffered_ns: flow.sink.rebuffered_ns(Time::from_nanos(totals.end_ns)),
+                    totals,
+                    series,
+                }
+            })
+            .collect();
+        Run {
+            provenance: Provenance {
+                world: WorldName::Quic,
+                seed,
+                spec_json: spec.to_json(),
+                version: env!("CARGO_PKG_VERSION").to_string(),
+                host: String::new(),
+                kernel: stacks()
+                    .iter()
+                    .map(|stack| format!("{}-proto {}", stack.name, stack.version))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
+                lateness: None,
+                untrustworthy: Vec::new(),
+            },
+            flows,
+            links,
+        }
+    }
+
+    /// Datagrams and bytes are conserved: what was sent was delivered, dropped, or is in flight. It compares the path's account
+    /// with that of the ends, and the sender's with its stack's.
+    fn check(&mut self) {
+        let mut ends = [Ends::default(); 2];
+        for flow in &mut self.flows {
+            for (sum, of_flow) in ends.iter_mut().zip([flow.forward, flow.reverse]) {
+                sum.sent += of_flow.sent;
+                sum.arrived += of_flow.arrived;
+            }
+            assert!(flow.sink.delivered() <= flow.written(), "more delivered than was written");
+            if let Some((counted, sent)) = flow.stack_counts() {
+                assert!(counted <= sent, "the stack sent {counted} datagrams, and the path got {sent}");
+            }
+        }
+        check_path("forward", self.forward.chain.counts(), ends[0]);
+        check_path("reverse", self.reverse.chain.counts(), ends[1]);
+    }
+}
+
+fn lost(label: &str, reason: String) -> QuicError {
+    QuicError::Connection { flow: label.to_owned(), reason }
+}
+
+/// Panics when packets or bytes appeared or vanished on the path.
+fn check_path(direction: &str, counts: Counts, ends: Ends) {
+    assert_eq!(counts.entered.packets, ends.sent, "{direction}: not what was sent: {counts:?}");
+    assert_eq!(counts.left.packets, ends.arrived, "{direction}: not what came: {counts:?}");
+    let (came, gone) =
+        (counts.entered + counts.duplicated, counts.left + counts.dropped_total() + counts.inside);
+    assert_eq!(came, gone, "{direction}: packets or bytes appeared or vanished on the path: {counts:?}");
+}
+
+fn totals(flow: &mut Flow, end: Time) -> FlowTotals {
+    let ended = match flow.ended {
+        Some(ended) => ended,
+        None => flow.measured(end, false),
+    };
+    let start_ns = flow.start.as_nanos();
+    FlowTotals {
+        start_ns,
+        end_ns: ended.at.as_nanos().max(start_ns),
+        completed: ended.completed,
+        delivered_bytes: ended.delivered_bytes,
+        segments_sent: ended.datagrams,
+        retransmits: ended.lost,
+        timeouts: ended.collapses,
+        undos: ended.spurious,
+        echoed_segments: None,
+        written_bytes: Some(ended.written),
+        written_ns: ended.written_at.map(Time::as_nanos),
+        metrics: None,
+    }
+}
+
+/// Appends the present state of a direction's queues.
+fn sample_links(series: &mut [LinkSeries], now: Time, chain: &Chain<BytesMut>) {
+    for (index, series) in series.iter_mut().enumerate() {
+        series.sample(QueueSample::of(chain.queue(index), now));
+    }
+}
+
+fn link_records(
+    chain: &Chain<BytesMut>,
+    elements: &[ElementConfig],
+    series: Vec<LinkSeries>,
+    end: Time,
+) -> Vec<LinkRecord> {
+    LinkRecord::of_path(elements, (0..chain.queues()).map(|index| chain.queue(index)), series, end)
+}

@@ -1,0 +1,78 @@
+//! Equal seeds give equal records: one after the other, on many threads at once, and in other processes; with real keys and with
+//! null ones.
+
+mod common;
+
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use common::{SHIPPED, run, scenario};
+use fullpipe_quic::{Crypto, Options, run_with};
+use fullpipe_record::Run;
+use fullpipe_scenario::spec::Spec;
+
+/// A path on which chance matters, with two flows.
+fn random_path(controller: &str) -> Spec {
+    scenario(
+        8.0,
+        r#"rate = "10 Mbit/s", rtt = "40 ms", loss = "0.5 %""#,
+        &format!(
+            r#"{{ controller = "{controller}" }}, {{ controller = "{controller}", start = "1 s", start_jitter = "20 ms" }}"#
+        ),
+    )
+}
+
+/// A short name of a record: FNV-1a of its text.
+fn fingerprint(run: &Run) -> u64 {
+    let text = format!("{run:?}");
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[test]
+fn equal_seeds_give_equal_records_on_any_thread() {
+    for controller in SHIPPED {
+        let spec = random_path(controller);
+        let alone = run(&spec, 3);
+        let together: Vec<Run> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| run(&spec, 3))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        for other in together {
+            assert_eq!(other, alone, "{controller}");
+        }
+        assert_ne!(run(&spec, 4).flows, alone.flows, "{controller}");
+    }
+}
+
+/// Each test binary runs itself once more for this.
+#[test]
+fn equal_seeds_give_equal_records_in_any_process() {
+    const CHILD: &str = "FULLPIPE_QUIC_TEST_CHILD";
+    let here: Vec<u64> =
+        SHIPPED.iter().map(|controller| fingerprint(&run(&random_path(controller), 5))).collect();
+    let here = format!("fingerprints {here:?}");
+    if std::env::var_os(CHILD).is_some() {
+        println!("{here}");
+        return;
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "equal_seeds_give_equal_records_in_any_process", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains(&here), "here {here}; there {said}");
+}
+
+#[test]
+fn records_are_equal_with_null_keys_and_with_real_ones() {
+    for controller in SHIPPED {
+        let spec = random_path(controller);
+        let with = |crypto| {
+            let options = Options { crypto, ..Options::default() };
+            run_with(&spec, 6, &AtomicBool::new(false), options, &[]).unwrap()
+        };
+        assert_eq!(with(Crypto::Null), with(Crypto::Real), "{controller}");
+    }
+}

@@ -1,0 +1,161 @@
+"""Speaks the protocol of `fullpipe-quic` with the simulator behind it, so that tests need no QUIC stack.
+
+Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+from typing import Any
+
+import fullpipe as fp
+from fullpipe import _native
+from fullpipe.ask.scenario import Alternative
+from fullpipe.simulation import Simulation
+
+LENGTH = struct.Struct(">Q")
+# What it takes the controllers inside its stacks for.
+INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
+ABOUT = {
+    "protocol": 1,
+    "build": "stand-in 1",
+    "stacks": [
+        {
+            "name": stack,
+            "version": version,
+            "controllers": [
+                {"name": text.partition(":")[2], "summary": f"that of {stack}", "own": False}
+                for text in INSIDE
+                if text.startswith(stack)
+            ],
+        }
+        for stack, version in (("noq", "1.4.0"), ("quinn", "0.11.19"))
+    ],
+}
+
+
+def answer(*blobs: bytes) -> None:
+    for one in blobs:
+        sys.stdout.buffer.write(LENGTH.pack(len(one)) + one)
+    sys.stdout.buffer.flush()
+
+
+def told(**said: Any) -> bytes:
+    return json.dumps(said).encode()
+
+
+def request() -> dict[str, Any]:
+    head = sys.stdin.buffer.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        sys.exit(0)
+    found: dict[str, Any] = json.loads(sys.stdin.buffer.read(*LENGTH.unpack(head)))
+    return found
+
+
+def simulated(spec_json: str) -> str:
+    """The spec for the simulator."""
+    spec = json.loads(spec_json)
+    for flow in spec["flows"]:
+        flow["controller"] = INSIDE.get(flow["controller"], flow["controller"])
+    return json.dumps(spec)
+
+
+def refusal(spec_json: str) -> str | None:
+    spec = json.loads(spec_json)
+    if spec["hosts"]["tcp_rmem_bytes"][2] < 1_000_000:
+        return "hosts.tcp_rmem: QUIC has no such buffer; leave it out"
+    for flow in spec["flows"]:
+        text = flow["controller"]
+        if ":" in text and text.partition(":")[0] in ("noq", "quinn") and text not in INSIDE:
+            return f"{text} is not there; choose one of {', '.join(INSIDE)}"
+    return None
+
+
+def named(summary: str, spec_json: str) -> bytes:
+    """The summary as one of this world."""
+    found = json.loads(summary)
+    found["provenance"]["world"] = "quic"
+    for one, flow in zip(found["flows"], json.loads(spec_json)["flows"], strict=True):
+        one["controller"] = flow["controller"]
+    return json.dumps(found).encode()
+
+
+def run() -> None:
+    asked = request()
+    misbehave(os.environ.get("STAND_IN", ""))
+    answer(told(progress=0.5))
+    try:
+        summary, flows, links = _native.simulate(simulated(asked["spec"]), asked["seed"])
+    except fp.ScenarioError as error:
+        answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
+        return
+    answer(told(ok=True), named(summary, asked["spec"]), flows, links)
+
+
+def misbehave(how: str) -> None:
+    match how:
+        case "ends":
+            print("first words\nlast words", file=sys.stderr)
+            sys.exit(3)
+        case "text":
+            print("hello, world; this is no blob")
+            sys.exit(0)
+        case "list":
+            answer(b"[1]")
+        case "fails":
+            answer(told(ok=False, kind="WorldError", message="it is broken; mend it", fix="mend it"))
+            sys.exit(0)
+        case "half":
+            answer(told(ok=True))
+            sys.exit(0)
+        case "hangs":
+            answer(told(progress="much"))
+            time.sleep(600)
+
+
+def play() -> None:
+    asked = request()
+    alternative = Alternative("played", simulated(asked["spec"]))
+    simulation = Simulation(alternative, asked["seed"])
+    names = [name for name in dir(_native.FlowNow) if not name.startswith("_")]
+    while True:
+        flow = {name: getattr(simulation.flows[0], name) for name in names}
+        if json.loads(asked["spec"])["flows"][0]["controller"] in INSIDE:
+            flow |= {"phase": None, "bandwidth_bps": None}
+        queues = [
+            {name: getattr(queue, name) for name in ("name", "backlog_bytes", "dropped_packets")}
+            for queue in simulation.queues
+        ]
+        answer(
+            told(
+                ok=True,
+                running=simulation.running,
+                now_ns=round(simulation.now * 1e9),
+                flow=flow,
+                queues=queues,
+            )
+        )
+        step = request()
+        if "advance_ns" in step:
+            simulation.advance(until=step["advance_ns"] / 1e9)
+        elif "change" in step:
+            simulation.path.change(**step["change"])
+        else:
+            (summary, flows, links), _ = simulation._native.finish()
+            answer(told(ok=True), named(summary, asked["spec"]), flows, links)
+            return
+
+
+match sys.argv[1:]:
+    case ["about"]:
+        print(json.dumps(ABOUT | json.loads(os.environ.get("STAND_IN_ABOUT", "{}"))))
+    case ["refuses"]:
+        answer(told(refused=refusal(request()["spec"])))
+    case ["run"]:
+        run()
+    case ["play"]:
+        play()
+    case _:
+        sys.exit("expected about, refuses, run or play")

@@ -1,0 +1,436 @@
+"""The world `quic` from Python, with a program behind it that speaks the protocol and simulates.
+
+test_quic_stacks.py has the tests of the real program.
+"""
+
+import json
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe import api, cli
+from fullpipe.conformance import minimal
+from fullpipe.conformance import registry as cases
+from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE
+from fullpipe.conformance.stage import Lab
+from fullpipe.engines import Failed
+from fullpipe.engines.local import Local
+from fullpipe.engines.task import Task
+from fullpipe.judge import doctor
+from fullpipe.worlds import Stop, quic, quic_program, registry
+from fullpipe.worlds.job import Job
+
+STAND_IN = Path(__file__).parent / "quic_stand_in.py"
+CANDIDATES = ("--candidates", "cubic", "--candidates", "noq:bbr3")
+PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "1 s"}
+ON_PATH = ["--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "1 s"]
+
+
+def program(folder: Path, content: str) -> Path:
+    path = folder / "fullpipe-quic"
+    path.write_text(content, encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program is there."""
+    path = program(tmp_path, f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
+    monkeypatch.setenv(quic_program.VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program is there."""
+    monkeypatch.setenv(quic_program.VARIABLE, "")
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, arguments)
+    return done.exit_code, " ".join(done.output.split())
+
+
+# Without the program.
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_without_the_program_the_world_is_an_error_with_the_fix_and_no_part_of_all() -> None:
+    assert "quic" not in registry.names() and registry.optional(there=False) == ["quic"]
+    with pytest.raises(fp.WorldError, match=r"there is no program fullpipe-quic.*`make quic`"):
+        fp.compare(["bbr3"], world="quic", **PATH)
+    code, said = command("compare", "bbr3", *ON_PATH, "--world", "quic")
+    assert (code, "`make quic`" in said) == (2, True), said
+    code, said = command("conform", "noq:bbr3")
+    assert (code, "`make quic`" in said) == (2, True), said
+    code, said = command("controllers", "noq:bbr3")
+    assert (code, "`make quic`" in said) == (2, True), said
+    code, said = command("agree", "--grid", str(grid()), "--worlds", "sim,quic", "--seeds", "1", "--quick")
+    assert (code, "`make quic`" in said) == (2, True), said
+    (needs,) = quic.WORLD.checks()
+    assert not needs["ok"] and "make quic" in needs["fix"]
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_results_of_the_world_are_shown_without_the_program() -> None:
+    world = registry.find("quic")
+    assert world is not None and world.title == "QUIC"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("#!/bin/sh\necho hello\n", "it does not answer as a fullpipe-quic does"),
+        ("#!/bin/sh\necho oh no >&2\nexit 7\n", "it ended with code 7: oh no"),
+        ("#!/bin/sh\necho '[]'\n", "it does not answer as a fullpipe-quic does"),
+        ('#!/bin/sh\necho \'{"protocol": 1, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
+        ("#!/bin/sh\necho '{\"protocol\": 2}'\n", "it speaks protocol 2, this Fullpipe 1"),
+        ("no program", "Exec format error"),
+    ],
+)
+def test_what_is_no_such_program_is_named(
+    content: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = program(tmp_path, content)
+    monkeypatch.setenv(quic_program.VARIABLE, str(path))
+    with pytest.raises(fp.WorldError) as caught:
+        fp.compare(["bbr3"], world="quic", **PATH)
+    said = str(caught.value)
+    assert f"FULLPIPE_QUIC names {path}, but" in said and reason in said
+    assert said.endswith("correct FULLPIPE_QUIC, or unset it")
+    # Nobody can list controllers of it, and the others are listed.
+    assert {one["name"] for one in api.controllers()} >= {"bbr3", "cubic"}
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(quic_program.VARIABLE, str(tmp_path / "nothing"))
+    with pytest.raises(fp.WorldError, match="but No such file or directory; correct FULLPIPE_QUIC"):
+        quic_program.about()
+
+
+def test_the_program_is_looked_for_beside_python_and_where_programs_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(quic_program.VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert quic_program.path() is None
+    (tmp_path / "path").mkdir()
+    on_path = program(tmp_path / "path", "#!/bin/sh\n")
+    assert quic_program.path() == on_path
+    (tmp_path / "bin").mkdir()
+    beside = program(tmp_path / "bin", "#!/bin/sh\n")
+    assert quic_program.path() == beside
+    monkeypatch.setenv(quic_program.VARIABLE, "mine")
+    assert quic_program.path() == Path("mine")
+
+
+def test_another_file_of_the_same_name_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"protocol": 1, "stacks": []}
+    path = program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**told, 'build': 'one'})}'\n")
+    monkeypatch.setenv(quic_program.VARIABLE, str(path))
+    assert quic.WORLD.build() == "one"
+    program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**told, 'build': 'another'})}'\n")
+    assert quic.WORLD.build() == "another"
+
+
+# With it.
+
+
+@pytest.mark.usefixtures("there")
+def test_a_comparison_in_the_world() -> None:
+    found = fp.compare(["bbr3", "noq:bbr3", "quinn:bbr"], world="quic", seeds=2, **PATH)
+    assert found.worlds == ["quic"] and found.notes == []
+    assert found.summary["seeds"].to_list() == [2, 2, 2]
+    # The stand-in's controllers are the simulator's.
+    simulated = fp.compare(["bbr3", "bbr1"], world="sim", seeds=2, **PATH).summary["goodput_bps"].to_list()
+    assert found.summary["goodput_bps"].to_list() == [simulated[0], simulated[0], simulated[1]]
+    assert set(found.series()["world"]) == {"quic"}
+
+
+@pytest.mark.usefixtures("there", "no_kernel")
+def test_all_runs_an_alternative_only_in_worlds_that_take_it_and_says_so() -> None:
+    found = fp.compare(["bbr3", "noq:bbr3"], world="all", seeds=1, **PATH)
+    assert {(run.label, run.world) for run in found.runs} >= {
+        ("bbr3", "sim"),
+        ("bbr3", "quic"),
+        ("noq:bbr3", "quic"),
+    }
+    note = "noq:bbr3 did not run in the simulator: only the world quic runs noq:bbr3; choose --world quic"
+    assert note in found.notes
+
+
+def test_every_other_world_refuses_a_controller_inside_a_stack() -> None:
+    (alternative,) = api.load({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}).alternatives
+    for name in ("sim", "kernel", "qdisc"):
+        world = registry.named(name)
+        assert world.refuses(alternative) == "only the world quic runs noq:bbr3; choose --world quic"
+    with pytest.raises(fp.ScenarioError, match="only the world quic runs noq:bbr3"):
+        fp.Simulation(alternative).advance("1 s")
+    code, said = command("advise", "--rate", "10 Mbit/s", "--rtt", "20 ms", *CANDIDATES)
+    assert code == 2 and "only the world quic runs noq:bbr3" in said, said
+
+
+@pytest.mark.usefixtures("there")
+def test_what_the_program_refuses_and_controllers_in_python_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(fp.WorldError, match="noq:elephant is not there; choose one of noq:bbr3"):
+        fp.compare(["noq:elephant"], world="quic", **PATH)
+    (tmp_path / "mine.py").write_text(
+        "import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    cwnd = 20\n", encoding="utf-8"
+    )
+    with pytest.raises(fp.WorldError, match=r"only the simulator runs .*mine.py:Mine"):
+        fp.compare([f"{tmp_path}/mine.py:Mine"], world="quic", **PATH)
+
+
+@pytest.mark.usefixtures("there")
+def test_a_spec_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    (alternative,) = api.load({**DOCUMENT, "duration": "1.234 s"}).alternatives
+    assert quic.WORLD.refuses(alternative) is None
+
+    def never(_self: object, _what: str) -> None:
+        raise AssertionError("it was asked again")
+
+    monkeypatch.setattr(quic_program.Talk, "__init__", never)
+    assert quic.WORLD.refuses(alternative) is None
+
+
+@pytest.mark.usefixtures("there")
+def test_lists_have_the_controllers_inside_the_stacks() -> None:
+    code, said = command("controllers", "quinn:bbr", "bbr3", "--json")
+    found = json.loads(said)
+    assert code == 0 and [one["name"] for one in found] == ["quinn:bbr", "bbr3"]
+    assert found[0]["source"] == "quinn 0.11.19" and found[0]["kernel"] is None
+    assert "sim, kernel, quic, qdisc or all." in command("compare", "--help")[1]
+    (needs,) = quic.WORLD.checks()
+    assert needs["ok"] and needs["found"].startswith("noq 1.4.0, quinn 0.11.19 (")
+
+
+@pytest.mark.usefixtures("there")
+def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fullpipe.worlds.kernel.doctor", list)
+    monkeypatch.setattr("fullpipe.worlds.kernel.qdisc_doctor", list)
+    (found,) = [one for one in doctor.requirements() if one.name == "stacks"]
+    assert found.group == "QUIC world" and found.ok
+
+
+# A program that misbehaves costs its run.
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("ends", "it ended with code 3: last words"),
+        ("half", "it ended with code 0: it printed nothing"),
+        ("text", "it sends something else than answers"),
+        ("list", "it sends something else than answers"),
+        ("fails", "it is broken; mend it"),
+    ],
+)
+@pytest.mark.usefixtures("there")
+def test_a_program_that_misbehaves_is_an_error(
+    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", how)
+    (alternative,) = api.load(DOCUMENT).alternatives
+    (failed,) = Local().run([Task("quic", Job(alternative, 1))])
+    assert isinstance(failed, Failed) and reason in failed.reason
+
+
+@pytest.mark.usefixtures("there")
+def test_a_run_is_stopped_and_its_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN", "hangs")
+    (alternative,) = api.load(DOCUMENT).alternatives
+    stop, seen = Stop(), threading.Event()
+    started: list[subprocess.Popen[bytes]] = []
+    real = subprocess.Popen
+
+    def watched(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(real(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(quic_program.subprocess, "Popen", watched)
+
+    def progress(done: float) -> None:
+        # What is no number is no progress.
+        assert done == 0
+        seen.set()
+        stop.set()
+
+    with pytest.raises(fp.Cancelled):
+        quic.WORLD.run(Job(alternative, 1), stop, progress)
+    assert seen.is_set() and started[-1].poll() is not None
+
+
+@pytest.mark.usefixtures("there")
+def test_a_conversation_that_nobody_holds_ends_its_process() -> None:
+    talk = quic_program.Talk("play")
+    process = talk._process
+    assert process.poll() is None
+    del talk
+    assert process.poll() is not None
+
+
+# Grids, cases and claims.
+
+
+def grid() -> Path:
+    return Path(__file__).parent.parent / "scenarios" / "grids" / "quic.toml"
+
+
+@pytest.mark.usefixtures("there")
+def test_the_grid_is_judged_by_its_own_targets(in_empty_folder: Path) -> None:
+    document = in_empty_folder / "page.md"
+    document.write_text("<!-- agreement:begin -->\n<!-- agreement:end -->\n", encoding="utf-8")
+    arguments = ["agree", "--grid", str(grid()), "--worlds", "sim,quic", "--quick", "--seeds", "3"]
+    code, said = command(*arguments, "--out", "here", "--write-table", str(document))
+    assert code == 0, said
+    written = document.read_text(encoding="utf-8")
+    assert "| Goodput: median difference | 2 | at most 5% | 0.0% | met |" in written
+    assert "| Goodput: 90th percentile | 2 | at most 10% | 0.0% | met |" in written
+    assert written.count("| met |") == 2
+    assert "Fullpipe 0.1.0, noq 1.4.0, quinn 0.11.19, 3 seeds, 3 QUIC seeds." in written
+    assert "Linux" not in written.partition("tolerances of all grids")[0]
+    page = Path("here/index.html").read_text(encoding="utf-8")
+    assert "Linux kernel" not in page and "noq 1.4.0, quinn 0.11.19" in page
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [
+        ('goodput = "5 %"', "targets.goodput"),
+        ("goodput = {}", "at least one of median, p90"),
+        ('goodput = { p95 = "5 %" }', "one of the keys median, p90"),
+        ('loss = { p90 = "5 %" }', "one of the keys goodput, rtt, rtt_p95"),
+        ('goodput = { p90 = "0 %" }', "a share above 0 and up to 100 %"),
+        ('goodput = { p90 = "101 %" }', "a share above 0 and up to 100 %"),
+        ("goodput = { p90 = 5 }", "a share above 0 and up to 100 %"),
+        ('goodput = { p90 = "nan %" }', "a share above 0 and up to 100 %"),
+        ('goodput = { p90 = "5 %\\n" }', "a share above 0 and up to 100 %"),
+    ],
+)
+def test_targets_that_cannot_be_are_named(targets: str, reason: str, in_empty_folder: Path) -> None:
+    path = in_empty_folder / "bad.toml"
+    cell = '[[cells]]\nname = "one"\ncontroller = "reno"\nrate = "1 Mbit/s"\nrtt = "20 ms"\n'
+    path.write_text(f"{cell}[targets]\n{targets}\n", encoding="utf-8")
+    code, said = command("agree", "--grid", str(path), "--list")
+    assert code == 2 and reason in said and "bad.toml" in said, said
+
+
+@pytest.mark.usefixtures("there")
+def test_cases_are_played_where_a_controller_runs() -> None:
+    found = fp.conform("noq:bbr3", ["policer", "receive-window", phases_case()])
+    assert (found.world, found.versions) == ("quic", "noq 1.4.0, quinn 0.11.19")
+    by_name = {one.case.name: one for one in found.results}
+    assert by_name["policer"].verdict != NOT_APPLICABLE
+    # What the world refuses says nothing of the controller.
+    assert by_name["receive-window"].verdict == NOT_APPLICABLE
+    assert by_name["receive-window"].reason.startswith("hosts.tcp_rmem: QUIC has no such buffer")
+    # And nothing shows phases from outside.
+    assert by_name[phases_case()].reason == "noq:bbr3 shows no phases of BBR"
+    told = json.loads(found.to_json())
+    assert told["versions"] == "noq 1.4.0, quinn 0.11.19" and told["world"] == "quic"
+
+
+def phases_case() -> str:
+    """Some case that speaks of phases."""
+    return next(case.name for case in cases.every() if case.phases)
+
+
+@pytest.mark.usefixtures("there")
+def test_our_own_controller_passes_over_the_stand_in_as_in_the_simulator() -> None:
+    names = [phases_case(), "policer"]
+    over = fp.conform("bbr3", names, world="quic")
+    simulated = fp.conform("bbr3", names)
+    assert [one.verdict for one in over.results] == [one.verdict for one in simulated.results]
+    assert over.passed and simulated.versions == ""
+
+
+@pytest.mark.usefixtures("there")
+def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
+    found = fp.conform("noq:cubic", ["deep-buffer", "rate-up-10x"])
+    deep, up = sorted(found.results, key=lambda one: one.case.name)
+    assert deep.verdict == up.verdict == FAIL and deep.decisive is not None
+    # The stack's CUBIC is one, which fails by design.
+    assert found.expected(deep) is not None
+    text = minimal.scenario(found, deep)
+    assert text is not None
+    assert f"# Measured: {deep.decisive.measured}, seed 1 (noq 1.4.0, quinn 0.11.19)." in text
+    path = in_empty_folder / "deep-buffer.toml"
+    path.write_text(text, encoding="utf-8")
+    (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
+    (played,) = deep.played
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+    # A buffer that was changed cannot be said.
+    assert minimal.scenario(found, up) is None
+
+
+@pytest.mark.usefixtures("there")
+def test_what_a_case_changed_is_in_its_scenario(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(lab: Lab) -> Measured:
+        stage = lab.stage(mbps=10, ms=20, name="a rate that halves")
+        stage.run(2)
+        stage.change(rate="5 Mbit/s")
+        stage.run(2)
+        return {"sent": stage.now.sent}
+
+    never = Criterion("sent", "segments sent", high=0, source="ours: nothing meets it")
+    case = Case("halves", "A rate halves", "ours", "", (never,), play, phases=False)
+    monkeypatch.setattr(cases, "_registered", {case.name: case})
+    found = fp.conform("noq:cubic", [case.name])
+    text = minimal.scenario(found, found.results[0])
+    assert text is not None and 'changes = [{ at = "2.000000 s", rate = "5 Mbit/s" }]' in text
+    path = in_empty_folder / "halves.toml"
+    path.write_text(text, encoding="utf-8")
+    (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
+    (played,) = found.results[0].played
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+
+
+@pytest.mark.usefixtures("there")
+def test_pages_of_the_world_say_what_played(in_empty_folder: Path) -> None:
+    del in_empty_folder
+    code, said = command("conform", "noq:cubic", "--case", "deep-buffer", "--out", "here")
+    assert code in (0, 1), said
+    page = Path("here/index.html").read_text(encoding="utf-8")
+    assert "quic: noq 1.4.0, quinn 0.11.19" in page
+    code, said = command("conform", "noq:cubic", "--case", "deep-buffer", "--qlog", "logs")
+    assert code == 2 and "the QUIC world writes no logs of packets; leave out --qlog" in said, said
+
+
+@pytest.mark.usefixtures("there")
+def test_what_the_program_does_not_have_is_no_verdict() -> None:
+    with pytest.raises(fp.WorldError, match="noq:elephant is not there"):
+        fp.conform("noq:elephant", ["policer"])
+    with pytest.raises(fp.ScenarioError, match="only the world quic runs noq:bbr3"):
+        fp.conform("noq:bbr3", ["policer"], world="sim")
+
+
+@pytest.mark.usefixtures("there")
+def test_a_claim_runs_in_the_world(in_empty_folder: Path) -> None:
+    del in_empty_folder
+    arguments = ["study", "run", "ccwg25.queue1", "--quick", "--world", "quic", "--seeds", "1"]
+    code, said = command(*arguments, "--out", "here")
+    assert code in (0, 1), said
+    pages = [one.read_text(encoding="utf-8") for one in Path("here").rglob("*.html")]
+    assert any("QUIC" in one for one in pages)
+
+
+DOCUMENT = {
+    "name": "one",
+    "duration": "1 s",
+    "path": {"rate": "10 Mbit/s", "rtt": "20 ms"},
+    "flows": [{"controller": "bbr3"}],
+}
