@@ -408,7 +408,7 @@ impl Controller for Watched {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.tally.on_min_rtt(rtt.min());
+        self.tally.on_acked(rtt.min());
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
