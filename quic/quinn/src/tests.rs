@@ -9,8 +9,7 @@ fn sender(name: &str) -> Sender {
     #[allow(clippy::disallowed_methods, reason = "the start of a count, whatever it is")]
     let start = Instant::now();
     let adapter = Factory::new(Params::by_name(name).unwrap()).seed(1).adapter(start, 1200);
-    let sender = lock(&adapter.sender).clone();
-    sender
+    lock(&adapter.sender).clone()
 }
 
 fn at(ms: u64) -> Time {
