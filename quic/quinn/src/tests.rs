@@ -59,6 +59,24 @@ fn what_elicits_no_ack_leaves_the_flight_and_is_bounded() {
     assert!((sender.events.in_flight() as u64) <= 2 * sender.largest_window + Sender::SLACK);
 }
 
+/// A few bytes that never were in flight cost a few bytes, and no packet.
+#[test]
+fn discarded_bytes_do_not_hide_a_packet() {
+    let mut sender = sender("bbr3");
+    (0..4).for_each(|ms| sender.sent(at(ms), 1200));
+    sender.sent(at(4), 40);
+    sender.acked(at(50), at(1), 1200, false);
+    sender.events.end_acked();
+    sender.reconcile(at(50), 3 * 1200);
+    for ms in [0, 2, 3] {
+        sender.acked(at(51 + ms), at(ms), 1200, false);
+    }
+    sender.events.end_acked();
+    sender.reconcile(at(60), 0);
+    let counts = *sender.events.counts();
+    assert_eq!((counts.delivered, counts.discarded), (4 * 1200 - 40, 80));
+}
+
 #[test]
 fn a_probe_of_the_mtu_is_no_packet_of_a_burst() {
     let mut sender = sender("newreno");
