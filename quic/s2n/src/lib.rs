@@ -1,1 +1,0 @@
-//! The congestion controllers of fullpipe-cc for s2n-quic.
