@@ -331,3 +331,32 @@ fn numbers_of_three_spaces_may_repeat() {
     assert!(!bench.driver.acked(Bench::at(50), 3, None, 999, false), "no packet of this size");
     assert_eq!(bench.driver.events().in_flight(), 11_000);
 }
+
+/// Whatever a stack reports, nothing overflows and no byte appears or disappears.
+#[test]
+fn nonsense_does_no_harm() {
+    for info in CATALOGUE {
+        let mut driver = Driver::new(InBytes::new(&Params::by_name(info.name).unwrap(), &START), &START);
+        driver.sent(START.now, 0, 0, None);
+        assert_eq!(driver.events().counts().sent, 0, "an empty packet is none");
+        for number in 0..4 {
+            driver.sent(START.now, number, u32::MAX, None);
+        }
+        assert_eq!(driver.events().in_flight(), Config::MOST_IN_FLIGHT);
+        // Time goes back.
+        driver.acked(Time::ZERO, 0, None, u32::MAX, true);
+        driver.events_mut().marked(Time::ZERO, Some(u32::MAX));
+        driver.events_mut().persistent_congestion(Time::ZERO);
+        driver.lost(Time::ZERO, 1, u32::MAX);
+        driver.events_mut().discarded(Bench::at(1), u32::MAX);
+        driver.events_mut().mtu_changed(0);
+        driver.events_mut().spurious();
+        driver.events_mut().end_acked();
+        driver.reconcile(Bench::at(2), u64::MAX);
+        let limits = driver.limits();
+        assert!(limits.cwnd > 0, "{}: {limits:?}", info.name);
+        let counts = *driver.events().counts();
+        let gone = counts.delivered + counts.lost + counts.discarded;
+        assert_eq!(counts.sent, gone + driver.events().in_flight() as u64, "{}", info.name);
+    }
+}
