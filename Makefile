@@ -12,6 +12,7 @@
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
+#   make package   packages the crates that others can use, builds them from their packages, and with Rust 1.88, their oldest
 #   make bench     runs the benchmarks
 #   make clean     removes what the other targets made
 
@@ -48,7 +49,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential package bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -81,9 +82,10 @@ lint-citations: $(TOOLS)
 test-rust: $(TOOLS)
 	cargo test --workspace --locked
 
-# The controllers must build without std and without an allocator.
+# The controllers must build without std and without an allocator, the driver for QUIC stacks without std.
 test-no-std: $(TOOLS)
 	cargo build --manifest-path crates/cc/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
+	cargo build --manifest-path quic/driver/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
 
 # BBRv3 must compile to what BPF has: no product of 128 bits, no float, no signed division, no loop, no panic.
 test-bpf: $(TOOLS)
@@ -145,6 +147,19 @@ EVENTS ?= 100000000
 differential:
 	cargo run --release --locked --manifest-path tests/differential/Cargo.toml \
 		--target-dir $(CARGO_TARGET)/differential -- --events $(EVENTS)
+
+# The crates that others can use, in the order of their dependencies. What is packaged is what is committed.
+CRATES := fullpipe-units fullpipe-cc fullpipe-quic-driver fullpipe-noq fullpipe-quinn fullpipe-s2n-quic
+# s2n-quic needs a newer Rust than the others.
+MSRV := 1.88
+MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(CRATES))
+package:
+	cargo package --locked $(addprefix -p ,$(CRATES))
+	@if rustup run $(MSRV) cargo --version >/dev/null 2>&1; then \
+		rustup run $(MSRV) cargo check --locked --target-dir $(CARGO_TARGET)/msrv $(addprefix -p ,$(MSRV_CRATES)); \
+	else \
+		echo "Rust $(MSRV) is not checked, because it is not installed: rustup toolchain install $(MSRV) --profile minimal"; \
+	fi
 
 # The short benchmarks, a few minutes. bench/README.md has the others.
 bench: $(PACKAGE)

@@ -239,6 +239,22 @@ impl<C: Controller> Events<C> {
         note
     }
 
+    /// A packet left that does not count for congestion control, such as one with nothing but an ACK. Only for stacks that may name it
+    /// later as the newest packet that an ACK acknowledges; the controller hears nothing of it.
+    pub fn sent_uncounted(&mut self, now: Time) -> Note {
+        self.settle();
+        let sent = self.advance(now);
+        let tx = self.sampler.on_sent(sent, self.in_flight, self.in_flight, self.reported_lost);
+        Note { tx, index: self.next_index.saturating_sub(1), sent }
+    }
+
+    /// The application has nothing more to send, and neither window nor pacer holds anything back: for stacks that say so when
+    /// they send, and not when an ACK arrives.
+    pub fn app_limited(&mut self) {
+        self.settle();
+        self.sampler.mark_app_limited(self.in_flight);
+    }
+
     /// The window held back a packet that was ready.
     pub fn cwnd_limited(&mut self) {
         self.settle();

@@ -112,3 +112,65 @@ impl Flight {
         self.lanes.iter().flatten().all(Packet::is_gone)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Events, Start};
+    use crate::in_bytes::InBytes;
+    use fullpipe_cc::Params;
+    use fullpipe_units::Duration;
+
+    const START: Start = Start { now: Time::from_micros(1_000_000), mtu: 1200, seed: 1 };
+
+    /// Packets with these numbers and sizes, a millisecond apart.
+    fn flight(packets: &[(u64, u32)]) -> Flight {
+        let mut events = Events::new(InBytes::new(&Params::by_name("fixed").unwrap(), &START), &START);
+        let mut flight = Flight::new();
+        for (ms, (number, bytes)) in packets.iter().enumerate() {
+            let note = events.sent(START.now + Duration::from_millis(ms as u64), *bytes, None);
+            flight.insert(*number, *bytes, note);
+        }
+        flight
+    }
+
+    fn any(number: u64) -> Which {
+        Which { number, sent: None, bytes: None }
+    }
+
+    #[test]
+    fn spaces_need_no_more_lanes_than_there_are() {
+        let flight = flight(&[(0, 1), (0, 2), (1, 3), (0, 4), (1, 5), (2, 6), (1, 7), (3, 8)]);
+        assert_eq!((flight.lanes.len(), flight.len()), (3, 8));
+    }
+
+    #[test]
+    fn after_the_handshake_one_lane_is_left() {
+        let mut flight = flight(&[(0, 300), (0, 900), (1, 1200), (2, 1200)]);
+        assert_eq!(flight.lanes.len(), 2);
+        assert!(flight.take(&Which { bytes: Some(900), ..any(0) }).is_some());
+        assert_eq!((flight.lanes.len(), flight.len()), (2, 3));
+        while flight.take_oldest(|_| true).is_some() {}
+        assert!(flight.is_empty() && flight.lanes.len() == 1 && flight.lanes[0].is_empty());
+    }
+
+    #[test]
+    fn the_oldest_of_equal_ones_is_meant_and_nothing_else() {
+        let mut flight = flight(&[(7, 100), (7, 100), (u64::MAX, 50)]);
+        let first = flight.take(&any(7)).map(|(bytes, note)| (bytes, note.index()));
+        assert_eq!(first, Some((100, 0)));
+        assert!(flight.take(&Which { sent: Some(START.now), ..any(7) }).is_none(), "that one is gone");
+        assert!(flight.take(&Which { bytes: Some(99), ..any(7) }).is_none());
+        assert!(flight.take(&any(8)).is_none());
+        assert!(flight.take(&any(7)).is_some() && flight.take(&any(7)).is_none());
+        assert!(flight.take(&any(u64::MAX)).is_some() && flight.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_that_fits_may_be_in_any_lane() {
+        let mut flight = flight(&[(5, 1200), (0, 1400), (6, 1300), (1, 1400)]);
+        let taken = flight.take_oldest(|bytes| bytes > 1200).map(|(bytes, note)| (bytes, note.index()));
+        assert_eq!(taken, Some((1400, 1)));
+        assert!(flight.take_oldest(|bytes| bytes > 1400).is_none());
+    }
+}

@@ -7,8 +7,10 @@
 //! In reading order:
 //!
 //! 1. [`Events`]: what happened to packets, as events for a controller. The stack keeps a [`Note`] for each packet and gives it
-//!    back when the packet is acknowledged or lost. s2n-quic works like this.
-//! 2. [`Driver`]: the same for a stack that names packets by their numbers; it keeps the notes itself ([`Flight`]).
+//!    back when the packet is acknowledged or lost. The adapters for quinn and s2n-quic
+//!    use it.
+//! 2. [`Driver`]: the same for a stack that names packets by their numbers; it keeps the notes itself ([`Flight`]). The
+//!    adapter for noq uses it; `examples/adapter.rs` is one to copy.
 //! 3. [`InBytes`]: any built-in controller for a transport that counts bytes, as QUIC does.
 //! 4. [`Rtt`]: round-trip times by RFC 9002.
 //! 5. With the feature `std`, [`shared`]: what adapters share, such as looking at a controller from outside of its connection.

@@ -3,7 +3,7 @@
 use fullpipe_cc::*;
 use fullpipe_quic_driver::{Driver, InBytes, Start};
 use fullpipe_units::{Duration, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -14,6 +14,9 @@ const START: Start = Start { now: Time::from_micros(1_000_000), mtu: 1000, seed:
 struct Recorder {
     controller: InBytes,
     log: Rc<RefCell<String>>,
+    last_ack: Rc<RefCell<Option<Ack>>>,
+    /// It holds the sender back itself.
+    holds_back: Rc<Cell<bool>>,
 }
 
 impl Recorder {
@@ -29,7 +32,9 @@ impl Controller for Recorder {
     fn on_window_unused(&mut self, _: &WindowUnused) {
         self.note(format_args!("unused"));
     }
-    fn on_sent(&mut self, _: &Sent) {}
+    fn on_sent(&mut self, sent: &Sent) {
+        assert_eq!(sent.prior_packets_out, sent.prior_in_flight, "nothing else is out");
+    }
     fn on_rtt(&mut self, sample: &RttSample) {
         self.note(format_args!("rtt {}", sample.rtt.as_millis()));
     }
@@ -53,6 +58,7 @@ impl Controller for Recorder {
         self.note(format_args!("{} reduce={reduce} proven={proven} {trigger:?}", to.name()));
     }
     fn on_ack(&mut self, ack: &Ack) {
+        *self.last_ack.borrow_mut() = Some(*ack);
         let Ack { newly_delivered, newly_lost, prior_in_flight, connection, .. } = ack;
         self.note(format_args!(
             "ack {newly_delivered} lost {newly_lost} of {prior_in_flight} left {}",
@@ -63,7 +69,7 @@ impl Controller for Recorder {
         self.note(format_args!("mss {mss}"));
     }
     fn limits(&self) -> Limits {
-        self.controller.limits()
+        Limits { mark_app_limited: self.holds_back.get(), ..self.controller.limits() }
     }
     fn snapshot(&self) -> Snapshot {
         self.controller.snapshot()
@@ -73,6 +79,8 @@ impl Controller for Recorder {
 struct Bench {
     driver: Driver<Recorder>,
     log: Rc<RefCell<String>>,
+    last_ack: Rc<RefCell<Option<Ack>>>,
+    holds_back: Rc<Cell<bool>>,
 }
 
 impl Bench {
@@ -80,8 +88,14 @@ impl Bench {
     fn new() -> Bench {
         let controller = InBytes::new(&Params::by_name("fixed").unwrap(), &START);
         let log = Rc::new(RefCell::new(String::new()));
-        let recorder = Recorder { controller, log: log.clone() };
-        let mut bench = Bench { driver: Driver::new(recorder, &START), log };
+        let (last_ack, holds_back) = (Rc::<RefCell<Option<Ack>>>::default(), Rc::<Cell<bool>>::default());
+        let recorder = Recorder {
+            controller,
+            log: log.clone(),
+            last_ack: last_ack.clone(),
+            holds_back: holds_back.clone(),
+        };
+        let mut bench = Bench { driver: Driver::new(recorder, &START), log, last_ack, holds_back };
         bench.send(0, 0..10);
         bench.told();
         bench
@@ -107,6 +121,12 @@ impl Bench {
         for number in lost {
             assert!(self.driver.lost(Bench::at(ms), *number, 1000));
         }
+    }
+
+    /// The last ACK as the controller got it.
+    fn last_ack(&mut self) -> Ack {
+        self.driver.events_mut().settle();
+        self.last_ack.borrow().expect("an ACK came")
     }
 
     /// What the controller was told since the last time, a line each.
@@ -259,6 +279,62 @@ fn marks_are_never_undone() {
     bench.driver.events_mut().spurious();
     bench.ack(55, &[5], &[]);
     assert!(!bench.told().contains(&"undo".to_owned()));
+    // A mark that comes after the losses, in the same period, proves the congestion, too.
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.ack(51, &[5], &[]);
+    bench.driver.events_mut().marked(Bench::at(51), None);
+    bench.driver.events_mut().spurious();
+    bench.ack(55, &[6], &[]);
+    assert!(!bench.told().contains(&"undo".to_owned()));
+}
+
+#[test]
+fn a_rate_sample_is_from_the_newest_packet_of_its_own_ack() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[9], &[]);
+    let sample = bench.last_ack().sample;
+    assert_eq!((sample.delivered, sample.interval), (Some(1000), Some(Duration::from_millis(50))));
+    assert_eq!(sample.tx_in_flight, 10_000);
+    bench.ack(51, &[0, 2, 1], &[3]);
+    let Ack { sample, newly_delivered, newly_lost, .. } = bench.last_ack();
+    assert_eq!((sample.tx_in_flight, sample.lost_since_sent), (3_000, 1_000), "of packet 2");
+    assert_eq!((sample.delivered, newly_delivered, newly_lost), (Some(4_000), 3_000, 1_000));
+}
+
+#[test]
+fn a_full_window_shows_in_the_next_ack() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[0], &[]);
+    let ack = bench.last_ack();
+    assert_eq!((ack.cwnd_limited, ack.max_packets_out), (false, 10_000));
+    bench.driver.events_mut().cwnd_limited();
+    bench.ack(51, &[1], &[]);
+    assert!(bench.last_ack().cwnd_limited);
+}
+
+#[test]
+fn samples_of_what_leaves_while_the_application_is_the_limit_are_marked() {
+    // The first packet of a connection follows a pause; what leaves after it was delivered does not.
+    let sample = |app_limited: bool, holds_back: bool| {
+        let mut bench = Bench::new();
+        bench.ack(50, &[0, 1, 2], &[]);
+        bench.driver.events_mut().settle();
+        bench.holds_back.set(holds_back);
+        assert!(bench.driver.acked(Bench::at(51), 3, None, 1000, app_limited));
+        bench.driver.events_mut().end_acked();
+        bench.send(52, 10..11);
+        bench.ack(102, &[10], &[]);
+        bench.last_ack().sample.app_limited
+    };
+    assert_eq!([sample(false, false), sample(true, false), sample(false, true)], [false, true, true]);
+    // A stack that says so when it sends.
+    let mut bench = Bench::new();
+    bench.ack(50, &[0, 1, 2], &[]);
+    bench.driver.events_mut().app_limited();
+    bench.send(52, 10..11);
+    bench.ack(102, &[10], &[]);
+    assert!(bench.last_ack().sample.app_limited);
 }
 
 #[test]
@@ -330,4 +406,33 @@ fn numbers_of_three_spaces_may_repeat() {
     assert!(!bench.driver.acked(Bench::at(50), 4, None, 1000, false));
     assert!(!bench.driver.acked(Bench::at(50), 3, None, 999, false), "no packet of this size");
     assert_eq!(bench.driver.events().in_flight(), 11_000);
+}
+
+/// Whatever a stack reports, nothing overflows and no byte appears or disappears.
+#[test]
+fn nonsense_does_no_harm() {
+    for info in CATALOGUE {
+        let mut driver = Driver::new(InBytes::new(&Params::by_name(info.name).unwrap(), &START), &START);
+        driver.sent(START.now, 0, 0, None);
+        assert_eq!(driver.events().counts().sent, 0, "an empty packet is none");
+        for number in 0..4 {
+            driver.sent(START.now, number, u32::MAX, None);
+        }
+        assert_eq!(driver.events().in_flight(), Config::MOST_IN_FLIGHT);
+        // Time goes back.
+        driver.acked(Time::ZERO, 0, None, u32::MAX, true);
+        driver.events_mut().marked(Time::ZERO, Some(u32::MAX));
+        driver.events_mut().persistent_congestion(Time::ZERO);
+        driver.lost(Time::ZERO, 1, u32::MAX);
+        driver.events_mut().discarded(Bench::at(1), u32::MAX);
+        driver.events_mut().mtu_changed(0);
+        driver.events_mut().spurious();
+        driver.events_mut().end_acked();
+        driver.reconcile(Bench::at(2), u64::MAX);
+        let limits = driver.limits();
+        assert!(limits.cwnd > 0, "{}: {limits:?}", info.name);
+        let counts = *driver.events().counts();
+        let gone = counts.delivered + counts.lost + counts.discarded;
+        assert_eq!(counts.sent, gone + driver.events().in_flight() as u64, "{}", info.name);
+    }
 }

@@ -85,8 +85,8 @@ fn transfer(name: &str, bytes: usize, mtud: bool) -> Outcome {
     let (mut stream, mut buffer, mut busy) = (None, Vec::new(), start);
     let mut queue = VecDeque::new();
     loop {
-        for index in 0..2 {
-            let Side { endpoint, connection, path, timeout, .. } = &mut sides[index];
+        for (index, side) in sides.iter_mut().enumerate() {
+            let Side { endpoint, connection, path, timeout, .. } = side;
             let Some((handle, connection)) = connection else { continue };
             while let Some(event) = connection.poll() {
                 match event {

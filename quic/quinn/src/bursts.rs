@@ -24,15 +24,20 @@ impl Bursts {
         self.bursts.push_back(Burst { note, bytes });
     }
 
-    /// Takes a packet of `bytes` out that left at `sent`. If several bursts left then, the first that has as many bytes is meant.
-    pub(crate) fn take(&mut self, sent: Time, bytes: u32) -> Option<Note> {
+    /// Takes a packet of `bytes` out that left at `sent`. If several bursts left then, the first is meant that has as many bytes
+    /// left, or else the first that has any. Returns how many bytes it took.
+    pub(crate) fn take(&mut self, sent: Time, bytes: u32) -> Option<(Note, u32)> {
         let first = self.bursts.partition_point(|burst| burst.note.sent() < sent);
-        let same = self.bursts.iter_mut().skip(first).take_while(|burst| burst.note.sent() == sent);
-        let burst = same.into_iter().find(|burst| burst.bytes >= bytes)?;
-        burst.bytes -= bytes;
+        let same = || (first..self.bursts.len()).take_while(|place| self.bursts[*place].note.sent() == sent);
+        let place = same()
+            .find(|place| self.bursts[*place].bytes >= bytes)
+            .or_else(|| same().find(|place| self.bursts[*place].bytes > 0))?;
+        let burst = &mut self.bursts[place];
+        let taken = burst.bytes.min(bytes);
+        burst.bytes -= taken;
         let note = burst.note;
         self.forget_empty();
-        Some(note)
+        Some((note, taken))
     }
 
     /// Takes up to `bytes` out of the oldest burst, if it did not leave after `until`. Returns how many.

@@ -145,8 +145,8 @@ impl Sender {
             return;
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        if let Some(note) = self.bursts.take(sent, bytes) {
-            self.events.acked(now, &note, bytes, app_limited);
+        if let Some((note, taken)) = self.bursts.take(sent, bytes) {
+            self.events.acked(now, &note, taken, app_limited);
         }
     }
 

@@ -9,8 +9,7 @@ fn sender(name: &str) -> Sender {
     #[allow(clippy::disallowed_methods, reason = "the start of a count, whatever it is")]
     let start = Instant::now();
     let adapter = Factory::new(Params::by_name(name).unwrap()).seed(1).adapter(start, 1200);
-    let sender = lock(&adapter.sender).clone();
-    sender
+    lock(&adapter.sender).clone()
 }
 
 fn at(ms: u64) -> Time {
@@ -58,6 +57,24 @@ fn what_elicits_no_ack_leaves_the_flight_and_is_bounded() {
     // An endpoint that only receives.
     (0..100_000).for_each(|ms| sender.sent(at(100 + ms), 40));
     assert!((sender.events.in_flight() as u64) <= 2 * sender.largest_window + Sender::SLACK);
+}
+
+/// A few bytes that never were in flight cost a few bytes, and no packet.
+#[test]
+fn discarded_bytes_do_not_hide_a_packet() {
+    let mut sender = sender("bbr3");
+    (0..4).for_each(|ms| sender.sent(at(ms), 1200));
+    sender.sent(at(4), 40);
+    sender.acked(at(50), at(1), 1200, false);
+    sender.events.end_acked();
+    sender.reconcile(at(50), 3 * 1200);
+    for ms in [0, 2, 3] {
+        sender.acked(at(51 + ms), at(ms), 1200, false);
+    }
+    sender.events.end_acked();
+    sender.reconcile(at(60), 0);
+    let counts = *sender.events.counts();
+    assert_eq!((counts.delivered, counts.discarded), (4 * 1200 - 40, 80));
 }
 
 #[test]
