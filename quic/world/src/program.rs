@@ -447,9 +447,11 @@ mod tests {
         assert!(wrong(&[255; 9]).starts_with("a frame of 18446744073709551615 bytes; expected at most"));
     }
 
+    type Serve = fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>;
+
     /// What is answered to these frames, the input of which ends behind them.
     fn answers(
-        serve: fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>,
+        serve: Serve,
         requests: &[&str],
     ) -> Vec<Vec<u8>> {
         let (found, frames) = channel();
