@@ -121,7 +121,11 @@ pub(crate) fn read(spec: &Spec, now: Time, said: &SaidChange) -> Result<Vec<(Spo
     }
     if let Some(text) = buffer {
         let packet = Bytes::new(u64::from(spec.mtu_bytes));
-        let bytes = Said::<Size>::new(text.as_str()).read_buffer("buffer", packet, bdp(spec, now, new_rate, new_rtt))?;
+        let bytes = Said::<Size>::new(text.as_str()).read_buffer(
+            "buffer",
+            packet,
+            bdp(spec, now, new_rate, new_rtt),
+        )?;
         wanted.push(("buffer", text, Change::Buffer(bytes)));
     }
     let mut changes = match new_rtt {

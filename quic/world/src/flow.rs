@@ -208,16 +208,17 @@ impl Flow {
                 self.source.stop(&mut **sender);
             }
         } else if self.start <= now && self.sender.is_none() && self.ended.is_none() {
-            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match &self.controller.factory {
-                Factory::Noq(factory) => {
-                    let (sender, receiver) = noq::pair(&self.setup, factory.clone());
-                    (Box::new(sender), Box::new(receiver))
-                }
-                Factory::Quinn(factory) => {
-                    let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
-                    (Box::new(sender), Box::new(receiver))
-                }
-            };
+            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) =
+                match &self.controller.factory {
+                    Factory::Noq(factory) => {
+                        let (sender, receiver) = noq::pair(&self.setup, factory.clone());
+                        (Box::new(sender), Box::new(receiver))
+                    }
+                    Factory::Quinn(factory) => {
+                        let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
+                        (Box::new(sender), Box::new(receiver))
+                    }
+                };
             sender.connect(now)?;
             (self.sender, self.receiver) = (Some(sender), Some(receiver));
         }

@@ -2,8 +2,8 @@
 
 use fullpipe_path::ConfigError;
 use fullpipe_path::config::AdmissionUnit;
-use fullpipe_scenario::{ControllerChoice, ScenarioError};
 use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::{ControllerChoice, ScenarioError};
 use fullpipe_units::Duration;
 
 use crate::cc::Own;

@@ -61,7 +61,8 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
 
-const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it (world quic), see docs/quic.md";
+const USAGE: &str =
+    "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it (world quic), see docs/quic.md";
 
 /// The program with these controllers besides the stacks'.
 pub fn main(own: Vec<Own>) -> ExitCode {
@@ -90,9 +91,13 @@ pub fn main(own: Vec<Own>) -> ExitCode {
 /// What the program has.
 fn about(own: &[Own]) -> Value {
     let of_stack = |stack: &crate::Stack| {
-        let shipped = stack.controllers.iter().map(|(name, summary)| json!({"name": name, "summary": summary, "own": false}));
+        let shipped = stack
+            .controllers
+            .iter()
+            .map(|(name, summary)| json!({"name": name, "summary": summary, "own": false}));
         let brought = own.iter().filter(|one| one.stack() == stack.name);
-        let brought = brought.map(|one| json!({"name": one.name(), "summary": "brought by this program", "own": true}));
+        let brought =
+            brought.map(|one| json!({"name": one.name(), "summary": "brought by this program", "own": true}));
         let controllers: Vec<Value> = shipped.chain(brought).collect();
         json!({"name": stack.name, "version": stack.version, "controllers": controllers})
     };
@@ -107,7 +112,9 @@ fn build(own: &[Own]) -> String {
     }
     let program = std::env::current_exe().and_then(std::fs::read);
     let hash = program.map_or(0, |bytes| {
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        })
     });
     format!("{BUILD}-{hash:016x}")
 }
@@ -440,8 +447,13 @@ mod tests {
         assert!(wrong(&[255; 9]).starts_with("a frame of 18446744073709551615 bytes; expected at most"));
     }
 
+    type Serve = fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>;
+
     /// What is answered to these frames, the input of which ends behind them.
-    fn answers(serve: fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>, requests: &[&str]) -> Vec<Vec<u8>> {
+    fn answers(
+        serve: Serve,
+        requests: &[&str],
+    ) -> Vec<Vec<u8>> {
         let (found, frames) = channel();
         requests.iter().for_each(|text| found.send(Ok(text.as_bytes().to_vec())).unwrap());
         drop(found);
@@ -466,8 +478,12 @@ mod tests {
         let request = json!({"spec": spec(), "seed": 1}).to_string();
         let frames = answers(serve_run, &[&request]);
         let (progress, record) = frames.split_at(frames.len() - 4);
-        let shares: Vec<f64> = progress.iter().map(|frame| value(frame)["progress"].as_f64().unwrap()).collect();
-        assert!(shares.len() > 10 && shares.is_sorted() && shares.iter().all(|share| *share < 1.0), "{shares:?}");
+        let shares: Vec<f64> =
+            progress.iter().map(|frame| value(frame)["progress"].as_f64().unwrap()).collect();
+        assert!(
+            shares.len() > 10 && shares.is_sorted() && shares.iter().all(|share| *share < 1.0),
+            "{shares:?}"
+        );
         assert_eq!(value(&record[0]), json!({"ok": true}));
         assert!(value(&record[1]).to_string().contains("\"quic\""));
         assert!(record[2].starts_with(b"PAR1") && record[3].starts_with(b"PAR1"));
@@ -492,7 +508,10 @@ mod tests {
         assert_eq!((at(1)["now_ns"].as_u64(), at(1)["running"].as_bool()), (Some(1_000_000_000), Some(true)));
         assert!(at(1)["flow"]["cwnd"].as_u64().unwrap() > 5, "{}", at(1));
         assert_eq!(at(1)["queues"][0]["name"], "bottleneck");
-        assert_eq!((at(3)["now_ns"].as_u64(), at(3)["running"].as_bool()), (Some(2_000_000_000), Some(false)));
+        assert_eq!(
+            (at(3)["now_ns"].as_u64(), at(3)["running"].as_bool()),
+            (Some(2_000_000_000), Some(false))
+        );
         assert_eq!(at(4), json!({"ok": true}));
     }
 

