@@ -35,7 +35,7 @@ def test_help_is_a_command_in_front_and_behind(words: tuple[str, ...], same: tup
 
 
 def test_usage_and_defaults_have_no_second_brackets() -> None:
-    assert "Usage: fullpipe compare [OPTIONS] CC... " in invoke("compare", "--help")
+    assert "Usage: fullpipe compare [OPTIONS] [CC...] " in invoke("compare", "--help")
     assert "[OPTIONS] PAPER[.CLAIM]... " in invoke("study", "run", "--help")
     assert "[OPTIONS] [-- COMMAND...] " in invoke("shell", "--help")
     assert "[default: 5 in sim (10 for a grid)]" in " ".join(invoke("agree", "--help").split())
