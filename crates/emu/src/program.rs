@@ -284,13 +284,19 @@ fn live(
         processes.look()?;
         if processes.is_over {
             // The path has ended before this thread woke, or its ferry failed, which says why.
-            let left = lives.into_iter().zip(programs).map(|(life, launch)| {
-                let stop = launch.stop.map_or(end, |stop| stop.min(end));
-                life.unwrap_or(Life { start: launch.start.min(stop), end: stop, completed: false })
-            });
-            return Ok(left.collect());
+            return Ok(until_the_end(lives, programs, end));
         }
     }
+}
+
+/// The lives of all clients where the path has ended: those that were not seen to end lasted until then.
+fn until_the_end(lives: Vec<Option<Life>>, programs: &[Launch], end: Time) -> Vec<Life> {
+    let each = lives.into_iter().zip(programs);
+    each.map(|(life, launch)| {
+        let stop = launch.stop.map_or(end, |stop| stop.min(end));
+        life.unwrap_or(Life { start: launch.start.min(stop), end: stop, completed: false })
+    })
+    .collect()
 }
 
 /// Refuses a flow that has sent nothing, or nearly everything the other way: its numbers would mean nothing.
@@ -333,5 +339,30 @@ impl Set {
             crate::namespace::heed_parent();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_scenario::Side;
+
+    use super::*;
+
+    fn launch(start_s: u64, stop_s: Option<u64>) -> Launch {
+        let program = Program { client: "a".into(), server: "b".into(), sender: Side::Client };
+        let seconds = |count: u64| Time::from_micros(1_000_000 * count);
+        Launch { label: "a".into(), program, start: seconds(start_s), stop: stop_s.map(seconds) }
+    }
+
+    #[test]
+    fn a_path_that_ends_before_it_is_seen_leaves_no_flow_out() {
+        let launches = [launch(0, None), launch(1, Some(2)), launch(1, None)];
+        let end = Time::from_micros(5_000_000);
+        let seen = Life { start: Time::ZERO, end: Time::from_micros(3_000_000), completed: true };
+        let lives = until_the_end(vec![Some(seen), None, None], &launches, end);
+        let ends: Vec<_> =
+            lives.iter().map(|life| (life.end.as_nanos() / 1_000_000, life.completed)).collect();
+        assert_eq!(ends, [(3000, true), (2000, false), (5000, false)]);
+        assert_eq!(lives[2].start, Time::from_micros(1_000_000));
     }
 }
