@@ -1,1 +1,236 @@
 //! The congestion controllers of fullpipe-cc for noq.
+//!
+//! A [`Factory`] goes into `noq_proto::TransportConfig` (noq re-exports it), and every connection runs the controller that it names:
+//!
+//! ```
+//! use fullpipe_cc::Params;
+//! use std::sync::Arc;
+//!
+//! let bbr3 = fullpipe_noq::Factory::new(Params::by_name("bbr3").unwrap());
+//! let mut transport = noq_proto::TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(bbr3));
+//! ```
+//!
+//! # How the adapter works
+//!
+//! It is for noq-proto 1.4, and hands everything to a [`Driver`]. What needs care:
+//!
+//! - **Losses and marks come after the end of an ACK** (`inner_on_ack_received` in `connection/mod.rs`). The ACK stays open until
+//!   noq sends something, asks for the window, or time passes; see the documentation of `fullpipe_quic_driver`.
+//! - **The RTT handed to `on_ack` is from before the ACK.** The adapter takes `now - sent` of the newest packet.
+//! - **Callbacks name no packet number space**, so numbers repeat during the handshake. The adapter tells packets apart by their
+//!   number, the time when they were sent, and their size ([`Flight`](fullpipe_quic_driver::Flight)). Losses come without that time:
+//!   of two packets with one number and one size the older one counts as lost. Only packets of a handshake can be mixed up so.
+//! - **noq forgets packets without a word**: those of a discarded space, lost probes of the path's MTU, and those of the path before
+//!   a migration. At the end of each ACK the adapter compares its flight with noq's, and discards what is too much, without any
+//!   reaction: packets above the MTU first, then the oldest.
+//! - `metrics().pacing_rate` drives noq's pacer, and `metrics().send_quantum` bounds how many datagrams leave at once.
+//!
+//! [`not_honoured`] lists what a controller does not get from noq.
+
+#![forbid(unsafe_code)]
+
+pub use fullpipe_cc::{Limits, Params, Snapshot};
+pub use fullpipe_quic_driver::shared::{View, Watch};
+
+use fullpipe_quic_driver::shared::{Clock, Seeds, lock};
+use fullpipe_quic_driver::{Driver, InBytes, Start};
+use fullpipe_units::Rate;
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use std::any::Any;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// The most bytes of a quantum (draft-ietf-ccwg-bbr-06 section 5.6.3).
+const MAX_QUANTUM: u64 = 64 * 1_024;
+
+/// What a controller of fullpipe-cc does not get from noq-proto 1.4, one sentence each.
+pub const fn not_honoured() -> &'static [&'static str] {
+    &[
+        "noq does not say how many packets were marked (ECN-CE): all that an ACK with new marks acknowledges counts as marked.",
+        "noq's pacer lets bursts of 2 ms to 10 ms through, at least one packet and at most 256: a controller cannot make them smaller.",
+        "noq does not report bytes that arrive after they were declared lost: they count as lost, also after an undo.",
+        "noq does not tell the delay that the peer reports before its ACKs: it is part of every RTT.",
+    ]
+}
+
+/// Builds a controller for each connection.
+#[derive(Debug)]
+pub struct Factory {
+    params: Params,
+    seeds: Seeds,
+    watch: Watch,
+}
+
+impl Factory {
+    /// Connections run the controller that `params` names, with random numbers that nobody can predict.
+    pub fn new(params: Params) -> Factory {
+        Factory { params, seeds: Seeds::random(), watch: Watch::new() }
+    }
+
+    /// The random numbers of the controllers follow from `seed` and from the order in which they are built, so that a run can be
+    /// repeated.
+    pub fn seed(self, seed: u64) -> Factory {
+        Factory { seeds: Seeds::from_seed(seed), ..self }
+    }
+
+    /// A look at the controller that this factory built last, from any thread. It does not follow a connection that migrates to
+    /// another path.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// A controller for a connection that starts now, at `now`, with packets of `mtu` bytes.
+    fn adapter(&self, now: Instant, mtu: u16) -> Adapter {
+        let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
+        let mut driver = Driver::new(InBytes::new(&self.params, &start), &start);
+        driver.events_mut().set_needs_ecn(self.params.ecn().is_some());
+        let initial_window = driver.limits().cwnd as u64;
+        let driver = Arc::new(Mutex::new(driver));
+        self.watch.follow(&driver);
+        Adapter { driver, clock: Clock::new(now), initial_window }
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(self.adapter(now, current_mtu))
+    }
+}
+
+/// A controller of fullpipe-cc in a connection of noq.
+#[derive(Debug)]
+pub struct Adapter {
+    /// noq asks for the window through a shared reference, and the answer may settle an ACK.
+    driver: Arc<Mutex<Driver<InBytes>>>,
+    clock: Clock,
+    initial_window: u64,
+}
+
+impl Adapter {
+    /// What the controller allows now.
+    pub fn limits(&self) -> Limits {
+        lock(&self.driver).limits()
+    }
+
+    /// What the controller believes now.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut driver = lock(&self.driver);
+        driver.events_mut().settle();
+        driver.events().snapshot()
+    }
+
+    /// Both, and what became of the packets.
+    pub fn view(&self) -> View {
+        use fullpipe_quic_driver::shared::Viewed;
+        let mut driver = lock(&self.driver);
+        driver.events_mut().settle();
+        driver.view()
+    }
+}
+
+impl Controller for Adapter {
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        lock(&self.driver).sent(self.clock.at(now), pn, bytes as u32, None);
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        lock(&self.driver).events_mut().cwnd_limited();
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        pn: u64,
+        app_limited: bool,
+        _: &RttEstimator,
+    ) {
+        let (now, sent) = (self.clock.at(now), self.clock.at(sent));
+        lock(&self.driver).acked(now, pn, Some(sent), saturate(bytes), app_limited);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        let mut driver = lock(&self.driver);
+        driver.events_mut().end_acked();
+        driver.reconcile(self.clock.at(now), in_flight);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        _sent: Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        _lost_bytes: u64,
+        _largest_lost_pn: u64,
+    ) {
+        let mut driver = lock(&self.driver);
+        let now = self.clock.at(now);
+        if is_ecn {
+            driver.events_mut().marked(now, None);
+        } else if is_persistent_congestion {
+            driver.events_mut().persistent_congestion(now);
+        }
+    }
+
+    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+        lock(&self.driver).lost(self.clock.at(now), pn, lost_bytes as u32);
+    }
+
+    /// noq calls this first when an ACK arrives, without a time.
+    fn on_spurious_congestion_event(&mut self) {
+        lock(&self.driver).events_mut().spurious();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        lock(&self.driver).events_mut().mtu_changed(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.limits().cwnd as u64
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut driver = lock(&self.driver);
+        let limits = driver.limits();
+        let rate = limits.pacing_rate;
+        let pacing_rate = is_finite(rate).then(|| rate.as_bytes_per_sec().max(1));
+        let quantum = |rate: u64| (rate / 1_000).min(MAX_QUANTUM).max(limits.min_burst as u64);
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = limits.cwnd as u64;
+        metrics.ssthresh = (limits.ssthresh != Limits::INFINITE).then_some(limits.ssthresh as u64);
+        metrics.pacing_rate = pacing_rate;
+        metrics.send_quantum = pacing_rate.map(quantum);
+        metrics.bandwidth_estimate = driver.events().snapshot().bandwidth.map(Rate::as_bits_per_sec);
+        metrics
+    }
+
+    /// For a connection that migrates. The copy does not share the state.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let driver = Arc::new(Mutex::new(lock(&self.driver).clone()));
+        Box::new(Adapter { driver, clock: self.clock, initial_window: self.initial_window })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_window
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A window-based controller has no rate before it has seen an RTT; noq paces by window and RTT then.
+fn is_finite(rate: Rate) -> bool {
+    rate.as_bytes_per_sec() < Rate::MAX.as_bytes_per_sec()
+}
+
+fn saturate(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fullpipe_cc::{Params, Phase};
+use fullpipe_noq::Watch;
 use fullpipe_scenario::ControllerChoice;
 
 use crate::endpoint::phase_in;
@@ -57,12 +58,31 @@ impl std::fmt::Debug for Own {
     }
 }
 
-/// The controller of a flow; `None` if this world has none of that name.
-pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], _seed: u64) -> Option<Factory> {
-    let (stack, name) = choice.stack()?;
-    if let Some(brought) = own.iter().find(|one| one.stack() == stack && one.name == name) {
-        return Some(brought.factory.clone());
+/// The controller of a flow.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) factory: Factory,
+    /// Looks into one of ours.
+    pub(crate) watch: Option<Watch>,
+}
+
+/// The controller of a flow; `None` if this world has none of that name. `seed` is for what one of ours draws.
+pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], seed: u64) -> Option<Chosen> {
+    if let Some(params) = choice.params() {
+        let ours = fullpipe_noq::Factory::new(*params).seed(seed);
+        let watch = Some(ours.watch());
+        return Some(Chosen { factory: Factory::Noq(Arc::new(ours)), watch });
     }
+    let (stack, name) = choice.stack()?;
+    let brought = own.iter().find(|one| one.stack() == stack && one.name == name);
+    let factory = match brought {
+        Some(brought) => brought.factory.clone(),
+        None => shipped(stack, name)?,
+    };
+    Some(Chosen { factory, watch: None })
+}
+
+fn shipped(stack: &str, name: &str) -> Option<Factory> {
     Some(match (stack, name) {
         ("noq", "bbr3") => Factory::Noq(Arc::new(noq_proto::congestion::Bbr3Config::default())),
         ("noq", "cubic") => Factory::Noq(Arc::new(noq_proto::congestion::CubicConfig::default())),
@@ -76,7 +96,13 @@ pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], _seed: u64) -> Opti
 
 /// Why one of ours cannot run here.
 pub(crate) fn refuses(params: &Params) -> Option<String> {
-    Some(format!("{} does not run over QUIC yet; choose one that a stack ships, as noq:cubic", params.name()))
+    // Such a controller counts marks; noq only tells that there were some.
+    params.ecn().map(|_| {
+        format!(
+            "{} needs to know how many packets were marked (ECN), which noq-proto does not tell controllers; choose --world sim",
+            params.name()
+        )
+    })
 }
 
 /// The phase of noq's BBRv3, which tells it only in its text for developers.

@@ -154,6 +154,8 @@ pub(crate) trait Endpoint {
 pub(crate) struct Tally {
     /// Bytes in flight, of packets that elicit acknowledgements.
     in_flight: AtomicU64,
+    /// Packets that were acknowledged.
+    acked: AtomicU64,
     /// The smallest round-trip time, nanoseconds; `u64::MAX` while unknown.
     min_rtt: AtomicU64,
     /// How often the path was found in persistent congestion (RFC 9002, section 7.6), QUIC's retransmission timeout.
@@ -166,6 +168,7 @@ impl Tally {
     pub(crate) fn new() -> Arc<Tally> {
         Arc::new(Tally {
             in_flight: AtomicU64::new(0),
+            acked: AtomicU64::new(0),
             min_rtt: AtomicU64::new(u64::MAX),
             collapses: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
@@ -184,7 +187,13 @@ impl Tally {
         self.in_flight.store(bytes, Relaxed);
     }
 
-    pub(crate) fn on_min_rtt(&self, rtt: std::time::Duration) {
+    /// A packet was acknowledged; `min_rtt` is from before.
+    pub(crate) fn on_acked(&self, min_rtt: std::time::Duration) {
+        self.acked.store(self.acked() + 1, Relaxed);
+        self.on_min_rtt(min_rtt);
+    }
+
+    fn on_min_rtt(&self, rtt: std::time::Duration) {
         // Before the first sample, the stacks say zero or the greatest duration.
         if let Ok(nanos @ 1..) = u64::try_from(rtt.as_nanos()) {
             self.min_rtt.store(nanos, Relaxed);
@@ -201,6 +210,10 @@ impl Tally {
 
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
+    }
+
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked.load(Relaxed)
     }
 
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
@@ -292,7 +305,6 @@ mod tests {
     }
 
     #[derive(Debug)]
-    #[expect(dead_code, reason = "only written")]
     enum State {
         ProbeBw(Sub),
         ProbeRtt,

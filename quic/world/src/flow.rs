@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use fullpipe_cc::{CaState, Limits, Phase};
+use fullpipe_cc::{CaState, Limits};
 use fullpipe_path::{Chain, Ecn, Packet};
 use fullpipe_record::Sample;
 use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Time};
 
 use crate::app::{Sink, Source};
-use crate::cc::Factory;
+use crate::cc::{Chosen, Factory};
 use crate::endpoint::{Endpoint, Event, Setup, State, Tally};
 use crate::noq;
 use crate::options::{HEADER_BYTES, Options};
@@ -99,7 +99,7 @@ pub(crate) struct Flow {
     ecn: bool,
     /// Everything that it will ever send; `None` if that has no end.
     total: Option<u64>,
-    factory: Factory,
+    controller: Chosen,
     setup: Setup,
     sender: Option<Box<dyn Endpoint>>,
     receiver: Option<Box<dyn Endpoint>>,
@@ -123,7 +123,7 @@ impl Flow {
         flow: &FlowSpec,
         seed: u64,
         options: Options,
-        factory: Factory,
+        controller: Chosen,
     ) -> Flow {
         let start = flow.start_time(index, seed);
         let stop = flow.stop_ns.unwrap_or(Time::NEVER);
@@ -148,7 +148,7 @@ impl Flow {
             batch: usize::from(options.batch.min(spec.hosts.gso_max_segs).max(1)),
             ecn: flow.ecn(&spec.hosts) != EcnUse::None,
             total: flow.workload.total_bytes().map(fullpipe_units::Bytes::as_u64),
-            factory,
+            controller,
             setup,
             sender: None,
             receiver: None,
@@ -208,16 +208,17 @@ impl Flow {
                 self.source.stop(&mut **sender);
             }
         } else if self.start <= now && self.sender.is_none() && self.ended.is_none() {
-            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) = match &self.factory {
-                Factory::Noq(factory) => {
-                    let (sender, receiver) = noq::pair(&self.setup, factory.clone());
-                    (Box::new(sender), Box::new(receiver))
-                }
-                Factory::Quinn(factory) => {
-                    let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
-                    (Box::new(sender), Box::new(receiver))
-                }
-            };
+            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) =
+                match &self.controller.factory {
+                    Factory::Noq(factory) => {
+                        let (sender, receiver) = noq::pair(&self.setup, factory.clone());
+                        (Box::new(sender), Box::new(receiver))
+                    }
+                    Factory::Quinn(factory) => {
+                        let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
+                        (Box::new(sender), Box::new(receiver))
+                    }
+                };
             sender.connect(now)?;
             (self.sender, self.receiver) = (Some(sender), Some(receiver));
         }
@@ -379,6 +380,9 @@ impl Flow {
             return None;
         }
         let state = self.state()?;
+        let seen = self.controller.watch.as_ref().and_then(|watch| watch.view());
+        let phase = seen.map_or(state.phase, |view| view.snapshot.phase);
+        let bandwidth = seen.and_then(|view| view.snapshot.bandwidth).map(|rate| rate.as_bits_per_sec());
         let segments = |bytes: u64| u32::try_from(bytes / self.unit).unwrap_or(u32::MAX);
         let delivered = self.sink.delivered();
         let (before, since) = self.sampled;
@@ -393,14 +397,12 @@ impl Flow {
             srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
             min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
             delivery_bps: if elapsed == 0 { 0 } else { (bits / u128::from(elapsed)) as u64 },
-            bandwidth_bps: state.bandwidth_bps,
+            bandwidth_bps: bandwidth.or(state.bandwidth_bps),
             delivered_bytes: delivered,
             retransmits: state.lost_packets,
-            phase: state.phase,
-            ca_state: match state.phase {
-                Phase::Recovery => CaState::Recovery,
-                _ => CaState::Open,
-            },
+            phase,
+            // The stacks do not tell theirs.
+            ca_state: seen.map_or(CaState::Open, |view| view.state),
         })
     }
 

@@ -21,17 +21,22 @@
 
 mod app;
 mod cc;
+mod change;
 mod chunk;
 mod endpoint;
 mod flow;
 mod noq;
 mod options;
+pub mod program;
 mod quinn;
 mod random;
 mod run;
+mod simulation;
 mod tls;
 mod world;
 
 pub use cc::{NoqFactory, Own, QuinnFactory};
+pub use change::{Mistake, Place, SaidChange};
 pub use options::{Crypto, Options, QuicError, Stack, refuses, refuses_with, stacks};
-pub use run::{run, run_with};
+pub use run::{run, run_telling, run_with};
+pub use simulation::{FlowNow, QueueNow, Simulation, Status};

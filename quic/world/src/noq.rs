@@ -421,7 +421,7 @@ impl Controller for Watched {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        self.tally.on_min_rtt(rtt.min());
+        self.tally.on_acked(rtt.min());
         self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 

@@ -2,11 +2,12 @@
 
 use fullpipe_path::ConfigError;
 use fullpipe_path::config::AdmissionUnit;
-use fullpipe_scenario::ControllerChoice;
 use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::{ControllerChoice, ScenarioError};
 use fullpipe_units::Duration;
 
 use crate::cc::Own;
+use crate::change::Mistake;
 
 /// Settings of a run that no scenario has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,10 @@ pub enum QuicError {
     Path(ConfigError),
     /// This world cannot run such a scenario, or not change it so: a sentence with what can be done.
     Refused(String),
+    /// An amount cannot be read, or the scenario is none.
+    Scenario(Box<ScenarioError>),
+    /// What was asked for does not fit the scenario.
+    Mistake(Box<Mistake>),
     /// A connection ended although neither end wanted it to.
     Connection {
         /// The flow's label.
@@ -105,6 +110,8 @@ impl std::fmt::Display for QuicError {
             QuicError::Cancelled => f.write_str("the run was cancelled"),
             QuicError::Path(error) => error.fmt(f),
             QuicError::Refused(sentence) => f.write_str(sentence),
+            QuicError::Scenario(error) => error.fmt(f),
+            QuicError::Mistake(mistake) => mistake.fmt(f),
             QuicError::Connection { flow, reason } => write!(f, "the connection of flow {flow} ended: {reason}"),
             QuicError::Build => f.write_str(
                 "this program was built without --cfg getrandom_backend=\"custom\", so that equal seeds would give different \

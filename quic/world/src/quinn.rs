@@ -244,7 +244,7 @@ impl Endpoint for Quinn {
         let mut left = bytes;
         while left > 0 {
             let piece = left.min(CHUNK.len() as u64) as usize;
-            match send.write_chunks(&mut &mut [Bytes::from_static(&CHUNK[..piece])][..]) {
+            match send.write_chunks(&mut [Bytes::from_static(&CHUNK[..piece])]) {
                 Ok(taken) => left -= taken.bytes as u64,
                 Err(WriteError::Blocked) => break,
                 Err(error) => return Err(error.to_string()),
@@ -408,7 +408,7 @@ impl Controller for Watched {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.tally.on_min_rtt(rtt.min());
+        self.tally.on_acked(rtt.min());
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 

@@ -21,6 +21,9 @@ pub fn run(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, QuicError
     run_with(spec, seed, cancel, Options::default(), &[])
 }
 
+/// How often a run tells of its progress.
+const STEPS: u128 = 50;
+
 /// The same with other options, and with controllers that the program brings.
 ///
 /// # Errors
@@ -32,11 +35,31 @@ pub fn run_with(
     options: Options,
     own: &[Own],
 ) -> Result<Run, QuicError> {
+    run_telling(spec, seed, cancel, options, own, &mut |_| ())
+}
+
+/// The same; `progress` is told now and then which part of the scenario's time is over.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_telling(
+    spec: &Spec,
+    seed: u64,
+    cancel: &AtomicBool,
+    options: Options,
+    own: &[Own],
+    progress: &mut (dyn FnMut(f64) + Send),
+) -> Result<Run, QuicError> {
     let whole = || {
         begin(seed)?;
         let mut world = World::new(spec, seed, options, own, true)?;
+        for step in 1..STEPS {
+            let until = Time::from_nanos((u128::from(world.end.as_nanos()) * step / STEPS) as u64);
+            world.advance(until, cancel)?;
+            progress(step as f64 / STEPS as f64);
+        }
         world.advance(Time::NEVER, cancel)?;
-        Ok(world.into_run(spec, seed, options))
+        Ok(world.record(spec, seed, options))
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("quic run".to_owned());

@@ -72,10 +72,10 @@ impl World {
             .enumerate()
             .map(|(index, flow)| {
                 let seed_of_controller = Randomness::Controller(index).seed(seed);
-                let factory = cc::choose(&flow.controller, own, seed_of_controller).ok_or_else(|| {
+                let controller = cc::choose(&flow.controller, own, seed_of_controller).ok_or_else(|| {
                     QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
                 })?;
-                Ok(Flow::new(index, spec, flow, seed, options, factory))
+                Ok(Flow::new(index, spec, flow, seed, options, controller))
             })
             .collect::<Result<_, QuicError>>()?;
         Ok(World {
@@ -99,11 +99,6 @@ impl World {
         })
     }
 
-    /// Whether anything can have happened.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.begun
-    }
-
     /// Whether nothing more will happen.
     pub(crate) fn is_over(&self) -> bool {
         self.open == 0 || (self.begun && self.now >= self.end)
@@ -111,6 +106,9 @@ impl World {
 
     /// Runs to `until`, what happens then included, or to the end.
     pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> Result<(), QuicError> {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(QuicError::Cancelled);
+        }
         let until = until.min(self.end);
         self.begun = true;
         let mut events = 0u32;
@@ -237,15 +235,19 @@ impl World {
     }
 
     /// The record of the time until now. `spec` has what was changed meanwhile.
-    pub(crate) fn into_run(mut self, spec: &Spec, seed: u64, options: Options) -> Run {
+    ///
+    /// The series are handed over: a second record would have none.
+    pub(crate) fn record(&mut self, spec: &Spec, seed: u64, options: Options) -> Run {
         self.check();
-        let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.now);
-        links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.now));
+        let (there, back) =
+            (std::mem::take(&mut self.forward_series), std::mem::take(&mut self.reverse_series));
+        let mut links = link_records(&self.forward.chain, &spec.forward, there, self.now);
+        links.extend(link_records(&self.reverse.chain, &spec.reverse, back, self.now));
         let end = self.now;
         let flows = self
             .flows
             .iter_mut()
-            .zip(self.flow_series)
+            .zip(std::mem::take(&mut self.flow_series))
             .zip(&spec.flows)
             .map(|((flow, series), flow_spec)| {
                 let totals = totals(flow, end);
@@ -271,7 +273,7 @@ impl World {
                     .map(|stack| format!("{}-proto {}", stack.name, stack.version))
                     .collect::<Vec<_>>()
                     .join(", "),
-                sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
+                sysctls: settings(spec, options),
                 lateness: None,
                 untrustworthy: Vec::new(),
             },
@@ -297,6 +299,16 @@ impl World {
         check_path("forward", self.forward.chain.counts(), ends[0]);
         check_path("reverse", self.reverse.chain.counts(), ends[1]);
     }
+}
+
+/// What is not in the scenario but decides results, and what a stack does not give one of our controllers.
+fn settings(spec: &Spec, options: Options) -> Vec<(String, String)> {
+    let mut settings = vec![("quic.batch".to_owned(), options.batch.to_string())];
+    if spec.flows.iter().any(|flow| flow.controller.params().is_some()) {
+        let sentences = fullpipe_noq::not_honoured().iter();
+        settings.extend(sentences.map(|sentence| ("noq.not_honoured".to_owned(), (*sentence).to_owned())));
+    }
+    settings
 }
 
 fn lost(label: &str, reason: String) -> QuicError {

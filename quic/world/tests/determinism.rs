@@ -6,10 +6,13 @@ mod common;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{SHIPPED, run, scenario};
+use common::{SHIPPED, assert_same, run, scenario};
 use fullpipe_quic::{Crypto, Options, run_with};
 use fullpipe_record::Run;
 use fullpipe_scenario::spec::Spec;
+
+/// Some of ours.
+const OURS: [&str; 3] = ["bbr3", "cubic", "copa"];
 
 /// A path on which chance matters, with two flows.
 fn random_path(controller: &str) -> Spec {
@@ -31,7 +34,7 @@ fn fingerprint(run: &Run) -> u64 {
 
 #[test]
 fn equal_seeds_give_equal_records_on_any_thread() {
-    for controller in SHIPPED {
+    for controller in SHIPPED.into_iter().chain(OURS) {
         let spec = random_path(controller);
         let alone = run(&spec, 3);
         let together: Vec<Run> = std::thread::scope(|scope| {
@@ -39,9 +42,9 @@ fn equal_seeds_give_equal_records_on_any_thread() {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         for other in together {
-            assert_eq!(other, alone, "{controller}");
+            assert_same(&other, &alone, controller);
         }
-        assert_ne!(run(&spec, 4).flows, alone.flows, "{controller}");
+        assert!(run(&spec, 4).flows != alone.flows, "{controller}");
     }
 }
 
@@ -49,8 +52,11 @@ fn equal_seeds_give_equal_records_on_any_thread() {
 #[test]
 fn equal_seeds_give_equal_records_in_any_process() {
     const CHILD: &str = "FULLPIPE_QUIC_TEST_CHILD";
-    let here: Vec<u64> =
-        SHIPPED.iter().map(|controller| fingerprint(&run(&random_path(controller), 5))).collect();
+    let here: Vec<u64> = SHIPPED
+        .iter()
+        .chain(&OURS)
+        .map(|controller| fingerprint(&run(&random_path(controller), 5)))
+        .collect();
     let here = format!("fingerprints {here:?}");
     if std::env::var_os(CHILD).is_some() {
         println!("{here}");
@@ -67,12 +73,12 @@ fn equal_seeds_give_equal_records_in_any_process() {
 
 #[test]
 fn records_are_equal_with_null_keys_and_with_real_ones() {
-    for controller in SHIPPED {
+    for controller in SHIPPED.into_iter().chain(OURS) {
         let spec = random_path(controller);
         let with = |crypto| {
             let options = Options { crypto, ..Options::default() };
             run_with(&spec, 6, &AtomicBool::new(false), options, &[]).unwrap()
         };
-        assert_eq!(with(Crypto::Null), with(Crypto::Real), "{controller}");
+        assert_same(&with(Crypto::Null), &with(Crypto::Real), controller);
     }
 }

@@ -1,0 +1,226 @@
+//! What stacks report in any order that they may, the controller gets in the order that it demands, and no byte is lost.
+
+use fullpipe_cc::*;
+use fullpipe_quic_driver::{Counts, Driver, InBytes, Start};
+use fullpipe_units::{Duration, Time};
+use proptest::prelude::*;
+
+const START: Start = Start { now: Time::from_micros(1_000_000), mtu: 1200, seed: 7 };
+
+/// One step of a connection.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Pass(u32),
+    /// So many packets, of this size, with numbers of this space.
+    Send(u8, u16, u8),
+    /// Acknowledges some of what is in flight, by a mask of the oldest sixteen packets, and then declares others lost.
+    Ack {
+        acked: u16,
+        lost: u16,
+        marked: bool,
+        persistent: bool,
+        app_limited: bool,
+    },
+    /// A timer declares these lost.
+    Timer(u16),
+    /// All that was lost arrived.
+    Spurious,
+    /// The stack forgot so many of the oldest packets.
+    Forget(u8),
+    Limited,
+    Mtu(u16),
+    Ask,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0_u32..60_000).prop_map(Step::Pass),
+        5 => (1_u8..12, 40_u16..=1500, 0_u8..3).prop_map(|(count, bytes, space)| Step::Send(count, bytes, space)),
+        6 => (any::<u16>(), any::<u16>(), prop::bool::weighted(0.1), prop::bool::weighted(0.05), any::<bool>()).prop_map(
+            |(acked, lost, marked, persistent, app_limited)| {
+                Step::Ack { acked, lost: lost & !acked, marked, persistent, app_limited }
+            }
+        ),
+        1 => any::<u16>().prop_map(Step::Timer),
+        1 => Just(Step::Spurious),
+        1 => (0_u8..4).prop_map(Step::Forget),
+        1 => Just(Step::Limited),
+        1 => (600_u16..1500).prop_map(Step::Mtu),
+        2 => Just(Step::Ask),
+    ]
+}
+
+/// A packet as the stack knows it.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    number: u64,
+    sent: Time,
+    bytes: u32,
+}
+
+/// A stack that reports as noq does: losses and marks after the end of an ACK.
+struct Stack {
+    driver: Driver<Ordered<InBytes>>,
+    now: Time,
+    packets: Vec<Packet>,
+    next: [u64; 3],
+    counts: Counts,
+}
+
+impl Stack {
+    fn new(params: &Params) -> Stack {
+        let mut driver = Driver::new(Ordered::new(InBytes::new(params, &START), CaState::Open), &START);
+        driver.events_mut().set_needs_ecn(params.ecn().is_some());
+        Stack { driver, now: START.now, packets: Vec::new(), next: [0; 3], counts: Counts::default() }
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.packets.iter().map(|packet| packet.bytes as u64).sum()
+    }
+
+    /// Takes those of the oldest sixteen packets out that the mask chooses.
+    fn choose(&mut self, mask: u16) -> Vec<Packet> {
+        let mut place = 0_u32;
+        let mut chosen = Vec::new();
+        self.packets.retain(|packet| {
+            let is_chosen = place < 16 && mask >> place & 1 == 1;
+            place += 1;
+            if is_chosen {
+                chosen.push(*packet);
+            }
+            !is_chosen
+        });
+        chosen
+    }
+
+    fn lose(&mut self, mask: u16) {
+        for packet in self.choose(mask) {
+            self.counts.lost += packet.bytes as u64;
+            assert!(self.driver.lost(self.now, packet.number, packet.bytes), "{packet:?} is in flight");
+            assert!(!self.driver.lost(self.now, u64::MAX, packet.bytes), "nobody sent this one");
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        // No two ACKs at one instant: `Ordered` cannot tell them apart.
+        self.now += Duration::from_micros(1);
+        match step {
+            Step::Pass(micros) => self.now += Duration::from_micros(micros as u64),
+            Step::Send(count, bytes, space) => {
+                for _ in 0..count {
+                    let number = self.next[space as usize];
+                    self.next[space as usize] += 1 + (number % 5 == 4) as u64;
+                    let packet = Packet { number, sent: self.now, bytes: bytes as u32 };
+                    self.driver.sent(self.now, number, packet.bytes, None);
+                    self.counts.sent += packet.bytes as u64;
+                    self.packets.push(packet);
+                }
+            }
+            Step::Ack { acked, lost, marked, persistent, app_limited } => {
+                let chosen = self.choose(acked);
+                for Packet { number, sent, bytes } in &chosen {
+                    self.counts.delivered += *bytes as u64;
+                    assert!(self.driver.acked(self.now, *number, Some(*sent), *bytes, app_limited));
+                    let unknown = Some(START.now + Duration::from_secs(9_999));
+                    assert!(!self.driver.acked(self.now, *number, unknown, *bytes, app_limited));
+                }
+                if chosen.is_empty() {
+                    return;
+                }
+                self.driver.events_mut().end_acked();
+                self.driver.reconcile(self.now, self.in_flight());
+                self.lose(lost);
+                if persistent {
+                    self.driver.events_mut().persistent_congestion(self.now);
+                }
+                if marked {
+                    self.driver.events_mut().marked(self.now, None);
+                }
+            }
+            Step::Timer(lost) => self.lose(lost),
+            Step::Spurious => self.driver.events_mut().spurious(),
+            Step::Forget(count) => {
+                for _ in 0..count.min(self.packets.len() as u8) {
+                    self.counts.discarded += self.packets.remove(0).bytes as u64;
+                }
+                self.driver.reconcile(self.now, self.in_flight());
+            }
+            Step::Limited => self.driver.events_mut().cwnd_limited(),
+            Step::Mtu(mtu) => self.driver.events_mut().mtu_changed(mtu),
+            Step::Ask => {
+                let limits = self.driver.limits();
+                assert!(limits.cwnd > 0 && limits.pacing_rate.as_bytes_per_sec() > 0, "{limits:?}");
+                assert_eq!(limits, self.driver.limits(), "asking changes nothing");
+            }
+        }
+    }
+
+    /// `exact`: nothing was forgotten, so that the driver need not guess.
+    fn check(&mut self, exact: bool) -> Result<(), TestCaseError> {
+        let counts = *self.driver.events().counts();
+        let gone = counts.delivered + counts.lost + counts.discarded;
+        prop_assert_eq!(counts.sent, gone + self.driver.events().in_flight() as u64);
+        prop_assert_eq!(counts.sent, self.counts.sent);
+        if exact {
+            prop_assert_eq!(counts, self.counts);
+            prop_assert_eq!(self.driver.events().in_flight() as u64, self.in_flight());
+        }
+        self.driver.events_mut().settle();
+        if let Err(broken) = self.driver.events().controller().verdict() {
+            return Err(TestCaseError::fail(broken.to_string()));
+        }
+        Ok(())
+    }
+}
+
+fn run(params: &Params, steps: &[Step], exact: bool) -> Result<Stack, TestCaseError> {
+    let mut stack = Stack::new(params);
+    for step in steps {
+        if !(exact && matches!(step, Step::Forget(_))) {
+            stack.take(*step);
+        }
+    }
+    stack.check(exact)?;
+    Ok(stack)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_controller_gets_its_events_in_order(steps in prop::collection::vec(step(), 1..120)) {
+        for info in CATALOGUE {
+            run(&Params::by_name(info.name).unwrap(), &steps, true)?;
+        }
+    }
+
+    #[test]
+    fn equal_reports_and_seeds_give_equal_decisions(steps in prop::collection::vec(step(), 1..120)) {
+        let bbr3 = Params::by_name("bbr3").unwrap();
+        let limits = || run(&bbr3, &steps, true).map(|mut stack| stack.driver.limits());
+        prop_assert_eq!(limits()?, limits()?);
+    }
+}
+
+/// The stack forgets packets of one size, so that the driver can find out which: it has the same flight in the end.
+#[test]
+fn what_the_stack_forgets_is_discarded() {
+    let mut stack = Stack::new(&Params::by_name("bbr3").unwrap());
+    stack.take(Step::Send(10, 1200, 0));
+    stack.take(Step::Forget(3));
+    assert_eq!(stack.driver.events().in_flight(), 7 * 1200);
+    assert_eq!(stack.driver.events().counts().discarded, 3 * 1200);
+    // What was forgotten is no longer in flight, what was not is.
+    assert!(!stack.driver.acked(stack.now, 2, None, 1200, false));
+    assert!(stack.driver.acked(stack.now, 3, None, 1200, false));
+}
+
+#[test]
+fn a_lost_probe_of_the_mtu_goes_before_older_packets() {
+    let mut stack = Stack::new(&Params::by_name("newreno").unwrap());
+    stack.take(Step::Send(2, 1200, 0));
+    stack.take(Step::Send(1, 1452, 0));
+    stack.driver.reconcile(stack.now, 2 * 1200);
+    assert!(!stack.driver.acked(stack.now, 2, None, 1452, false));
+    assert!(stack.driver.acked(stack.now, 0, None, 1200, false));
+}

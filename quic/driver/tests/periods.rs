@@ -1,0 +1,333 @@
+//! Recovery periods (RFC 9002 section 7.3.2), and the place of each event.
+
+use fullpipe_cc::*;
+use fullpipe_quic_driver::{Driver, InBytes, Start};
+use fullpipe_units::{Duration, Time};
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::rc::Rc;
+
+const START: Start = Start { now: Time::from_micros(1_000_000), mtu: 1000, seed: 1 };
+
+/// Writes down what it is told.
+#[derive(Clone)]
+struct Recorder {
+    controller: InBytes,
+    log: Rc<RefCell<String>>,
+}
+
+impl Recorder {
+    fn note(&self, event: std::fmt::Arguments<'_>) {
+        writeln!(self.log.borrow_mut(), "{event}").unwrap();
+    }
+}
+
+impl Controller for Recorder {
+    fn on_transmit_start(&mut self, start: &TransmitStart) {
+        self.note(format_args!("start app_limited={}", start.connection.app_limited));
+    }
+    fn on_window_unused(&mut self, _: &WindowUnused) {
+        self.note(format_args!("unused"));
+    }
+    fn on_sent(&mut self, _: &Sent) {}
+    fn on_rtt(&mut self, sample: &RttSample) {
+        self.note(format_args!("rtt {}", sample.rtt.as_millis()));
+    }
+    fn on_ce(&mut self, marks: &CeMarks) {
+        self.note(format_args!("ce {} {}", marks.echoed, marks.units));
+    }
+    fn on_tail_repair(&mut self, _: &TailRepair) {
+        self.note(format_args!("tail repair"));
+    }
+    fn on_undo(&mut self, _: &Undo) {
+        self.note(format_args!("undo"));
+    }
+    fn on_lost(&mut self, lost: &Lost) {
+        self.note(format_args!("lost {} range={} of {}", lost.units, lost.new_range, lost.tx_in_flight));
+    }
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        self.note(format_args!("discarded {}", discarded.units));
+    }
+    fn on_state(&mut self, change: &StateChange) {
+        let StateChange { to, reduce, proven, trigger, .. } = change;
+        self.note(format_args!("{} reduce={reduce} proven={proven} {trigger:?}", to.name()));
+    }
+    fn on_ack(&mut self, ack: &Ack) {
+        let Ack { newly_delivered, newly_lost, prior_in_flight, connection, .. } = ack;
+        self.note(format_args!(
+            "ack {newly_delivered} lost {newly_lost} of {prior_in_flight} left {}",
+            connection.in_flight
+        ));
+    }
+    fn on_mss(&mut self, mss: u32) {
+        self.note(format_args!("mss {mss}"));
+    }
+    fn limits(&self) -> Limits {
+        self.controller.limits()
+    }
+    fn snapshot(&self) -> Snapshot {
+        self.controller.snapshot()
+    }
+}
+
+struct Bench {
+    driver: Driver<Recorder>,
+    log: Rc<RefCell<String>>,
+}
+
+impl Bench {
+    /// After ten packets, 0 to 9, sent at the start.
+    fn new() -> Bench {
+        let controller = InBytes::new(&Params::by_name("fixed").unwrap(), &START);
+        let log = Rc::new(RefCell::new(String::new()));
+        let recorder = Recorder { controller, log: log.clone() };
+        let mut bench = Bench { driver: Driver::new(recorder, &START), log };
+        bench.send(0, 0..10);
+        bench.told();
+        bench
+    }
+
+    fn at(ms: u64) -> Time {
+        START.now + Duration::from_millis(ms)
+    }
+
+    fn send(&mut self, ms: u64, numbers: std::ops::Range<u64>) {
+        numbers.for_each(|number| self.driver.sent(Bench::at(ms), number, 1000, None));
+    }
+
+    fn ack(&mut self, ms: u64, numbers: &[u64], lost: &[u64]) {
+        for number in numbers {
+            assert!(self.driver.acked(Bench::at(ms), *number, None, 1000, false));
+        }
+        self.driver.events_mut().end_acked();
+        self.lose(ms, lost);
+    }
+
+    fn lose(&mut self, ms: u64, lost: &[u64]) {
+        for number in lost {
+            assert!(self.driver.lost(Bench::at(ms), *number, 1000));
+        }
+    }
+
+    /// What the controller was told since the last time, a line each.
+    fn told(&mut self) -> Vec<String> {
+        self.driver.events_mut().settle();
+        self.log.take().lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn an_ack_waits_for_its_losses_and_marks() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[5, 6], &[0, 1, 3]);
+    bench.driver.events_mut().marked(Bench::at(50), Some(1000));
+    assert_eq!(
+        bench.told(),
+        [
+            "rtt 50",
+            "ce true 1000",
+            "lost 1000 range=true of 1000",
+            "lost 1000 range=false of 2000",
+            "lost 1000 range=true of 4000",
+            "recovery reduce=true proven=true Ack",
+            "ack 2000 lost 3000 of 10000 left 5000",
+        ]
+    );
+}
+
+#[test]
+fn a_range_may_continue_on_the_next_ack() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[5], &[0, 1]);
+    bench.ack(51, &[6], &[2]);
+    let ranges = bench.told().into_iter().filter(|line| line.starts_with("lost"));
+    let new = ranges.map(|line| line.contains("range=true")).collect::<Vec<_>>();
+    assert_eq!(new, [true, false, false]);
+}
+
+#[test]
+fn a_period_ends_with_a_packet_sent_in_it_and_old_losses_begin_no_other() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.send(60, 10..14);
+    bench.told();
+    // More losses of the same round, while the period lasts.
+    bench.ack(61, &[5], &[1]);
+    assert_eq!(
+        bench.told(),
+        ["rtt 61", "lost 1000 range=false of 2000", "ack 1000 lost 1000 of 12000 left 10000"]
+    );
+    // What was sent in the period arrives, and shows that older packets are lost, too.
+    bench.ack(110, &[10], &[2, 3, 6]);
+    assert_eq!(
+        bench.told(),
+        [
+            "rtt 50",
+            "open reduce=false proven=false Ack",
+            "lost 1000 range=false of 3000",
+            "lost 1000 range=false of 4000",
+            "lost 1000 range=true of 7000",
+            "ack 1000 lost 3000 of 10000 left 6000",
+        ]
+    );
+    // The period is over, and old packets still begin no other, whether an ACK or a timer finds them.
+    bench.ack(111, &[11], &[7]);
+    bench.lose(112, &[8]);
+    let told = bench.told();
+    assert!(!told.iter().any(|line| line.contains("reduce")), "{told:?}");
+    // A packet that was sent in it does.
+    bench.lose(113, &[12]);
+    assert_eq!(bench.told()[1], "recovery reduce=true proven=false Timer");
+}
+
+#[test]
+fn a_new_period_ends_the_last_one_first() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.send(60, 10..20);
+    bench.told();
+    bench.ack(110, &[14], &[10]);
+    assert_eq!(
+        bench.told(),
+        [
+            "rtt 50",
+            "open reduce=false proven=false Ack",
+            "lost 1000 range=true of 9000",
+            "recovery reduce=true proven=false Ack",
+            "ack 1000 lost 1000 of 18000 left 16000",
+        ]
+    );
+}
+
+#[test]
+fn marks_reduce_once_a_period() {
+    let mut bench = Bench::new();
+    for ms in [50, 51] {
+        bench.ack(ms, &[ms - 50], &[]);
+        bench.driver.events_mut().marked(Bench::at(ms), None);
+    }
+    assert_eq!(
+        bench.told(),
+        [
+            "rtt 50",
+            "ce true 1000",
+            "cwr reduce=true proven=true Ack",
+            "ack 1000 lost 0 of 10000 left 9000",
+            "rtt 51",
+            "ce true 1000",
+            "ack 1000 lost 0 of 9000 left 8000",
+        ]
+    );
+}
+
+#[test]
+fn persistent_congestion_is_a_timeout_and_ends_with_progress() {
+    let mut bench = Bench::new();
+    bench.send(900, 10..12);
+    bench.ack(950, &[10], &[0, 1]);
+    bench.driver.events_mut().persistent_congestion(Bench::at(950));
+    assert_eq!(bench.told()[3], "loss reduce=true proven=false Ack");
+    bench.lose(951, &[2]);
+    bench.driver.events_mut().persistent_congestion(Bench::at(951));
+    assert_eq!(bench.told()[1], "loss reduce=false proven=false Timer", "no progress since");
+    bench.send(960, 12..13);
+    bench.ack(1_000, &[12], &[]);
+    assert_eq!(bench.told()[1], "open reduce=false proven=false Ack");
+}
+
+#[test]
+fn an_undo_comes_before_the_end_of_the_period_and_once() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.told();
+    bench.driver.events_mut().spurious();
+    bench.ack(55, &[5], &[]);
+    assert_eq!(
+        bench.told(),
+        ["rtt 55", "undo", "open reduce=false proven=false Ack", "ack 1000 lost 0 of 8000 left 7000"]
+    );
+    bench.driver.events_mut().spurious();
+    bench.ack(56, &[6], &[]);
+    assert_eq!(bench.told(), ["rtt 56", "ack 1000 lost 0 of 7000 left 6000"]);
+}
+
+#[test]
+fn marks_are_never_undone() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.driver.events_mut().marked(Bench::at(50), None);
+    bench.driver.events_mut().spurious();
+    bench.ack(55, &[5], &[]);
+    assert!(!bench.told().contains(&"undo".to_owned()));
+}
+
+#[test]
+fn two_acks_at_one_instant_stay_two() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[0], &[]);
+    bench.ack(50, &[1], &[]);
+    assert_eq!(
+        bench.told(),
+        ["rtt 50", "ack 1000 lost 0 of 10000 left 9000", "rtt 50", "ack 1000 lost 0 of 9000 left 8000"]
+    );
+}
+
+#[test]
+fn an_ack_of_older_packets_brings_no_rtt() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[3], &[]);
+    bench.ack(55, &[1, 2], &[]);
+    assert_eq!(
+        bench.told(),
+        ["rtt 50", "ack 1000 lost 0 of 10000 left 9000", "ack 2000 lost 0 of 9000 left 7000"]
+    );
+}
+
+#[test]
+fn discards_and_a_new_mtu_within_an_ack_come_after_it() {
+    let mut bench = Bench::new();
+    assert!(bench.driver.acked(Bench::at(50), 0, None, 1000, false));
+    bench.driver.events_mut().mtu_changed(1400);
+    assert!(bench.driver.acked(Bench::at(50), 1, None, 1000, false));
+    bench.driver.events_mut().end_acked();
+    bench.driver.reconcile(Bench::at(50), 6_000);
+    assert_eq!(bench.told(), ["rtt 50", "ack 2000 lost 0 of 10000 left 6000", "discarded 2000", "mss 1400"]);
+}
+
+/// The pacer of a fixed window lets packets leave at once: what leaves a millisecond after the flight emptied was not there before.
+#[test]
+fn a_send_after_a_pause_is_the_application_s() {
+    let empty = |bench: &mut Bench| {
+        let all = (0..10).collect::<Vec<_>>();
+        bench.ack(50, &all, &[]);
+        bench.told();
+    };
+    let mut bench = Bench::new();
+    empty(&mut bench);
+    bench.send(50, 10..11);
+    assert_eq!(bench.told(), ["start app_limited=false"], "the ACK opened the window");
+    let mut bench = Bench::new();
+    empty(&mut bench);
+    bench.send(60, 10..11);
+    assert_eq!(bench.told(), ["start app_limited=true"]);
+    // A stack that knows need not be guessed at.
+    let mut bench = Bench::new();
+    empty(&mut bench);
+    bench.driver.sent(Bench::at(60), 10, 1000, Some(false));
+    assert_eq!(bench.told(), ["start app_limited=false"]);
+}
+
+#[test]
+fn numbers_of_three_spaces_may_repeat() {
+    let mut bench = Bench::new();
+    // The same number, time and size: the older one counts.
+    bench.send(0, 3..5);
+    bench.send(7, 4..6);
+    for sent in [7, 0, 0] {
+        let sent = Some(Bench::at(sent));
+        assert!(bench.driver.acked(Bench::at(50), 4, sent, 1000, false), "{sent:?}");
+    }
+    assert!(!bench.driver.acked(Bench::at(50), 4, None, 1000, false));
+    assert!(!bench.driver.acked(Bench::at(50), 3, None, 999, false), "no packet of this size");
+    assert_eq!(bench.driver.events().in_flight(), 11_000);
+}

@@ -1,0 +1,57 @@
+//! A fingerprint of the sources that decide what a run gives, so that stored runs of another version are not taken for runs of
+//! this one: ours, those of the crates of this repository that we depend on, and the versions of all others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SOURCES: [&str; 17] = [
+    "../Cargo.lock",
+    "../driver/Cargo.toml",
+    "../driver/src",
+    "../noq/Cargo.toml",
+    "../noq/src",
+    "../world/Cargo.toml",
+    "../world/.cargo/config.toml",
+    "../world/src",
+    "../../crates/units/src",
+    "../../crates/cc/Cargo.toml",
+    "../../crates/cc/src",
+    "../../crates/path/Cargo.toml",
+    "../../crates/path/src",
+    "../../crates/scenario/src",
+    "../../crates/record/Cargo.toml",
+    "../../crates/record/src",
+    "../../crates/files/src",
+];
+
+fn main() {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        let mut files = Vec::new();
+        collect(Path::new(source), &mut files);
+        assert!(!files.is_empty(), "{source} is missing");
+        files.sort();
+        for file in files {
+            let content = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let name = file.to_string_lossy().into_owned();
+            // FNV-1a.
+            for byte in name.bytes().chain([0]).chain(content).chain([0]) {
+                hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+            }
+        }
+    }
+    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={hash:032x}");
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(path) else {
+        if path.is_file() {
+            files.push(path.to_owned());
+        }
+        return;
+    };
+    for entry in entries.flatten() {
+        collect(&entry.path(), files);
+    }
+}

@@ -1,0 +1,579 @@
+//! The program `fullpipe-quic`, which `fullpipe` runs as a child process for each run of the world quic.
+//!
+//! A developer's own program is the same with more controllers in it:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//! use std::sync::Arc;
+//!
+//! use fullpipe_quic::{Own, program};
+//!
+//! fn main() -> ExitCode {
+//!     let factory = noq_proto::congestion::CubicConfig::default(); // or your own
+//!     program::main(vec![Own::noq("mine", Arc::new(factory))])
+//! }
+//! ```
+//!
+//! Then `FULLPIPE_QUIC=./target/release/mine fullpipe compare bbr3 noq:mine --world quic`.
+//!
+//! # Protocol 1
+//!
+//! A frame is a length of 8 bytes, most significant first, and so many bytes. Frames hold JSON where nothing else is said.
+//!
+//! * `about` prints one line of JSON: protocol, build, stacks and their controllers.
+//! * `run` takes one frame, `{"spec": JSON of a spec as text, "seed": n, "crypto": "null" or "real"}`. It answers with frames
+//!   `{"progress": 0.4}`, and at last with `{"ok": true}`, the summary, and the series of flows and of links as Parquet; or with
+//!   `{"ok": false, "kind": ..., "message": ..., "field", "given", "expected", "fix"}`, the last four where they are known.
+//! * `play` takes the same frame first, and answers with the state of the run:
+//!   `{"ok": true, "running": true, "now_ns": 0, "end_ns": ..., "flow": {...}, "flows": [...], "queues": [...]}`. Every further
+//!   frame is one request: `{"advance_ns": n}` (a time, not a duration), `{"change": {"rate": "20 Mbit/s", ...}}`, or
+//!   `{"finish": true}`; the first two are answered in the same way, the last as `run` answers. An error ends nothing but what
+//!   it is about.
+//! * `refuses` takes `{"spec": ...}`, and answers `{"refused": null}` or with a sentence.
+//!
+//! It ends when its input ends, so that a parent that dies leaves nothing behind.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+
+use fullpipe_record::parquet;
+use fullpipe_record::table::Table;
+use fullpipe_record::{Run, Sample};
+use fullpipe_scenario::ScenarioError;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::Time;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cc::Own;
+use crate::change::SaidChange;
+use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
+use crate::run::run_telling;
+use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
+
+/// The version of the protocol.
+const PROTOCOL: u32 = 1;
+/// No request is longer.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The fingerprint of the sources that decide what a run gives (`build.rs`).
+const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
+
+const USAGE: &str =
+    "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it (world quic), see docs/quic.md";
+
+/// The program with these controllers besides the stacks'.
+pub fn main(own: Vec<Own>) -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let command = arguments.next().and_then(|word| word.into_string().ok());
+    let command = if arguments.next().is_some() { None } else { command };
+    let served = match command.as_deref() {
+        Some("about") => writeln!(io::stdout(), "{}", about(&own)),
+        Some("run") => serve_run(&own, &frames(), &mut io::stdout()),
+        Some("play") => serve_play(&own, &frames(), &mut io::stdout()),
+        Some("refuses") => serve_refuses(&own, &mut io::stdin(), &mut io::stdout()),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fullpipe-quic: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the program has.
+fn about(own: &[Own]) -> Value {
+    let of_stack = |stack: &crate::Stack| {
+        let shipped = stack
+            .controllers
+            .iter()
+            .map(|(name, summary)| json!({"name": name, "summary": summary, "own": false}));
+        let brought = own.iter().filter(|one| one.stack() == stack.name);
+        let brought =
+            brought.map(|one| json!({"name": one.name(), "summary": "brought by this program", "own": true}));
+        let controllers: Vec<Value> = shipped.chain(brought).collect();
+        json!({"name": stack.name, "version": stack.version, "controllers": controllers})
+    };
+    let stacks: Vec<Value> = stacks().iter().map(of_stack).collect();
+    json!({"protocol": PROTOCOL, "build": build(own), "stacks": stacks})
+}
+
+/// The fingerprint of what decides what a run gives: of our sources, and of the program if there is more in it.
+fn build(own: &[Own]) -> String {
+    if own.is_empty() {
+        return BUILD.to_owned();
+    }
+    let program = std::env::current_exe().and_then(std::fs::read);
+    let hash = program.map_or(0, |bytes| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    });
+    format!("{BUILD}-{hash:016x}")
+}
+
+/// The first request of a run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begin {
+    spec: String,
+    seed: u64,
+    #[serde(default)]
+    crypto: SaidCrypto,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SaidCrypto {
+    #[default]
+    Null,
+    Real,
+}
+
+impl Begin {
+    fn options(&self) -> Options {
+        let crypto = match self.crypto {
+            SaidCrypto::Null => Crypto::Null,
+            SaidCrypto::Real => Crypto::Real,
+        };
+        Options { crypto, ..Options::default() }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    spec: String,
+}
+
+/// A further request of a play.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+enum Request {
+    AdvanceNs(u64),
+    Change(SaidChange),
+    Finish(bool),
+}
+
+/// What was read, or why nothing could be.
+type Frame = Result<Vec<u8>, Wrong>;
+
+/// Something that is no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wrong(String);
+
+/// Reads frames on a thread of its own. When the input ends, so does the program.
+fn frames() -> Receiver<Frame> {
+    let (found, frames) = channel();
+    std::thread::spawn(move || {
+        loop {
+            match read_frame(&mut io::stdin()) {
+                Ok(Some(frame)) => {
+                    let _ = found.send(Ok(frame));
+                }
+                Ok(None) => std::process::exit(3),
+                Err(wrong) => {
+                    // Nothing that follows can be read: there is no telling where the next frame begins.
+                    let _ = found.send(Err(wrong));
+                    return;
+                }
+            }
+        }
+    });
+    frames
+}
+
+/// The next frame; `None` at the end of the input.
+fn read_frame(input: &mut impl Read) -> Result<Option<Vec<u8>>, Wrong> {
+    let mut length = [0; 8];
+    let mut have = 0;
+    while have < length.len() {
+        match input.read(&mut length[have..]) {
+            Ok(0) if have == 0 => return Ok(None),
+            Ok(0) => return Err(Wrong("the input ends within the length of a frame".to_owned())),
+            Ok(more) => have += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Wrong(format!("the input cannot be read: {error}"))),
+        }
+    }
+    let length = u64::from_be_bytes(length);
+    if length > MOST_BYTES {
+        return Err(Wrong(format!("a frame of {length} bytes; expected at most {MOST_BYTES}")));
+    }
+    let mut frame = Vec::new();
+    match input.take(length).read_to_end(&mut frame) {
+        Ok(read) if read as u64 == length => Ok(Some(frame)),
+        Ok(read) => Err(Wrong(format!("the input ends after {read} of a frame's {length} bytes"))),
+        Err(error) => Err(Wrong(format!("the input cannot be read: {error}"))),
+    }
+}
+
+fn write_frame(output: &mut impl Write, frame: &[u8]) -> io::Result<()> {
+    output.write_all(&(frame.len() as u64).to_be_bytes())?;
+    output.write_all(frame)?;
+    output.flush()
+}
+
+fn write_json(output: &mut impl Write, value: &Value) -> io::Result<()> {
+    write_frame(output, value.to_string().as_bytes())
+}
+
+/// Reads a request; `what` it should be is for the error.
+fn read_json<T: for<'a> Deserialize<'a>>(frame: Frame, what: &str) -> Result<T, Value> {
+    let frame = frame.map_err(|Wrong(message)| failure("WorldError", &message))?;
+    serde_json::from_slice(&frame)
+        .map_err(|error| failure("WorldError", &format!("the request is not {what}: {error}")))
+}
+
+fn read_spec(text: &str) -> Result<Spec, Value> {
+    Spec::from_json(text).map_err(|error| of_scenario(&error))
+}
+
+fn failure(kind: &str, message: &str) -> Value {
+    json!({"ok": false, "kind": kind, "message": message})
+}
+
+fn of_scenario(error: &ScenarioError) -> Value {
+    json!({
+        "ok": false, "kind": "ScenarioError", "message": error.to_string(),
+        "field": error.field, "given": error.given, "expected": error.expected, "fix": error.fix,
+    })
+}
+
+fn of_error(error: &QuicError) -> Value {
+    match error {
+        QuicError::Scenario(error) => of_scenario(error),
+        QuicError::Mistake(mistake) => json!({
+            "ok": false, "kind": "ScenarioError", "message": mistake.to_string(),
+            "field": mistake.field, "given": mistake.given, "expected": mistake.expected, "fix": mistake.fix,
+        }),
+        QuicError::Path(path) => json!({
+            "ok": false, "kind": "ScenarioError", "message": path.to_string(),
+            "field": path.field, "given": path.given, "expected": path.expected,
+        }),
+        _ => failure("WorldError", &error.to_string()),
+    }
+}
+
+/// The whole first frame, or an answer that says why it is none.
+fn begin(frames: &Receiver<Frame>) -> Result<(Begin, Spec), Value> {
+    let frame = frames.recv().unwrap_or_else(|_| Err(Wrong("there is no request".to_owned())));
+    let begin: Begin = read_json(frame, "{\"spec\": ..., \"seed\": ...}")?;
+    let spec = read_spec(&begin.spec)?;
+    Ok((begin, spec))
+}
+
+fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + Send)) -> io::Result<()> {
+    let (begin, spec) = match begin(frames) {
+        Ok(both) => both,
+        Err(answer) => return write_json(output, &answer),
+    };
+    let options = begin.options();
+    let mut written = Ok(());
+    let mut progress = |done: f64| {
+        if written.is_ok() {
+            written = write_json(output, &json!({"progress": done}));
+        }
+    };
+    let run = run_telling(&spec, begin.seed, &AtomicBool::new(false), options, own, &mut progress);
+    written?;
+    match run {
+        Ok(run) => write_run(output, run, &spec),
+        Err(error) => write_json(output, &of_error(&error)),
+    }
+}
+
+/// A record: its header, and three frames.
+fn write_run(output: &mut impl Write, mut run: Run, spec: &Spec) -> io::Result<()> {
+    let summary = run.summary_json();
+    if !spec.keep_series {
+        run.drop_series();
+    }
+    write_json(output, &json!({"ok": true}))?;
+    write_frame(output, summary.as_bytes())?;
+    write_frame(output, &parquet::to_bytes(&run, Table::Flows))?;
+    write_frame(output, &parquet::to_bytes(&run, Table::Links))
+}
+
+fn serve_refuses(own: &[Own], input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
+    let frame = match read_frame(input) {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) => Err(Wrong("there is no request".to_owned())),
+        Err(wrong) => Err(wrong),
+    };
+    let spec = read_json::<Asked>(frame, "{\"spec\": ...}").and_then(|asked| read_spec(&asked.spec));
+    let answer = match spec {
+        Ok(spec) => json!({"refused": refuses_with(&spec, own)}),
+        Err(answer) => answer,
+    };
+    write_json(output, &answer)
+}
+
+fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) -> io::Result<()> {
+    let made = begin(frames).and_then(|(begin, spec)| {
+        Simulation::with(&spec, begin.seed, begin.options(), own.to_vec()).map_err(|error| of_error(&error))
+    });
+    let mut simulation = match made {
+        Ok(simulation) => simulation,
+        Err(answer) => return write_json(output, &answer),
+    };
+    let mut answer = state(&mut simulation);
+    loop {
+        write_json(output, &answer)?;
+        let Ok(frame) = frames.recv() else { return Ok(()) };
+        let unreadable = frame.is_err();
+        answer = match read_json::<Request>(frame, "advance_ns, change or finish") {
+            Ok(Request::Finish(true)) => {
+                let spec = simulation.spec().clone();
+                return match simulation.finish() {
+                    Ok(run) => write_run(output, run, &spec),
+                    Err(error) => write_json(output, &of_error(&error)),
+                };
+            }
+            Ok(Request::Finish(false)) => state(&mut simulation),
+            Ok(Request::AdvanceNs(until)) => match simulation.advance(Time::from_nanos(until)) {
+                Ok(_) => state(&mut simulation),
+                Err(error) => of_error(&error),
+            },
+            Ok(Request::Change(said)) => match simulation.change_said(&said) {
+                Ok(()) => state(&mut simulation),
+                Err(error) => of_error(&error),
+            },
+            Err(answer) => answer,
+        };
+        if unreadable {
+            return write_json(output, &answer);
+        }
+    }
+}
+
+/// The run as it is now.
+fn state(simulation: &mut Simulation) -> Value {
+    let flows: Result<Vec<Value>, QuicError> =
+        (0..simulation.flows()).map(|index| Ok(flow_json(&simulation.flow(index)?))).collect();
+    let queues = simulation.queues();
+    match (flows, queues) {
+        (Ok(flows), Ok(queues)) => json!({
+            "ok": true,
+            "running": simulation.status() == Status::Running,
+            "now_ns": simulation.now().as_nanos(),
+            "end_ns": simulation.end().as_nanos(),
+            "flow": flows.first(),
+            "flows": flows,
+            "queues": queues.iter().map(queue_json).collect::<Vec<Value>>(),
+        }),
+        (Err(error), _) | (_, Err(error)) => of_error(&error),
+    }
+}
+
+fn millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+/// A flow with the names that Python's `FlowNow` has.
+fn flow_json(flow: &FlowNow) -> Value {
+    let sample: Option<&Sample> = flow.sample.as_ref();
+    let ssthresh = sample.map(|sample| sample.ssthresh).filter(|&most| most < fullpipe_cc::Limits::INFINITE);
+    json!({
+        "label": flow.label,
+        "controller": flow.controller,
+        "connected": sample.is_some(),
+        "phase": sample.map(|sample| sample.phase.name()),
+        "state": sample.map(|sample| sample.ca_state.name()),
+        "cwnd": sample.map(|sample| sample.cwnd),
+        "ssthresh": ssthresh,
+        "pacing_rate_bps": sample.and_then(|sample| sample.pacing_bps),
+        "inflight": sample.map_or(0, |sample| sample.inflight),
+        "rtt_ms": sample.and_then(|sample| sample.srtt_ns).map(millis),
+        "min_rtt_ms": sample.and_then(|sample| sample.min_rtt_ns).map(millis),
+        "delivery_rate_bps": sample.map(|sample| sample.delivery_bps),
+        "bandwidth_bps": sample.and_then(|sample| sample.bandwidth_bps),
+        "delivered_bytes": flow.delivered_bytes,
+        "delivered_segments": flow.delivered_segments,
+        "segments_sent": flow.segments_sent,
+        "lost": flow.lost,
+        "retransmits": sample.map_or(0, |sample| sample.retransmits),
+        "timeouts": flow.timeouts,
+        "transfers_ms": flow.transfers_ns.iter().copied().map(millis).collect::<Vec<f64>>(),
+        "ended_s": flow.ended.map(|(at, _)| at.as_nanos() as f64 / 1e9),
+        "completed": flow.ended.is_some_and(|(_, completed)| completed),
+    })
+}
+
+fn queue_json(queue: &QueueNow) -> Value {
+    let sample = &queue.sample;
+    json!({
+        "name": queue.name,
+        "backlog_bytes": sample.backlog_bytes,
+        "delay_ms": (sample.delay_ns != u64::MAX).then(|| millis(sample.delay_ns)),
+        "arrived_packets": sample.arrived_packets,
+        "dropped_packets": sample.dropped_packets,
+        "early_packets": sample.early_packets,
+        "marked_packets": sample.marked_packets,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(frames: &[&[u8]]) -> Vec<u8> {
+        let mut all = Vec::new();
+        frames.iter().for_each(|frame| write_frame(&mut all, frame).unwrap());
+        all
+    }
+
+    #[test]
+    fn frames_are_read_until_the_input_ends() {
+        let mut input = io::Cursor::new(framed(&[b"one", b""]));
+        assert_eq!(read_frame(&mut input), Ok(Some(b"one".to_vec())));
+        assert_eq!(read_frame(&mut input), Ok(Some(Vec::new())));
+        assert_eq!(read_frame(&mut input), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_frame_is_an_error() {
+        let wrong = |bytes: &[u8]| read_frame(&mut &*bytes).unwrap_err().0;
+        assert_eq!(wrong(&[0; 7]), "the input ends within the length of a frame");
+        assert_eq!(wrong(&[0, 0, 0, 0, 0, 0, 0, 9, 1]), "the input ends after 1 of a frame's 9 bytes");
+        assert!(wrong(&[255; 9]).starts_with("a frame of 18446744073709551615 bytes; expected at most"));
+    }
+
+    type Serve = fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>;
+
+    /// What is answered to these frames, the input of which ends behind them.
+    fn answers(
+        serve: Serve,
+        requests: &[&str],
+    ) -> Vec<Vec<u8>> {
+        let (found, frames) = channel();
+        requests.iter().for_each(|text| found.send(Ok(text.as_bytes().to_vec())).unwrap());
+        drop(found);
+        let mut output = Vec::new();
+        serve(&[], &frames, &mut output).unwrap();
+        let mut output = io::Cursor::new(output);
+        std::iter::from_fn(|| read_frame(&mut output).unwrap()).collect()
+    }
+
+    fn value(frame: &[u8]) -> Value {
+        serde_json::from_slice(frame).unwrap()
+    }
+
+    fn spec() -> String {
+        let document = "duration = \"2 s\"\npath = { rate = \"5 Mbit/s\", rtt = \"20 ms\" }\nflows = [{ controller = \
+                        \"noq:cubic\" }]";
+        fullpipe_scenario::resolve(document, fullpipe_scenario::Format::Toml, None).unwrap().to_json()
+    }
+
+    #[test]
+    fn a_run_is_answered_with_its_progress_and_a_record() {
+        let request = json!({"spec": spec(), "seed": 1}).to_string();
+        let frames = answers(serve_run, &[&request]);
+        let (progress, record) = frames.split_at(frames.len() - 4);
+        let shares: Vec<f64> =
+            progress.iter().map(|frame| value(frame)["progress"].as_f64().unwrap()).collect();
+        assert!(
+            shares.len() > 10 && shares.is_sorted() && shares.iter().all(|share| *share < 1.0),
+            "{shares:?}"
+        );
+        assert_eq!(value(&record[0]), json!({"ok": true}));
+        assert!(value(&record[1]).to_string().contains("\"quic\""));
+        assert!(record[2].starts_with(b"PAR1") && record[3].starts_with(b"PAR1"));
+        let real = json!({"spec": spec(), "seed": 1, "crypto": "real"}).to_string();
+        assert_eq!(answers(serve_run, &[&real])[frames.len() - 4..], *record);
+    }
+
+    #[test]
+    fn a_play_is_advanced_changed_and_finished() {
+        let begin = json!({"spec": spec(), "seed": 1}).to_string();
+        let requests = [
+            begin.as_str(),
+            r#"{"advance_ns": 1000000000}"#,
+            r#"{"change": {"rate": "1 Mbit/s"}}"#,
+            r#"{"advance_ns": 99000000000}"#,
+            r#"{"finish": true}"#,
+        ];
+        let frames = answers(serve_play, &requests);
+        assert_eq!(frames.len(), 4 + 4);
+        let at = |index: usize| value(&frames[index]);
+        assert_eq!((at(0)["now_ns"].as_u64(), at(0)["flow"]["connected"].as_bool()), (Some(0), Some(false)));
+        assert_eq!((at(1)["now_ns"].as_u64(), at(1)["running"].as_bool()), (Some(1_000_000_000), Some(true)));
+        assert!(at(1)["flow"]["cwnd"].as_u64().unwrap() > 5, "{}", at(1));
+        assert_eq!(at(1)["queues"][0]["name"], "bottleneck");
+        assert_eq!(
+            (at(3)["now_ns"].as_u64(), at(3)["running"].as_bool()),
+            (Some(2_000_000_000), Some(false))
+        );
+        assert_eq!(at(4), json!({"ok": true}));
+    }
+
+    #[test]
+    fn mistakes_are_answered_and_the_play_goes_on() {
+        let begin = json!({"spec": spec(), "seed": 1}).to_string();
+        let requests = [
+            begin.as_str(),
+            "nonsense",
+            r#"{"advance_ns": -1}"#,
+            r#"{"change": {"rate": "fast"}}"#,
+            r#"{"change": {"speed": "1 Mbit/s"}}"#,
+            r#"{"change": {"element": "wifi", "loss": "1 %"}}"#,
+            r#"{"change": {"element": "forward[99]", "delay": "1 ms"}}"#,
+            r#"{"advance_ns": 1000}"#,
+        ];
+        let frames = answers(serve_play, &requests);
+        let messages: Vec<Value> = frames[1..7].iter().map(|frame| value(frame)).collect();
+        assert!(messages.iter().all(|one| one["ok"] == false), "{messages:?}");
+        assert_eq!(messages[2]["field"], "rate");
+        assert_eq!((&messages[4]["field"], &messages[5]["field"]), (&json!("element"), &json!("element")));
+        assert_eq!(value(&frames[7])["now_ns"], 1000);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_a_reason() {
+        let refused = |spec: &str| {
+            let request = framed(&[json!({"spec": spec}).to_string().as_bytes()]);
+            let mut output = Vec::new();
+            serve_refuses(&[], &mut &*request, &mut output).unwrap();
+            value(&read_frame(&mut &*output).unwrap().unwrap())
+        };
+        assert_eq!(refused(&spec()), json!({"refused": null}));
+        let other = spec().replace("noq:cubic", "noq:vegas");
+        assert_eq!(
+            refused(&other)["refused"],
+            "flows[0].controller: noq has no controller vegas; choose noq:bbr3, noq:cubic, noq:newreno"
+        );
+        assert_eq!(refused("{}")["kind"], "ScenarioError");
+        let run = json!({"spec": other, "seed": 1}).to_string();
+        assert_eq!(value(&answers(serve_run, &[&run])[0])["kind"], "WorldError");
+        assert_eq!(value(&answers(serve_run, &[])[0])["message"], "there is no request");
+    }
+
+    #[test]
+    fn the_program_says_what_it_has() {
+        let own = [Own::noq("mine", std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()))];
+        let about = about(&own);
+        assert_eq!((&about["protocol"], &about["stacks"][0]["version"]), (&json!(1), &json!("1.4.0")));
+        let names = about["stacks"][0]["controllers"].as_array().unwrap();
+        assert_eq!((&names[3]["name"], &names[3]["own"]), (&json!("mine"), &json!(true)));
+        assert_ne!(build(&own), build(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), text in ".{0,64}") {
+            let _ = read_frame(&mut &*bytes);
+            let mut output = Vec::new();
+            serve_refuses(&[], &mut &*framed(&[&bytes]), &mut output).unwrap();
+            serve_refuses(&[], &mut &*framed(&[text.as_bytes()]), &mut output).unwrap();
+            prop_assert!(!output.is_empty());
+        }
+    }
+}
