@@ -35,7 +35,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use fullpipe_record::parquet;
@@ -162,6 +162,9 @@ enum Request {
     Finish(bool),
 }
 
+/// Whether the last answer is being written: whoever has it may close the input, and that is no reason to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
 /// What was read, or why nothing could be.
 type Frame = Result<Vec<u8>, Wrong>;
 
@@ -178,6 +181,7 @@ fn frames() -> Receiver<Frame> {
                 Ok(Some(frame)) => {
                     let _ = found.send(Ok(frame));
                 }
+                Ok(None) if ENDING.load(Ordering::SeqCst) => return,
                 Ok(None) => std::process::exit(3),
                 Err(wrong) => {
                     // Nothing that follows can be read: there is no telling where the next frame begins.
@@ -223,6 +227,12 @@ fn write_frame(output: &mut impl Write, frame: &[u8]) -> io::Result<()> {
 
 fn write_json(output: &mut impl Write, value: &Value) -> io::Result<()> {
     write_frame(output, value.to_string().as_bytes())
+}
+
+/// Writes an answer behind which there is none.
+fn write_last(output: &mut impl Write, value: &Value) -> io::Result<()> {
+    ENDING.store(true, Ordering::SeqCst);
+    write_json(output, value)
 }
 
 /// Reads a request; `what` it should be is for the error.
@@ -273,7 +283,7 @@ fn begin(frames: &Receiver<Frame>) -> Result<(Begin, Spec), Value> {
 fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + Send)) -> io::Result<()> {
     let (begin, spec) = match begin(frames) {
         Ok(both) => both,
-        Err(answer) => return write_json(output, &answer),
+        Err(answer) => return write_last(output, &answer),
     };
     let options = begin.options();
     let mut written = Ok(());
@@ -286,7 +296,7 @@ fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + S
     written?;
     match run {
         Ok(run) => write_run(output, run, &spec),
-        Err(error) => write_json(output, &of_error(&error)),
+        Err(error) => write_last(output, &of_error(&error)),
     }
 }
 
@@ -296,7 +306,7 @@ fn write_run(output: &mut impl Write, mut run: Run, spec: &Spec) -> io::Result<(
     if !spec.keep_series {
         run.drop_series();
     }
-    write_json(output, &json!({"ok": true}))?;
+    write_last(output, &json!({"ok": true}))?;
     write_frame(output, summary.as_bytes())?;
     write_frame(output, &parquet::to_bytes(&run, Table::Flows))?;
     write_frame(output, &parquet::to_bytes(&run, Table::Links))
@@ -322,7 +332,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
     });
     let mut simulation = match made {
         Ok(simulation) => simulation,
-        Err(answer) => return write_json(output, &answer),
+        Err(answer) => return write_last(output, &answer),
     };
     let mut answer = state(&mut simulation);
     loop {
@@ -334,7 +344,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
                 let spec = simulation.spec().clone();
                 return match simulation.finish() {
                     Ok(run) => write_run(output, run, &spec),
-                    Err(error) => write_json(output, &of_error(&error)),
+                    Err(error) => write_last(output, &of_error(&error)),
                 };
             }
             Ok(Request::Finish(false)) => state(&mut simulation),
@@ -349,7 +359,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
             Err(answer) => answer,
         };
         if unreadable {
-            return write_json(output, &answer);
+            return write_last(output, &answer);
         }
     }
 }
@@ -450,10 +460,7 @@ mod tests {
     type Serve = fn(&[Own], &Receiver<Frame>, &mut Vec<u8>) -> io::Result<()>;
 
     /// What is answered to these frames, the input of which ends behind them.
-    fn answers(
-        serve: Serve,
-        requests: &[&str],
-    ) -> Vec<Vec<u8>> {
+    fn answers(serve: Serve, requests: &[&str]) -> Vec<Vec<u8>> {
         let (found, frames) = channel();
         requests.iter().for_each(|text| found.send(Ok(text.as_bytes().to_vec())).unwrap());
         drop(found);

@@ -1,0 +1,105 @@
+//! The program as a child process.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use common::scenario;
+use serde_json::{Value, json};
+
+fn start(command: &str) -> Child {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_fullpipe-quic"));
+    program.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program.spawn().unwrap()
+}
+
+fn tell(child: &mut Child, request: &[u8]) {
+    let input = child.stdin.as_mut().unwrap();
+    input.write_all(&(request.len() as u64).to_be_bytes()).unwrap();
+    input.write_all(request).unwrap();
+    input.flush().unwrap();
+}
+
+fn answer(child: &mut Child) -> Vec<u8> {
+    let output = child.stdout.as_mut().unwrap();
+    let mut length = [0; 8];
+    output.read_exact(&mut length).unwrap();
+    let mut frame = vec![0; u64::from_be_bytes(length) as usize];
+    output.read_exact(&mut frame).unwrap();
+    frame
+}
+
+fn value(child: &mut Child) -> Value {
+    serde_json::from_slice(&answer(child)).unwrap()
+}
+
+fn request(seconds: f64) -> Vec<u8> {
+    let spec = scenario(seconds, r#"rate = "20 Mbit/s", rtt = "40 ms""#, r#"{ controller = "bbr3" }"#);
+    json!({"spec": spec.to_json(), "seed": 3}).to_string().into_bytes()
+}
+
+#[test]
+fn it_says_what_it_is() {
+    let said = start("about").wait_with_output().unwrap();
+    let about: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!((about["protocol"].as_u64(), about["build"].as_str().map(str::len)), (Some(1), Some(32)));
+    let names: Vec<&str> =
+        about["stacks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["noq", "quinn"]);
+    let wrong = start("fly").wait_with_output().unwrap();
+    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).starts_with("usage: "));
+}
+
+#[test]
+fn a_run_ends_with_its_record() {
+    let mut child = start("run");
+    tell(&mut child, &request(2.0));
+    let mut last = 0.0;
+    loop {
+        let said = value(&mut child);
+        let Some(progress) = said.get("progress") else {
+            assert_eq!(said, json!({"ok": true}));
+            break;
+        };
+        assert!(progress.as_f64().unwrap() > last, "{said}");
+        last = progress.as_f64().unwrap();
+    }
+    let summary = value(&mut child);
+    assert!(summary.is_object() && last > 0.9);
+    assert!(answer(&mut child).starts_with(b"PAR1") && answer(&mut child).starts_with(b"PAR1"));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn it_ends_when_its_input_ends() {
+    for command in ["run", "play"] {
+        let mut child = start(command);
+        // Hours of virtual time: it would go on for minutes.
+        tell(&mut child, &request(3600.0));
+        if command == "play" {
+            assert_eq!(value(&mut child)["ok"], true);
+            tell(&mut child, br#"{"advance_ns": 3600000000000}"#);
+        }
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(3), "{command}");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_answered() {
+    for (bytes, words) in [
+        (&b"\xff\xff\xff\xff\xff\xff\xff\xff"[..], "expected at most"),
+        (&b"\0\0\0\0\0\0\0\x02{}"[..], "the request is not"),
+        (&b"\0\0\0\0\0\0\0\x01\xff"[..], "the request is not"),
+        (&b"\0\0\0\0\0\0\0\x1d{\"spec\": \"nonsense\", \"seed\":1}"[..29 + 8], "the request is not"),
+    ] {
+        let mut child = start("run");
+        child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+        let said = value(&mut child);
+        assert_eq!(said["ok"], false, "{said}");
+        assert!(said["message"].as_str().unwrap().contains(words), "{said}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}
