@@ -17,6 +17,9 @@
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
+//! Streams are read out of order, and what counts is what has arrived in order: a stream with a hole that its stack never fills
+//! stands still in the record, as it would for an application that reads in order.
+//!
 //! Start at [`run`]; `src/world.rs` is the loop, `src/endpoint.rs` what a stack has to do.
 
 mod app;
