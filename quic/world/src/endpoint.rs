@@ -267,11 +267,11 @@ impl Setup {
 
 /// Finds the phase in the text that a stack's BBR writes of itself (`{:?}`): the first of the names that comes first.
 pub(crate) fn phase_in(debug: &dyn std::fmt::Debug, field: &str, names: &[(&str, Phase)]) -> Phase {
-    let mut begin = Begin { text: String::new(), field };
+    let mut begin = Begin { text: String::new(), field, value: None };
     // It stops with an error as soon as the field is complete.
     let _ = std::fmt::write(&mut begin, format_args!("{debug:?}"));
-    let value = begin.text.split_once(field).map_or("", |(_, value)| value);
-    let found = names.iter().find(|(name, _)| value.trim_start().starts_with(name));
+    let value = begin.value.map_or("", |at| begin.text[at..].trim_start());
+    let found = names.iter().find(|(name, _)| value.starts_with(name));
     found.map_or(Phase::default(), |(_, phase)| *phase)
 }
 
@@ -279,14 +279,24 @@ pub(crate) fn phase_in(debug: &dyn std::fmt::Debug, field: &str, names: &[(&str,
 struct Begin<'a> {
     text: String,
     field: &'a str,
+    /// Where its value begins.
+    value: Option<usize>,
 }
 
 impl std::fmt::Write for Begin<'_> {
     fn write_str(&mut self, piece: &str) -> std::fmt::Result {
+        // The field may begin in what was written before.
+        let mut from = self.text.len().saturating_sub(self.field.len());
+        while !self.text.is_char_boundary(from) {
+            from -= 1;
+        }
         self.text.push_str(piece);
-        match self.text.split_once(self.field) {
+        if self.value.is_none() {
+            self.value = self.text[from..].find(self.field).map(|at| from + at + self.field.len());
+        }
+        match self.value {
             // No name is as long as this.
-            Some((_, value)) if value.len() > 32 => Err(std::fmt::Error),
+            Some(at) if self.text.len() > at + 32 => Err(std::fmt::Error),
             _ => Ok(()),
         }
     }

@@ -17,6 +17,12 @@
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
+//! Streams are read out of order, because an ordered read ends a connection with "too many gaps in stream buffer" after many
+//! losses. What counts is what has arrived in order: a stream with a hole that its stack never fills stands still in the record.
+//! noq-proto 1.4.0 leaves such holes after thousands of losses: 60 MB by `noq:cubic` over 1 Gbit/s, 50 ms and 1 BDP (seed 1) stop
+//! at byte 41,373,642 for want of 7 bytes, with 11,970 packets lost; `quinn:cubic` completes them. Over 150 Mbit/s (1,810
+//! lost), `noq:cubic` completes them, too.
+//!
 //! Start at [`run`]; `src/world.rs` is the loop, `src/endpoint.rs` what a stack has to do.
 
 mod app;
