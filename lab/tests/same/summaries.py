@@ -169,7 +169,7 @@ def line(text: str, form: str, seed: int) -> str:
 
 
 def shipped() -> list[str]:
-    """The scenarios of the package that need no file and no program, but for one that takes longer than all others."""
+    """The scenarios that need no file and no program, but for one that takes longer than all others."""
     left_out = ("core-scale", "program-iperf3")
     files = [path for path in sorted(SCENARIOS.glob("*.toml")) if path.stem not in left_out]
     return [text for text in (path.read_text() for path in files) if "deliveries = " not in text]

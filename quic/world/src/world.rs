@@ -343,6 +343,7 @@ fn totals(flow: &mut Flow, end: Time) -> FlowTotals {
         written_bytes: Some(ended.written),
         written_ns: ended.written_at.map(Time::as_nanos),
         metrics: None,
+        seen: None,
     }
 }
 
