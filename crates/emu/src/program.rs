@@ -278,7 +278,10 @@ fn live(
         if lives.iter().all(Option::is_some) || now >= end {
             // What is on the path arrives.
             clock.sleep_until(end.min(now + path.base_rtt()));
-            return Ok(lives.into_iter().flatten().collect());
+            let rest = |(life, launch): (Option<Life>, &Launch)| {
+                life.unwrap_or(Life { start: launch.start.min(end), end, completed: false })
+            };
+            return Ok(lives.into_iter().zip(programs).map(rest).collect());
         }
         processes.wait(done, next.saturating_since(now))?;
         processes.look()?;
