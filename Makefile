@@ -128,12 +128,13 @@ differential:
 		--target-dir $(CARGO_TARGET)/differential -- --events $(EVENTS)
 
 # The crates that others can use, in the order of their dependencies. What is packaged is what is committed.
+# Each commit has a directory of its own: cargo keeps the sources of a version that it unpacked once, though they changed.
 CRATES := fullpipe-units fullpipe-cc fullpipe-quic-driver fullpipe-noq fullpipe-quinn fullpipe-s2n-quic
 # s2n-quic needs a newer Rust than the others.
 MSRV := 1.88
 MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(CRATES))
 package:
-	cargo package --locked $(addprefix -p ,$(CRATES))
+	cargo package --locked --target-dir $(CARGO_TARGET)/package-$$(git rev-parse --short HEAD) $(addprefix -p ,$(CRATES))
 	@if rustup run $(MSRV) cargo --version >/dev/null 2>&1; then \
 		rustup run $(MSRV) cargo check --locked --target-dir $(CARGO_TARGET)/msrv $(addprefix -p ,$(MSRV_CRATES)); \
 	else \
