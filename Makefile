@@ -150,16 +150,18 @@ differential:
 		--target-dir $(CARGO_TARGET)/differential -- --events $(EVENTS)
 
 # The crates that others can use. What is packaged is what is committed. Those of quic/ are built against the packages' sources here,
-# which stand in for the published ones.
+# which stand in for the published ones. Each commit has a directory of its own: cargo keeps the sources of a version that it
+# unpacked once, though they changed.
 CRATES := fullpipe-units fullpipe-cc
 QUIC_CRATES := fullpipe-quic-driver fullpipe-noq fullpipe-quinn fullpipe-s2n-quic
+PACKAGED = "$(abspath $(CARGO_TARGET))/package-$$(git rev-parse --short HEAD)"
 HERE := $(foreach crate,$(CRATES),--config 'patch.crates-io.$(crate).path="$(CURDIR)/crates/$(crate:fullpipe-%=%)"')
 # s2n-quic needs a newer Rust than the others.
 MSRV := 1.88
 MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(QUIC_CRATES))
 package:
-	cargo package --locked $(addprefix -p ,$(CRATES))
-	cd quic && cargo package $(HERE) $(addprefix -p ,$(QUIC_CRATES))
+	cargo package --locked --target-dir $(PACKAGED) $(addprefix -p ,$(CRATES))
+	cd quic && cargo package --target-dir $(PACKAGED) $(HERE) $(addprefix -p ,$(QUIC_CRATES))
 	@if rustup run $(MSRV) cargo --version >/dev/null 2>&1; then \
 		rustup run $(MSRV) cargo check --locked --target-dir $(CARGO_TARGET)/msrv $(addprefix -p ,$(CRATES)) && cd quic && \
 		rustup run $(MSRV) cargo check --locked --target-dir "$(abspath $(CARGO_TARGET))/msrv" $(addprefix -p ,$(MSRV_CRATES)); \

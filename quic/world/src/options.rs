@@ -163,6 +163,9 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
                 .into(),
         );
     }
+    if let Err(error) = spec.check_no_program("the world quic") {
+        return Some(error.to_string());
+    }
     spec.flows.iter().enumerate().find_map(|(index, flow)| {
         let problem = refuses_controller(&flow.controller, own)?;
         Some(format!("flows[{index}].controller: {problem}"))
