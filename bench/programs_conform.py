@@ -77,7 +77,7 @@ def programs(folder: Path) -> list[Program]:
         )
         for name, like in (("cubic", "cubic"), ("bbr", "bbr3"), ("bbr2", "bbr3"))
     ]
-    binary = folder / "quic-go"
+    binary = folder / "bin" / "quic-go"
     made.append(
         Program(
             "quic-go",
@@ -167,8 +167,8 @@ def prepare(program: Program, folder: Path) -> None:
             check=True,
             capture_output=True,
         )
-    if program.name == "quic-go" and not (folder / "quic-go").is_file():
-        subprocess.run(["go", "build", "-o", str(folder / "quic-go"), "."], cwd=QUIC_GO, check=True)
+    if program.name == "quic-go" and not (folder / "bin" / "quic-go").is_file():
+        subprocess.run(["go", "build", "-o", str(folder / "bin" / "quic-go"), "."], cwd=QUIC_GO, check=True)
 
 
 def version(program: Program) -> str:

@@ -64,7 +64,7 @@ def test_commands_name_no_folder_of_the_machine(bench: ModuleType, tmp_path: Pat
         shown, {one.name: {"cases": cases} for one in shown}, {one.name: "1" for one in shown}, tmp_path
     )
     assert str(tmp_path) not in text and "All applicable cases pass." in text
-    assert "{port} key.pem certificate.pem" in text and "`quic-go send" in text
+    assert "{port} key.pem certificate.pem" in text and "`bin/quic-go send" in text
 
 
 def test_bounds_are_in_words(bench: ModuleType) -> None:
