@@ -37,7 +37,9 @@ def main() -> None:
     for controller in asked.controllers:
         print(f"plays {controller}", file=sys.stderr)
         found.append(fp.conform(controller, asked.case, world="quic"))
-    text = table(found)
+    cases = [word for case in asked.case or () for word in ("--case", case)]
+    all_of_them = tuple(asked.controllers) == CONTROLLERS
+    text = table(found, [*(() if all_of_them else asked.controllers), *cases])
     print(text, end="")
     if asked.write is not None:
         MARKERS.put(text, asked.write)
@@ -46,10 +48,10 @@ def main() -> None:
             print(path)
 
 
-def table(found: list[Conformity]) -> str:
+def table(found: list[Conformity], asked: list[str]) -> str:
     """Counts, and a row for each case that says something about one of them."""
     versions = registry.named("quic").versions()
-    command = shlex.join(["python", "bench/quic_conform.py"])
+    command = shlex.join(["python", "bench/quic_conform.py", *asked])
     lines = [
         f"Made by `{command}`: Fullpipe {fp.__version__}, {versions}. A value is that of the criterion which "
         "is not met, or of the case's main one; the worst over its seeds. “–” is not applicable.",
@@ -75,7 +77,7 @@ def table(found: list[Conformity]) -> str:
         for conformity in found
         for result in (one for one in conformity.results if one.verdict == NOT_APPLICABLE)
         for one in (result,)
-        if "no phases of BBR" not in one.reason
+        if "of BBR" not in one.reason and "BBR's phases" not in one.reason
     }
     if reasons:
         lines += ["", "Not applicable for another reason than that no phases are shown:", ""]

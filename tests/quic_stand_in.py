@@ -76,7 +76,7 @@ def refusal(spec_json: str) -> str | None:
 def named(summary: str, spec_json: str) -> bytes:
     """The summary as one of this world."""
     found = json.loads(summary)
-    found["provenance"]["world"] = "quic"
+    found["provenance"] |= {"world": "quic", "kernel": "noq-proto 1.4.0, quinn-proto 0.11.19"}
     for one, flow in zip(found["flows"], json.loads(spec_json)["flows"], strict=True):
         one["controller"] = flow["controller"]
     return json.dumps(found).encode()

@@ -299,10 +299,10 @@ def test_the_grid_is_judged_by_its_own_targets(in_empty_folder: Path) -> None:
     assert "| Goodput: median difference | 2 | at most 5% | 0.0% | met |" in written
     assert "| Goodput: 90th percentile | 2 | at most 10% | 0.0% | met |" in written
     assert written.count("| met |") == 2
-    assert "Fullpipe 0.1.0, noq 1.4.0, quinn 0.11.19, 3 seeds, 3 QUIC seeds." in written
+    assert "Fullpipe 0.1.0, noq-proto 1.4.0, quinn-proto 0.11.19, 3 seeds, 3 QUIC seeds." in written
     assert "Linux" not in written.partition("tolerances of all grids")[0]
     page = Path("here/index.html").read_text(encoding="utf-8")
-    assert "Linux kernel" not in page and "noq 1.4.0, quinn 0.11.19" in page
+    assert "Linux" not in page and "noq-proto 1.4.0, quinn-proto 0.11.19" in page
 
 
 @pytest.mark.parametrize(

@@ -118,9 +118,9 @@ def complete_controllers(incomplete: str) -> list[str]:
     import json
 
     from fullpipe import _native
-    from fullpipe.worlds import registry
+    from fullpipe.worlds import quic_program  # Without the worlds themselves: this is to be quick.
 
-    known = [*json.loads(_native.controllers()), *registry.controllers()]
+    known = [*json.loads(_native.controllers()), *quic_program.controllers()]
     names = [str(one["name"]) for one in known]
     return [name for name in names if name.startswith(incomplete)]
 

@@ -60,17 +60,22 @@ def _simulated(document: Mapping[str, Any], seed: int) -> Bed:
     return Simulated(document, seed)
 
 
+# Of 1500 bytes, IPv4 and UDP have 28. The packet's header and tag have 27: a byte of flags, 8 of a
+# connection's id, 2 of its number, 16 of the tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3). The frame
+# has 7 or 8: its type, the stream, an offset of 4, and a length if another follows (RFC 9000 section 19.8).
+_DATAGRAM_BYTES = _MTU_BYTES - 28
+_STREAM_BYTES = _DATAGRAM_BYTES - 27 - 7
+# A QUIC stack tells its controllers bytes of datagrams, so that their rates are of these.
+_PAYLOAD_OF_DATAGRAM = _STREAM_BYTES / _DATAGRAM_BYTES
+
+
 class OverQuic:
     """A run of the QUIC world, in a process of its program.
 
     A stage that this world refuses makes its case not applicable.
     """
 
-    # Of 1500 bytes, IPv4 and UDP have 28. The packet's header and tag have 27: a byte of flags, 8 of a
-    # connection's id, 2 of its number, 16 of the tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3). The
-    # frame has 7 or 8: its type, the stream, an offset of 4, and a length if another frame follows (RFC 9000
-    # section 19.8).
-    payload_share = (_MTU_BYTES - 28 - 27 - 7) / _MTU_BYTES
+    payload_share = _STREAM_BYTES / _MTU_BYTES
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
         self._scenario = load(document)
@@ -89,8 +94,12 @@ class OverQuic:
         return bool(self._now["running"])
 
     def flow(self) -> Any:
-        """The flow as it is now."""
-        return SimpleNamespace(**{**_UNKNOWN, **self._now["flow"]})
+        """The flow as it is now, with rates of payload, as everywhere in a case."""
+        flow = SimpleNamespace(**{**_UNKNOWN, **self._now["flow"]})
+        for name in ("bandwidth_bps", "pacing_rate_bps"):
+            if (rate := getattr(flow, name)) is not None:
+                setattr(flow, name, rate * _PAYLOAD_OF_DATAGRAM)
+        return flow
 
     def change(self, **amounts: str) -> None:
         """Changes the path now."""

@@ -60,13 +60,13 @@ def conform(
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
     played_by = worlds.named(world).versions()
     name = _name(controller)
-    has_phases = _has_phases(controller, world)
+    lacks = _lacks(controller, name, world)
     stop = threading.Event()
 
     def lab(seed: int) -> Lab:
         return Lab(controller, seed, BEDS[world], broken, stop.is_set)
 
-    barred = {case.name: _barred(case, name, has_phases=has_phases) for case in chosen}
+    barred = {case.name: _barred(case, name, lacks) for case in chosen}
     jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
@@ -110,10 +110,10 @@ def _name(controller: Chosen) -> str:
     return controller.text if isinstance(controller, Own) else controller.__name__
 
 
-def _barred(case: Case, name: str, *, has_phases: bool) -> str | None:
-    """Why a case is not applicable to a controller; None if it is."""
-    if case.phases and not has_phases:
-        return f"{name} {'shows' if is_of_stack(name) else 'has'} no phases of BBR"
+def _barred(case: Case, name: str, lacks: str | None) -> str | None:
+    """Why a case is not applicable to a controller; None if it is. `lacks`: why none of BBR's phases is."""
+    if case.phases and lacks is not None:
+        return lacks
     for other, why in case.differs.items():
         if _is_variant(name, other):
             return why
@@ -127,8 +127,11 @@ def _is_variant(name: str, other: str) -> bool:
     return algorithm == others and set(wanted.split(",")) <= {one.strip() for one in said.split(",")}
 
 
-def _has_phases(controller: Chosen, world: str) -> bool:
-    """Whether the controller is a BBR: whether it shows Startup at its beginning."""
+def _lacks(controller: Chosen, name: str, world: str) -> str | None:
+    """What a controller lacks of what cases of BBR's phases look at; None for a BBR.
+
+    A BBR shows Startup at its beginning. What is inside a QUIC stack may not show its estimate.
+    """
     try:
         stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
     except ScenarioError as error:
@@ -136,7 +139,12 @@ def _has_phases(controller: Chosen, world: str) -> bool:
     except NotApplicableError as error:
         # What it refuses of a plain path is the controller.
         raise WorldError(str(error)) from None
-    return any(look.phase == STARTUP for look in stage.run(_SURVEY_S))
+    looks = stage.run(_SURVEY_S)
+    if not any(look.phase == STARTUP for look in looks):
+        return f"{name} {'shows' if is_of_stack(name) else 'has'} no phases of BBR"
+    if is_of_stack(name) and not any(look.bandwidth_bps for look in looks):
+        return f"{name} shows no estimate of the bandwidth, at which cases of BBR's phases look"
+    return None
 
 
 @dataclass(frozen=True)
@@ -189,8 +197,10 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
         reason = str(error)
     except ControllerError as error:
         reason = f"{place_of(error)}{error}"
-    except (Cancelled, ScenarioError, WorldError):
+    except (Cancelled, ScenarioError):
         raise
+    except WorldError as error:
+        reason = str(error)  # E.g. a connection that ended with an error of its own.
     # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
     except BaseException as error:
         if plugs.is_interrupt(error):

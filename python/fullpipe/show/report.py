@@ -27,7 +27,7 @@ from fullpipe.show.page import provenance as listed_provenance
 from fullpipe.show.page import text as _text
 from fullpipe.show.page import variable as _variable
 from fullpipe.system import provenance
-from fullpipe.system.words import joined
+from fullpipe.system.words import joined, ran_by
 
 if TYPE_CHECKING:
     from fullpipe.show.figures import Drawing
@@ -276,7 +276,7 @@ def _world_provenance(runs: list[Run]) -> str:
     numbers = list(dict.fromkeys(run.seed for run in runs))
     seeds = ", ".join(map(str, numbers))
     facts = [f"Fullpipe {first['version']}", f"seed{'s' if len(numbers) > 1 else ''} {seeds}"]
-    facts += [f"Linux {first['kernel']}"] if first.get("kernel") else []
+    facts += [ran_by(first["kernel"])] if first.get("kernel") else []
     facts += [f"host {first['host']}"] if first.get("host") else []
     parts = [f"<p>{_text(', '.join(facts))}</p>"]
     late = [run for run in runs if run.summary["provenance"].get("lateness")]

@@ -20,7 +20,7 @@ from fullpipe.studies.claim import Claim, Data, Factors, Finding, Row, Size, Tri
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system.words import capitalised, counted, joined, minutes
+from fullpipe.system.words import capitalised, counted, joined, minutes, ran_by
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 
@@ -218,7 +218,7 @@ def _finding(plan: Plan, data: Data, world: str, trusted: Mapping[tuple[str, str
 def _machine(stored: Stored) -> set[str]:
     """The machine of a run, as far as its record says."""
     about = stored.summary["provenance"]
-    return {f"Linux {about['kernel']}"} if about.get("kernel") else set()
+    return {ran_by(about["kernel"])} if about.get("kernel") else set()
 
 
 def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]:

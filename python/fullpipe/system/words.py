@@ -15,6 +15,11 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
+def ran_by(kernel: str) -> str:
+    """What a record's `kernel` names, for readers: a release of Linux, or programs with their versions."""
+    return f"Linux {kernel}" if kernel[:1].isdigit() else kernel
+
+
 def capitalised(text: str) -> str:
     """The text as the beginning of a sentence; other letters keep their case, unlike with `capitalize`."""
     return text[:1].upper() + text[1:]

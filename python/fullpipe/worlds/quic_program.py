@@ -189,6 +189,8 @@ class Talk:
         except OSError as error:
             self._complaints.close()
             raise _broken(program, error.strerror or str(error)) from None
+        # What was read and not yet taken: a step of a case costs one read.
+        self._waiting = bytearray()
         self.close = weakref.finalize(self, _end, self._process, self._complaints)
 
     def __enter__(self) -> "Talk":
@@ -237,16 +239,17 @@ class Talk:
     def _read(self, length: int, tick: Callable[[], None] | None) -> bytes:
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
-        parts = bytearray()
-        while len(parts) < length:
+        while len(self._waiting) < length:
             if tick is not None and not select.select([source], [], [], _TICK_S)[0]:
                 tick()
                 continue
-            part = os.read(source, min(length - len(parts), 1 << 20))
+            part = os.read(source, 1 << 20)
             if not part:
                 raise self._ended()
-            parts += part
-        return bytes(parts)
+            self._waiting += part
+        content = bytes(self._waiting[:length])
+        del self._waiting[:length]
+        return content
 
     def _ended(self, why: str = "") -> _native.WorldError:
         """The error that says why there is no answer."""

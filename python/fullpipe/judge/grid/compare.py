@@ -179,7 +179,7 @@ def ranked_shares(flows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> l
 
 
 def kernels(cells: Sequence[Compared]) -> list[str]:
-    """The releases of Linux that the runs used."""
+    """What ran the runs: releases of Linux, QUIC stacks with their versions."""
     runs = [run for cell in cells for run in [*cell.ours, *cell.theirs, *cell.doubted]]
     releases = (run.summary["provenance"].get("kernel") for run in runs)
     return sorted({release for release in releases if release})

@@ -17,7 +17,7 @@ from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.sweeps.store import Stored
 from fullpipe.system.provenance import now
-from fullpipe.system.words import capitalised, counted
+from fullpipe.system.words import capitalised, counted, ran_by
 from fullpipe.worlds import registry
 
 _LOOK_AT = (
@@ -163,13 +163,12 @@ def _section(cell: Compared, found: Found, picture: str | None) -> str:
 
 def _provenance(found: Found) -> str:
     plan = found.plan
-    told = [("Linux kernel", ", ".join(kernels(found.cells)))]
-    told += [(world.place, world.versions()) for world in plan.pair]
+    told = ", ".join(map(ran_by, kernels(found.cells)))
     return provenance(
         [
             ("Command", f"<code>{text(plan.command)}</code>"),
             ("Written", f"{now()}, by Fullpipe {text(_native.version())}"),
             ("Runs", f"{_runs(found)} a cell"),
-            *((capitalised(name), text(one)) for name, one in told if one),
+            *([("Ran by", text(told))] if told else []),
         ]
     )

@@ -17,7 +17,7 @@ from fullpipe.results.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.markers import Markers
 from fullpipe.system import files
-from fullpipe.system.words import counted
+from fullpipe.system.words import counted, ran_by
 
 MARKERS = Markers("agreement")
 BEGIN, END = MARKERS.begin, MARKERS.end
@@ -241,9 +241,7 @@ def _made_how(found: Found) -> str:
     )
     every = found.judged == len(found.cells)
     judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
-    linux = f"Linux {', '.join(kernels(found.cells))}, " if kernels(found.cells) else ""
-    versions = "".join(f"{told}, " for world in (first, second) if (told := world.versions()))
-    by = f"Fullpipe {_native.version()}, {linux}{versions}"
+    by = "".join(f"{one}, " for one in (f"Fullpipe {_native.version()}", *map(ran_by, kernels(found.cells))))
     return (
         f"Made by `{found.plan.command}`: {by}{judged}{often}.{left_out} "
         "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "

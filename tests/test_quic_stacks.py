@@ -1,0 +1,133 @@
+"""The world `quic` with the real stacks: needs the program fullpipe-quic, which `make quic` builds."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe import api, cli
+from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
+from fullpipe.worlds import quic, registry
+
+pytestmark = pytest.mark.usefixtures("quic_stacks")
+
+PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "3 s"}
+STACKS = ["noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "quinn:newreno"]
+
+
+def test_the_program_has_the_controllers_that_each_stack_ships() -> None:
+    listed = {one["name"]: one for one in api.controllers()}
+    assert set(STACKS) <= set(listed)
+    assert listed["noq:bbr3"]["source"].startswith("noq 1.")
+    (needs,) = quic.WORLD.checks()
+    assert needs["ok"], needs
+
+
+def test_every_controller_of_a_stack_uses_most_of_a_path() -> None:
+    found = fp.compare(STACKS, world="quic", seeds=1, **PATH)
+    assert found.notes == []
+    for label, goodput in zip(found.summary["controller"], found.summary["goodput_bps"], strict=True):
+        assert 7e6 < goodput < 9.6e6, label
+
+
+def test_a_controller_of_ours_does_over_quic_what_it_does_in_the_simulator() -> None:
+    agreed = fp.agree(
+        {
+            "name": "bbr3",
+            "duration": "5 s",
+            "path": {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "2 bdp"},
+            "flows": [{"controller": "bbr3"}],
+        },
+        worlds=("sim", "quic"),
+        seeds=1,
+    )
+    simulated, real = (run.summary["total_goodput_bps"] for run in agreed.results.runs)
+    assert real == pytest.approx(simulated, rel=0.05)
+
+
+def test_equal_seeds_give_equal_records_and_others_do_not() -> None:
+    lossy = {**PATH, "loss": "0.5 %"}
+    first, again = (fp.compare(["noq:bbr3", "bbr3"], world="quic", seeds=[1, 2], **lossy) for _ in range(2))
+    for one, other in zip(first.runs, again.runs, strict=True):
+        assert one.summary == other.summary
+        assert one.flow_parquet == other.flow_parquet and one.link_parquet == other.link_parquet
+    assert first.runs[0].summary["flows"] != first.runs[1].summary["flows"]
+
+
+def test_an_unknown_controller_and_one_in_python_are_refused() -> None:
+    with pytest.raises(fp.WorldError, match="noq has no controller elephant; choose noq:bbr3"):
+        fp.compare(["noq:elephant"], world="quic", **PATH)
+    with pytest.raises(fp.WorldError, match="noq has no controller elephant; choose noq:bbr3"):
+        fp.conform("noq:elephant", ["policer"])
+
+
+def test_cases_are_played_over_the_stacks() -> None:
+    found = fp.conform("bbr3", ["startup-plateau", "deep-buffer"], world="quic")
+    assert [one.verdict for one in found.results] == [PASS, PASS], list(found.rows())
+    assert "noq 1." in found.versions
+    stack = fp.conform("noq:cubic", ["startup-plateau", "clean-path"])
+    assert [one.verdict for one in stack.results] == [NOT_APPLICABLE, PASS], list(stack.rows())
+
+
+def test_a_case_gives_the_same_value_twice() -> None:
+    values = [
+        [
+            check.value
+            for one in fp.conform("noq:bbr3", ["deep-buffer", "policer"]).results
+            for check in one.checks
+        ]
+        for _ in range(2)
+    ]
+    assert values[0] == values[1] and values[0]
+
+
+def test_a_claim_has_a_column_for_the_world(in_empty_folder: Path) -> None:
+    del in_empty_folder
+    arguments = [
+        "study",
+        "run",
+        "queue16.fig4",
+        "--quick",
+        "--world",
+        "quic",
+        "--seeds",
+        "1",
+        "--out",
+        "here",
+    ]
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 0, done.output
+    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    assert [one["world"] for one in told["findings"]] == ["quic"]
+    assert "QUIC" in Path("here/report.html").read_text(encoding="utf-8")
+
+
+def test_a_parent_that_dies_leaves_no_process(quic_stacks: Path) -> None:
+    """The program ends when its input does."""
+    process = subprocess.Popen([quic_stacks, "play"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(timeout=60)
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x03abc"])
+@pytest.mark.parametrize("command", ["run", "play", "refuses"])
+def test_hostile_input_is_an_answer_and_no_panic(command: str, said: bytes, quic_stacks: Path) -> None:
+    done = subprocess.run([quic_stacks, command], input=said, capture_output=True, timeout=60, check=False)
+    assert b"panicked" not in done.stderr, done.stderr
+    assert b'"ok":true' not in done.stdout
+
+
+def test_a_copy_of_the_program_is_the_same_build(
+    quic_stacks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copy(quic_stacks, copy)
+    before = registry.named("quic").build()
+    monkeypatch.setenv("FULLPIPE_QUIC", str(copy))
+    assert registry.named("quic").build() == before
