@@ -92,6 +92,8 @@ fn what_this_world_cannot_run_is_refused_with_what_to_change() {
     );
     assert!(sentence(cubic, r#"gro = "1 ms""#).starts_with("hosts.gro: "));
     assert!(sentence(cubic, r#"metrics = { cwnd = 10 }"#).starts_with("hosts.metrics: "));
+    let program = r#"{ client = "true", server = "true" }"#;
+    assert!(sentence(program, "").starts_with("flows[0].client: "));
     assert!(sentence(r#"{ controller = "dctcp" }"#, "").starts_with("flows[0].controller: dctcp needs "));
     assert!(
         sentence(r#"{ controller = "own:mine" }"#, "")
