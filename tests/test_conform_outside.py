@@ -21,6 +21,7 @@ from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
 from fullpipe.conformance.outside.run import Subject, conform_program, judge
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.results.runs import Run
+from fullpipe.system import machine
 from fullpipe.worlds import kernel
 
 STEP_S = 0.01
@@ -302,7 +303,9 @@ def test_the_middle_repetition_counts_and_the_range_is_shown(tmp_path: Path) -> 
     assert f"({low:.4g} to {high:.4g})" in threshold.measured
     assert found.summary == "bbr3 passes 2 of 2 applicable cases."
     told = json.loads(found.to_json())
-    assert told["program"] == {"client": "bbr3", "server": "bbr3", "repetitions": 3}
+    load = told["program"].pop("load_a_core")
+    assert load >= 0
+    assert told["program"] == {"client": "bbr3", "server": "bbr3", "repetitions": 3, "at_once": 1}
     assert told["cases"][0]["seeds"] == [1, 2, 3] and len(told["cases"][0]["criteria"][0]["values"]) == 3
     written = found.write(tmp_path)
     page = (written / "cases" / "outside.outage.html").read_text(encoding="utf-8")
@@ -487,6 +490,24 @@ def test_the_list_has_the_cases_of_a_kind(like: str) -> None:
     assert code == 0
     wanted = [case.name for case in registry.every() if case.like in ("any", like)]
     assert [line.split()[0] for line in out.splitlines()] == wanted
+
+
+@pytest.mark.parametrize(("load", "warned"), [(0.4, False), (0.6, True)])
+def test_a_busy_machine_is_told_of(
+    load: float, warned: bool, monkeypatch: pytest.MonkeyPatch, in_empty_folder: Path
+) -> None:
+    cores = machine.cores()
+    monkeypatch.setattr(os, "getloadavg", lambda: (load * cores, 0.0, 0.0))
+
+    def run(self: kernel.Kernel, job: object, stop: object, progress: object = None) -> Run:
+        del self, stop, progress
+        return record(CLEAN, Shape(), job.seed)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(kernel.Kernel, "run", run)
+    words = ("--program", "a", "--server", "b", "--case", "outside.clean-goodput", "--json")
+    code, out, err = invoke(*words)
+    assert code == 0 and json.loads(out)["program"]["load_a_core"] == load
+    assert ("the machine was busy" in err) is warned, err
 
 
 SENDER = """

@@ -105,7 +105,7 @@ def conform(
         typer.Option(
             metavar="N",
             help="Runs at the same time.",
-            show_default="one for each core",
+            show_default="1",
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
@@ -141,6 +141,7 @@ def conform(
     from fullpipe.conformance import registry
     from fullpipe.conformance.outside import registry as outside
     from fullpipe.conformance.outside.case import name_of
+    from fullpipe.judge.trust import BUSY
 
     if list_:
         cases = (
@@ -198,6 +199,12 @@ def conform(
         print(found.to_json())
     else:
         console().print(found)
+    if found.program is not None and found.program["load_a_core"] > BUSY:
+        say(
+            "fullpipe: the machine was busy before the first run (load average "
+            f"{found.program['load_a_core']:g} a core). A program that waits for a core sends late, so that "
+            "failures may be the machine's; repeat this when it is idle."
+        )
     if folder is not None:
         errors = console(stderr=True)
         with errors.status("Drawing the pages"):

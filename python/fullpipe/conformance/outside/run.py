@@ -1,4 +1,4 @@
-"""Runs the courses with a program, a few at a time, and judges the cases by what the path saw.
+"""Runs the courses with a program, and judges the cases by what the path saw.
 
 Each course runs several times, because real programs over real packets are never twice the same. A criterion
 is met if it is met in more than half of the repetitions. Runs that the emulator could not carry on time are
@@ -30,6 +30,7 @@ from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake, renamed
+from fullpipe.judge.trust import Load
 from fullpipe.results.runs import Run, Runs
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
@@ -63,7 +64,9 @@ def conform_program(
     `client` and `server` are command lines; `{server}` in them is the server's address, `{port}` a port of
     the flow's own. `sender` says which of them sends the data. It has to send for as long as the longest case
     lasts, 30 s. `like` is what its congestion control is: `"bbr3"`, `"cubic"` or `"any"`; it decides which
-    cases apply. `at_once` is how many runs share the machine, by default one for each core.
+    cases apply. `at_once` is how many runs share the machine, by default one. The machine has to be idle:
+    a program that waits for a core sends late, which nothing marks. `result.program["load_a_core"]` is the
+    load average of a core before the first run.
 
     Raises `ScenarioError` for an argument that cannot be used, and `WorldError` if the kernel world or the
     program fails in the first run. What fails later leaves the case without a verdict.
@@ -117,14 +120,15 @@ def judge(
     barred = {case.name: _barred(case, like, subject) for case in chosen}
     courses = {case.on.name: case.on for case in chosen if barred[case.name] is None}
     check_runs("repetitions", repetitions, max(1, len(courses)))
-    outings = _carry_out(courses, flow, world, repetitions, attempts, at_once or machine.cores(), watch)
+    load = round(Load().average / machine.cores(), 2)
+    outings = _carry_out(courses, flow, world, repetitions, attempts, at_once or 1, watch)
     results = [
         _judged(case, outings[case.on.name], repetitions)
         if (why := barred[case.name]) is None
         else Result(case, why[0], why[1])
         for case in chosen
     ]
-    said = {**subject.said, "repetitions": repetitions}
+    said = {**subject.said, "repetitions": repetitions, "at_once": at_once or 1, "load_a_core": load}
     return Conformity(subject.name, world, tuple(results), said)
 
 
