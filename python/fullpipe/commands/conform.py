@@ -106,7 +106,7 @@ def conform(
         raise unfit("--program", "stands beside a controller", "give one of the two")
     held = given[0] if given else controller
     if held is None:
-        raise typer.BadParameter("name a controller, or give --program, or --list", param_hint="CC")
+        raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
     if given and qlog is not None:
         raise unfit("--qlog", "has no logs of a program", "leave it out")
     name = held if isinstance(held, str) else held.client.split()[0]
