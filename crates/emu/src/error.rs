@@ -46,24 +46,29 @@ pub enum EmuError {
         code: i32,
     },
     /// A program that is a flow failed.
-    #[error("{label}: the {side} {command:?} {how}{said}")]
-    Program {
-        /// The flow.
-        label: String,
-        /// Which of its commands: client or server.
-        side: &'static str,
-        /// The command.
-        command: String,
-        /// How it failed.
-        how: String,
-        /// What it printed last.
-        said: String,
-        /// What to do.
-        fix: String,
-    },
+    #[error(transparent)]
+    Program(Box<ProgramFailure>),
     /// Part of the emulator stopped early.
     #[error("the {0} stopped unexpectedly")]
     Stopped(&'static str),
+}
+
+/// How a program that is a flow failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{label}: the {side} {command:?} {how}{said}")]
+pub struct ProgramFailure {
+    /// The flow.
+    pub label: String,
+    /// Which of its commands: client or server.
+    pub side: &'static str,
+    /// The command.
+    pub command: String,
+    /// How it failed.
+    pub how: String,
+    /// What it printed last.
+    pub said: String,
+    /// What to do.
+    pub fix: String,
 }
 
 impl EmuError {
@@ -88,7 +93,8 @@ impl EmuError {
                  10 200`; in a container, pass `--device /dev/net/tun`"
                     .to_owned()
             }
-            EmuError::Unsupported { fix, .. } | EmuError::Program { fix, .. } => fix.clone(),
+            EmuError::Unsupported { fix, .. } => fix.clone(),
+            EmuError::Program(failure) => failure.fix.clone(),
             EmuError::ServerEnded { .. } => {
                 "try the server by itself; it must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)".to_owned()
             }

@@ -48,7 +48,7 @@ pub mod tun;
 mod watch;
 
 pub use doctor::{Check, doctor, linux_queues};
-pub use error::EmuError;
+pub use error::{EmuError, ProgramFailure};
 pub use ferry::FerryReport;
 pub use meter::Metered;
 pub use namespace::die_with_parent;

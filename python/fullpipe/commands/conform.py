@@ -162,7 +162,7 @@ def conform(
     if given and qlog is not None:
         raise unfit("--qlog", "has no logs of a program", "leave it out")
     if controller is None and not given:
-        raise typer.BadParameter("name a controller, or give --list", param_hint="CC")
+        raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
     name = controller or name_of(given[0].client)
     from fullpipe.conformance import packet_logs
     from fullpipe.conformance.beds import world_of

@@ -7,9 +7,9 @@ use std::os::fd::{AsRawFd, RawFd};
 use fullpipe_scenario::Side;
 use fullpipe_units::Duration;
 
-use crate::EmuError;
 use crate::shell::contained::{Contained, Role, start};
 use crate::sys;
+use crate::{EmuError, ProgramFailure};
 
 /// What a command printed last is kept up to this many bytes.
 const TAIL: usize = 2048;
@@ -169,14 +169,14 @@ impl Process {
             how.push(' ');
         }
         how.push_str(what);
-        EmuError::Program {
+        EmuError::Program(Box::new(ProgramFailure {
             label: self.label.clone(),
             side: self.side.name(),
             command: self.command.clone(),
             how,
             said: self.said(),
             fix: fix.to_owned(),
-        }
+        }))
     }
 
     /// The last lines that it printed, in one.
@@ -205,14 +205,11 @@ impl Drop for Process {
 
 impl EmuError {
     /// The error of a program, with what the other command printed last as well.
-    pub(super) fn beside(self, other: &Process) -> EmuError {
-        match self {
-            EmuError::Program { label, side, command, how, said, fix } => {
-                let said = format!("{said}{}", other.said());
-                EmuError::Program { label, side, command, how, said, fix }
-            }
-            error => error,
+    pub(super) fn beside(mut self, other: &Process) -> EmuError {
+        if let EmuError::Program(failure) = &mut self {
+            failure.said.push_str(&other.said());
         }
+        self
     }
 }
 
