@@ -197,14 +197,15 @@ def table(
     """The programs, who passes what, and what failed and why, as Markdown."""
     where = f"Linux {os.uname().release}, {machine.cores()} cores, {platform.machine()}"
     lines = [f"Measured with Fullpipe {_native.version()} on {where}.", ""]
-    lines += ["| program | version | judged as | passes | client | server |", "|---|---|---|---|---|---|"]
+    lines += ["| program | version | judged as | passes | load of a core | client | server |"]
+    lines += ["|---|---|---|---|---|---|---|"]
     for one in shown:
         marks = [case["verdict"] for case in results[one.name]["cases"]]
         applicable = len(marks) - marks.count(NOT_APPLICABLE)
         commands = (f"`{text.replace(f'{folder}/', '')}`" for text in (one.client, one.server))
         lines.append(
             f"| {one.says} | {versions[one.name].strip()} | {one.like} | "
-            f"{marks.count(PASS)} of {applicable} | {' | '.join(commands)} |"
+            f"{marks.count(PASS)} of {applicable} | {load(results[one.name])} | {' | '.join(commands)} |"
         )
     names = [one.name for one in shown]
     lines += ["", f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
@@ -213,6 +214,12 @@ def table(
         lines.append(f"| `{case.name.removeprefix('outside.')}` | {' | '.join(cells)} |")
     lines += ["", *failures(shown, results)]
     return "\n".join([*lines, ""])
+
+
+def load(result: Mapping[str, Any]) -> str:
+    """The load average of a core before the first run."""
+    told = result.get("program", {}).get("load_a_core")
+    return "unknown" if told is None else f"{told:g}"
 
 
 def cell(case: Mapping[str, Any]) -> str:

@@ -42,9 +42,10 @@ def test_the_table_has_each_case_and_says_what_failed_and_why(bench: ModuleType,
     cases[1] |= {"verdict": "not applicable", "criteria": []}
     cases[2] |= {"verdict": "not judged", "reason": "the client ended with code 3", "criteria": []}
     cases[3] |= {"verdict": "fail", "criteria": [criterion(None, met=False)]}
-    text = bench.table(shown, {"iperf3-cubic": {"cases": cases}}, {"iperf3-cubic": "iperf 3.12"}, tmp_path)
+    result = {"cases": cases, "program": {"load_a_core": 0.25}}
+    text = bench.table(shown, {"iperf3-cubic": result}, {"iperf3-cubic": "iperf 3.12"}, tmp_path)
     count = len(cases)
-    assert f"| iperf 3.12 | cubic | {count - 4} of {count - 1} |" in text
+    assert f"| iperf 3.12 | cubic | {count - 4} of {count - 1} | 0.25 |" in text
     rows = [case.name.removeprefix("outside.") for case in registry.every()]
     assert f"| `{rows[0]}` | **fail**, 12.3 % |\n" in text
     assert f"| `{rows[1]}` | – |\n| `{rows[2]}` | not judged |\n| `{rows[3]}` | **fail**, never |\n" in text
