@@ -447,7 +447,7 @@ def test_the_command_lists_cases_without_a_controller() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "name a controller, or give --list"),
+        ((), "name a controller, or give --list or --program"),
         (("bbr9",), 'fullpipe: "bbr9" is not available'),
         (("bbr3:profile=none",), 'fullpipe: "profile=none" is not one of'),
         (("bbr3", "--case", "drian-time"), 'drian-time" cannot be used'),
