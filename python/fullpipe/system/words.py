@@ -15,9 +15,9 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def ran_by(kernel: str) -> str:
-    """What a record's `kernel` names, for readers: a release of Linux, or programs with their versions."""
-    return f"Linux {kernel}" if kernel[:1].isdigit() else kernel
+def ran_by(host: str) -> str:
+    """What carried a run, for readers: a release of Linux, or programs with their versions."""
+    return f"Linux {host}" if host[:1].isdigit() else host
 
 
 def capitalised(text: str) -> str:
