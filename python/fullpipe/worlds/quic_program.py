@@ -38,8 +38,8 @@ _PATIENCE_S = 20.0
 _GOODBYE_S = 1.0
 # What `about` prints is shorter: a name and a summary of each controller.
 _MOST_PRINTED = 1 << 20
-# No answer in JSON is as long: a kilobyte for each flow, of which there are tens of thousands at most.
-_MOST_JSON_BYTES = 1 << 26
+# No answer in JSON is as long: some kilobytes for each flow, of which there are 100,000 at most.
+_MOST_JSON_BYTES = 1 << 28
 # No record is as long; what claims to be is no blob.
 _MOST_BYTES = 1 << 36
 _NO_ANSWER = "it sends something else than answers"
@@ -70,7 +70,8 @@ def path() -> Path | None:
     An empty name in the environment says that there is none.
     """
     if (named := os.environ.get(VARIABLE)) is not None:
-        return Path(named) if named else None
+        # A name without a folder is looked for where we are, and not where programs are.
+        return Path(named).absolute() if named else None
     beside = Path(sys.executable).parent / _NAME
     if beside.is_file() and os.access(beside, os.X_OK):
         return beside
