@@ -104,6 +104,23 @@ def misbehave(how: str) -> None:
             sys.exit(0)
         case "list":
             answer(b"[1]")
+        case "deep":
+            answer(b"[" * 100_000)
+        case "errno":
+            answer(told(ok=False, errno="many", message="it is broken in a way of its own"))
+            sys.exit(0)
+        case "summary":
+            answer(told(ok=True), b"\xff", b"PAR1PAR1", b"PAR1PAR1")
+            sys.exit(0)
+        case "series":
+            answer(told(ok=True), told(flows=[]), b"PAR1", b"text")
+            sys.exit(0)
+        case "empty":
+            answer(told(ok=True), told(provenance={}), b"PAR1PAR1", b"PAR1PAR1")
+            sys.exit(0)
+        case "closes":
+            os.close(1)
+            time.sleep(600)
         case "fails":
             answer(told(ok=False, kind="WorldError", message="it is broken; mend it", fix="mend it"))
             sys.exit(0)

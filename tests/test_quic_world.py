@@ -95,6 +95,9 @@ def test_results_of_the_world_are_shown_without_the_program() -> None:
         ('#!/bin/sh\necho \'{"protocol": 1, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
         ("#!/bin/sh\necho '{\"protocol\": 2}'\n", "it speaks protocol 2, this Fullpipe 1"),
         ("no program", "Exec format error"),
+        ("#!/bin/sh\nexec yes\n", "it does not answer as a fullpipe-quic does"),
+        ("#!/bin/sh\nexec yes >&2\n", "it does not answer as a fullpipe-quic does"),
+        (f"#!/bin/sh\nexec {sys.executable} -c 'print(\"[\" * 100_000)'\n", "it does not answer"),
     ],
 )
 def test_what_is_no_such_program_is_named(
@@ -115,6 +118,12 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv(quic_program.VARIABLE, str(tmp_path / "nothing"))
     with pytest.raises(fp.WorldError, match="but No such file or directory; correct FULLPIPE_QUIC"):
         quic_program.about()
+
+
+def test_a_name_without_a_folder_is_a_file_here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = program(Path.cwd(), '#!/bin/sh\necho \'{"protocol": 1, "build": "here", "stacks": []}\'\n')
+    monkeypatch.setenv(quic_program.VARIABLE, here.name)
+    assert quic_program.about().build == "here"
 
 
 def test_the_program_is_looked_for_beside_python_and_where_programs_are(
@@ -234,6 +243,12 @@ def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
         ("half", "it ended with code 0: it printed nothing"),
         ("text", "it sends something else than answers"),
         ("list", "it sends something else than answers"),
+        ("deep", "it sends something else than answers"),
+        ("summary", "it sends something else than answers"),
+        ("series", "it sends something else than answers"),
+        ("empty", "answered with summary['flows'] = None; expected a value"),
+        ("closes", "it closes its output and goes on"),
+        ("errno", "it is broken in a way of its own"),
         ("fails", "it is broken; mend it"),
     ],
 )
@@ -245,6 +260,30 @@ def test_a_program_that_misbehaves_is_an_error(
     (alternative,) = api.load(DOCUMENT).alternatives
     (failed,) = Local().run([Task("quic", Job(alternative, 1))])
     assert isinstance(failed, Failed) and reason in failed.reason
+
+
+def test_a_program_that_does_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = '{"protocol": 1, "build": "x", "stacks": []}'
+    path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
+    monkeypatch.setenv(quic_program.VARIABLE, str(path))
+    quic_program.about()
+    monkeypatch.setattr(quic_program, "_PATIENCE_S", 0.2)
+    with pytest.raises(fp.WorldError, match=r"it does not answer within 0\.2 s"):
+        quic_program.refused("{}")
+    # More than a pipe holds.
+    with quic_program.Talk("run") as talk, pytest.raises(fp.WorldError, match="it does not read"):
+        talk.tell({"spec": "x" * (1 << 20)})
+
+
+def test_an_answer_that_is_too_long_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = '{"protocol": 1, "build": "x", "stacks": []}'
+    length = r"\0\0\0\0\020\0\0\0"
+    says = f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ printf '{length}'; exec sleep 600; }}\n"
+    monkeypatch.setenv(quic_program.VARIABLE, str(program(tmp_path, says)))
+    with quic_program.Talk("run") as talk, pytest.raises(fp.WorldError, match="something else than answers"):
+        talk.header()
 
 
 @pytest.mark.usefixtures("there")

@@ -117,8 +117,7 @@ class OverQuic:
         """Ends it, and returns its record."""
         ended_ns = int(self._now["now_ns"])
         self._talk.tell({"finish": True})
-        self._talk.header()
-        answer = self._talk.blob().decode(), self._talk.blob(), self._talk.blob()
+        answer = self._talk.record()
         self._talk.close()
         return _recorded(self._scenario, Run.of(self._alternative, quic.NAME, self._seed, *answer), ended_ns)
 

@@ -24,16 +24,16 @@ def end(child: subprocess.Popen[bytes]) -> None:
     if child.poll() is None:
         child.kill()
     child.wait()
-    for pipe in (child.stdin, child.stdout):
+    for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(BrokenPipeError, BlockingIOError):
                 pipe.close()
 
 
 def as_error(header: Mapping[str, Any]) -> Exception:
     """The child's error, as an exception of this process."""
-    if "errno" in header:
-        return OSError(int(header["errno"]), header["message"])
+    if isinstance(errno := header.get("errno"), int):
+        return OSError(errno, header["message"])
     kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
     error = kind(str(header["message"]))
     for name in ("field", "given", "expected", "fix"):

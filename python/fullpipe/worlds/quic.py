@@ -12,7 +12,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
-from fullpipe.worlds import quic_program
+from fullpipe.worlds import answer, quic_program
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.world import Stop, World, most_packets
 
@@ -81,8 +81,9 @@ class Quic(World):
             stop.check()
             progress(done)
 
-        answer = quic_program.run(job.alternative.spec_json, job.seed, tick)
-        return Run.of(job.alternative, NAME, job.seed, *answer)
+        told = quic_program.run(job.alternative.spec_json, job.seed, tick)
+        # The program may be a developer's own.
+        return answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, *told))
 
 
 WORLD = Quic()

@@ -8,12 +8,14 @@ does.
 import contextlib
 import hashlib
 import json
+import math
 import os
 import select
 import shutil
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -32,8 +34,17 @@ _NAME = "fullpipe-quic"
 _TICK_S = 0.1
 # For what takes milliseconds: a program that needs longer is another one.
 _PATIENCE_S = 20.0
+# A program that closes its output is about to end.
+_GOODBYE_S = 1.0
+# What `about` prints is shorter: a name and a summary of each controller.
+_MOST_PRINTED = 1 << 20
+# No answer in JSON is as long: some kilobytes for each flow, of which there are 100,000 at most.
+_MOST_JSON_BYTES = 1 << 28
 # No record is as long; what claims to be is no blob.
 _MOST_BYTES = 1 << 36
+_NO_ANSWER = "it sends something else than answers"
+# How a Parquet file begins and ends.
+_PARQUET = b"PAR1"
 # Refusals that are remembered: a grid asks for each of its runs.
 _MOST_REMEMBERED = 10_000
 
@@ -59,7 +70,8 @@ def path() -> Path | None:
     An empty name in the environment says that there is none.
     """
     if (named := os.environ.get(VARIABLE)) is not None:
-        return Path(named) if named else None
+        # A name without a folder is looked for where we are, and not where programs are.
+        return Path(named).absolute() if named else None
     beside = Path(sys.executable).parent / _NAME
     if beside.is_file() and os.access(beside, os.X_OK):
         return beside
@@ -109,20 +121,9 @@ _known: dict[tuple[str, int, int, int], About] = {}
 
 
 def _asked(program: Path) -> About:
+    printed, complaints, code = _printed(program)
     try:
-        done = subprocess.run(
-            [program, "about"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except OSError as error:
-        raise _broken(program, error.strerror or str(error)) from None
-    except subprocess.TimeoutExpired:
-        raise _broken(program, f"it says nothing for {_PATIENCE_S:g} s") from None
-    try:
-        told = json.loads(done.stdout)
+        told = _read_json(printed)
         protocol = told["protocol"]
         if protocol != PROTOCOL:
             raise _broken(program, f"it speaks protocol {protocol}, this Fullpipe {PROTOCOL}")
@@ -139,9 +140,59 @@ def _asked(program: Path) -> About:
         )
         return About(program, str(told["build"]), stacks)
     except (ValueError, KeyError, TypeError):
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        ended = f"it ended with code {done.returncode}: {last[0]}" if last else ""
+        last = _last_line(complaints)
+        ended = f"it ended with code {code}: {last}" if last else ""
         raise _broken(program, ended or "it does not answer as a fullpipe-quic does") from None
+
+
+def _printed(program: Path) -> tuple[bytes, bytes, int]:
+    """What `about` prints and complains of, and its exit code. Neither its length nor its time is trusted."""
+    try:
+        process = subprocess.Popen(
+            [program, "about"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+    except OSError as error:
+        raise _broken(program, error.strerror or str(error)) from None
+    assert process.stdout is not None and process.stderr is not None
+    texts = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    ends_s = time.monotonic() + _PATIENCE_S
+    try:
+        still = list(texts)
+        while still:
+            ready = select.select(still, [], [], max(0.0, ends_s - time.monotonic()))[0]
+            if not ready:
+                raise _broken(program, f"it does not end within {_PATIENCE_S:g} s")
+            for source in ready:
+                part = os.read(source, 1 << 16)
+                texts[source] += part
+                if not part:
+                    still.remove(source)
+                if len(texts[source]) > _MOST_PRINTED:
+                    raise _broken(program, "it does not answer as a fullpipe-quic does")
+        code = process.wait(max(0.0, ends_s - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _broken(program, f"it does not end within {_PATIENCE_S:g} s") from None
+    finally:
+        child.end(process)
+    printed, complaints = texts.values()
+    return bytes(printed), bytes(complaints), code
+
+
+def _read_json(content: bytes) -> Any:
+    """What a program says in JSON. It may say anything: raises `ValueError` if it cannot be read."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _last_line(complaints: bytes) -> str:
+    """The last line that a program complained of, or nothing."""
+    return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
 
 
 def refused(spec_json: str) -> str | None:
@@ -155,7 +206,7 @@ def refused(spec_json: str) -> str | None:
         if key in _refusals:
             _refusals.move_to_end(key)
             return _refusals[key]
-    with Talk("refuses") as talk:
+    with Talk("refuses", patience_s=_PATIENCE_S) as talk:
         talk.tell({"spec": spec_json})
         told = talk.header()
     reason = told.get("refused")
@@ -170,11 +221,15 @@ _refusals: OrderedDict[tuple[str, bytes], str | None] = OrderedDict()
 
 
 class Talk:
-    """A process of the program, and the conversation with it."""
+    """A process of the program, and the conversation with it.
 
-    def __init__(self, what: str) -> None:
+    `patience_s`: an answer that takes longer is an error. Without it, an answer takes its time.
+    """
+
+    def __init__(self, what: str, *, patience_s: float = math.inf) -> None:
         program = about().path
         self._what = program
+        self._patience_s = patience_s
         # In memory, because a disk may be full.
         self._complaints: IO[bytes] = open(os.memfd_create("complaints"), "w+b")  # noqa: PTH123, SIM115
         try:
@@ -189,6 +244,9 @@ class Talk:
         except OSError as error:
             self._complaints.close()
             raise _broken(program, error.strerror or str(error)) from None
+        assert self._process.stdin is not None
+        # A program that does not read must not keep us from noticing that.
+        os.set_blocking(self._process.stdin.fileno(), False)
         # What was read and not yet taken: a step of a case costs one read.
         self._waiting = bytearray()
         self.close = weakref.finalize(self, _end, self._process, self._complaints)
@@ -202,9 +260,16 @@ class Talk:
     def tell(self, request: Mapping[str, object]) -> None:
         """Sends a request. If the program has ended, the next answer says why."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(child.blob(json.dumps(request).encode()))
-            self._process.stdin.flush()
+        to = self._process.stdin.fileno()
+        rest = memoryview(child.blob(json.dumps(request).encode()))
+        while rest:
+            try:
+                rest = rest[os.write(to, rest) :]
+            except BlockingIOError:
+                if not select.select([], [to], [], _PATIENCE_S)[1]:
+                    raise self._ended("it does not read what it is told") from None
+            except BrokenPipeError:
+                return
 
     def header(self, tick: Progress | None = None) -> dict[str, Any]:
         """The next blob as JSON; raises the error that it describes. `tick` is called now and then.
@@ -213,13 +278,8 @@ class Talk:
         """
         done = 0.0
         while True:
-            content = self.blob(None if tick is None else lambda: tick(done))  # noqa: B023
-            try:
-                told = json.loads(content)
-                if not isinstance(told, dict):
-                    raise ValueError
-            except ValueError:
-                raise self._ended("it sends something else than answers") from None
+            content = self.blob(None if tick is None else lambda: tick(done), _MOST_JSON_BYTES)  # noqa: B023
+            told = self._as_dict(content)
             if tick is not None and "progress" in told:
                 with contextlib.suppress(TypeError, ValueError):
                     done = min(0.99, max(0.0, float(told["progress"])))
@@ -229,19 +289,43 @@ class Talk:
                 raise child.as_error({"message": "it does not say why", **told})
             return told
 
-    def blob(self, tick: Callable[[], None] | None = None) -> bytes:
-        """The next blob."""
+    def record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes]:
+        """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
+        if self.header(tick).get("ok") is not True:
+            raise self._ended(_NO_ANSWER)
+        summary, flows, links = self.blob(), self.blob(), self.blob()
+        self._as_dict(summary)
+        if not all(one.startswith(_PARQUET) and one.endswith(_PARQUET) for one in (flows, links)):
+            raise self._ended(_NO_ANSWER)
+        return summary.decode(), flows, links
+
+    def blob(self, tick: Callable[[], None] | None = None, most: int = _MOST_BYTES) -> bytes:
+        """The next blob, of at most so many bytes."""
         (length,) = child.LENGTH.unpack(self._read(child.LENGTH.size, tick))
-        if length > _MOST_BYTES:
-            raise self._ended("it sends something else than answers")
+        if length > most:
+            raise self._ended(_NO_ANSWER)
         return self._read(length, tick)
+
+    def _as_dict(self, content: bytes) -> dict[str, Any]:
+        """The table that is in a blob."""
+        try:
+            told = _read_json(content)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise self._ended(_NO_ANSWER)
+        return told
 
     def _read(self, length: int, tick: Callable[[], None] | None) -> bytes:
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
+        ends_s = time.monotonic() + self._patience_s
         while len(self._waiting) < length:
-            if tick is not None and not select.select([source], [], [], _TICK_S)[0]:
-                tick()
+            if not select.select([source], [], [], _TICK_S)[0]:
+                if tick is not None:
+                    tick()
+                if time.monotonic() > ends_s:
+                    raise self._ended(f"it does not answer within {self._patience_s:g} s")
                 continue
             part = os.read(source, 1 << 20)
             if not part:
@@ -254,10 +338,14 @@ class Talk:
     def _ended(self, why: str = "") -> _native.WorldError:
         """The error that says why there is no answer."""
         if not why:
-            code = self._process.wait()
-            self._complaints.seek(0)
-            last = self._complaints.read().decode(errors="replace").strip().splitlines()[-1:]
-            why = f"it ended with code {code}: {last[0] if last else 'it printed nothing'}"
+            try:
+                code = self._process.wait(_GOODBYE_S)
+                length = self._complaints.seek(0, os.SEEK_END)
+                self._complaints.seek(max(0, length - _MOST_PRINTED))
+                last = _last_line(self._complaints.read())
+                why = f"it ended with code {code}: {last or 'it printed nothing'}"
+            except subprocess.TimeoutExpired:
+                why = "it closes its output and goes on"
         self.close()
         return _broken(self._what, why)
 
@@ -266,8 +354,7 @@ def run(spec_json: str, seed: int, tick: Progress) -> tuple[str, bytes, bytes]:
     """Runs a spec: summary as JSON, flow series and link series as Parquet. `tick` is called now and then."""
     with Talk("run") as talk:
         talk.tell({"spec": spec_json, "seed": seed})
-        talk.header(tick)
-        return talk.blob().decode(), talk.blob(), talk.blob()
+        return talk.record(tick)
 
 
 def _end(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:

@@ -246,8 +246,8 @@ def _made_how(found: Found) -> str:
         f"Made by `{found.plan.command}`: {by}{judged}{often}.{left_out} "
         "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
         f"± is half the 95 % confidence interval of the mean over {first.noun}s, "
-        f"in brackets is the range of the {second.short}'s {second.noun}s. "
-        f"A cell agrees when in every measure the range over {first.noun}s overlaps the {second.short}'s; "
+        f"in brackets is the range over {second.short} {second.noun}s. "
+        f"A cell agrees when in every measure the range over {first.noun}s overlaps that in brackets; "
         f"it is close when all differences are within {_tolerance(found)}.\n"
     )
 

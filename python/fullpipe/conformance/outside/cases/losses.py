@@ -6,7 +6,6 @@ from fullpipe.conformance.outside.courses import OUTAGE, OUTAGE_S, RANDOM_LOSS
 from fullpipe.conformance.outside.seen import Seen
 
 _FROM_S = 4.0
-_ABOUT = "20 Mbit/s, 40 ms, 1 BDP of buffer and 1 % of random loss, from 4 to 15 s."
 
 
 def _goodput(seen: Seen) -> Measured:
@@ -17,7 +16,7 @@ PROGRESS = OutsideCase(
     name="outside.random-loss",
     title="Random loss of 1 % does not stop it",
     source="RFC 5348 sections 1 and 3.1",
-    about=_ABOUT,
+    about="20 Mbit/s, 40 ms, 1 BDP of buffer and 1 % of random loss, from 4 to 15 s.",
     criteria=(
         Criterion(
             "goodput",
@@ -32,29 +31,6 @@ PROGRESS = OutsideCase(
     ),
     play=_goodput,
     course=RANDOM_LOSS,
-)
-
-THRESHOLD = OutsideCase(
-    name="outside.random-loss-below-threshold",
-    title="Random loss of 1 %, below the loss threshold, costs a quarter at most",
-    source="draft 5.3.3.8.3; 2.8",
-    about=_ABOUT,
-    criteria=(
-        Criterion(
-            "goodput",
-            "goodput, of the path's rate",
-            low=65,
-            unit="%",
-            source=(
-                "the draft's model: 62 rounds go by between probes, and each costs its 1 %, so that 74 % "
-                "remain on average; headers, lost packets, pacing margin and ProbeRTT leave 69 %; ours: 4 % "
-                "in reserve"
-            ),
-        ),
-    ),
-    play=_goodput,
-    course=RANDOM_LOSS,
-    like="bbr3",
 )
 
 
@@ -94,4 +70,4 @@ AFTER_OUTAGE = OutsideCase(
     course=OUTAGE,
 )
 
-CASES = (PROGRESS, THRESHOLD, AFTER_OUTAGE)
+CASES = (PROGRESS, AFTER_OUTAGE)
