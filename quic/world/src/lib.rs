@@ -32,6 +32,7 @@ mod chunk;
 mod endpoint;
 mod flow;
 mod noq;
+mod null;
 mod options;
 pub mod program;
 mod quinn;

@@ -23,6 +23,7 @@ use quinn_proto::{
 use crate::cc::{self, QuinnFactory};
 use crate::chunk::{CHUNK, epoch, paced_by_window, since, then};
 use crate::endpoint::{Endpoint, Event, Piece, ReadEnd, Setup, State, Stream, Tally, Transmit};
+use crate::null::Nonce;
 use crate::options::Crypto;
 use crate::tls::{SERVER, TLS};
 
@@ -462,34 +463,45 @@ impl Controller for Watched {
     }
 }
 
-/// The keys of a packet space that protect nothing, with the lengths and limits of the real ones.
+/// The keys of a packet space that hide nothing, with the lengths and limits of the real ones. They open what real ones open: see
+/// [`null`](crate::null).
 struct NullPacketKey {
+    update: u64,
     tag_len: usize,
     confidentiality_limit: u64,
     integrity_limit: u64,
 }
 
 impl NullPacketKey {
-    fn like(key: &dyn PacketKey) -> Box<dyn PacketKey> {
+    fn like(key: &dyn PacketKey, update: u64) -> Box<dyn PacketKey> {
         Box::new(NullPacketKey {
+            update,
             tag_len: key.tag_len(),
             confidentiality_limit: key.confidentiality_limit(),
             integrity_limit: key.integrity_limit(),
         })
     }
 
-    fn like_both(keys: &KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
-        KeyPair { local: NullPacketKey::like(&*keys.local), remote: NullPacketKey::like(&*keys.remote) }
+    fn like_both(keys: &KeyPair<Box<dyn PacketKey>>, update: u64) -> KeyPair<Box<dyn PacketKey>> {
+        KeyPair {
+            local: NullPacketKey::like(&*keys.local, update),
+            remote: NullPacketKey::like(&*keys.remote, update),
+        }
+    }
+
+    fn nonce(&self, number: u64) -> Nonce {
+        Nonce { number, update: self.update }
     }
 }
 
 impl PacketKey for NullPacketKey {
-    fn encrypt(&self, _: u64, _: &mut [u8], _: usize) {}
+    fn encrypt(&self, number: u64, packet: &mut [u8], _: usize) {
+        self.nonce(number).seal(packet, self.tag_len);
+    }
 
-    fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        let length = payload.len().checked_sub(self.tag_len).ok_or(CryptoError)?;
-        payload.truncate(length);
-        Ok(())
+    fn decrypt(&self, number: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+        let opened = self.nonce(number).open(payload, self.tag_len);
+        if opened { Ok(()) } else { Err(CryptoError) }
     }
 
     fn tag_len(&self) -> usize {
@@ -522,11 +534,13 @@ struct NullSession {
     inner: Box<dyn Session>,
     /// Whether the keys of the handshake have been handed out: the next are those of data.
     in_handshake: bool,
+    /// How often the keys of data have been updated.
+    updates: u64,
 }
 
 impl NullSession {
     fn over(inner: Box<dyn Session>) -> Box<dyn Session> {
-        Box::new(NullSession { inner, in_handshake: false })
+        Box::new(NullSession { inner, in_handshake: false, updates: 0 })
     }
 }
 
@@ -572,12 +586,14 @@ impl Session for NullSession {
             |key: &dyn HeaderKey| -> Box<dyn HeaderKey> { Box::new(NullHeaderKey(key.sample_size())) };
         Some(Keys {
             header: KeyPair { local: header(&*keys.header.local), remote: header(&*keys.header.remote) },
-            packet: NullPacketKey::like_both(&keys.packet),
+            packet: NullPacketKey::like_both(&keys.packet, 0),
         })
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        Some(NullPacketKey::like_both(&self.inner.next_1rtt_keys()?))
+        let keys = self.inner.next_1rtt_keys()?;
+        self.updates += 1;
+        Some(NullPacketKey::like_both(&keys, self.updates))
     }
 
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
