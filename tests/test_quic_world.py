@@ -120,14 +120,6 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
         quic_program.about()
 
 
-def test_a_name_without_a_folder_is_a_file_here(
-    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = program(Path.cwd(), '#!/bin/sh\necho \'{"protocol": 1, "build": "here", "stacks": []}\'\n')
-    monkeypatch.setenv(quic_program.VARIABLE, here.name)
-    assert quic_program.about().build == "here"
-
-
 def test_the_program_is_looked_for_beside_python_and_where_programs_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,16 +1,12 @@
 """All cases: `CASES` of each module in `cases/`, those of packages, and those that a script registers."""
 
-import difflib
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from functools import cache
 
-from fullpipe.conformance import cases
+from fullpipe.conformance import cases, catalogue
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
 from fullpipe.system import plugs
-from fullpipe.system.words import joined
 
 # The text that the cases follow.
 TEXT = "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)"
@@ -55,27 +51,13 @@ def chosen(names: Sequence[str] | None) -> tuple[Case, ...]:
     Raises:
         ScenarioError: A name is not one of a case.
     """
-    if names is None:
-        return every()
-    known = [case.name for case in every()]
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known)
-            fix = "`fullpipe conform --list` has them"
-            raise mistake(
-                "case", name, "the name of a case", f"use {joined(near, 'or')}; {fix}" if near else fix
-            )
-    return tuple(case for case in every() if case.name in names)
+    return catalogue.of_names(every(), names, "`fullpipe conform --list` has them")
 
 
 @cache
 def _own() -> tuple[Case, ...]:
-    names = [found.name for found in pkgutil.iter_modules(cases.__path__)]
-    names.sort(key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
-    found: list[Case] = []
-    for name in names:
-        found += importlib.import_module(f"{cases.__name__}.{name}").CASES
-    return tuple(found)
+    own: tuple[Case, ...] = catalogue.of_package(cases, _ORDER)
+    return own
 
 
 @cache

@@ -70,8 +70,7 @@ def path() -> Path | None:
     An empty name in the environment says that there is none.
     """
     if (named := os.environ.get(VARIABLE)) is not None:
-        # A name without a folder is looked for where we are, and not where programs are.
-        return Path(named).absolute() if named else None
+        return Path(named) if named else None
     beside = Path(sys.executable).parent / _NAME
     if beside.is_file() and os.access(beside, os.X_OK):
         return beside
