@@ -54,7 +54,7 @@ BAD_ARGUMENTS = {
     "unknown world": (compare("bbr1", *PATH, "--world", "mars"), '--world "mars', "mars"),
     "seeds that are no number": (["compare", "bbr1", *PATH, "--seeds", "many"], "--seeds", "whole number"),
     "missing rtt": (["compare", "bbr1", "--rate", "10mbit"], "--rtt", "see `fullpipe compare --help`"),
-    "no controller": (["compare", *PATH], "CC", "Missing"),
+    "no controller": (["compare", *PATH], "CC", "missing"),
     "missing parsecs": (
         ["shell", "--rate", "1mbit", "--rtt", "40 parsecs", "--", "true"],
         "--rtt",
