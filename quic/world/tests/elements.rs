@@ -101,7 +101,8 @@ fn what_this_world_cannot_run_is_refused_with_what_to_change() {
     );
     assert_eq!(
         sentence(&format!("{cubic}, {{ controller = \"quinn:bbr3\" }}"), ""),
-        "flows[1].controller: quinn has no controller bbr3; choose quinn:bbr, quinn:cubic, quinn:newreno"
+        "flows[1].controller: quinn has no controller bbr3; choose quinn:bbr, quinn:cubic, quinn:newreno, or let FULLPIPE_QUIC \
+         name a program that has bbr3"
     );
 }
 
