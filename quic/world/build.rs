@@ -42,6 +42,13 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={hash:032x}");
+    // The program says so, too (`QuicError::Build`), but only once all is compiled.
+    if std::env::var("CARGO_CFG_GETRANDOM_BACKEND").as_deref() != Ok("custom") {
+        println!(
+            "cargo::warning=this build lacks --cfg getrandom_backend=\"custom\", and its program will refuse to run: copy \
+             quic/world/.cargo/config.toml into the folder in which you run cargo, as .cargo/config.toml"
+        );
+    }
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fullpipe_quic::program::{self, Own};
+use fullpipe_quic::{Own, program};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory};
 

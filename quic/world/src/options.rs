@@ -100,7 +100,8 @@ pub enum QuicError {
     },
     /// The program was built so that the stacks' randomness does not come from the run's seed.
     Build,
-    /// The run's thread ended: a defect of this world or of a stack.
+    /// The run's thread ended: a defect of this world, of a stack or of a controller. The text is the panic's message, behind
+    /// its place where that is known.
     Panicked(String),
 }
 
@@ -115,9 +116,10 @@ impl std::fmt::Display for QuicError {
             QuicError::Connection { flow, reason } => write!(f, "the connection of flow {flow} ended: {reason}"),
             QuicError::Build => f.write_str(
                 "this program was built without --cfg getrandom_backend=\"custom\", so that equal seeds would give different \
-                 runs; build it with `make quic`",
+                 runs; copy quic/world/.cargo/config.toml into the folder of your program as .cargo/config.toml and run `cargo \
+                 build` there, or run `make quic` for the program without controllers of your own",
             ),
-            QuicError::Panicked(message) => write!(f, "the run ended by a panic, a defect: {message}"),
+            QuicError::Panicked(message) => write!(f, "the run ended by a panic: {message}"),
         }
     }
 }
@@ -185,7 +187,14 @@ fn refuses_controller(choice: &ControllerChoice, own: &[Own]) -> Option<String> 
         let names: Vec<&str> = known.controllers.iter().map(|one| one.0).chain(brought).collect();
         return (!names.contains(&name)).then(|| {
             let names: Vec<String> = names.iter().map(|name| format!("{stack}:{name}")).collect();
-            format!("{stack} has no controller {name}; choose {}", names.join(", "))
+            let names = names.join(", ");
+            if own.is_empty() {
+                // The program is the one that `make quic` builds: most likely another one was meant.
+                return format!(
+                    "{stack} has no controller {name}; choose {names}, or let FULLPIPE_QUIC name a program that has {name}"
+                );
+            }
+            format!("{stack} has no controller {name}; choose {names}")
         });
     }
     let Some(params) = choice.params() else {

@@ -41,8 +41,9 @@ use std::sync::mpsc::{Receiver, channel};
 use fullpipe_record::parquet;
 use fullpipe_record::table::Table;
 use fullpipe_record::{Run, Sample};
-use fullpipe_scenario::ScenarioError;
 use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::stack::LONGEST_NAME;
+use fullpipe_scenario::{ControllerChoice, ScenarioError};
 use fullpipe_units::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ use serde_json::{Value, json};
 use crate::cc::Own;
 use crate::change::SaidChange;
 use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
-use crate::run::run_telling;
+use crate::run::{run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
 
 /// The version of the protocol.
@@ -61,11 +62,18 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
 
-const USAGE: &str =
-    "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it (world quic), see docs/quic.md";
+const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it: let FULLPIPE_QUIC name this program, and \
+                     choose --world quic (docs/quic-developers.md)";
 
 /// The program with these controllers besides the stacks'.
+///
+/// A name that no scenario could choose, or that is taken, ends it with a sentence and the code 2.
 pub fn main(own: Vec<Own>) -> ExitCode {
+    if let Some(problem) = misnamed(&own) {
+        eprintln!("{problem}");
+        return ExitCode::from(2);
+    }
+    tell_places_of_panics();
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().and_then(|word| word.into_string().ok());
     let command = if arguments.next().is_some() { None } else { command };
@@ -86,6 +94,29 @@ pub fn main(own: Vec<Own>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What is wrong with the controllers' names: a sentence with what can be done.
+fn misnamed(own: &[Own]) -> Option<String> {
+    let taken =
+        stacks().iter().flat_map(|stack| stack.controllers.iter().map(|(name, _)| (stack.name, *name)));
+    let mut taken: Vec<(&str, &str)> = taken.collect();
+    own.iter().find_map(|one| {
+        let asked = format!("{}:{}", one.stack(), one.name());
+        // What a scenario that asks for it gets.
+        let read = ControllerChoice::parse(&asked).ok();
+        if read.as_ref().and_then(ControllerChoice::stack) != Some((one.stack(), one.name())) {
+            return Some(format!(
+                "{:?} is no name for a controller; expected at most {LONGEST_NAME} lower-case letters, digits, - and _",
+                one.name()
+            ));
+        }
+        if taken.contains(&(one.stack(), one.name())) {
+            return Some(format!("{asked} is there already; give your controller another name"));
+        }
+        taken.push((one.stack(), one.name()));
+        None
+    })
 }
 
 /// What the program has.
@@ -555,7 +586,8 @@ mod tests {
         let other = spec().replace("noq:cubic", "noq:vegas");
         assert_eq!(
             refused(&other)["refused"],
-            "flows[0].controller: noq has no controller vegas; choose noq:bbr3, noq:cubic, noq:newreno"
+            "flows[0].controller: noq has no controller vegas; choose noq:bbr3, noq:cubic, noq:newreno, or let FULLPIPE_QUIC \
+             name a program that has vegas"
         );
         assert_eq!(refused("{}")["kind"], "ScenarioError");
         let run = json!({"spec": other, "seed": 1}).to_string();
@@ -571,6 +603,22 @@ mod tests {
         let names = about["stacks"][0]["controllers"].as_array().unwrap();
         assert_eq!((&names[3]["name"], &names[3]["own"]), (&json!("mine"), &json!(true)));
         assert_ne!(build(&own), build(&[]));
+    }
+
+    #[test]
+    fn controllers_have_names_that_a_scenario_can_choose_and_that_are_free() {
+        let noq =
+            |name: &str| Own::noq(name, std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()));
+        let quinn = Own::quinn("mine", std::sync::Arc::new(quinn_proto::congestion::CubicConfig::default()));
+        assert_eq!(misnamed(&[noq("mine"), quinn, noq("bbr"), noq("my_bbr-2")]), None);
+        for name in ["", "Mine", "my cc", " mine", "a:b", &"x".repeat(33)] {
+            let problem = misnamed(&[noq("mine"), noq(name)]).unwrap();
+            assert!(problem.contains("is no name for a controller; expected at most 32"), "{problem}");
+        }
+        let taken =
+            |name: &str| Some(format!("noq:{name} is there already; give your controller another name"));
+        assert_eq!(misnamed(&[noq("cubic")]), taken("cubic"));
+        assert_eq!(misnamed(&[noq("mine"), noq("mine")]), taken("mine"));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! A whole run, on a thread of its own.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
@@ -76,11 +77,27 @@ pub(crate) fn begin(seed: u64) -> Result<(), QuicError> {
     if random::begin(fullpipe_path::mix(seed)) { Ok(()) } else { Err(QuicError::Build) }
 }
 
-/// Turns a panic, of this world or of a stack, into an error: the caller goes on.
+thread_local! {
+    /// Where this thread panicked: file, line and column.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on, the error of a panic says where it was. For programs: a library leaves the hook to its user.
+pub(crate) fn tell_places_of_panics() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PLACE.set(panic.location().map(ToString::to_string));
+        before(panic);
+    }));
+}
+
+/// Turns a panic, of this world, of a stack or of a controller, into an error: the caller goes on.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, QuicError>) -> Result<T, QuicError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(QuicError::Panicked(message.unwrap_or_default()))
+        let message = message.unwrap_or_default();
+        let told = PLACE.take().map(|place| format!("{place}: {message}"));
+        Err(QuicError::Panicked(told.unwrap_or(message)))
     })
 }

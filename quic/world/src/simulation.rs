@@ -141,9 +141,9 @@ impl Simulation {
                 })
             })
             .map_err(|error| QuicError::Panicked(format!("no thread could be started: {error}")))?;
-        let end = is_made
-            .recv()
-            .unwrap_or_else(|_| Err(QuicError::Panicked("the run's thread ended at its start".to_owned())))?;
+        // A thread that ends without an answer panicked.
+        let Ok(end) = is_made.recv() else { return Err(of_ended(Some(thread))) };
+        let end = end?;
         Ok(Simulation {
             spec: spec.clone(),
             seed,
@@ -176,10 +176,7 @@ impl Simulation {
             return Ok(answer);
         }
         // The thread has ended: by a panic, because nothing else ends it.
-        let error = match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(Err(error))) => error,
-            _ => QuicError::Panicked("the run's thread has ended".to_owned()),
-        };
+        let error = of_ended(self.thread.take());
         self.broken = Some(error.clone());
         Err(error)
     }
@@ -324,6 +321,14 @@ impl Simulation {
     pub fn finish(mut self) -> Result<Run, QuicError> {
         let (spec, seed, options) = (self.spec.clone(), self.seed, self.options);
         self.ask(move |world| world.record(&spec, seed, options))
+    }
+}
+
+/// Why a run's thread has ended.
+fn of_ended(thread: Option<JoinHandle<Result<(), QuicError>>>) -> QuicError {
+    match thread.map(JoinHandle::join) {
+        Some(Ok(Err(error))) => error,
+        _ => QuicError::Panicked("the run's thread has ended".to_owned()),
     }
 }
 
