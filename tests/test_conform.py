@@ -1,6 +1,7 @@
 """`fullpipe conform`: the cases hold a BBRv3 to the draft, and notice what is none."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -363,11 +364,20 @@ def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
     pages = sorted(
         path.relative_to(tmp_path / "kept").as_posix() for path in (tmp_path / "kept").rglob("*.*")
     )
+    # Nothing failed, so that there is no scenario.
     assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformity.json", "index.html"]
     page = (tmp_path / "kept" / "cases" / "drain-inflight.html").read_text(encoding="utf-8")
     assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
     index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
     assert 'href="cases/drain-inflight.html"' in index
+
+
+def test_the_scenario_of_a_failure_repeats_it_in_the_simulator(tmp_path: Path) -> None:
+    found = fp.conform("cubic", ["deep-buffer"])
+    found.write(tmp_path)
+    (played,) = found.results[0].played
+    (again,) = fp.run(str(tmp_path / "cases" / "deep-buffer.toml"), world="sim", seeds=[1]).runs
+    assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
 
 
 def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
@@ -408,6 +418,20 @@ def test_one_has_no_plural() -> None:
     assert Criterion("k", "rounds", low=1, high=2, unit="rounds", source="").bounds == "1 to 2 rounds"
     one = Criterion("k", "time", high=1, unit="ms", source="")
     assert (one.bounds, one.show(1.0)) == ("at most 1 ms", "1 ms")
+
+
+def test_what_cannot_be_measured_is_said_and_is_json() -> None:
+    """As the mean of nothing."""
+    case = Case("of-nothing", "t", "s", "a", (Criterion("x", "x", high=8),), lambda _: {"x": math.nan})
+    registry._registered[case.name] = case
+    try:
+        found = conform("bbr3", [case.name])
+    finally:
+        del registry._registered[case.name]
+    assert [one.verdict for one in found.results] == [FAIL]
+    assert found.results[0].checks[0].measured == "nothing to measure"
+    assert json.loads(found.to_json())["cases"][0]["criteria"][0]["measured"] is None
+    assert "NaN" not in found.to_json()
 
 
 def test_the_order_of_parameters_does_not_matter() -> None:

@@ -133,8 +133,9 @@ def test_the_program_is_looked_for_beside_python_and_where_programs_are(
     (tmp_path / "bin").mkdir()
     beside = program(tmp_path / "bin", "#!/bin/sh\n")
     assert quic_program.path() == beside
-    monkeypatch.setenv(quic_program.VARIABLE, "mine")
-    assert quic_program.path() == Path("mine")
+    # What the environment names is a file, from here or from anywhere.
+    monkeypatch.setenv(quic_program.VARIABLE, "./mine")
+    assert quic_program.path() == Path.cwd() / "mine"
 
 
 def test_another_file_of_the_same_name_is_asked_again(
@@ -433,12 +434,21 @@ def test_what_a_case_changed_is_in_its_scenario(
 
 
 @pytest.mark.usefixtures("there")
-def test_pages_of_the_world_say_what_played(in_empty_folder: Path) -> None:
+def test_pages_of_the_world_say_what_played_and_have_the_scenarios_of_failures(in_empty_folder: Path) -> None:
     del in_empty_folder
-    code, said = command("conform", "noq:cubic", "--case", "deep-buffer", "--out", "here")
-    assert code in (0, 1), said
+    asked = ("--case", "deep-buffer", "--case", "rate-up-10x", "--case", "clean-path", "--out", "here")
+    code, said = command("conform", "noq:cubic", *asked)
+    assert code == 1, said
     page = Path("here/index.html").read_text(encoding="utf-8")
     assert "quic: noq 1.4.0, quinn 0.11.19" in page
+    # One passes, and no scenario says what was done in another.
+    (scenario,) = Path("here/cases").glob("*.toml")
+    assert scenario.name == "deep-buffer.toml"
+    case = Path("here/cases/deep-buffer.html").read_text(encoding="utf-8")
+    assert '<a href="deep-buffer.toml">' in case
+    assert "fullpipe run deep-buffer.toml --world quic --seed 1" in case
+    code, said = command("run", str(scenario), "--world", "quic", "--seed", "1")
+    assert code == 0, said
     code, said = command("conform", "noq:cubic", "--case", "deep-buffer", "--qlog", "logs")
     assert code == 2 and "the QUIC world writes no logs of packets; leave out --qlog" in said, said
 

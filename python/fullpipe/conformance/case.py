@@ -82,6 +82,8 @@ class Criterion:
         """A measured value with its unit."""
         if value is None:
             return "never"
+        if not math.isfinite(value):
+            return "nothing to measure"  # As the queue's delay of a flow that sends nothing.
         if self.is_whether:
             return "yes" if self.met(value) else "no"
         text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:.0f}"

@@ -1,6 +1,7 @@
 """What cases came to: verdicts with measured values, as a table, as JSON, in a notebook and as pages."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,14 +180,14 @@ class Conformity:
             "criteria": [
                 {
                     "says": check.criterion.quantity,
-                    "measured": check.value,
+                    "measured": _finite(check.value),
                     "low": check.criterion.low,
                     "high": check.criterion.high,
                     "unit": check.criterion.unit,
                     "source": check.criterion.source,
                     "met": check.met,
                     "seed": check.seed,
-                    **({"values": list(check.values)} if check.values else {}),
+                    **({"values": [*map(_finite, check.values)]} if check.values else {}),
                 }
                 for check in one.checks
             ],
@@ -194,7 +195,7 @@ class Conformity:
 
     def to_json(self) -> str:
         """`to_dict` as text: what `fullpipe conform` prints with `--json`."""
-        return json.dumps(self.to_dict(), indent=2)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def write(self, folder: str | Path) -> Path:
         """Writes index.html, a page for each case, and conformity.json into a folder.
@@ -233,6 +234,11 @@ class Conformity:
         from fullpipe.conformance.pages import summary_table
 
         return summary_table(self)
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no other numbers."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _repetitions(one: Result) -> list[int]:

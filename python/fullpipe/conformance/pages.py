@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fullpipe import _native
+from fullpipe.conformance import minimal
 from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
 from fullpipe.show.page import Heading, figure, page, provenance, table
@@ -30,10 +31,12 @@ def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
 
 
 def write(conformity: Conformity, folder: Path) -> Path:
-    """Writes the pages, and the result as JSON; returns the folder."""
+    """Writes the pages, the scenarios of failures, and the result as JSON; returns the folder."""
     files.make_folder(folder)
     files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
     for one in conformity.results:
+        if (scenario := _scenario(conformity, one)) is not None:
+            files.write(folder, f"cases/{one.case.name}.toml", scenario.encode())
         files.write(folder, _file(one), _page(conformity, one).encode(errors="replace"))
     # Last, so that every link of it has its page.
     files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
@@ -42,6 +45,18 @@ def write(conformity: Conformity, folder: Path) -> Path:
 
 def _file(one: Result) -> str:
     return f"cases/{one.case.name}.html"
+
+
+def _scenario(conformity: Conformity, one: Result) -> str | None:
+    """The scenario that repeats a failure; None if there is no failure, or none can say it.
+
+    A program is no flow of a scenario's, and where a controller in Python is, depends on the folder.
+    """
+    if one.verdict != FAIL or conformity.program is not None:
+        return None
+    if any(run.alternative.own for played in one.played for run in played.runs.runs):
+        return None
+    return minimal.scenario(conformity, one)
 
 
 def _verdict(verdict: str) -> str:
@@ -78,6 +93,7 @@ def _page(conformity: Conformity, one: Result) -> str:
         f"<p>{_text(case.about)}</p>",
         f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
         _criteria(one, "Seed" if conformity.program is None else "Repetition"),
+        _repeat(conformity, one),
         *_figures(one, _FIGURES if conformity.program is None else _FROM_OUTSIDE),
         _provenance(conformity),
     ]
@@ -104,6 +120,14 @@ def _criteria(one: Result, seed: str) -> str:
             for check in one.checks
         ]
     return table(headings, rows)
+
+
+def _repeat(conformity: Conformity, one: Result) -> str:
+    if _scenario(conformity, one) is None or (check := one.decisive) is None:
+        return ""
+    name = f"{one.case.name}.toml"
+    command = _text(f"fullpipe run {name} --world {conformity.world} --seed {check.seed}")
+    return f'<p>The scenario of the failure: <a href="{name}">{name}</a>, for <code>{command}</code>.</p>'
 
 
 def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:

@@ -70,7 +70,8 @@ def path() -> Path | None:
     An empty name in the environment says that there is none.
     """
     if (named := os.environ.get(VARIABLE)) is not None:
-        return Path(named) if named else None
+        # Absolute, because what has no folder is looked for where programs are, not here.
+        return Path(named).absolute() if named else None
     beside = Path(sys.executable).parent / _NAME
     if beside.is_file() and os.access(beside, os.X_OK):
         return beside

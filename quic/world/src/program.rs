@@ -63,7 +63,7 @@ const MOST_BYTES: u64 = 256 << 20;
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
 
 const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it: let FULLPIPE_QUIC name this program, and \
-                     choose --world quic (docs/quic.md)";
+                     choose --world quic (docs/quic-developers.md)";
 
 /// The program with these controllers besides the stacks'.
 ///
