@@ -274,7 +274,7 @@ def test_an_answer_that_is_too_long_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     about = '{"protocol": 1, "build": "x", "stacks": []}'
-    length = r"\0\0\0\0\020\0\0\0"
+    length = r"\0\0\0\001\0\0\0\0"
     says = f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ printf '{length}'; exec sleep 600; }}\n"
     monkeypatch.setenv(quic_program.VARIABLE, str(program(tmp_path, says)))
     with quic_program.Talk("run") as talk, pytest.raises(fp.WorldError, match="something else than answers"):
