@@ -122,7 +122,7 @@ def misbehave(how: str) -> None:
             os.close(1)
             time.sleep(600)
         case "fails":
-            answer(told(ok=False, kind="WorldError", message="it is broken; mend it", fix="mend it"))
+            answer(told(ok=False, kind="WorldError", message="it is broken; repair it", fix="repair it"))
             sys.exit(0)
         case "half":
             answer(told(ok=True))

@@ -463,7 +463,7 @@ def invoke(*words: str) -> "tuple[int, str, str]":
         (("--server", "x"), "--server is given 1 time, --program 0 times"),
         (("--sender", "client"), "--sender needs --program"),
         (("bbr3", "--like", "bbr3"), "--like needs --program"),
-        (("bbr3", "--program", "x", "--server", "y"), "stands beside a controller"),
+        (("bbr3", "--program", "x", "--server", "y"), "cannot be given with a controller"),
         (("--program", "x", "--server", "y", "--qlog", "q"), "--qlog has no logs of a program"),
         (("--program", "x", "--server", "y", "--sender", "both"), '--sender is "both"'),
         (("--program", "x", "--server", "y", "--like", "bbr9"), '--like "bbr9" cannot be used'),

@@ -244,7 +244,7 @@ def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
         ("empty", "answered with summary['flows'] = None; expected a value"),
         ("closes", "it closes its output and goes on"),
         ("errno", "it is broken in a way of its own"),
-        ("fails", "it is broken; mend it"),
+        ("fails", "it is broken; repair it"),
     ],
 )
 @pytest.mark.usefixtures("there")

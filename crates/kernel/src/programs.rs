@@ -42,7 +42,8 @@ fn launches(spec: &Spec, seed: u64) -> Result<Vec<Launch>, KernelError> {
     }
     let launch = |(index, flow): (usize, &FlowSpec)| {
         let Some(program) = &flow.program else {
-            let reason = "stands beside a program; programs share a path with programs only".to_owned();
+            let reason =
+                "shares its path with a program; programs share a path with programs only".to_owned();
             let fix = "replace it by a program such as iperf3, which can choose a congestion control (-C)";
             return Err(unsupported(format!("flows[{index}].controller"), reason, fix));
         };
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(launches(&spec(&format!("{port}count = 2")), 1).unwrap().len(), 2);
         assert!(refused(&spec(&format!("{port}count = 33"))).starts_with("flows: at most 32"));
         let beside = format!("{port}[[flows]]\ncontroller = \"cubic\"");
-        assert!(refused(&spec(&beside)).starts_with("flows[1].controller: stands beside a program"));
+        assert!(refused(&spec(&beside)).starts_with("flows[1].controller: shares its path with a program"));
         let router = "path = { rate = \"10 Mbit/s\", rtt = \"20 ms\", buffer = \"100 KB\", burst = \"20 KB\", router = \"tbf\" }";
         let spec = resolve(&format!("{router}\n{PROGRAM}"), Format::Toml, None).unwrap();
         assert!(refused(&spec).starts_with("path.router: "));

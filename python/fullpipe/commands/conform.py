@@ -153,7 +153,7 @@ def conform(
         return
     given = programs(*([] if one is None else [one] for one in (program, server, sender)))
     if controller is not None and given:
-        raise unfit("--program", "stands beside a controller", "give one of the two")
+        raise unfit("--program", "cannot be given with a controller", "give one of the two")
     for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
         if value is not None and not given:
             raise unfit(option, "needs --program", "give --program and --server, or leave it out")
