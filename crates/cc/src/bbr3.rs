@@ -99,6 +99,12 @@ impl Sample {
     }
 }
 
+/// Fast recovery, or the reduction for marks, which counts as one.
+#[inline]
+const fn is_recovery(state: CaState) -> bool {
+    matches!(state, CaState::Recovery | CaState::Cwr)
+}
+
 /// BBRv3.
 #[derive(Clone, Copy, Debug)]
 pub struct Bbr3 {
@@ -133,6 +139,9 @@ pub struct Bbr3 {
     loss_ranges: u32,
     /// Units delivered when the last recovery began.
     recovery_delivered: u64,
+    /// The same of a recovery that ended with the present ACK. A QUIC sender's recovery ends with the first packet that left in
+    /// it (RFC 9002 section 7.3.2), and so does the round that decides whether Startup lost too much.
+    recovery_ended: Option<u64>,
     drain_start_round: u32,
     bw: u64,
     rounds: Rounds,
@@ -175,6 +184,7 @@ impl Bbr3 {
             is_mark_in_round: false,
             loss_ranges: 0,
             recovery_delivered: connection.delivered,
+            recovery_ended: None,
             drain_start_round: 0,
             bw: 0,
             // draft 5.5.1: InitRoundCounting, InitRoundCounting.{next_round_delivered, round_start, round_count}
@@ -241,8 +251,8 @@ impl Bbr3 {
             return;
         }
         // draft 5.3.1.3: the criteria of CheckStartupHighLoss. A mark counts as a lost range (docs/bbr3.md, marks).
-        let in_recovery = matches!(self.ca_state, CaState::Recovery | CaState::Cwr)
-            && sample.prior_delivered >= self.recovery_delivered;
+        let began = self.recovery_ended.or(is_recovery(self.ca_state).then_some(self.recovery_delivered));
+        let in_recovery = began.is_some_and(|delivered| sample.prior_delivered >= delivered);
         let too_high = is_inflight_too_high(&self.params, sample) || self.is_mark_in_round;
         let ranges = self.loss_ranges;
         self.loss_ranges = 0;
@@ -716,6 +726,9 @@ impl Controller for Bbr3 {
         let StateChange { connection, to, .. } = change;
         self.random = connection.random;
         self.ca_state = connection.state;
+        if is_recovery(connection.state) && *to < CaState::Cwr {
+            self.recovery_ended = Some(self.recovery_delivered);
+        }
         if *to >= CaState::Cwr && connection.state < CaState::Cwr {
             self.recovery_delivered = connection.delivered;
         }
@@ -810,6 +823,7 @@ impl Controller for Bbr3 {
         self.set_send_quantum();
         self.set_cwnd(sample.newly_acked, moment.delivered);
         self.undo.in_episode &= connection.state >= CaState::Recovery;
+        self.recovery_ended = None;
     }
 
     fn on_mss(&mut self, mss: u32) {

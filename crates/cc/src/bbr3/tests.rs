@@ -278,6 +278,37 @@ fn losses_end_startup_only_in_fast_recovery_and_above_the_threshold() {
     assert_eq!(state(CaState::Loss, 7), State::Startup);
 }
 
+// RFC 9002 section 7.3.2: over QUIC, recovery ends with the first packet that left in it, so before the ACK that ends its round.
+#[test]
+fn losses_end_startup_though_the_ack_that_ends_their_round_ends_the_recovery() {
+    let state = |changes: &[CaState]| {
+        let (mut flow, mut bbr) = at(State::Startup);
+        bbr.on_ack(&ack(&mut flow));
+        for _ in 0..6 {
+            bbr.on_lost(&lost(&mut flow, 1, 300));
+        }
+        for &change in changes {
+            flow.change(&mut bbr, change, change > CaState::Disorder);
+        }
+        let mut ack = ack(&mut flow);
+        ack.sample.tx_in_flight = 300;
+        ack.sample.lost_since_sent = 7;
+        bbr.on_ack(&ack);
+        assert_eq!(bbr.recovery_ended, None, "it is that of one ACK");
+        bbr.state
+    };
+    use CaState::{Cwr, Loss, Open, Recovery};
+    assert_eq!(state(&[Recovery, Open]), State::Drain);
+    assert_eq!(
+        state(&[Recovery, Open, Recovery]),
+        State::Drain,
+        "the ACK showed losses of the next flight, too"
+    );
+    assert_eq!(state(&[Cwr, Open]), State::Drain);
+    assert_eq!(state(&[Open]), State::Startup);
+    assert_eq!(state(&[Loss, Open]), State::Startup);
+}
+
 #[test]
 fn neither_startup_nor_a_probe_ends_while_the_application_is_the_limit() {
     for state in [State::Startup, State::Up] {
