@@ -454,6 +454,8 @@ impl<C: Controller> Events<C> {
         if open.is_spurious && core::mem::take(&mut self.may_undo) {
             let connection = self.connection();
             self.controller.on_undo(&Undo { connection });
+            // There was no congestion that further losses could be a part of.
+            self.period = None;
             if self.state > CaState::Disorder {
                 self.change(CaState::Open, false, false, trigger);
             }

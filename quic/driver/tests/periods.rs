@@ -272,6 +272,21 @@ fn an_undo_comes_before_the_end_of_the_period_and_once() {
 }
 
 #[test]
+fn a_loss_after_an_undo_begins_a_period_that_may_be_undone_again() {
+    let mut bench = Bench::new();
+    bench.ack(50, &[4], &[0]);
+    bench.driver.events_mut().spurious();
+    bench.ack(55, &[6], &[]);
+    bench.told();
+    // It was sent before the period that was undone.
+    bench.ack(56, &[8], &[5]);
+    assert_eq!(bench.told()[2], "recovery reduce=true proven=false Ack");
+    bench.driver.events_mut().spurious();
+    bench.ack(57, &[9], &[]);
+    assert!(bench.told().contains(&"undo".to_owned()));
+}
+
+#[test]
 fn marks_are_never_undone() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
