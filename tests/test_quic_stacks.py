@@ -74,6 +74,14 @@ def test_cases_are_played_over_the_stacks() -> None:
     assert [one.verdict for one in stack.results] == [NOT_APPLICABLE, PASS], list(stack.rows())
 
 
+def test_what_the_transport_never_does_is_not_applicable_and_late_packets_are_undone() -> None:
+    found = fp.conform("bbr3", ["spurious-recovery", "spurious-timeout"], world="quic").results
+    assert {one.case.name: (one.verdict, "probe timeout" in one.reason) for one in found} == {
+        "spurious-recovery": (PASS, False),
+        "spurious-timeout": (NOT_APPLICABLE, True),
+    }
+
+
 def test_a_case_gives_the_same_value_twice() -> None:
     values = [
         [

@@ -115,6 +115,8 @@ class Case:
     main: str = ""
     # Controllers that differ from the draft here on purpose, as they are written, and why.
     differs: Mapping[str, str] = field(default_factory=dict)
+    # Worlds whose transport does not do what is played, and why.
+    not_in: Mapping[str, str] = field(default_factory=dict)
     # Who fails it by design, and the section that says so.
     failed_by: Mapping[str, str] = field(default_factory=dict)
 

@@ -64,9 +64,9 @@ def conform(
     stop = threading.Event()
 
     def lab(seed: int) -> Lab:
-        return Lab(controller, seed, BEDS[world], broken, stop.is_set)
+        return Lab(controller, seed, BEDS[world], broken, stop.is_set, world)
 
-    barred = {case.name: _barred(case, name, lacks) for case in chosen}
+    barred = {case.name: _barred(case, name, world, lacks) for case in chosen}
     jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
@@ -110,8 +110,10 @@ def _name(controller: Chosen) -> str:
     return controller.text if isinstance(controller, Own) else controller.__name__
 
 
-def _barred(case: Case, name: str, lacks: str | None) -> str | None:
+def _barred(case: Case, name: str, world: str, lacks: str | None) -> str | None:
     """Why a case is not applicable to a controller; None if it is. `lacks`: why none of BBR's phases is."""
+    if (why := case.not_in.get(world)) is not None:
+        return why
     if case.phases and lacks is not None:
         return lacks
     for other, why in case.differs.items():

@@ -270,6 +270,8 @@ class Lab:
     broken: Callable[[Chosen, str], str | None]
     # Whether nobody waits any longer.
     stopped: Callable[[], bool] = lambda: False
+    # Where it plays.
+    world: str = "sim"
 
     def __post_init__(self) -> None:
         """Begins without stages."""
