@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
+from fullpipe import cli
 from fullpipe.ask import scenario
 from fullpipe.ask.programs import Program
 from fullpipe.results import measures
@@ -186,6 +188,23 @@ def test_options_that_do_not_fit_are_refused() -> None:
     ):
         done = command("compare", *more, *PATH)
         assert done.returncode == 2 and said in done.stderr, (more, done.stderr)
+
+
+def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
+    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del in_empty_folder
+    stems: list[str] = []
+
+    def folder_for(_given: Path | None, stem: str, *, wanted: bool) -> None:
+        assert wanted
+        stems.append(stem)
+        raise fp.WorldError("enough was seen")
+
+    monkeypatch.setattr("fullpipe.commands.compare.folder_for", folder_for)
+    programs = ("--program", "A=b /usr/bin/iperf3 -c {server}", "--server", "iperf3 -s -1")
+    done = CliRunner().invoke(cli.app, ["compare", "reno", *programs, *PATH])
+    assert "enough was seen" in done.output and stems == ["compare-reno-iperf3"]
 
 
 # --- In the kernel world --------------------------------------------------------------------------

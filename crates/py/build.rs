@@ -46,6 +46,7 @@ const WORDS: &[&str] = &[
     "crates/scenario/src/reader.rs",
     "crates/scenario/src/resolve",
     "crates/scenario/src/resolve.rs",
+    "crates/scenario/src/said.rs",
     "crates/scenario/src/schema.rs",
     "crates/sim/src/said.rs",
 ];

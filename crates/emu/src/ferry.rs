@@ -23,7 +23,7 @@ use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
 use crate::meter::{self, Stage, Way};
-use crate::path::{Classes, OneWay, Path};
+use crate::path::{Classes, OneWay, Path, flow_of_ports};
 use crate::path_clock::{PathClock, Stall, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
@@ -431,10 +431,7 @@ fn class_of(frame: &Frame, classes: Classes) -> u32 {
     match classes {
         Classes::One => 0,
         Classes::Ports { first, flows } => {
-            // Our own flows have the same port at both ends; a program has one at its server's.
-            let number = |port: u16| u32::from(port.wrapping_sub(first));
-            let ports = frame.ports.map(|(source, destination)| [number(destination), number(source)]);
-            ports.and_then(|ports| ports.into_iter().find(|flow| *flow < flows)).unwrap_or(0)
+            frame.ports.and_then(|ports| flow_of_ports(ports, first, flows)).unwrap_or(0)
         }
         Classes::Flows => frame.flow(),
     }

@@ -5,9 +5,9 @@
 
 use fullpipe_path::{Packet, mix};
 
+use crate::frame::{TCP, UDP};
+
 const HOP_BY_HOP: u8 = 0;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;

@@ -30,8 +30,9 @@ const GSO_TCPV4: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_ECN: CWR is set, on the first segment only.
 const GSO_ECN: u8 = 0x80;
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+/// Protocol numbers of IP.
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 /// The largest IPv4 and TCP header together.

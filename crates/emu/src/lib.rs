@@ -13,7 +13,8 @@
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
-//! * `watch`: packets at the near device, copied for a log. `meter`: flows measured by their packets.
+//! * `watch`: packets at the near device, copied for a log. `meter`: flows measured by their packets. `batches`: how both get
+//!   theirs without the ferry waiting.
 //! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
 //! * [`probe`](mod@probe): checks the emulator's accuracy by numbered datagrams with time stamps.
 //! * [`program`]: clients and servers of any kind as the flows of a path.
@@ -25,6 +26,7 @@
 #![cfg(target_os = "linux")]
 
 mod address;
+mod batches;
 pub mod clock;
 pub mod doctor;
 mod error;

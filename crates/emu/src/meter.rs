@@ -8,16 +8,14 @@
 //! * [`quic`]: round-trip times by the spin bit (RFC 9000 section 17.4).
 //! * [`flow`]: all connections of one flow.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-
 use fullpipe_record::{FlowSeries, Seen};
 use fullpipe_units::{Duration, Time};
 
 use self::flow::FlowMeter;
 pub(crate) use self::packet::{Glimpse, Stage, Way};
+use crate::batches::{Giving, Taking, batches};
 use crate::frame::Unit;
+use crate::path::flow_of_ports;
 
 mod flow;
 mod packet;
@@ -32,15 +30,13 @@ const MOST_WAITING: usize = 256;
 /// Lets the ferry tell a [`Meter`] of packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Metering {
-    to: SyncSender<Vec<Glimpse>>,
-    missed: Arc<AtomicU64>,
+    batches: Giving<Glimpse>,
 }
 
 /// Measures flows by their packets.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    from: Receiver<Vec<Glimpse>>,
-    missed: Arc<AtomicU64>,
+    batches: Taking<Glimpse>,
     flows: Flows,
 }
 
@@ -74,33 +70,31 @@ pub(crate) struct Measured {
 /// A meter of `flows` flows, and what tells it. One flow has all packets; of several, each has those from or to its port.
 /// `interval` is the time between two samples; `None`: no series.
 pub(crate) fn meter(flows: usize, first_port: u16, interval: Option<Duration>) -> (Metering, Meter) {
-    let (to, from) = mpsc::sync_channel(MOST_WAITING);
-    let missed: Arc<AtomicU64> = Arc::default();
+    let (giving, taking) = batches(MOST_WAITING);
     let flows = Flows {
         each: (0..flows).map(|_| FlowMeter::default()).collect(),
         first_port,
         interval,
         next_sample: interval.map_or(Time::NEVER, |interval| Time::ZERO + interval),
     };
-    (Metering { to, missed: Arc::clone(&missed) }, Meter { from, missed, flows })
+    (Metering { batches: giving }, Meter { batches: taking, flows })
 }
 
 impl Metering {
     /// Ends what the meter reads.
     pub(crate) fn end(&self) {
-        // Nobody may listen any more.
-        let _ = self.to.send(Vec::new());
+        self.batches.end();
     }
 }
 
 impl Meter {
     /// Measures until the path is over.
     pub(crate) fn run(mut self) -> Measured {
-        for batch in self.from.iter().take_while(|batch| !batch.is_empty()) {
+        for batch in self.batches.each() {
             batch.iter().for_each(|glimpse| self.flows.see(glimpse));
         }
         let flows = self.flows.each.into_iter().map(FlowMeter::finish).collect();
-        Measured { flows, missed: self.missed.load(Ordering::Relaxed) }
+        Measured { flows, missed: self.batches.missed() }
     }
 }
 
@@ -125,9 +119,8 @@ impl Flows {
         let packet = glimpse.packet();
         let index = match (self.each.len(), packet.ports) {
             (1, _) => Some(0),
-            (flows, Some((from, to))) => {
-                let index = |port: u16| usize::from(port.wrapping_sub(self.first_port));
-                [to, from].map(index).into_iter().find(|index| *index < flows)
+            (flows, Some(ports)) => {
+                flow_of_ports(ports, self.first_port, flows as u32).map(|flow| flow as usize)
             }
             (_, None) => None,
         };
@@ -158,14 +151,8 @@ impl Tap {
     }
 
     fn hand_over(&mut self) {
-        if self.batch.is_empty() {
-            return;
-        }
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        let packets = batch.len() as u64;
-        if self.metering.to.try_send(batch).is_err() {
-            self.metering.missed.fetch_add(packets, Ordering::Relaxed);
-        }
+        let packets = self.batch.len() as u64;
+        self.metering.batches.hand_over(&mut self.batch, packets, BATCH);
     }
 }
 

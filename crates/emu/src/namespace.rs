@@ -3,8 +3,9 @@
 //! Order: [`become_capable`] while the process has one thread; then [`enter_new_network`] on each thread that is to
 //! be an end host. `/proc/sys/net` shows the namespace of the thread that reads it.
 
-use std::fs;
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_scenario::spec::HostSpec;
@@ -149,6 +150,18 @@ pub fn apply(settings: &[(&str, String)]) -> Vec<String> {
     reasons
 }
 
+/// The network namespace of the calling thread.
+pub(crate) fn current_network() -> Result<OwnedFd, EmuError> {
+    let file = File::open("/proc/thread-self/ns/net");
+    file.map(OwnedFd::from).map_err(|error| EmuError::system("open the network namespace", error))
+}
+
+/// Moves the calling thread into a network namespace.
+pub(crate) fn enter_network(namespace: &OwnedFd) -> Result<(), EmuError> {
+    sys::process::enter_network(namespace)
+        .map_err(|error| EmuError::system("enter a network namespace", error))
+}
+
 fn write_proc(path: &str, value: &str) -> Result<(), EmuError> {
     fs::write(path, value).map_err(|error| EmuError::system(format!("write {value:?} to {path}"), error))
 }
@@ -171,39 +184,46 @@ pub fn ask_to_die_with_parent() {
     let _ = sys::die_with_parent_thread();
 }
 
-/// Standard input, if its end is that of the parent.
-pub(crate) fn parent_to_watch() -> Option<std::os::fd::RawFd> {
-    (WATCHES_STDIN.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0)).then_some(0)
+/// The parent, if the end of standard input is its own ([`die_with_parent`]).
+#[derive(Debug)]
+pub(crate) struct Parent {
+    input: RawFd,
 }
 
-/// Something came from standard input: ends the process if it was the end.
-pub(crate) fn heed_parent() {
-    use std::io::Read;
-    if matches!(std::io::stdin().read(&mut [0; 64]), Ok(0)) {
-        std::process::exit(1);
+impl Parent {
+    /// The parent of this process.
+    pub(crate) fn watched() -> Parent {
+        let watched = WATCHES_STDIN.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0);
+        Parent { input: if watched { 0 } else { -1 } }
+    }
+
+    /// What to poll; -1, which poll ignores, if there is nothing to watch.
+    pub(crate) fn input(&self) -> RawFd {
+        self.input
+    }
+
+    /// Something came from there: ends the process if it was the end. What cannot be read is not watched any more.
+    pub(crate) fn heed(&mut self) {
+        match std::io::stdin().read(&mut [0; 64]) {
+            Ok(0) => std::process::exit(1),
+            Ok(_) => {}
+            Err(_) => self.input = -1,
+        }
     }
 }
 
 /// Waits until `done` is signalled. If the parent closes our standard input first, ends the process: its threads'
 /// namespaces and devices end with it.
 pub(crate) fn wait_for(done: &OwnedFd) -> Result<(), EmuError> {
-    use std::os::fd::AsRawFd;
-    let watched = WATCHES_STDIN.load(Ordering::Relaxed) && sys::is_pipe_or_socket(0);
-    // poll ignores negative descriptors.
-    let mut parent = if watched { 0 } else { -1 };
+    let mut parent = Parent::watched();
     loop {
-        let ready = sys::poll([done.as_raw_fd(), parent], libc::POLLIN, None)
+        let ready = sys::poll([done.as_raw_fd(), parent.input()], libc::POLLIN, None)
             .map_err(|error| EmuError::system("wait for the run", error))?;
         if ready[0] != 0 {
             return Ok(());
         }
         if ready[1] != 0 {
-            use std::io::Read;
-            match std::io::stdin().read(&mut [0; 64]) {
-                Ok(0) => std::process::exit(1),
-                Ok(_) => {}
-                Err(_) => parent = -1,
-            }
+            parent.heed();
         }
     }
 }

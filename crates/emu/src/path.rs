@@ -128,6 +128,13 @@ pub enum Classes {
     Flows,
 }
 
+/// The number of the flow, below `flows`, that packets of these ports belong to, source and destination. Our own flows have the
+/// same port at both ends; a program has one at its server's.
+pub(crate) fn flow_of_ports((source, destination): (u16, u16), first: u16, flows: u32) -> Option<u32> {
+    let number = |port: u16| u32::from(port.wrapping_sub(first));
+    [destination, source].map(number).into_iter().find(|flow| *flow < flows)
+}
+
 /// The results of a run.
 #[derive(Debug)]
 pub struct Carried<N, F> {

@@ -6,7 +6,6 @@
 //!
 //! * [`process`](self::process): a command, what it printed, and how it ended.
 
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -20,7 +19,9 @@ use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
 use crate::meter::{Measured, Metered, meter};
-use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network};
+use crate::namespace::{
+    Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
+};
 use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path};
 use crate::shell::server::has_open_port;
 use crate::sys;
@@ -155,17 +156,14 @@ impl Host {
     /// Makes a host and leaves the calling thread in it.
     fn create(address: Ipv4Addr, path: &Path) -> Result<Host, EmuError> {
         enter_new_network()?;
-        let file = File::open("/proc/thread-self/ns/net");
-        let network =
-            file.map(OwnedFd::from).map_err(|error| EmuError::system("open the network namespace", error))?;
+        let network = current_network()?;
         let tun = Arc::new(Tun::create(Address { own: address, prefix: 30, mtu: path.mtu_bytes })?);
         limit_gso_segments(tun.name(), path.gso_max_segs)?;
         Ok(Host { tun, network })
     }
 
     fn enter(&self) -> Result<(), EmuError> {
-        sys::process::enter_network(&self.network)
-            .map_err(|error| EmuError::system("enter a network namespace", error))
+        enter_network(&self.network)
     }
 
     /// Frames that its kernel dropped because the ferry did not read them in time.
@@ -240,6 +238,7 @@ fn live(
     let end = Time::ZERO.saturating_add(path.duration);
     let mut lives: Vec<Option<Life>> = vec![None; programs.len()];
     let mut failed_since: Vec<Option<Time>> = vec![None; programs.len()];
+    let mut parent = Parent::watched();
     loop {
         let now = clock.now();
         let mut next = end.min(now + LOOK_AROUND);
@@ -278,12 +277,9 @@ fn live(
         if lives.iter().all(Option::is_some) || now >= end {
             // What is on the path arrives.
             clock.sleep_until(end.min(now + path.base_rtt()));
-            let rest = |(life, launch): (Option<Life>, &Launch)| {
-                life.unwrap_or(Life { start: launch.start.min(end), end, completed: false })
-            };
-            return Ok(lives.into_iter().zip(programs).map(rest).collect());
+            return Ok(until_the_end(lives, programs, end));
         }
-        processes.wait(done, next.saturating_since(now))?;
+        processes.wait(done, &mut parent, next.saturating_since(now))?;
         processes.look()?;
         if processes.is_over {
             // The path has ended before this thread woke, or its ferry failed, which says why.
@@ -331,15 +327,14 @@ fn event_fd() -> Result<OwnedFd, EmuError> {
 
 impl Set {
     /// Waits for output, for `done` or for `timeout`.
-    fn wait(&mut self, done: &OwnedFd, timeout: Duration) -> Result<(), EmuError> {
-        let parent = crate::namespace::parent_to_watch().unwrap_or(-1);
-        let mut fds = vec![done.as_raw_fd(), parent];
+    fn wait(&mut self, done: &OwnedFd, parent: &mut Parent, timeout: Duration) -> Result<(), EmuError> {
+        let mut fds = vec![done.as_raw_fd(), parent.input()];
         fds.extend(self.all().map(Process::output));
         let ready = sys::poll_all(&fds, libc::POLLIN, Some(timeout))
             .map_err(|error| EmuError::system("wait for the programs", error))?;
         self.is_over |= ready[0] != 0;
         if ready[1] != 0 {
-            crate::namespace::heed_parent();
+            parent.heed();
         }
         Ok(())
     }

@@ -6,7 +6,6 @@
 //! hands on to the path what comes. Bursts of the host (GSO) stay whole all the way to the ferry, unless the queue splits them
 //! or [they are to come split](LinuxQueue::comes_split).
 
-use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use fullpipe_record::QueueSample;
 
 use crate::EmuError;
-use crate::namespace::{enter_new_network, set_sysctl};
+use crate::namespace::{current_network, enter_network, enter_new_network, set_sysctl};
 use crate::qdisc::{self, LinuxQueue, Refused};
 use crate::sys;
 use crate::tun::{Address, Tun, disable_tso, limit_gso_segments, transmit_drops};
@@ -85,10 +84,10 @@ impl Router {
             let inside = current_network()?;
             set_sysctl("net.ipv4.ip_forward", "1")?;
             connect(&Pair { here: OUT_DEVICE, there: GATE_DEVICE, other: &gate }, mtu)?;
-            enter(&gate)?;
+            enter_network(&gate)?;
             ip(&format!("link set {GATE_DEVICE} address {MAC} arp off up"))?;
             between.route(GATE_DEVICE, tun.name())?;
-            enter(&inside)?;
+            enter_network(&inside)?;
             (inside, OUT_DEVICE.to_owned())
         } else {
             (current_network()?, tun.name().to_owned())
@@ -96,7 +95,7 @@ impl Router {
         queue.install(&device)?;
         connect(&Pair { here: ROUTER_DEVICE, there: HOST_DEVICE, other: &host }, mtu)?;
         between.route(ROUTER_DEVICE, &device)?;
-        enter(&host)?;
+        enter_network(&host)?;
         if queue.comes_split() {
             disable_tso(HOST_DEVICE)?;
         }
@@ -116,13 +115,13 @@ impl Router {
     /// the ferry and the host on the way back (Linux: `veth_xmit`, where the backlog of the other end is full).
     pub(crate) fn finish(&self) -> Result<(QueueSample, u64), EmuError> {
         let at_host = transmit_drops(HOST_DEVICE);
-        enter(&self.gate)?;
+        enter_network(&self.gate)?;
         let at_gate = transmit_drops(self.tun.name()) + transmit_drops(GATE_DEVICE);
-        enter(&self.inside)?;
+        enter_network(&self.inside)?;
         let end = self.queue.sample(&self.device);
         // What the queue itself drops is not among the drops of its device.
         let inside = transmit_drops(OUT_DEVICE) + transmit_drops(ROUTER_DEVICE);
-        enter(&self.host)?;
+        enter_network(&self.host)?;
         Ok((end?, at_host + at_gate + inside))
     }
 }
@@ -143,16 +142,6 @@ fn connect(pair: &Pair<'_>, mtu: u32) -> Result<(), EmuError> {
     let moved = sys::interface_index(&name)
         .and_then(|index| sys::set_link_u32(index, libc::IFLA_NET_NS_FD, other.as_raw_fd() as u32));
     moved.map_err(|error| EmuError::system("connect a host to its router", error))
-}
-
-fn current_network() -> Result<OwnedFd, EmuError> {
-    let file = File::open("/proc/thread-self/ns/net");
-    file.map(OwnedFd::from).map_err(|error| EmuError::system("open the network namespace", error))
-}
-
-fn enter(namespace: &OwnedFd) -> Result<(), EmuError> {
-    sys::process::enter_network(namespace)
-        .map_err(|error| EmuError::system("enter a network namespace", error))
 }
 
 fn ip(words: &str) -> Result<(), EmuError> {

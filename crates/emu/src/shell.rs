@@ -8,7 +8,6 @@
 //! * [`report`]: what the user reads of the path.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +22,8 @@ use crate::address::{Block, free_block};
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
 use crate::namespace::{
-    self, Privilege, ask_to_die_with_parent, become_capable, enter_new_network, set_sysctl,
+    self, Privilege, ask_to_die_with_parent, become_capable, current_network, enter_network,
+    enter_new_network, set_sysctl,
 };
 use crate::path::{Classes, OneWay, Path};
 use crate::qdisc::LinuxQueue;
@@ -144,11 +144,6 @@ fn tune(spec: &Spec) {
     }
 }
 
-fn current_network() -> Result<OwnedFd, EmuError> {
-    let file = File::open("/proc/thread-self/ns/net");
-    file.map(OwnedFd::from).map_err(|error| EmuError::system("open the network namespace", error))
-}
-
 /// Starts the processes, carries their packets, and waits for the command.
 fn run_behind(
     spec: &Spec,
@@ -160,15 +155,11 @@ fn run_behind(
     let shell = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let command = if command.is_empty() { &shell[..] } else { command };
     let address = (SERVER_VARIABLE, ends.block.outer().to_string().into());
-    let enter = |namespace: &OwnedFd| {
-        process::enter_network(namespace)
-            .map_err(|error| EmuError::system("enter a network namespace", error))
-    };
     let server = match server {
         Some(server) if !server.is_empty() => {
-            enter(&ends.outside)?;
+            enter_network(&ends.outside)?;
             let server = Server::start(server, std::slice::from_ref(&address))?;
-            enter(&ends.inside)?;
+            enter_network(&ends.inside)?;
             Some(server)
         }
         _ => None,

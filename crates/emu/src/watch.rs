@@ -4,12 +4,10 @@
 //! [`MOST_WAITING`] others wait. Times are the machine's, as those of the hosts: from the beginning of the run.
 
 use std::io::IoSlice;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use fullpipe_units::Time;
 
+use crate::batches::{Giving, Taking, batches};
 use crate::frame::{Header, Unit, VNET_BYTES};
 
 /// A batch is handed over when it is this long.
@@ -25,15 +23,13 @@ const NEEDS_CHECKSUM: u8 = 2;
 /// Lets the ferry tell a [`Watched`] of packets.
 #[derive(Clone, Debug)]
 pub struct Watcher {
-    to: SyncSender<Vec<u8>>,
-    missed: Arc<AtomicU64>,
+    batches: Giving<u8>,
 }
 
 /// The packets that a [`Watcher`] tells of.
 #[derive(Debug)]
 pub struct Watched {
-    from: Receiver<Vec<u8>>,
-    missed: Arc<AtomicU64>,
+    batches: Taking<u8>,
 }
 
 /// A packet at the near host's device.
@@ -49,23 +45,21 @@ pub struct Seen<'a> {
 
 /// A watcher, and what it tells.
 pub fn watch() -> (Watcher, Watched) {
-    let (to, from) = mpsc::sync_channel(MOST_WAITING);
-    let missed = Arc::default();
-    (Watcher { to, missed: Arc::clone(&missed) }, Watched { from, missed })
+    let (giving, taking) = batches(MOST_WAITING);
+    (Watcher { batches: giving }, Watched { batches: taking })
 }
 
 impl Watcher {
     /// Ends what [`Watched::each`] reads.
     pub(crate) fn end(&self) {
-        // Nobody may listen any more.
-        let _ = self.to.send(Vec::new());
+        self.batches.end();
     }
 }
 
 impl Watched {
     /// Calls `take` for each packet in order, until the path is over. Returns how many packets were missed.
     pub fn each(self, mut take: impl FnMut(Seen<'_>)) -> u64 {
-        for mut batch in self.from.iter().take_while(|batch| !batch.is_empty()) {
+        for mut batch in self.batches.each() {
             let mut rest = &mut batch[..];
             while let Some((head, behind)) = rest.split_first_chunk_mut::<HEAD_BYTES>() {
                 let [a, b, c, d, e, f, g, h, flags, i, j, k, l] = *head;
@@ -79,7 +73,7 @@ impl Watched {
                 rest = after;
             }
         }
-        self.missed.load(Ordering::Relaxed)
+        self.batches.missed()
     }
 }
 
@@ -134,14 +128,8 @@ impl Tap {
     }
 
     fn hand_over(&mut self) {
-        if self.batch.is_empty() {
-            return;
-        }
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_BYTES));
-        if self.watcher.to.try_send(batch).is_err() {
-            self.watcher.missed.fetch_add(self.packets, Ordering::Relaxed);
-        }
-        self.packets = 0;
+        let packets = std::mem::take(&mut self.packets);
+        self.watcher.batches.hand_over(&mut self.batch, packets, BATCH_BYTES);
     }
 }
 

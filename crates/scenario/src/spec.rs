@@ -14,6 +14,10 @@ use crate::error::ScenarioError;
 use crate::metrics::MetricsSpec;
 use crate::program::Program;
 
+mod change;
+
+pub use change::{NoSpot, Place, Spot};
+
 /// A scenario in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {

@@ -33,8 +33,9 @@ mod verify;
 mod workload;
 mod world;
 
+pub use fullpipe_scenario::spec::Place;
 pub use plug::{MakeController, OwnController};
 pub use said::{ChangeError, Mistake, SaidChange};
-pub use simulation::{FlowView, Place, QueueNow, SimError, Simulation, Status, run};
+pub use simulation::{FlowView, QueueNow, SimError, Simulation, Status, run};
 pub use tap::log_header;
 pub use world::run_plainly;

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use fullpipe_export::Log;
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Chain, Change, ConfigError, MakeDiscipline, OwnDisciplines, rates};
+use fullpipe_path::{Chain, Change, ConfigError, MakeDiscipline, OwnDisciplines};
 use fullpipe_record::{FlowSeries, LinkSeries, QueueSample, Run, Sample};
-use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_scenario::spec::{FlowSpec, NoSpot, Place, Spec, Spot};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::agenda::Winners;
@@ -62,6 +62,12 @@ impl From<ConfigError> for SimError {
     }
 }
 
+impl From<NoSpot> for SimError {
+    fn from(NoSpot { field, given, expected, .. }: NoSpot) -> SimError {
+        SimError::refused(field, given, expected)
+    }
+}
+
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -69,20 +75,6 @@ pub enum Status {
     Running,
     /// The time of the scenario is over, or every flow has ended.
     Over,
-}
-
-/// Which element a change is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
-    /// The one that a scenario's own `path.rate`, `path.buffer`, `path.loss` and `path.rtt` are about: the bottleneck, the first
-    /// loss behind it, and the delay at the end of the way to the receivers.
-    Path,
-    /// The queue of this name, in either direction.
-    Named(&'a str),
-    /// The element at this position of the way to the receivers.
-    Forward(usize),
-    /// The element at this position of the way back.
-    Reverse(usize),
 }
 
 /// A run of a scenario.
@@ -304,8 +296,8 @@ impl Simulation {
     /// When there is no such element, or it cannot change so; nothing has changed then.
     pub fn change(&mut self, place: Place<'_>, change: Change) -> Result<(), SimError> {
         self.check_changing()?;
-        let place = self.find(place, change)?;
-        self.apply(place, change)
+        let spot = self.spec.spot(place, change)?;
+        self.apply(spot, change)
     }
 
     /// Whether that change is possible now; changes nothing.
@@ -314,9 +306,7 @@ impl Simulation {
     /// As [`Simulation::change`].
     pub fn check(&self, place: Place<'_>, change: Change) -> Result<(), SimError> {
         self.check_changing()?;
-        let Spot { forward, index } = self.find(place, change)?;
-        let elements = if forward { &self.spec.forward } else { &self.spec.reverse };
-        Ok(elements[index].clone().change(index, self.now(), change)?)
+        Ok(self.spec.check_change(self.spec.spot(place, change)?, self.now(), change)?)
     }
 
     /// Changes the round-trip time of the path, half of it on each way, like `path.rtt` in a scenario.
@@ -325,98 +315,29 @@ impl Simulation {
     /// When the path has no delay at the end of both ways.
     pub fn change_rtt(&mut self, rtt: Duration) -> Result<(), SimError> {
         self.check_changing()?;
-        let last_delay = |elements: &[ElementConfig]| match elements {
-            [.., ElementConfig::Delay { .. }] => Some(elements.len() - 1),
-            _ => None,
-        };
-        let (Some(forward), Some(reverse)) = (last_delay(&self.spec.forward), last_delay(&self.spec.reverse))
-        else {
-            return Err(SimError::refused("rtt", "the path has none", "path.rtt above 0 in the scenario"));
-        };
-        let half = |nanos| Change::Delay(Duration::from_nanos(nanos));
-        self.apply(Spot { forward: true, index: forward }, half(rtt.as_nanos() / 2))?;
-        self.apply(Spot { forward: false, index: reverse }, half(rtt.as_nanos().div_ceil(2)))
+        self.spec.rtt_changes(rtt)?.into_iter().try_for_each(|(spot, change)| self.apply(spot, change))
     }
 
     /// What the bottleneck's rate carries in a round trip without queues: one `bdp`. Both are as they are now, or as given, where
     /// they are about to change. `None` if the bottleneck is no link.
     pub fn bdp(&self, rate: Option<Rate>, rtt: Option<Duration>) -> Option<Bytes> {
-        let Spec { forward, reverse, .. } = &self.spec;
-        let now = forward.iter().find_map(|one| match one {
-            ElementConfig::Link { name, rate_bps, .. } if name == Spec::BOTTLENECK => {
-                Some(rate_bps.at(self.now()))
-            }
-            _ => None,
-        })?;
-        // A delay that was changed now holds for packets that come later (`Change::from`).
-        let next = self.now() + Duration::from_nanos(1);
-        let empty = || rates::delay(forward).at(next) + rates::delay(reverse).at(next);
-        Some(rate.unwrap_or(now).bytes_in(rtt.unwrap_or_else(empty)))
+        self.spec.bdp(self.now(), rate, rtt)
     }
 
-    fn check_changing(&self) -> Result<(), SimError> {
+    /// Whether the path can change at all.
+    pub(crate) fn check_changing(&self) -> Result<(), SimError> {
         if self.changing {
             return Ok(());
         }
         Err(SimError::refused("path", "it was built as fixed", "a simulation made by Simulation::new"))
     }
 
-    fn apply(&mut self, spot: Spot, change: Change) -> Result<(), SimError> {
-        let Spot { forward, index } = spot;
-        let now = self.world.now();
-        let from = change.from(now, self.world.has_begun());
-        let elements = if forward { &mut self.spec.forward } else { &mut self.spec.reverse };
-        elements[index].change(index, from, change)?;
-        self.world.change(forward, index, from, change);
+    /// Changes an element of a path that can change.
+    pub(crate) fn apply(&mut self, spot: Spot, change: Change) -> Result<(), SimError> {
+        let from = change.from(self.now(), self.world.has_begun());
+        self.spec.change(spot, from, change)?;
+        self.world.change(spot.forward, spot.index, from, change);
         Ok(())
-    }
-
-    fn find(&self, place: Place<'_>, change: Change) -> Result<Spot, SimError> {
-        let Spec { forward, reverse, .. } = &self.spec;
-        let named = |name: &str| {
-            let at = |elements: &[ElementConfig]| elements.iter().position(|one| one.name() == Some(name));
-            let spot = |forward| move |index| Spot { forward, index };
-            at(forward).map(spot(true)).or_else(|| at(reverse).map(spot(false)))
-        };
-        let spot = match (place, change) {
-            (Place::Named(name), _) => named(name),
-            (Place::Forward(index), _) => (index < forward.len()).then_some(Spot { forward: true, index }),
-            (Place::Reverse(index), _) => (index < reverse.len()).then_some(Spot { forward: false, index }),
-            (Place::Path, Change::Rate(_) | Change::Buffer(_)) => named(Spec::BOTTLENECK),
-            (Place::Path, Change::Delay(_)) => match &**forward {
-                [.., ElementConfig::Delay { .. }] => Some(Spot { forward: true, index: forward.len() - 1 }),
-                _ => None,
-            },
-            (Place::Path, Change::Loss(_)) => {
-                let behind = forward.iter().position(|one| one.name() == Some(Spec::BOTTLENECK)).unwrap_or(0);
-                let is_loss = |one: &ElementConfig| matches!(one, ElementConfig::Loss { .. });
-                let index = forward[behind..].iter().position(is_loss).map(|index| behind + index);
-                index.map(|index| Spot { forward: true, index })
-            }
-        };
-        spot.ok_or_else(|| match (place, change) {
-            (Place::Path, Change::Loss(_)) => {
-                let given = "the path has no loss that could change";
-                SimError::refused("loss", given, "path.loss in the scenario, if only \"0 %\"")
-            }
-            (Place::Path, Change::Delay(_)) => {
-                let given = "the path has no delay that could change";
-                SimError::refused("delay", given, "path.rtt above 0 in the scenario")
-            }
-            _ => {
-                let names = forward.iter().chain(reverse).filter_map(|one| one.name());
-                let names = names.map(str::to_owned).collect::<Vec<String>>().join(", ");
-                let expected =
-                    format!("one of {names}, forward[0..{}] or reverse[0..{}]", forward.len(), reverse.len());
-                let given = match place {
-                    Place::Named(name) => name.to_owned(),
-                    Place::Forward(index) => format!("forward[{index}]"),
-                    Place::Reverse(index) => format!("reverse[{index}]"),
-                    Place::Path => Spec::BOTTLENECK.to_owned(),
-                };
-                SimError::refused("element", format!("{given} is not on the path"), expected)
-            }
-        })
     }
 
     /// How many flows there are.
@@ -460,13 +381,6 @@ impl Simulation {
     pub fn finish(self) -> Run {
         self.world.into_run(&self.spec, self.seed)
     }
-}
-
-/// An element of the path.
-#[derive(Clone, Copy)]
-struct Spot {
-    forward: bool,
-    index: usize,
 }
 
 /// A flow as it is now.

@@ -104,7 +104,7 @@ impl Engine {
                 Ok(answer.ok(&step))
             }
             Request::Change { run, change } => {
-                self.runs.get(run)?.simulation.change_said(&change.into())?;
+                self.runs.get(run)?.simulation.change_said(&change)?;
                 Ok(answer.ok(&()))
             }
             Request::Finish { run } => {

@@ -38,7 +38,7 @@ pub enum Request {
         /// Which.
         run: u32,
         /// How.
-        change: ChangeRequest,
+        change: SaidChange,
     },
     /// Ends a live run, and gives its record.
     Finish {
@@ -98,26 +98,6 @@ pub struct RunRequest {
     pub alternative: usize,
     /// The seed.
     pub seed: u64,
-}
-
-/// A change of a path in words.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-#[expect(missing_docs, reason = "the fields are those of `SaidChange`")]
-pub struct ChangeRequest {
-    pub element: Option<String>,
-    pub rate: Option<String>,
-    pub delay: Option<String>,
-    pub rtt: Option<String>,
-    pub loss: Option<String>,
-    pub buffer: Option<String>,
-}
-
-impl From<ChangeRequest> for SaidChange {
-    fn from(change: ChangeRequest) -> SaidChange {
-        let ChangeRequest { element, rate, delay, rtt, loss, buffer } = change;
-        SaidChange { element, rate, delay, rtt, loss, buffer }
-    }
 }
 
 /// A form of qlog.

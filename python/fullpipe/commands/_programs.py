@@ -1,6 +1,8 @@
 """Programs as options: what `compare` and `conform` have in common."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from fullpipe.errors import unfit
 from fullpipe.system.words import counted
@@ -10,6 +12,23 @@ if TYPE_CHECKING:
 
 # The heading of the options.
 PROGRAMS = "Programs, measured by their packets in the kernel world"
+
+
+def client_option(help_: str) -> Any:
+    """`--program`."""
+    return typer.Option(metavar="CLIENT", help=help_, show_default=False, rich_help_panel=PROGRAMS)
+
+
+def server_option(more: str = "") -> Any:
+    """`--server`."""
+    help_ = f'Command of its server, e.g. "iperf3 -s -1".{more}'
+    return typer.Option(metavar="COMMAND", help=help_, show_default=False, rich_help_panel=PROGRAMS)
+
+
+def sender_option(more: str = "") -> Any:
+    """`--sender`."""
+    help_ = f"Which of the two sends the data: client or server.{more}"
+    return typer.Option(metavar="SIDE", help=help_, show_default="client", rich_help_panel=PROGRAMS)
 
 
 def programs(clients: list[str], servers: list[str], senders: list[str]) -> "list[Program]":

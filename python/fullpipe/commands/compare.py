@@ -35,7 +35,7 @@ from fullpipe.commands._common import (
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
-from fullpipe.commands._programs import PROGRAMS, programs
+from fullpipe.commands._programs import client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.worlds import registry
 from fullpipe.worlds.logs import SNAPLEN
@@ -60,31 +60,12 @@ def compare(
     ] = None,
     program: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CLIENT",
-            help='Command of a client, e.g. "iperf3 -c {server} -t 5"; needs --server. May be repeated.',
-            show_default=False,
-            rich_help_panel=PROGRAMS,
+        client_option(
+            'Command of a client, e.g. "iperf3 -c {server} -t 5"; needs --server. May be repeated.'
         ),
     ] = None,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help='Command of its server, e.g. "iperf3 -s -1". One for each --program.',
-            show_default=False,
-            rich_help_panel=PROGRAMS,
-        ),
-    ] = None,
-    sender: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SIDE",
-            help="Which of the two sends the data: client or server. One for all, or for each --program.",
-            show_default="client",
-            rich_help_panel=PROGRAMS,
-        ),
-    ] = None,
+    server: Annotated[list[str] | None, server_option(" One for each --program.")] = None,
+    sender: Annotated[list[str] | None, sender_option(" One for all, or for each --program.")] = None,
     buffer: Buffer = "1 bdp",
     queue: Queue = None,
     loss: Loss = None,
@@ -113,13 +94,14 @@ def compare(
     """Compare controllers, each alone on the path; print a table and write a report."""
     from fullpipe import api
     from fullpipe.ask import scenario
+    from fullpipe.conformance.outside.case import name_of
 
     given = programs(program or [], server or [], sender or [])
     compared: list[Chosen | Program] = [*(controllers or []), *given]
     if not compared:
         raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
     world = world or ("kernel" if program else registry.DEFAULT)
-    names = [*(controllers or []), *(one.client.split()[0] for one in given)]
+    names = [*(controllers or []), *(name_of(one.client) for one in given)]
     folder = folder_for(out, f"compare-{plain('-'.join(names))}", wanted=not as_json)
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     path |= {"duration": duration, "flows": flows, "ecn": ecn}

@@ -18,7 +18,7 @@ from fullpipe.commands._common import (
     watching,
 )
 from fullpipe.commands._holds import CONFORMITY, refuse_others
-from fullpipe.commands._programs import PROGRAMS, programs
+from fullpipe.commands._programs import PROGRAMS, client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.system.words import counted, joined
 
@@ -63,31 +63,10 @@ def conform(
     ] = False,
     program: Annotated[
         str | None,
-        typer.Option(
-            metavar="CLIENT",
-            help='Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 40"; needs --server.',
-            show_default=False,
-            rich_help_panel=PROGRAMS,
-        ),
+        client_option('Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 40"; needs --server.'),
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help='Command of its server, e.g. "iperf3 -s -1".',
-            show_default=False,
-            rich_help_panel=PROGRAMS,
-        ),
-    ] = None,
-    sender: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIDE",
-            help="Which of the two sends the data: client or server.",
-            show_default="client",
-            rich_help_panel=PROGRAMS,
-        ),
-    ] = None,
+    server: Annotated[str | None, server_option()] = None,
+    sender: Annotated[str | None, sender_option()] = None,
     like: Annotated[
         str | None,
         typer.Option(

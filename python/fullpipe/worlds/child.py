@@ -30,6 +30,11 @@ def end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
+def last_line(complaints: bytes) -> str:
+    """The last line that a child complained of, or nothing."""
+    return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
+
+
 def as_error(header: Mapping[str, Any]) -> Exception:
     """The child's error, as an exception of this process."""
     if isinstance(errno := header.get("errno"), int):

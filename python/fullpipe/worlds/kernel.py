@@ -88,11 +88,7 @@ class Kernel(World):
 
     def _carry(self, job: Job, stop: Stop, progress: Progress, more: Mapping[str, object]) -> Run:
         """The run of a child that is told `more`."""
-
-        def tick(done: float) -> None:
-            stop.check()
-            progress(done)
-
+        tick = stop.checked_by(progress)
         request = {"spec": job.alternative.spec_json, "seed": job.seed, **more}
         with opened(job.logs, self.name, job.seed, job.alternative.label) as logs:
             if logs is None:
@@ -156,7 +152,7 @@ def _checks(request: dict[str, object]) -> list[dict[str, Any]]:
 def _ask(
     request: dict[str, object], duration_s: float, tick: Progress, inherited: Sequence[int] = ()
 ) -> tuple[bytes, int, str]:
-    """The output of a child that inherits these files, its exit code, and its error output."""
+    """The output of a child that inherits these files, its exit code, and what it complained of last."""
     said = json.dumps(request).encode()
     # In memory, because a disk may be full.
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
@@ -182,7 +178,7 @@ def _ask(
         finally:
             child.end(process)
         complaints.seek(0)
-        return answers, code, complaints.read().decode(errors="replace")
+        return answers, code, child.last_line(complaints.read())
 
 
 def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
@@ -200,15 +196,15 @@ def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
 
 
 def _result(
-    job: Job, answers: bytes, code: int, complaints: str, world: str = NAME
+    job: Job, answers: bytes, code: int, complaint: str, world: str = NAME
 ) -> tuple[Run, dict[str, Any]]:
     """The run, and the child's header."""
-    summary, flows, links = _blobs(answers, code, complaints, expected=3)
+    summary, flows, links = _blobs(answers, code, complaint, expected=3)
     run = Run.of(job.alternative, world, job.seed, summary.decode(), flows, links)
     return run, json.loads(_split(answers)[0])
 
 
-def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list[bytes]:
+def _blobs(answers: bytes, code: int, complaint: str, *, expected: int) -> list[bytes]:
     """The blobs after the child's header; raises the error if it sent one instead."""
     blobs = _split(answers)
     header = json.loads(blobs[0]) if blobs else {}
@@ -216,9 +212,9 @@ def _blobs(answers: bytes, code: int, complaints: str, *, expected: int) -> list
         return blobs[1:]
     if "message" in header:
         raise child.as_error(header)
-    last = complaints.strip().splitlines()[-1:] or ["it printed nothing"]
+    last = complaint or "it printed nothing"
     error = _native.WorldError(
-        f"the kernel world's process ended with code {code}: {last[0]}; run `fullpipe doctor`"
+        f"the kernel world's process ended with code {code}: {last}; run `fullpipe doctor`"
     )
     error.fix = "run `fullpipe doctor`"
     raise error

@@ -76,12 +76,7 @@ class Quic(World):
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job in a process of the program."""
-
-        def tick(done: float) -> None:
-            stop.check()
-            progress(done)
-
-        told = quic_program.run(job.alternative.spec_json, job.seed, tick)
+        told = quic_program.run(job.alternative.spec_json, job.seed, stop.checked_by(progress))
         # The program may be a developer's own.
         return answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, *told))
 

@@ -140,7 +140,7 @@ def _asked(program: Path) -> About:
         )
         return About(program, str(told["build"]), stacks)
     except (ValueError, KeyError, TypeError):
-        last = _last_line(complaints)
+        last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
         raise _broken(program, ended or "it does not answer as a fullpipe-quic does") from None
 
@@ -188,11 +188,6 @@ def _read_json(content: bytes) -> Any:
         return json.loads(content)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def _last_line(complaints: bytes) -> str:
-    """The last line that a program complained of, or nothing."""
-    return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
 
 
 def refused(spec_json: str) -> str | None:
@@ -342,7 +337,7 @@ class Talk:
                 code = self._process.wait(_GOODBYE_S)
                 length = self._complaints.seek(0, os.SEEK_END)
                 self._complaints.seek(max(0, length - _MOST_PRINTED))
-                last = _last_line(self._complaints.read())
+                last = child.last_line(self._complaints.read())
                 why = f"it ended with code {code}: {last or 'it printed nothing'}"
             except subprocess.TimeoutExpired:
                 why = "it closes its output and goes on"

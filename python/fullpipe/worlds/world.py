@@ -41,6 +41,15 @@ class Stop:
         if self.is_set:
             raise _native.Cancelled
 
+    def checked_by(self, progress: Progress) -> Progress:
+        """The same progress, which also raises `Cancelled` after `set`."""
+
+        def tick(done: float) -> None:
+            self.check()
+            progress(done)
+
+        return tick
+
 
 class World(Protocol):
     """A world. A subclass defines `name`, `build` and `run`; the rest has defaults for virtual time.

@@ -12,10 +12,17 @@ pub struct Driver<C> {
     flight: Flight,
 }
 
+impl<C> From<Events<C>> for Driver<C> {
+    /// At the start of a connection, before any packet.
+    fn from(events: Events<C>) -> Driver<C> {
+        Driver { events, flight: Flight::new() }
+    }
+}
+
 impl<C: Controller> Driver<C> {
     /// Drives `controller` from the start of a connection.
     pub fn new(controller: C, start: &Start) -> Driver<C> {
-        Driver { events: Events::new(controller, start), flight: Flight::new() }
+        Events::new(controller, start).into()
     }
 
     /// The events, for what concerns no single packet.

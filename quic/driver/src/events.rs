@@ -261,6 +261,16 @@ impl<C: Controller> Events<C> {
         self.note_usage(true);
     }
 
+    /// For stacks that do not say so, after each packet: a flight that leaves no room for a full one counts as held back by the
+    /// window. Returns what the controller allows.
+    pub fn cwnd_limited_if_full(&mut self) -> Limits {
+        let limits = self.limits();
+        if self.in_flight as u64 + self.mtu as u64 > limits.cwnd as u64 {
+            self.cwnd_limited();
+        }
+        limits
+    }
+
     /// An ACK at `now` newly acknowledged `bytes` of a packet, or of the packets that left together and share a note. `app_limited`
     /// says whether the application had nothing to send when the ACK arrived, and neither window nor pacer held anything back.
     pub fn acked(&mut self, now: Time, note: &Note, bytes: u32, app_limited: bool) {

@@ -13,7 +13,8 @@
 //!    adapter for noq uses it; `examples/adapter.rs` is one to copy.
 //! 3. [`InBytes`]: any built-in controller for a transport that counts bytes, as QUIC does.
 //! 4. [`Rtt`]: round-trip times by RFC 9002.
-//! 5. With the feature `std`, [`shared`]: what adapters share, such as looking at a controller from outside of its connection.
+//! 5. [`pacing`]: what a stack's pacer needs of a controller's limits.
+//! 6. With the feature `std`, [`shared`]: what adapters share, such as looking at a controller from outside of its connection.
 //!
 //! # Losses that come after the end of an ACK
 //!
@@ -57,6 +58,7 @@ mod driver;
 mod events;
 mod flight;
 mod in_bytes;
+pub mod pacing;
 mod rtt;
 #[cfg(feature = "std")]
 pub mod shared;

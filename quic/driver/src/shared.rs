@@ -1,10 +1,11 @@
 //! What adapters share: the clock of a connection, seeds for its random numbers, and a look at its controller from outside.
 
 use crate::driver::Driver;
-use crate::events::{Counts, Events};
+use crate::events::{Counts, Events, Start};
+use crate::in_bytes::InBytes;
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicU64, Ordering};
-use fullpipe_cc::{CaState, Controller, Limits, Snapshot};
+use fullpipe_cc::{CaState, Controller, Limits, Params, Snapshot};
 use fullpipe_units::{Duration, Time};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,8 +28,13 @@ impl Clock {
 
     /// A time of the stack; what is before the start counts as the start.
     pub fn at(&self, instant: Instant) -> Time {
-        let since = instant.saturating_duration_since(self.start).as_nanos();
-        Clock::START.saturating_add(Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)))
+        Clock::after(instant.saturating_duration_since(self.start))
+    }
+
+    /// The time so long after the start.
+    pub fn after(since: core::time::Duration) -> Time {
+        let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        Clock::START.saturating_add(Duration::from_nanos(nanos))
     }
 }
 
@@ -54,6 +60,37 @@ impl Seeds {
     pub fn next(&self) -> u64 {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         self.first.wrapping_add(given.wrapping_mul(0xd1b5_4a32_d192_ed03))
+    }
+}
+
+/// Makes the controllers of a factory, one for each connection.
+#[derive(Debug)]
+pub struct Making {
+    params: Params,
+    seeds: Seeds,
+    watch: Watch,
+}
+
+impl Making {
+    /// Controllers that `params` names, with random numbers that nobody can predict.
+    pub fn new(params: Params) -> Making {
+        Making { params, seeds: Seeds::random(), watch: Watch::new() }
+    }
+
+    /// The same, with random numbers that follow from `seed` and from the order in which the controllers are made.
+    pub fn seed(self, seed: u64) -> Making {
+        Making { seeds: Seeds::from_seed(seed), ..self }
+    }
+
+    /// Looks at the controller that the adapter has it follow.
+    pub const fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The next controller, for a connection that starts now ([`Clock::START`]) with packets of `mtu` bytes.
+    pub fn events(&self, mtu: u16) -> Events<InBytes> {
+        let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
+        Events::built_in(&self.params, &start)
     }
 }
 
@@ -144,8 +181,6 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{InBytes, Start};
-    use fullpipe_cc::Params;
 
     #[test]
     fn seeds_follow_from_the_first_and_differ() {
@@ -156,6 +191,17 @@ mod tests {
         assert_eq!(seeds(7), seeds(7));
         assert_ne!(seeds(7), seeds(8));
         assert!(seeds(7)[0] != seeds(7)[1] && seeds(7)[1] != seeds(7)[2]);
+    }
+
+    #[test]
+    fn each_connection_has_a_seed_of_its_own() {
+        let making = |seed| Making::new(Params::by_name("bbr3").unwrap()).seed(seed);
+        let debug = |events: Events<InBytes>| std::format!("{events:?}");
+        let (one, other) = (making(7), making(7));
+        let first = debug(one.events(1200));
+        assert_eq!(first, debug(other.events(1200)));
+        assert_ne!(first, debug(one.events(1200)), "the second connection");
+        assert_ne!(first, debug(making(8).events(1200)));
     }
 
     #[test]

@@ -33,17 +33,14 @@
 pub use fullpipe_cc::{Limits, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
-use fullpipe_quic_driver::shared::{Clock, Seeds, lock};
-use fullpipe_quic_driver::{Driver, InBytes, Start};
+use fullpipe_quic_driver::shared::{Clock, Making, Viewed, lock};
+use fullpipe_quic_driver::{Driver, InBytes, pacing};
 use fullpipe_units::Rate;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-/// The most bytes of a quantum (draft-ietf-ccwg-bbr-06 section 5.6.3).
-const MAX_QUANTUM: u64 = 64 * 1_024;
 
 /// What a controller of fullpipe-cc does not get from noq-proto 1.4, one sentence each.
 pub const fn not_honoured() -> &'static [&'static str] {
@@ -58,37 +55,33 @@ pub const fn not_honoured() -> &'static [&'static str] {
 /// Builds a controller for each connection.
 #[derive(Debug)]
 pub struct Factory {
-    params: Params,
-    seeds: Seeds,
-    watch: Watch,
+    making: Making,
 }
 
 impl Factory {
     /// Connections run the controller that `params` names, with random numbers that nobody can predict.
     pub fn new(params: Params) -> Factory {
-        Factory { params, seeds: Seeds::random(), watch: Watch::new() }
+        Factory { making: Making::new(params) }
     }
 
     /// The random numbers of the controllers follow from `seed` and from the order in which they are built, so that a run can be
     /// repeated.
     pub fn seed(self, seed: u64) -> Factory {
-        Factory { seeds: Seeds::from_seed(seed), ..self }
+        Factory { making: self.making.seed(seed) }
     }
 
     /// A look at the controller that this factory built last, from any thread. It does not follow a connection that migrates to
     /// another path.
     pub fn watch(&self) -> Watch {
-        self.watch.clone()
+        self.making.watch().clone()
     }
 
     /// A controller for a connection that starts now, at `now`, with packets of `mtu` bytes.
     fn adapter(&self, now: Instant, mtu: u16) -> Adapter {
-        let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
-        let mut driver = Driver::new(InBytes::new(&self.params, &start), &start);
-        driver.events_mut().set_needs_ecn(self.params.ecn().is_some());
+        let mut driver = Driver::from(self.making.events(mtu));
         let initial_window = driver.limits().cwnd as u64;
         let driver = Arc::new(Mutex::new(driver));
-        self.watch.follow(&driver);
+        self.making.watch().follow(&driver);
         Adapter { driver, clock: Clock::new(now), initial_window }
     }
 }
@@ -116,14 +109,11 @@ impl Adapter {
 
     /// What the controller believes now.
     pub fn snapshot(&self) -> Snapshot {
-        let mut driver = lock(&self.driver);
-        driver.events_mut().settle();
-        driver.events().snapshot()
+        self.view().snapshot
     }
 
     /// Both, and what became of the packets.
     pub fn view(&self) -> View {
-        use fullpipe_quic_driver::shared::Viewed;
         let mut driver = lock(&self.driver);
         driver.events_mut().settle();
         driver.view()
@@ -196,14 +186,12 @@ impl Controller for Adapter {
     fn metrics(&self) -> ControllerMetrics {
         let mut driver = lock(&self.driver);
         let limits = driver.limits();
-        let rate = limits.pacing_rate;
-        let pacing_rate = is_finite(rate).then(|| rate.as_bytes_per_sec().max(1));
-        let quantum = |rate: u64| (rate / 1_000).min(MAX_QUANTUM).max(limits.min_burst as u64);
+        let rate = pacing::pacing_rate(&limits);
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = limits.cwnd as u64;
-        metrics.ssthresh = (limits.ssthresh != Limits::INFINITE).then_some(limits.ssthresh as u64);
-        metrics.pacing_rate = pacing_rate;
-        metrics.send_quantum = pacing_rate.map(quantum);
+        metrics.ssthresh = pacing::ssthresh(&limits);
+        metrics.pacing_rate = rate.map(|rate| rate.as_bytes_per_sec().max(1));
+        metrics.send_quantum = rate.map(|_| pacing::quantum(&limits));
         metrics.bandwidth_estimate = driver.events().snapshot().bandwidth.map(Rate::as_bits_per_sec);
         metrics
     }
@@ -221,11 +209,6 @@ impl Controller for Adapter {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
-}
-
-/// A window-based controller has no rate before it has seen an RTT; noq paces by window and RTT then.
-fn is_finite(rate: Rate) -> bool {
-    rate.as_bytes_per_sec() < Rate::MAX.as_bytes_per_sec()
 }
 
 fn saturate(bytes: u64) -> u32 {

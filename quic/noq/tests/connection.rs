@@ -1,214 +1,61 @@
-//! Real connections of noq in virtual time: a bottleneck with a short queue between two endpoints, and a controller of ours.
+//! Real connections of noq in virtual time, with a controller of ours.
 
-use bytes::BytesMut;
-use fullpipe_noq::{Factory, Params, View};
-use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use noq_proto::*;
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+#[path = "../../tests/connection.rs"]
+mod connection;
 
-/// 10 Mbit/s, 20 ms each way, a queue of 40 packets.
-const RATE: u64 = 10_000_000;
-const DELAY: Duration = Duration::from_millis(20);
-const QUEUE: usize = 40;
-const MTU: u16 = 1400;
+use connection::{Outcome, QUEUE, RATE, transfer};
 
-struct Side {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
-    /// What is on its way to the other side, and when it arrives.
-    path: VecDeque<(Instant, BytesMut)>,
-    timeout: Option<Instant>,
-    peer: SocketAddr,
-}
+/// What `connection` needs of noq.
+mod stack {
+    pub(crate) use fullpipe_noq::{Factory, Params, View};
+    pub(crate) use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+    pub(crate) use noq_proto::*;
 
-struct Outcome {
-    received: usize,
-    took: Duration,
-    dropped: usize,
-    view: View,
-    stats: PathStats,
-}
+    use bytes::BytesMut;
+    use std::net::SocketAddr;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+    use std::time::Instant;
 
-fn side(seed: u8, server: Option<Arc<ServerConfig>>, peer: &str) -> Side {
-    let mut config = EndpointConfig::default();
-    config.rng_seed(Some([seed; 32]));
-    let endpoint = Endpoint::new(Arc::new(config), server, true);
-    Side { endpoint, connection: None, path: VecDeque::new(), timeout: None, peer: peer.parse().unwrap() }
-}
-
-fn transport(factory: &Arc<Factory>, mtud: bool) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    config.initial_mtu(MTU).congestion_controller_factory(factory.clone());
-    if !mtud {
-        config.mtu_discovery_config(None);
+    pub(crate) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>, _seed: u8) -> Endpoint {
+        Endpoint::new(Arc::new(config), server, true)
     }
-    Arc::new(config)
-}
 
-/// Sends `bytes` from the client to the server. With `mtud`, packets above 1,430 bytes disappear, and both sides look for the limit.
-fn transfer(name: &str, bytes: usize, mtud: bool) -> Outcome {
-    #[allow(clippy::disallowed_methods, reason = "the start of a count, whatever it is")]
-    let start = Instant::now();
-    let factory = Arc::new(Factory::new(Params::by_name(name).unwrap()).seed(1));
-    let watch = factory.watch();
-    let other = Arc::new(Factory::new(Params::by_name("newreno").unwrap()).seed(2));
-    let certified = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certified.cert.der().clone()).unwrap();
-    let server = rustls::ServerConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.der().clone()], key)
-        .unwrap();
-    let client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(server).unwrap()));
-    server.transport_config(transport(&other, mtud));
-    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(client).unwrap()));
-    client.transport_config(transport(&factory, mtud));
-    let mut sides = [side(1, None, "10.0.0.2:4433"), side(2, Some(Arc::new(server)), "10.0.0.1:1000")];
-    let peer = sides[0].peer;
-    sides[0].connection = Some(sides[0].endpoint.connect(start, client, peer, "localhost").unwrap());
-
-    let (mut now, mut left, mut received, mut dropped) = (start, bytes, 0, 0);
-    let (mut stream, mut buffer, mut busy) = (None, Vec::new(), start);
-    let mut queue = VecDeque::new();
-    loop {
-        for (index, side) in sides.iter_mut().enumerate() {
-            let Side { endpoint, connection, path, timeout, .. } = side;
-            let Some((handle, connection)) = connection else { continue };
-            while let Some(event) = connection.poll() {
-                match event {
-                    Event::Connected if index == 0 => stream = connection.streams().open(Dir::Uni),
-                    Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                        stream = connection.streams().accept(Dir::Uni).or(stream);
-                    }
-                    Event::ConnectionLost { reason } => panic!("{reason}"),
-                    _ => {}
-                }
-            }
-            if let Some(id) = stream {
-                let chunk = [0x5a; 16 * 1_024];
-                while index == 0 && left > 0 {
-                    let Ok(written) = connection.send_stream(id).write(&chunk[..left.min(chunk.len())])
-                    else {
-                        break;
-                    };
-                    left -= written;
-                }
-                if index == 1
-                    && let Ok(mut chunks) = connection.recv_stream(id).read(false)
-                {
-                    while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                        assert!(chunk.bytes.iter().all(|byte| *byte == 0x5a));
-                        received += chunk.bytes.len();
-                    }
-                    let _ = chunks.finalize();
-                }
-            }
-            buffer.clear();
-            while let Some(transmit) =
-                connection.poll_transmit(now, NonZeroUsize::new(4).unwrap(), &mut buffer)
-            {
-                for datagram in buffer.chunks(transmit.segment_size.unwrap_or(transmit.size)) {
-                    let mut arrives = now + DELAY;
-                    if index == 0 {
-                        queue.retain(|left: &Instant| *left > now);
-                        if queue.len() >= QUEUE || (mtud && datagram.len() > 1430) {
-                            dropped += 1;
-                            continue;
-                        }
-                        busy = busy.max(now)
-                            + Duration::from_nanos(datagram.len() as u64 * 8_000_000_000 / RATE);
-                        queue.push_back(busy);
-                        arrives = busy + DELAY;
-                    }
-                    path.push_back((arrives, BytesMut::from(datagram)));
-                }
-                buffer.clear();
-            }
-            while let Some(event) = connection.poll_endpoint_events() {
-                if let Some(event) = endpoint.handle_event(*handle, event) {
-                    connection.handle_event(event);
-                }
-            }
-            *timeout = connection.poll_timeout();
-        }
-        if received == bytes && sides[0].path.is_empty() && sides[1].path.is_empty() {
-            break;
-        }
-        let arrivals = sides.iter().filter_map(|side| side.path.front().map(|(at, _)| *at));
-        let next = arrivals.chain(sides.iter().filter_map(|side| side.timeout)).min();
-        now = next.expect("something is due").max(now);
-        assert!(now < start + Duration::from_secs(60), "{received} of {bytes} bytes arrived in a minute");
-        for index in 0..2 {
-            if sides[index].timeout.is_some_and(|timeout| timeout <= now) {
-                sides[index].connection.as_mut().unwrap().1.handle_timeout(now);
-            }
-            while sides[1 - index].path.front().is_some_and(|(at, _)| *at <= now) {
-                let (_, datagram) = sides[1 - index].path.pop_front().unwrap();
-                let Side { endpoint, connection, peer, .. } = &mut sides[index];
-                buffer.clear();
-                match endpoint.handle(now, FourTuple::from_remote(*peer), None, datagram, &mut buffer) {
-                    Some(DatagramEvent::NewConnection(incoming)) => {
-                        let accepted = endpoint.accept(incoming, now, &mut buffer, None);
-                        *connection = Some(accepted.map_err(|error| error.cause).unwrap());
-                    }
-                    Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                        connection.as_mut().unwrap().1.handle_event(event);
-                    }
-                    Some(DatagramEvent::Response(_)) => panic!("a response without a connection"),
-                    None => {}
-                }
-            }
-        }
+    pub(crate) fn transmit(
+        connection: &mut Connection,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        connection.poll_transmit(now, NonZeroUsize::new(4).unwrap(), buffer)
     }
-    let view = watch.view().unwrap();
-    let stats = sides[0].connection.as_mut().unwrap().1.path_stats(PathId::ZERO).unwrap();
-    Outcome { received, took: now - start, dropped, view, stats }
+
+    pub(crate) fn handle(
+        endpoint: &mut Endpoint,
+        now: Instant,
+        peer: SocketAddr,
+        datagram: BytesMut,
+        buffer: &mut Vec<u8>,
+    ) -> Option<DatagramEvent> {
+        endpoint.handle(now, FourTuple::from_remote(peer), None, datagram, buffer)
+    }
+
+    pub(crate) fn stats(connection: &mut Connection) -> PathStats {
+        connection.path_stats(PathId::ZERO).unwrap()
+    }
 }
 
-fn check(outcome: &Outcome) {
-    let Outcome { view, stats, .. } = outcome;
-    let counts = &view.counts;
-    let gone = counts.delivered + counts.lost + counts.discarded;
-    assert_eq!(counts.sent, gone + view.in_flight as u64);
-    // What the driver knows of losses is what noq does: packets of 1,400 bytes at most.
-    assert!(counts.lost <= stats.lost_bytes, "{counts:?} {stats:?}");
-    assert!(counts.lost + 3 * 1_452 >= stats.lost_bytes, "{counts:?} {stats:?}");
-    let rtt_ms = view.min_rtt.as_millis();
-    assert!((40..=45).contains(&rtt_ms), "{rtt_ms} ms, of a path of 40 ms");
-}
-
-/// Every controller delivers all bytes, and knows of its packets what noq knows.
 #[test]
 fn every_controller_delivers_everything() {
-    for info in fullpipe_cc::CATALOGUE {
-        let outcome = transfer(info.name, 1_000_000, false);
-        assert_eq!(outcome.received, 1_000_000, "{}", info.name);
-        check(&outcome);
-        assert!(outcome.view.counts.delivered >= 1_000_000, "{}: {:?}", info.name, outcome.view);
-    }
+    connection::every_controller_delivers_everything(Outcome::check);
 }
 
 #[test]
 fn bbr3_finds_the_bandwidth_and_the_round_trip_time() {
     let outcome = transfer("bbr3", 8_000_000, false);
-    check(&outcome);
+    outcome.check();
     let bandwidth = outcome.view.snapshot.bandwidth.unwrap().as_bits_per_sec();
     assert!((RATE * 9 / 10..=RATE * 101 / 100).contains(&bandwidth), "{bandwidth} bit/s of {RATE}");
-    let goodput = outcome.received as f64 * 8.0 / outcome.took.as_secs_f64();
+    let goodput = outcome.goodput();
     assert!(goodput > 0.85 * RATE as f64, "{goodput} bit/s of {RATE}");
 }
 
@@ -216,7 +63,7 @@ fn bbr3_finds_the_bandwidth_and_the_round_trip_time() {
 #[test]
 fn losses_are_found_and_repaired() {
     let outcome = transfer("cubic9438", 4_000_000, false);
-    check(&outcome);
+    outcome.check();
     assert!(outcome.dropped > 0 && outcome.view.counts.lost > 0, "the queue holds {QUEUE} packets");
     assert_ne!(outcome.view.limits.ssthresh, fullpipe_cc::Limits::INFINITE);
 }
@@ -226,7 +73,7 @@ fn losses_are_found_and_repaired() {
 fn lost_probes_of_the_mtu_leave_the_flight() {
     let outcome = transfer("newreno", 1_000_000, true);
     assert!(outcome.stats.lost_plpmtud_probes > 0, "{:?}", outcome.stats);
-    check(&outcome);
+    outcome.check();
     assert!(outcome.view.counts.discarded >= 1_430, "{:?}", outcome.view.counts);
     assert!(outcome.view.in_flight <= 2 * 1_452, "{:?}", outcome.view);
 }

@@ -40,8 +40,8 @@ pub use fullpipe_cc::{Limits, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
 use bursts::Bursts;
-use fullpipe_quic_driver::shared::{Clock, Seeds, Viewed, lock};
-use fullpipe_quic_driver::{Events, InBytes, Start};
+use fullpipe_quic_driver::shared::{Clock, Making, Viewed, lock};
+use fullpipe_quic_driver::{Events, InBytes, pacing};
 use fullpipe_units::{Rate, Time};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -65,39 +65,35 @@ pub const fn not_honoured() -> &'static [&'static str] {
 /// Builds a controller for each connection.
 #[derive(Debug)]
 pub struct Factory {
-    params: Params,
-    seeds: Seeds,
-    watch: Watch,
+    making: Making,
 }
 
 impl Factory {
     /// Connections run the controller that `params` names, with random numbers that nobody can predict.
     pub fn new(params: Params) -> Factory {
-        Factory { params, seeds: Seeds::random(), watch: Watch::new() }
+        Factory { making: Making::new(params) }
     }
 
     /// The random numbers of the controllers follow from `seed` and from the order in which they are built, so that a run can be
     /// repeated.
     pub fn seed(self, seed: u64) -> Factory {
-        Factory { seeds: Seeds::from_seed(seed), ..self }
+        Factory { making: self.making.seed(seed) }
     }
 
     /// A look at the controller that this factory built last, from any thread. It does not follow a connection that migrates to
     /// another path.
     pub fn watch(&self) -> Watch {
-        self.watch.clone()
+        self.making.watch().clone()
     }
 
     /// A controller for a connection that starts now, at `now`, with packets of `mtu` bytes.
     fn adapter(&self, now: Instant, mtu: u16) -> Adapter {
-        let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
-        let mut events = Events::new(InBytes::new(&self.params, &start), &start);
-        events.set_needs_ecn(self.params.ecn().is_some());
+        let mut events = self.making.events(mtu);
         let initial_window = events.limits().cwnd as u64;
         let sender =
             Sender { events, bursts: Bursts::default(), largest_window: initial_window, probed: None };
         let sender = Arc::new(Mutex::new(sender));
-        self.watch.follow(&sender);
+        self.making.watch().follow(&sender);
         Adapter { sender, clock: Clock::new(now), initial_window }
     }
 }
@@ -129,12 +125,8 @@ impl Sender {
         }
         let note = self.events.sent(now, bytes, None);
         self.bursts.push(note, bytes);
-        let window = self.events.limits().cwnd as u64;
+        let window = self.events.cwnd_limited_if_full().cwnd as u64;
         self.largest_window = self.largest_window.max(window);
-        let in_flight = self.events.in_flight() as u64;
-        if in_flight + self.events.mtu() as u64 > window {
-            self.events.cwnd_limited();
-        }
         // What is more is no flight: packets without an ACK, of an endpoint that only receives.
         self.reconcile(now, 2 * self.largest_window + Sender::SLACK);
     }
@@ -249,10 +241,8 @@ impl Controller for Adapter {
         let limits = self.limits();
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = limits.cwnd as u64;
-        metrics.ssthresh = (limits.ssthresh != Limits::INFINITE).then_some(limits.ssthresh as u64);
-        let rate = limits.pacing_rate;
-        let is_finite = rate.as_bytes_per_sec() < Rate::MAX.as_bytes_per_sec();
-        metrics.pacing_rate = is_finite.then(|| rate.as_bits_per_sec());
+        metrics.ssthresh = pacing::ssthresh(&limits);
+        metrics.pacing_rate = pacing::pacing_rate(&limits).map(Rate::as_bits_per_sec);
         metrics
     }
 

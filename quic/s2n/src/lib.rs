@@ -30,10 +30,11 @@ mod pacer;
 pub use fullpipe_cc::{Limits, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
-use fullpipe_quic_driver::shared::{Clock, Seeds, Viewed, lock};
-use fullpipe_quic_driver::{Events, InBytes, Note, Start};
+use fullpipe_quic_driver::pacing::quantum;
+use fullpipe_quic_driver::shared::{Clock, Making, Viewed, lock};
+use fullpipe_quic_driver::{Events, InBytes, Note};
 use fullpipe_units::Time;
-use pacer::{Pacer, quantum};
+use pacer::Pacer;
 use s2n_quic_core::random::Generator;
 use s2n_quic_core::recovery::congestion_controller::{Endpoint, PathInfo, Publisher};
 use s2n_quic_core::recovery::{CongestionController, RttEstimator};
@@ -55,35 +56,30 @@ pub const fn not_honoured() -> &'static [&'static str] {
 /// Builds a controller for each path of each connection.
 #[derive(Debug)]
 pub struct Factory {
-    params: Params,
-    seeds: Seeds,
-    watch: Watch,
+    making: Making,
 }
 
 impl Factory {
     /// Connections run the controller that `params` names, with random numbers that nobody can predict.
     pub fn new(params: Params) -> Factory {
-        Factory { params, seeds: Seeds::random(), watch: Watch::new() }
+        Factory { making: Making::new(params) }
     }
 
     /// The random numbers of the controllers follow from `seed` and from the order in which they are built, so that a run can be
     /// repeated.
     pub fn seed(self, seed: u64) -> Factory {
-        Factory { seeds: Seeds::from_seed(seed), ..self }
+        Factory { making: self.making.seed(seed) }
     }
 
     /// A look at the newest controller of this factory that has sent a packet, from any thread.
     pub fn watch(&self) -> Watch {
-        self.watch.clone()
+        self.making.watch().clone()
     }
 
     /// A controller for a path whose packets have `mtu` bytes.
     fn adapter(&self, mtu: u16) -> Adapter {
-        let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
-        let mut events = Events::new(InBytes::new(&self.params, &start), &start);
-        events.set_needs_ecn(self.params.ecn().is_some());
         let sender = Sender {
-            events,
+            events: self.making.events(mtu),
             start: None,
             pacer: Pacer::default(),
             waiting: Vec::new(),
@@ -92,7 +88,7 @@ impl Factory {
             marked: None,
             is_dry: false,
         };
-        Adapter { sender: Arc::new(Mutex::new(sender)), watch: self.watch.clone() }
+        Adapter { sender: Arc::new(Mutex::new(sender)), watch: self.watch() }
     }
 }
 
@@ -124,9 +120,7 @@ struct Sender {
 impl Sender {
     fn at(&mut self, timestamp: Timestamp) -> Time {
         let start = *self.start.get_or_insert(timestamp);
-        let nanos = timestamp.saturating_duration_since(start).as_nanos();
-        Clock::START
-            .saturating_add(fullpipe_units::Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        Clock::after(timestamp.saturating_duration_since(start))
     }
 
     fn sent(&mut self, now: Time, bytes: usize, app_limited: Option<bool>) -> Note {
@@ -140,10 +134,7 @@ impl Sender {
         if self.is_dry {
             self.events.app_limited();
         }
-        let limits = self.events.limits();
-        if self.events.in_flight() + self.events.mtu() > limits.cwnd {
-            self.events.cwnd_limited();
-        }
+        let limits = self.events.cwnd_limited_if_full();
         self.pacer.on_sent(now, bytes, &limits);
         note
     }

@@ -1,10 +1,9 @@
 //! When the next packet may leave: s2n-quic asks the controller.
 
 use fullpipe_cc::Limits;
+use fullpipe_quic_driver::pacing::quantum;
 use fullpipe_units::{Bytes, Duration, Time};
 
-/// The most bytes of a burst (draft-ietf-ccwg-bbr-06 section 5.6.3).
-const MAX_QUANTUM: u64 = 64 * 1_024;
 /// A pacer that wakes up late makes up for at least so much. s2n-quic's timers are as fine as a millisecond.
 const LEAST_CREDIT: Duration = Duration::from_millis(2);
 
@@ -34,11 +33,6 @@ impl Pacer {
         let late = Time::ZERO + now.saturating_since(Time::ZERO + credit);
         self.departure = self.departure.max(late).saturating_add(interval);
     }
-}
-
-/// The bytes of a burst: what takes a millisecond.
-pub(crate) fn quantum(limits: &Limits) -> u64 {
-    (limits.pacing_rate.as_bytes_per_sec() / 1_000).min(MAX_QUANTUM).max(limits.min_burst as u64)
 }
 
 #[cfg(test)]

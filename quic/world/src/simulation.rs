@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 
 use fullpipe_path::Change;
 use fullpipe_record::{QueueSample, Run, Sample};
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{Spec, Spot};
 use fullpipe_units::{Duration, Time};
 
 use crate::cc::Own;
-use crate::change::{self, Place, SaidChange, Spot};
+use crate::change::{Place, SaidChange};
 use crate::options::{Options, QuicError};
 use crate::run::{begin, caught};
 use crate::world::World;
@@ -237,8 +237,8 @@ impl Simulation {
     /// # Errors
     /// When there is no such element, or it cannot change so; nothing has changed then.
     pub fn change(&mut self, place: Place<'_>, change: Change) -> Result<(), QuicError> {
-        let spot = change::find(&self.spec, place, change)?;
-        change::check(&self.spec, self.now, spot, change)?;
+        let spot = self.spec.spot(place, change)?;
+        self.spec.check_change(spot, self.now, change)?;
         self.apply(&[(spot, change)])
     }
 
@@ -247,7 +247,7 @@ impl Simulation {
     /// # Errors
     /// When the path has no delay at the end of both ways.
     pub fn change_rtt(&mut self, rtt: Duration) -> Result<(), QuicError> {
-        let changes = change::of_rtt(&self.spec, rtt)?;
+        let changes = self.spec.rtt_changes(rtt)?;
         self.apply(&changes)
     }
 
@@ -256,17 +256,15 @@ impl Simulation {
     /// # Errors
     /// When an amount cannot be read, there is no such element, or it cannot change so.
     pub fn change_said(&mut self, said: &SaidChange) -> Result<(), QuicError> {
-        let changes = change::read(&self.spec, self.now, said)?;
+        let changes = said.read(&self.spec, self.now)?;
         self.apply(&changes)
     }
 
     fn apply(&mut self, changes: &[(Spot, Change)]) -> Result<(), QuicError> {
         for &(spot, change) in changes {
             let from = change.from(self.now, self.begun);
-            let Spot { forward, index } = spot;
-            let elements = if forward { &mut self.spec.forward } else { &mut self.spec.reverse };
-            elements[index].change(index, from, change)?;
-            self.ask(move |world| world.change(forward, index, from, change))?;
+            self.spec.change(spot, from, change)?;
+            self.ask(move |world| world.change(spot.forward, spot.index, from, change))?;
         }
         Ok(())
     }

@@ -5,10 +5,8 @@
 
 use fullpipe_units::{Duration, Time};
 
-use crate::frame::{MAX_HEADER_BYTES, Unit};
+use crate::frame::{MAX_HEADER_BYTES, TCP, UDP, Unit};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 /// TCP options: end of the list, no operation, SACK.
 const END: u8 = 0;

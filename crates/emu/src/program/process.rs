@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use fullpipe_scenario::Side;
 use fullpipe_units::Duration;
 
-use crate::shell::contained::{Contained, Role, start};
+use crate::shell::contained::{Contained, NOT_FOUND, Role, start};
 use crate::sys;
 use crate::{EmuError, ProgramFailure};
 
@@ -17,8 +17,6 @@ const TAIL: usize = 2048;
 const SHOWN_LINES: usize = 6;
 /// A command that prints more floods.
 const MOST_OUTPUT: u64 = 16 << 20;
-/// Shells say this of a command that they do not find.
-const NOT_FOUND: i32 = 127;
 
 /// All processes of a run: of program `i`, the client and the server `i`.
 #[derive(Default)]

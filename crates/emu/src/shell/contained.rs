@@ -16,7 +16,7 @@ use crate::sys;
 use crate::sys::process::{self, Child, Forked};
 
 /// The exit codes of shells for a command that is not found, and for one that cannot be run.
-const NOT_FOUND: i32 = 127;
+pub(crate) const NOT_FOUND: i32 = 127;
 const NOT_RUNNABLE: i32 = 126;
 
 /// What a process is for.
