@@ -98,7 +98,7 @@ def test_a_claim_runs_in_a_world_that_it_does_not_know(monkeypatch: pytest.Monke
 def test_an_own_claim_runs_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {"mirror": Mirror()})
     monkeypatch.setattr(registry, "load_installed", dict)
-    built = catalogue.built("queue16.fig4")
+    built = catalogue.built("queue16.fig5")
     assert built is not None
     assert built.claim.runs_in(["mirror"]) == ("mirror",)
     assert built.claim.runs_in(registry.names()) == (*built.claim.worlds, "mirror")
