@@ -148,7 +148,10 @@ fn send_message(now: &mut Instant, sender: &mut End, stream: StreamId, bytes: us
 
 #[test]
 fn noq_drops_what_arrives_in_small_frames_behind_what_was_read_without_order() {
-    #[expect(clippy::disallowed_methods, reason = "noq-proto needs an `Instant`; only differences to it matter")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "noq-proto needs an `Instant`; only differences to it matter"
+    )]
     let mut now = Instant::now();
     let (mut sender, mut receiver) = ends(now);
     exchange(&mut now, &mut sender, &mut receiver);
