@@ -42,6 +42,7 @@ mod random;
 mod run;
 mod simulation;
 mod tls;
+mod watch;
 mod world;
 
 pub use cc::{NoqFactory, Own, QuinnFactory};

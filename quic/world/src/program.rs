@@ -31,7 +31,8 @@
 //!   it is about.
 //! * `refuses` takes `{"spec": ...}`, and answers `{"refused": null}` or with a sentence.
 //!
-//! It ends when its input ends, so that a parent that dies leaves nothing behind.
+//! It ends when its input ends, so that a parent that dies leaves nothing behind; and with a sentence and the code 4 when a
+//! controller or a stack does not return (`src/watch.rs`).
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ use crate::change::SaidChange;
 use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
 use crate::run::{run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
+use crate::watch;
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -69,7 +71,8 @@ const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs 
 ///
 /// A name that no scenario could choose, or that is taken, ends it with a sentence and the code 2.
 pub fn main(own: Vec<Own>) -> ExitCode {
-    if let Some(problem) = misnamed(&own) {
+    let problem = misnamed(&own).or_else(|| watch::start().err());
+    if let Some(problem) = problem {
         eprintln!("{problem}");
         return ExitCode::from(2);
     }
