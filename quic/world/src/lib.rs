@@ -12,8 +12,8 @@
 //! * timeouts are times of persistent congestion (RFC 9002, section 7.6);
 //! * windows are counted in full datagrams of UDP payload, the MTU less 28 bytes;
 //! * the delivery rate is what the receiver got since the sample before;
-//! * `hosts.tcp_rmem` and `hosts.tcp_wmem` (their maxima) are the windows of flow control and the send window, of the connection
-//!   and of each stream;
+//! * the windows of flow control, of the connection and of each stream, are what Linux offers of `hosts.tcp_rmem` (its maximum):
+//!   160 bytes of payload for 256 of memory. `hosts.tcp_wmem` (its maximum) is the send window;
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
