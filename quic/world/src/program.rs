@@ -31,7 +31,7 @@
 //!   it is about.
 //! * `refuses` takes `{"spec": ...}`, and answers `{"refused": null}` or with a sentence.
 //!
-//! It ends when its input ends, so that a parent that dies leaves nothing behind; and with a sentence and the code 4 when a
+//! It ends when its input ends, so that a parent that dies leaves nothing behind; and with an error as its answer when a
 //! controller or a stack does not return (`src/watch.rs`).
 
 use std::io::{self, Read, Write};
@@ -71,7 +71,7 @@ const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs 
 ///
 /// A name that no scenario could choose, or that is taken, ends it with a sentence and the code 2.
 pub fn main(own: Vec<Own>) -> ExitCode {
-    let problem = misnamed(&own).or_else(|| watch::start().err());
+    let problem = misnamed(&own).or_else(|| watch::start(answer_and_end).err());
     if let Some(problem) = problem {
         eprintln!("{problem}");
         return ExitCode::from(2);
@@ -97,6 +97,12 @@ pub fn main(own: Vec<Own>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The answer to whatever was asked, from the thread that watches. Nobody else writes while a run's thread handles an event.
+fn answer_and_end(sentence: &str) {
+    // Whoever does not read it has ended.
+    let _ = write_last(&mut io::stdout(), &failure("WorldError", sentence));
 }
 
 /// What is wrong with the controllers' names: a sentence with what can be done.

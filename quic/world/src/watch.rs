@@ -2,8 +2,8 @@
 //!
 //! A controller of a developer's own may loop for ever. Nothing can stop its thread, and without a message its run would look like
 //! a slow one. So a thread of its own compares two numbers of the run's thread: how many events it has handled, and its CPU time. An
-//! event takes microseconds. When [`PATIENCE_S`] of CPU time go by within one, the program ends with the code [`CODE`] and a
-//! sentence. CPU time passes neither while the machine does something else nor in a debugger, so that a busy machine ends nothing.
+//! event takes microseconds. When [`PATIENCE_S`] of CPU time go by within one, the program answers with a sentence
+//! and ends with the code [`CODE`]. CPU time passes neither while the machine does something else nor in a debugger, so that a busy machine ends nothing.
 //!
 //! The record does not depend on it: it reads no clock for the run. A library's caller is not watched.
 
@@ -41,11 +41,11 @@ pub(crate) struct Beat {
 static BEAT: OnceLock<Beat> = OnceLock::new();
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Watches the run of this process from now on.
+/// Watches the run of this process from now on. `answer` says what is wrong, and then the process ends.
 ///
 /// # Errors
 /// When the variable is no number of seconds: a sentence.
-pub(crate) fn start() -> Result<(), String> {
+pub(crate) fn start(answer: fn(&str)) -> Result<(), String> {
     let patience = match std::env::var_os(VARIABLE) {
         Some(said) => read_patience(&said.to_string_lossy())?,
         None => Duration::from_secs_f64(PATIENCE_S),
@@ -64,7 +64,7 @@ pub(crate) fn start() -> Result<(), String> {
             if events != seen.0 || !beat.busy.load(Ordering::Relaxed) {
                 seen = (events, spent);
             } else if spent.saturating_sub(seen.1) > patience {
-                eprintln!("{}", beat.sentence(patience));
+                answer(&beat.sentence(patience));
                 std::process::exit(CODE);
             }
         }

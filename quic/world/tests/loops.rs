@@ -1,7 +1,7 @@
 //! A program with a controller that loops for ever: the program itself, and the test that starts it.
 
 use std::any::Any;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,14 +66,22 @@ impl Controller for Loops {
     }
 }
 
-/// What such a program says when it is asked with these frames, and its exit code.
-fn asked(command: &str, patience: &str, frames: &[String], keep_open: bool) -> (String, Option<i32>) {
+/// What a program ended with.
+struct Ended {
+    /// The last of its answers.
+    answer: String,
+    complaint: String,
+    code: Option<i32>,
+}
+
+/// Asks such a program with these frames. Its input may be closed then.
+fn asked(command: &str, patience: &str, frames: &[String], keep_open: bool) -> Ended {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg(command)
         .env(CHILD, "")
         .env("FULLPIPE_QUIC_PATIENCE", patience)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -85,10 +93,17 @@ fn asked(command: &str, patience: &str, frames: &[String], keep_open: bool) -> (
     }
     let _ = input.flush();
     let input = child.stdin.take().filter(|_| keep_open);
-    let mut said = String::new();
-    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    let (mut answers, mut complaint) = (Vec::new(), String::new());
+    child.stdout.take().unwrap().read_to_end(&mut answers).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
     drop(input);
-    (said, child.wait().unwrap().code())
+    let mut rest = &answers[..];
+    let mut answer = "";
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let (frame, next) = behind.split_at(u64::from_be_bytes(*length) as usize);
+        (answer, rest) = (std::str::from_utf8(frame).unwrap(), next);
+    }
+    Ended { answer: answer.to_owned(), complaint, code: child.wait().unwrap().code() }
 }
 
 fn main() -> ExitCode {
@@ -105,19 +120,23 @@ fn main() -> ExitCode {
     let begin = serde_json::json!({"spec": spec.to_json(), "seed": 1}).to_string();
     let advance = serde_json::json!({"advance_ns": 60_000_000_000_u64}).to_string();
     // A parent that is gone, after Ctrl-C for instance, leaves no process that loops.
-    assert_eq!(asked("run", "1e9", std::slice::from_ref(&begin), false), (String::new(), Some(3)));
+    let ended = asked("run", "1e9", std::slice::from_ref(&begin), false);
+    assert_eq!(ended.code, Some(3), "{}", ended.complaint);
     for (command, frames) in [("run", vec![begin.clone()]), ("play", vec![begin, advance])] {
-        let (said, code) = asked(command, "0.2", &frames, true);
-        let last = said.lines().last().unwrap_or_default();
-        assert!(
-            last.starts_with(
-                "flow mine: its controller or its stack has not returned for 0.2 s of CPU time, at 1."
-            ),
-            "{command}: {said}"
+        let ended = asked(command, "0.2", &frames, true);
+        assert_eq!(ended.code, Some(4), "{command}: {}", ended.complaint);
+        let answer: serde_json::Value = serde_json::from_str(&ended.answer).unwrap();
+        assert_eq!(
+            (&answer["ok"], &answer["kind"]),
+            (&false.into(), &"WorldError".into()),
+            "{command}: {answer}"
         );
-        assert_eq!(code, Some(4), "{command}: {said}");
+        let said = answer["message"].as_str().unwrap();
+        let expected = "flow mine: its controller or its stack has not returned for 0.2 s of CPU time, at 1.";
+        assert!(said.starts_with(expected), "{command}: {said}");
     }
-    let (said, code) = asked("about", "none", &[], true);
-    assert_eq!((said.contains("FULLPIPE_QUIC_PATIENCE: \"none\""), code), (true, Some(2)), "{said}");
+    let ended = asked("refuses", "none", &[], true);
+    assert!(ended.complaint.contains("FULLPIPE_QUIC_PATIENCE: \"none\""), "{}", ended.complaint);
+    assert_eq!(ended.code, Some(2));
     ExitCode::SUCCESS
 }
