@@ -22,6 +22,7 @@ from fullpipe.ask.programs import Program
 from fullpipe.results import measures
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import refusal
+from test_bad_input import expect_one_sentence, powerless
 
 # A server that reads all that comes, or sends as much as the client asks for; and their client.
 PEER = """
@@ -441,3 +442,26 @@ def test_compare_and_run_show_programs(peer: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "seen by its packets: its goodput is TCP payload" in done.stdout.replace("\n", " ")
     assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("how", ["run", "compare", "conform"])
+def test_without_rights_a_program_is_one_sentence_with_the_fix_and_does_not_run(
+    how: str, in_empty_folder: Path
+) -> None:
+    client, server = f"touch {in_empty_folder}/client-ran", f"touch {in_empty_folder}/server-ran"
+    Path("programs.toml").write_text(
+        'duration = "2 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+        f'[[flows]]\nclient = "{client}"\nserver = "{server}"\n',
+        encoding="utf-8",
+    )
+    as_options = ["--program", client, "--server", server]
+    asked = {
+        "run": ["programs.toml", "--world", "kernel", "--allow-programs"],
+        "compare": [*as_options, "--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "2 s"],
+        "conform": as_options,
+    }[how]
+    done = powerless(how, *asked, "--out", "here")
+    # What is missing, and the setting that forbids it there.
+    expect_one_sentence(done.returncode, done.stdout, done.stderr, "not permitted to", "user namespace")
+    assert "run as root, or allow user namespaces once, as root: `sysctl -w user.max" in done.stderr
+    assert [one.name for one in in_empty_folder.iterdir()] == ["programs.toml"]

@@ -139,3 +139,12 @@ def test_a_copy_of_the_program_is_the_same_build(
     before = registry.named("quic").build()
     monkeypatch.setenv("FULLPIPE_QUIC", str(copy))
     assert registry.named("quic").build() == before
+
+
+@pytest.mark.parametrize("controller", ["noq:cubic", "quinn:cubic", "bbr3"])
+def test_the_receive_window_limits_a_flow_as_tcps_does(controller: str) -> None:
+    """The premise of the case is that it does: 80 KB of 128 KB of memory, on a path of 100 KB."""
+    (found,) = fp.conform(controller, ["receive-window"], world="quic").results
+    (limited,) = [check.value for check in found.checks if check.criterion.key == "limited"]
+    # 7/8 of the window, because a stack tells of credit by the eighth, to all of it.
+    assert found.verdict == PASS and limited is not None and 0.65 < limited < 0.85, limited

@@ -69,35 +69,41 @@ pub fn timespec(ns: u64) -> libc::timespec {
 }
 
 /// Waits until one of `fds` has an event of `events` or `timeout` has passed (`None`: for ever); returns the events of
-/// each. An interruption counts as no event.
+/// each. A signal ends a wait with a timeout early, with no events: who has a timeout has a clock of its own. It never ends a
+/// wait without one.
 ///
 /// # Errors
 /// When the kernel refuses it: a descriptor is not open.
 pub fn poll<const N: usize>(fds: [RawFd; N], events: i16, timeout: Option<Duration>) -> io::Result<[i16; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events, revents: 0 });
-    let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `polled` holds N valid entries; the timeout is null or points to a live timespec; no signal mask.
-    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, timeout, std::ptr::null()) };
-    match check(result) {
-        Ok(_) => Ok(polled.map(|entry| entry.revents)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([0; N]),
-        Err(error) => Err(error),
-    }
+    wait_for_events(&mut polled, timeout)?;
+    Ok(polled.map(|entry| entry.revents))
 }
 
 /// The same for any number of descriptors; negative ones are ignored.
 pub(crate) fn poll_all(fds: &[RawFd], events: i16, timeout: Option<Duration>) -> io::Result<Vec<i16>> {
     let mut polled: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: *fd, events, revents: 0 }).collect();
+    wait_for_events(&mut polled, timeout)?;
+    Ok(polled.iter().map(|entry| entry.revents).collect())
+}
+
+fn wait_for_events(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
     let timeout = timeout.map(|timeout| timespec(timeout.as_nanos()));
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let until = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let count = polled.len() as libc::nfds_t;
-    // SAFETY: `polled` holds `count` valid entries; the timeout is null or points to a live timespec; no signal mask.
-    match check(unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, std::ptr::null()) }) {
-        Ok(_) => Ok(polled.iter().map(|entry| entry.revents).collect()),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(vec![0; fds.len()]),
-        Err(error) => Err(error),
+    loop {
+        // SAFETY: `polled` holds `count` valid entries; the timeout is null or points to a live timespec; no signal mask.
+        match check(unsafe { libc::ppoll(polled.as_mut_ptr(), count, until, std::ptr::null()) }) {
+            Ok(_) => return Ok(()),
+            // The kernel has written no events.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if timeout.is_some() {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -375,5 +381,78 @@ pub(crate) fn is_pipe_or_socket(fd: RawFd) -> bool {
         let mut status: libc::stat = mem::zeroed();
         libc::fstat(fd, &mut status) == 0
             && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use super::*;
+
+    static INTERRUPTIONS: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count(_: libc::c_int) {
+        INTERRUPTIONS.fetch_add(1, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn a_signal_does_not_end_a_wait_without_a_timeout() {
+        // SAFETY: all-zero is a valid sigaction; the handler touches an atomic only. SIGUSR2 has no other use in this process.
+        unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = count as *const () as libc::sighandler_t;
+            assert_eq!(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()), 0);
+        }
+        let event = event_fd().unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let fd = event.as_raw_fd();
+            let ended = &ended;
+            let (tell, told) = std::sync::mpsc::channel();
+            // SAFETY: it cannot fail.
+            let this = || unsafe { libc::pthread_self() };
+            let told_by_list = tell.clone();
+            let of_array = scope.spawn(move || {
+                tell.send(this()).unwrap();
+                let found = poll([fd], libc::POLLIN, None).unwrap();
+                ended.store(true, Ordering::SeqCst);
+                found
+            });
+            let of_list = scope.spawn(move || {
+                told_by_list.send(this()).unwrap();
+                let found = poll_all(&[fd], libc::POLLIN, None).unwrap();
+                ended.store(true, Ordering::SeqCst);
+                found
+            });
+            let threads: [libc::pthread_t; 2] = [told.recv().unwrap(), told.recv().unwrap()];
+            // Far more than can come before both wait. A signal that is pending already is not counted again.
+            while INTERRUPTIONS.load(Ordering::SeqCst) < 10_000 && !ended.load(Ordering::SeqCst) {
+                for thread in threads {
+                    // SAFETY: the thread is not joined before the scope ends.
+                    unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+                }
+                std::thread::yield_now();
+            }
+            let early = ended.load(Ordering::SeqCst);
+            signal_event(&event);
+            assert_eq!(
+                (of_array.join().unwrap(), of_list.join().unwrap()),
+                ([libc::POLLIN], vec![libc::POLLIN])
+            );
+            assert!(!early, "a wait ended before its event");
+        });
+    }
+
+    #[test]
+    fn a_wait_with_a_timeout_ends_with_no_events() {
+        let event = event_fd().unwrap();
+        assert_eq!(
+            poll([event.as_raw_fd(), -1], libc::POLLIN, Some(Duration::from_nanos(1))).unwrap(),
+            [0, 0]
+        );
+        assert_eq!(poll_all(&[event.as_raw_fd()], libc::POLLIN, Some(Duration::ZERO)).unwrap(), [0]);
+        signal_event(&event);
+        assert_eq!(poll([event.as_raw_fd(), -1], libc::POLLIN, None).unwrap(), [libc::POLLIN, 0]);
     }
 }

@@ -16,9 +16,19 @@ use crate::noq;
 use crate::options::{HEADER_BYTES, Options};
 use crate::quinn;
 
-/// The windows of flow control are as the scenario's largest TCP buffers, but not above this: beyond 20 Gbit/s at 100 ms, a larger
+/// The windows of flow control follow the scenario's largest TCP buffers, but not above this: beyond 20 Gbit/s at 100 ms, a larger
 /// one only takes memory.
 const MOST_WINDOW: u64 = 256 << 20;
+
+/// Payload that Linux offers for each 256 bytes of a receive buffer's memory: a segment of 1448 bytes takes 2304 (`scaling_ratio`),
+/// as in the simulator.
+const PAYLOAD_PER_256: u64 = 160;
+
+/// The window of flow control for a receive buffer of so many bytes.
+fn receive_window(buffer: fullpipe_units::Bytes) -> u64 {
+    let offered = u128::from(buffer.as_u64()) * u128::from(PAYLOAD_PER_256) / 256;
+    u64::try_from(offered).unwrap_or(u64::MAX).min(MOST_WINDOW)
+}
 
 /// One direction of the path, and what is handed to it.
 pub(crate) struct Wire {
@@ -134,7 +144,7 @@ impl Flow {
             seeds: [of_host(0), of_host(1)],
             payload: unit as u16,
             send_window: window(spec.hosts.tcp_wmem_bytes[2]),
-            receive_window: window(spec.hosts.tcp_rmem_bytes[2]),
+            receive_window: receive_window(spec.hosts.tcp_rmem_bytes[2]),
             crypto: options.crypto,
             max_window: flow.max_cwnd.map(|segments| u64::from(segments) * unit),
             tally: Tally::new(),

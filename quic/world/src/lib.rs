@@ -12,8 +12,8 @@
 //! * timeouts are times of persistent congestion (RFC 9002, section 7.6);
 //! * windows are counted in full datagrams of UDP payload, the MTU less 28 bytes;
 //! * the delivery rate is what the receiver got since the sample before;
-//! * `hosts.tcp_rmem` and `hosts.tcp_wmem` (their maxima) are the windows of flow control and the send window, of the connection
-//!   and of each stream;
+//! * the windows of flow control, of the connection and of each stream, are what Linux offers of `hosts.tcp_rmem` (its maximum):
+//!   160 bytes of payload for 256 of memory. `hosts.tcp_wmem` (its maximum) is the send window;
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
@@ -21,7 +21,7 @@
 //! losses. What counts is what has arrived in order: a stream with a hole that its stack never fills stands still in the record.
 //! noq-proto 1.4.0 leaves such holes after thousands of losses: 60 MB by `noq:cubic` over 1 Gbit/s, 50 ms and 1 BDP (seed 1) stop
 //! at byte 41,373,642 for want of 7 bytes, with 11,970 packets lost; `quinn:cubic` completes them. Over 150 Mbit/s (1,810
-//! lost), `noq:cubic` completes them, too.
+//! lost), `noq:cubic` completes them, too. `tests/noq_stream_hole.rs` has the cause.
 //!
 //! Start at [`run`]; `src/world.rs` is the loop, `src/endpoint.rs` what a stack has to do.
 
@@ -31,6 +31,8 @@ mod change;
 mod chunk;
 mod endpoint;
 mod flow;
+#[cfg(test)]
+mod lock;
 mod noq;
 mod null;
 mod options;
@@ -40,6 +42,7 @@ mod random;
 mod run;
 mod simulation;
 mod tls;
+mod watch;
 mod world;
 
 pub use cc::{NoqFactory, Own, QuinnFactory};

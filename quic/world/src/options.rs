@@ -46,7 +46,7 @@ pub enum Crypto {
 pub struct Stack {
     /// As in `NAME:controller`.
     pub name: &'static str,
-    /// Of its crate, `noq-proto` or `quinn-proto`.
+    /// Of its crate, `noq-proto` or `quinn-proto`, as this program was built with (`build.rs`).
     pub version: &'static str,
     /// The controllers that it ships: name and summary.
     pub controllers: &'static [(&'static str, &'static str)],
@@ -60,7 +60,7 @@ pub fn stacks() -> &'static [Stack] {
 const STACKS: [Stack; 2] = [
     Stack {
         name: "noq",
-        version: "1.4.0",
+        version: env!("FULLPIPE_NOQ_PROTO"),
         controllers: &[
             ("bbr3", "noq's BBRv3"),
             ("cubic", "noq's CUBIC"),
@@ -69,7 +69,7 @@ const STACKS: [Stack; 2] = [
     },
     Stack {
         name: "quinn",
-        version: "0.11.19",
+        version: env!("FULLPIPE_QUINN_PROTO"),
         controllers: &[
             ("bbr", "quinn's BBR, experimental; its pacer follows the window, not the model's rate"),
             ("cubic", "quinn's CUBIC, its default"),

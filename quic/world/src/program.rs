@@ -31,7 +31,8 @@
 //!   it is about.
 //! * `refuses` takes `{"spec": ...}`, and answers `{"refused": null}` or with a sentence.
 //!
-//! It ends when its input ends, so that a parent that dies leaves nothing behind.
+//! It ends when its input ends, so that a parent that dies leaves nothing behind; and with an error as its answer when a
+//! controller or a stack does not return (`src/watch.rs`).
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ use crate::change::SaidChange;
 use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
 use crate::run::{run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
+use crate::watch;
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -69,7 +71,8 @@ const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs 
 ///
 /// A name that no scenario could choose, or that is taken, ends it with a sentence and the code 2.
 pub fn main(own: Vec<Own>) -> ExitCode {
-    if let Some(problem) = misnamed(&own) {
+    let problem = misnamed(&own).or_else(|| watch::start(answer_and_end).err());
+    if let Some(problem) = problem {
         eprintln!("{problem}");
         return ExitCode::from(2);
     }
@@ -94,6 +97,12 @@ pub fn main(own: Vec<Own>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The answer to whatever was asked, from the thread that watches. Nobody else writes while a run's thread handles an event.
+fn answer_and_end(sentence: &str) {
+    // Whoever does not read it has ended.
+    let _ = write_last(&mut io::stdout(), &failure("WorldError", sentence));
 }
 
 /// What is wrong with the controllers' names: a sentence with what can be done.
@@ -599,7 +608,9 @@ mod tests {
     fn the_program_says_what_it_has() {
         let own = [Own::noq("mine", std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()))];
         let about = about(&own);
-        assert_eq!((&about["protocol"], &about["stacks"][0]["version"]), (&json!(1), &json!("1.4.0")));
+        assert_eq!(about["protocol"], json!(1));
+        let versions = [&about["stacks"][0]["version"], &about["stacks"][1]["version"]];
+        assert_eq!(versions, [&json!(env!("FULLPIPE_NOQ_PROTO")), &json!(env!("FULLPIPE_QUINN_PROTO"))]);
         let names = about["stacks"][0]["controllers"].as_array().unwrap();
         assert_eq!((&names[3]["name"], &names[3]["own"]), (&json!("mine"), &json!(true)));
         assert_ne!(build(&own), build(&[]));

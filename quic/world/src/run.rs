@@ -11,6 +11,7 @@ use fullpipe_units::Time;
 use crate::cc::Own;
 use crate::options::{Options, QuicError};
 use crate::random;
+use crate::watch;
 use crate::world::World;
 
 /// Runs a scenario from start to end. `seed` replaces the one in `spec`. Setting `cancel` ends the run soon.
@@ -72,8 +73,9 @@ pub fn run_telling(
     })
 }
 
-/// This thread's randomness comes from the seed from now on.
+/// This thread is that of a run: its randomness comes from the seed from now on.
 pub(crate) fn begin(seed: u64) -> Result<(), QuicError> {
+    watch::enter();
     if random::begin(fullpipe_path::mix(seed)) { Ok(()) } else { Err(QuicError::Build) }
 }
 

@@ -14,6 +14,7 @@ use fullpipe_units::{Duration, Time};
 use crate::cc::{self, Own};
 use crate::flow::{Ends, Flow, Wire};
 use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
+use crate::watch::{self, Beat};
 
 /// Events between two checks of the cancel flag.
 const CANCEL_EVERY: u32 = 1 << 10;
@@ -22,6 +23,8 @@ const MOST_AT_ONCE: u32 = 10_000_000;
 
 /// Everything in a run. It lives on the run's thread.
 pub(crate) struct World {
+    /// Who is told of each event.
+    watch: Option<&'static Beat>,
     pub(crate) now: Time,
     begun: bool,
     /// When the run ends: with the scenario, or with its last flow.
@@ -78,7 +81,12 @@ impl World {
                 Ok(Flow::new(index, spec, flow, seed, options, controller))
             })
             .collect::<Result<_, QuicError>>()?;
+        let watch = watch::beat();
+        if let Some(beat) = watch {
+            beat.name_flows(flows.iter().map(|flow| flow.label.clone()).collect());
+        }
         Ok(World {
+            watch,
             now: Time::ZERO,
             begun: false,
             end: Time::ZERO + spec.duration_ns,
@@ -124,12 +132,16 @@ impl World {
             self.at_once = if now == self.now { self.at_once + 1 } else { 0 };
             assert!(self.at_once < MOST_AT_ONCE, "nothing moves on at {now}");
             self.now = now;
+            if let Some(beat) = self.watch {
+                beat.begin(now);
+            }
             // At equal times: what arrives, the sampler, and then timers.
             if arrivals <= now {
                 self.deliver(now)?;
             } else if self.sample_due <= now {
                 self.sample(now);
             } else {
+                self.watch_flow(index);
                 let flow = &mut self.flows[index];
                 let was_open = flow.ended.is_none();
                 flow.on_timer(now, &mut self.forward, &mut self.reverse, &mut self.scratch)
@@ -146,9 +158,19 @@ impl World {
                 self.end = self.now;
             }
         }
+        if let Some(beat) = self.watch {
+            beat.pause();
+        }
         self.now = self.now.max(until.min(self.end));
         self.settle();
         Ok(())
+    }
+
+    #[inline]
+    fn watch_flow(&self, index: usize) {
+        if let Some(beat) = self.watch {
+            beat.of_flow(index);
+        }
     }
 
     fn settle(&mut self) {
@@ -171,6 +193,7 @@ impl World {
     fn deliver(&mut self, now: Time) -> Result<(), QuicError> {
         while let Some((_, packet, datagram)) = self.forward.chain.pop(now) {
             let index = packet.class as usize;
+            self.watch_flow(index);
             let flow = &mut self.flows[index];
             flow.on_forward(now, packet.ecn, datagram, &mut self.reverse, &mut self.scratch);
             if self.touched.last() != Some(&index) {
@@ -178,6 +201,7 @@ impl World {
             }
         }
         while let Some(index) = self.touched.pop() {
+            self.watch_flow(index);
             let flow = &mut self.flows[index];
             let was_open = flow.ended.is_none();
             flow.drive_receiver(now, &mut self.reverse, &mut self.scratch)
@@ -187,6 +211,7 @@ impl World {
         }
         while let Some((_, packet, datagram)) = self.reverse.chain.pop(now) {
             let index = packet.class as usize;
+            self.watch_flow(index);
             let flow = &mut self.flows[index];
             flow.on_reverse(now, packet.ecn, datagram, &mut self.forward, &mut self.scratch);
             if self.touched.last() != Some(&index) {
@@ -194,6 +219,7 @@ impl World {
             }
         }
         while let Some(index) = self.touched.pop() {
+            self.watch_flow(index);
             let flow = &mut self.flows[index];
             flow.drive_sender(now, &mut self.forward, &mut self.scratch)
                 .map_err(|reason| lost(&flow.label, reason))?;
