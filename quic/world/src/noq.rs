@@ -28,7 +28,7 @@ use noq_proto::{
 };
 
 use self::end::Watched;
-use self::keys::{NullClient, NullPacketKey, NullServer, NullSession};
+use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
 use crate::endpoint::State;
@@ -230,28 +230,60 @@ impl PacketKey for NullPacketKey {
     }
 }
 
-impl crypto::ClientConfig for NullClient {
+impl PacketKey for TappedKey {
+    fn encrypt(&self, path: PathId, number: u64, packet: &mut [u8], header: usize) {
+        self.tap.sealed(self.space, number, packet, header, self.inner.tag_len());
+        self.inner.encrypt(path, number, packet, header);
+    }
+
+    fn decrypt(
+        &self,
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        let length = header.len() + payload.len();
+        self.inner.decrypt(path, number, header, payload)?;
+        self.tap.opened(self.space, number, length, payload);
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
+    }
+}
+
+impl crypto::ClientConfig for Sessions<crypto::rustls::QuicClientConfig> {
     fn start_session(
         &self,
         version: u32,
         server_name: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
-        self.0.start_session(version, server_name, params).map(NullSession::over)
+        self.config.start_session(version, server_name, params).map(|session| self.over(session))
     }
 }
 
-impl crypto::ServerConfig for NullServer {
+impl crypto::ServerConfig for Sessions<crypto::rustls::QuicServerConfig> {
     fn initial_keys(&self, version: u32, dst_cid: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        self.0.initial_keys(version, dst_cid)
+        self.config.initial_keys(version, dst_cid).map(|keys| self.initial(keys))
     }
 
     fn retry_tag(&self, version: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
-        self.0.retry_tag(version, orig_dst_cid, packet)
+        self.config.retry_tag(version, orig_dst_cid, packet)
     }
 
     fn start_session(&self, version: u32, params: &TransportParameters) -> Box<dyn Session> {
-        NullSession::over(self.0.start_session(version, params))
+        self.over(self.config.start_session(version, params))
     }
 }
 
