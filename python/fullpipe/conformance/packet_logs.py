@@ -24,7 +24,8 @@ def write(
 ) -> tuple[list[Path], list[str]]:
     """Writes the files; returns their paths, and the cases that have none although they were played.
 
-    Those of all its results, or of these. Their names have the controller, so that a folder can hold the logs of several.
+    Those of all its results, or of these. Their names have the controller, so that a folder can hold the logs
+    of several.
     """
     check(conformity.world)
     world = registry.named(conformity.world)

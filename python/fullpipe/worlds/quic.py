@@ -87,9 +87,11 @@ class Quic(World):
         with opened(job.logs, NAME, job.seed, job.alternative.label) as files:
             qlog = None if files is None else files.qlog
             request = None if files is None or qlog is None else quic_program.Qlog(files.title, qlog, MOST)
-            *told, full_at_s = quic_program.run(job.alternative.spec_json, job.seed, tick, request)
+            summary, flows, links, full_at_s = quic_program.run(
+                job.alternative.spec_json, job.seed, tick, request
+            )
             # The program may be a developer's own.
-            run = answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, *told))
+            run = answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, summary, flows, links))
         return run if files is None else files.of(run, full_at_s)
 
 
