@@ -227,15 +227,15 @@ def test_a_qlog_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch:
 
 def test_each_failure_of_a_stacks_controller_has_a_qlog(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "bench" / "quic_conform.py"
-    asked = ["noq:bbr3", "--case", "policer", "--failures", str(tmp_path), "--qlog", str(tmp_path)]
+    asked = ["noq:bbr3", "--case", "clean-path", "--failures", str(tmp_path), "--qlog", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, script, *asked], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     names = {one.name for one in tmp_path.iterdir()}
-    assert "noq-bbr3-policer.toml" in names
+    assert "noq-bbr3-clean-path.toml" in names
     (logged,) = [name for name in names if name.endswith(".sqlog")]
-    assert logged.startswith("quic-noq-bbr3-policer") and logged.replace(".sqlog", ".qlog") in names
+    assert logged.startswith("quic-noq-bbr3-clean-path") and logged.replace(".sqlog", ".qlog") in names
     assert any(one.get("name") == "quic:packet_lost" for one in events_of(tmp_path / logged))
     done = subprocess.run(
         [sys.executable, script, "--qlog", "/dev/null/x"], capture_output=True, text=True, check=False
