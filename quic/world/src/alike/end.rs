@@ -269,7 +269,7 @@ impl Endpoint for End {
     }
 
     fn state(&mut self) -> State {
-        self.connection().and_then(|connection| super::state(connection)).unwrap_or_default()
+        self.connection().and_then(super::state).unwrap_or_default()
     }
 }
 
