@@ -38,7 +38,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 QUIC := $(BIN)/fullpipe-quic
 # Its crates are a workspace of their own. Its folder's .cargo/config.toml has the flags that make its runs repeatable.
 QUIC_CARGO := cd quic/world && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo
-QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/files crates/scenario crates/record \
+QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/export crates/files crates/scenario crates/record \
 	-type d -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock -o -name config.toml \) -print)
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \

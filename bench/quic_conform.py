@@ -4,7 +4,7 @@
 
 prints a row for each case that is applicable to one of them, with the measured value of its decisive
 criterion, and puts the table between two lines of a document. `--failures` writes a scenario for each case
-that a stack's own controller fails, as a file that `fullpipe run` takes.
+that a stack's own controller fails, as a file that `fullpipe run` takes; `--qlog` writes a qlog of each.
 """
 
 import argparse
@@ -13,11 +13,12 @@ import sys
 from pathlib import Path
 
 import fullpipe as fp
-from fullpipe.conformance import minimal
+from fullpipe.conformance import minimal, packet_logs
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Conformity, Result
 from fullpipe.show.markers import Markers
 from fullpipe.system import files
 from fullpipe.worlds import registry
+from fullpipe.worlds.logs import Logs
 
 CONTROLLERS = ("bbr3", "bbr1", "noq:bbr3", "quinn:bbr", "cubic9438", "noq:cubic", "quinn:cubic")
 MARKERS = Markers("quic-conform")
@@ -30,7 +31,9 @@ def main() -> None:
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
     parser.add_argument("--write", type=Path, help="a document with the two marker lines")
     parser.add_argument("--failures", type=Path, help="a folder for scenarios of failures")
+    parser.add_argument("--qlog", type=Path, help="a folder for qlogs of failures; may be the same")
     asked = parser.parse_args()
+    Logs.of(asked.qlog, None)  # A folder that cannot be written into is an error now.
     if asked.write is not None:
         MARKERS.check(asked.write)
     found = []
@@ -45,6 +48,9 @@ def main() -> None:
         MARKERS.put(text, asked.write)
     if asked.failures is not None:
         for path in failures(found, asked.failures):
+            print(path)
+    if asked.qlog is not None:
+        for path in qlogs(found, asked.qlog):
             print(path)
 
 
@@ -115,15 +121,33 @@ def failures(found: list[Conformity], folder: Path) -> list[Path]:
     """A scenario for each case that a stack's own controller fails, and not by design."""
     files.make_folder(folder)
     written = []
-    for one in found:
-        for result in one.results:
-            if ":" not in one.controller or result.verdict != FAIL or one.expected(result) is not None:
-                continue
-            text = minimal.scenario(one, result)
-            if text is not None:
-                name = f"{one.controller.replace(':', '-')}-{result.case.name}.toml"
-                written.append(files.write(folder, name, text.encode()))
+    for one, result in failed(found):
+        text = minimal.scenario(one, result)
+        if text is not None:
+            name = f"{one.controller.replace(':', '-')}-{result.case.name}.toml"
+            written.append(files.write(folder, name, text.encode()))
     return written
+
+
+def qlogs(found: list[Conformity], folder: Path) -> list[Path]:
+    """A qlog for each stage of such a case, in both forms. Its runs are done once more."""
+    written = []
+    for one, result in failed(found):
+        paths, without = packet_logs.write(one, folder, [result])
+        for case in without:
+            print(f"{one.controller}, {case}: no qlog, because it changes its buffer", file=sys.stderr)
+        written += paths
+    return written
+
+
+def failed(found: list[Conformity]) -> list[tuple[Conformity, Result]]:
+    """What a stack's own controllers fail, and not by design."""
+    return [
+        (one, result)
+        for one in found
+        for result in one.results
+        if ":" in one.controller and result.verdict == FAIL and one.expected(result) is None
+    ]
 
 
 if __name__ == "__main__":

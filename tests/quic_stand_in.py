@@ -1,6 +1,7 @@
 """Speaks the protocol of `fullpipe-quic` with the simulator behind it, so that tests need no QUIC stack.
 
-Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave.
+Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
+`STAND_IN_ABOUT` and `STAND_IN_HEADER` are more of what it says, as JSON.
 """
 
 import json
@@ -91,7 +92,8 @@ def run() -> None:
     except fp.ScenarioError as error:
         answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
-    answer(told(ok=True), named(summary, asked["spec"]), flows, links)
+    header = json.loads(os.environ.get("STAND_IN_HEADER", "{}"))
+    answer(told(ok=True, **header), named(summary, asked["spec"]), flows, links)
 
 
 def misbehave(how: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import api, cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
-from fullpipe.worlds import quic, registry
+from fullpipe.errors import OutputError
+from fullpipe.worlds import quic, quic_program, registry
 
 pytestmark = pytest.mark.usefixtures("quic_stacks")
 
@@ -148,3 +150,111 @@ def test_the_receive_window_limits_a_flow_as_tcps_does(controller: str) -> None:
     (limited,) = [check.value for check in found.checks if check.criterion.key == "limited"]
     # 7/8 of the window, because a stack tells of credit by the eighth, to all of it.
     assert found.verdict == PASS and limited is not None and 0.65 < limited < 0.85, limited
+
+
+LOGGED: dict[str, Any] = {**PATH, "buffer": "0.5 bdp", "loss": "0.5 %"}
+
+
+def events_of(path: Path) -> list[dict[str, Any]]:
+    """The texts of a JSON text sequence (RFC 7464)."""
+    before, *texts = path.read_text().split("\x1e")
+    assert before == "" and all(text.endswith("\n") for text in texts)
+    return [json.loads(text) for text in texts]
+
+
+def test_a_qlog_has_what_happened_to_each_packet(tmp_path: Path) -> None:
+    found = fp.compare(["noq:bbr3", "quinn:bbr", "bbr3"], world="quic", seeds=1, qlog=tmp_path, **LOGGED)
+    plain = fp.compare(["noq:bbr3", "quinn:bbr", "bbr3"], world="quic", seeds=1, **LOGGED)
+    for run, without in zip(found.runs, plain.runs, strict=True):
+        assert (run.summary, run.flow_parquet) == (without.summary, without.flow_parquet), run.label
+        sequence, contained = run.logs
+        head, *events = events_of(sequence)
+        assert "x-fullpipe:qlog:events:quic#tcp" not in head["trace"]["event_schemas"]
+        assert f"world quic, seed 1; {run.label}: {run.label}" in head["trace"]["description"]
+        of = {
+            name: [one["data"] for one in events if one["name"] == name]
+            for name in {one["name"] for one in events}
+        }
+        (flow,) = run.summary["flows"]
+        assert len(of["quic:packet_lost"]) == flow["retransmits"] > 5, run.label
+        assert 0 <= len(of["quic:packet_sent"]) - flow["segments_sent"] < 8, run.label
+        offered = sum(
+            frame["raw"]["payload_length"]
+            for one in of["quic:packet_sent"]
+            for frame in one["frames"]
+            if frame["frame_type"] == "stream"
+        )
+        assert offered >= flow["delivered_bytes"] > 0
+        acknowledged = [
+            frame["acked_ranges"]
+            for one in of["quic:packet_received"]
+            for frame in one["frames"]
+            if frame["frame_type"] == "ack"
+        ]
+        assert len(acknowledged) > 100
+        metrics = {name for one in of["quic:recovery_metrics_updated"] for name in one}
+        assert metrics >= {
+            "congestion_window",
+            "bytes_in_flight",
+            "smoothed_rtt",
+            "min_rtt",
+            "latest_rtt",
+            "pacing_rate",
+        }
+        phases = [one["new"] for one in of["quic:congestion_state_updated"]]
+        assert phases[0] == "startup" and len(phases) > 1, run.label
+        assert [one["time"] for one in events] == sorted(one["time"] for one in events)
+        older = json.loads(contained.read_text())["traces"][0]
+        assert older["common_fields"]["protocol_type"] == ["QUIC"]
+        lost = [one for one in older["events"] if one["name"] == "recovery:packet_lost"]
+        assert len(lost) == flow["retransmits"]
+
+
+def test_equal_seeds_give_equal_qlogs(tmp_path: Path) -> None:
+    texts = []
+    for name in ("one", "other"):
+        found = fp.compare(
+            ["noq:bbr3", "quinn:bbr"], world="quic", seeds=[1, 2], qlog=tmp_path / name, **LOGGED
+        )
+        texts.append([path.read_bytes() for run in found.runs for path in run.logs])
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == len(texts[0]) == 8
+
+
+def test_a_qlog_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quic, "MOST", 100)
+    (run,) = fp.compare(["noq:cubic"], world="quic", seeds=1, qlog=tmp_path, **PATH).runs
+    (note,) = run.log_notes
+    assert "its logs end at 0." in note
+    *events, last = events_of(run.logs[0])
+    assert last["name"] == "loglevel:warning"
+    assert sum(one.get("name") in ("quic:packet_sent", "quic:packet_received") for one in events) == 100
+
+
+def test_a_qlog_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No file may be larger than 1 MB: what is written beyond fails as on a full disk.
+    limited = tmp_path / "limited"
+    limited.write_text(f"""#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec '{quic_program.path()}' "$@"\n""")
+    limited.chmod(0o755)
+    monkeypatch.setenv(quic_program.VARIABLE, str(limited))
+    with pytest.raises(OutputError, match="File too large"):
+        fp.compare(["noq:cubic"], world="quic", seeds=1, qlog=tmp_path / "logs", **PATH)
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
+def test_each_failure_of_a_stacks_controller_has_a_qlog(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "bench" / "quic_conform.py"
+    asked = ["noq:bbr3", "--case", "clean-path", "--failures", str(tmp_path), "--qlog", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, script, *asked], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    names = {one.name for one in tmp_path.iterdir()}
+    assert "noq-bbr3-clean-path.toml" in names
+    (logged,) = [name for name in names if name.endswith(".sqlog")]
+    assert logged.startswith("quic-noq-bbr3-clean-path") and logged.replace(".sqlog", ".qlog") in names
+    assert any(one.get("name") == "quic:packet_lost" for one in events_of(tmp_path / logged))
+    done = subprocess.run(
+        [sys.executable, script, "--qlog", "/dev/null/x"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0 and 'qlog: "/dev/null/x" cannot be used' in done.stderr

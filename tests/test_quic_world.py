@@ -449,8 +449,34 @@ def test_pages_of_the_world_say_what_played_and_have_the_scenarios_of_failures(i
     assert "fullpipe run deep-buffer.toml --world quic --seed 1" in case
     code, said = command("run", str(scenario), "--world", "quic", "--seed", "1")
     assert code == 0, said
-    code, said = command("conform", "noq:cubic", "--case", "deep-buffer", "--qlog", "logs")
-    assert code == 2 and "the QUIC world writes no logs of packets; leave out --qlog" in said, said
+
+
+@pytest.mark.usefixtures("there")
+def test_a_program_that_writes_no_qlog_is_a_sentence(in_empty_folder: Path) -> None:
+    # The stand-in does not say that it does, as one that was built before qlogs.
+    code, said = command("compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH, "--qlog", "logs")
+    assert code != 0 and "it was built before this world wrote qlogs" in said, said
+    assert not list(in_empty_folder.rglob("*qlog"))
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize("header", [{"full_at_s": "soon"}, {"full_at_s": [1]}, {"full_at_s": True}])
+def test_when_a_log_was_full_is_checked(
+    header: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_ABOUT", json.dumps({"qlog": True}))
+    monkeypatch.setenv("STAND_IN_HEADER", json.dumps(header))
+    with pytest.raises(fp.WorldError, match="it sends something else than answers"):
+        fp.compare(["noq:bbr3"], world="quic", seeds=1, qlog=tmp_path / "logs", **PATH)
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
+@pytest.mark.usefixtures("there")
+def test_captures_are_refused(tmp_path: Path) -> None:
+    for more in ({}, {"qlog": tmp_path / "logs"}):
+        with pytest.raises(fp.WorldError, match="the QUIC world writes no captures; leave out pcap"):
+            fp.compare(["noq:bbr3"], world="quic", seeds=1, pcap=tmp_path / "logs", **more, **PATH)
+    assert not (tmp_path / "logs").exists()
 
 
 @pytest.mark.usefixtures("there")

@@ -44,7 +44,28 @@ OLDER = {
     "recovery:congestion_state_updated": "RecoveryCongestionStateUpdated",
     "generic:warning": "GenericWarning",
 }
-FRAMES = {"ack": "AckFrame", "stream": "StreamFrame", "max_data": "MaxDataFrame"}
+FRAMES = {
+    "padding": "PaddingFrame",
+    "ping": "PingFrame",
+    "ack": "AckFrame",
+    "reset_stream": "ResetStreamFrame",
+    "stop_sending": "StopSendingFrame",
+    "crypto": "CryptoFrame",
+    "stream": "StreamFrame",
+    "max_data": "MaxDataFrame",
+    "max_stream_data": "MaxStreamDataFrame",
+    "max_streams": "MaxStreamsFrame",
+    "data_blocked": "DataBlockedFrame",
+    "stream_data_blocked": "StreamDataBlockedFrame",
+    "streams_blocked": "StreamsBlockedFrame",
+    "new_connection_id": "NewConnectionIDFrame",
+    "retire_connection_id": "RetireConnectionIDFrame",
+    "path_challenge": "PathChallengeFrame",
+    "path_response": "PathResponseFrame",
+    "connection_close": "ConnectionCloseFrame",
+    "handshake_done": "HandshakeDoneFrame",
+    "unknown": "UnknownFrame",
+}
 # `time` without quotes is a type to pycddl.
 EVENT = 'Root = {{ "time": (int / float), name: {name}, group_id: text, data: {type} }}\n'
 
@@ -103,12 +124,17 @@ def main() -> int:
         parser.add_argument(name, type=Path, help=f"folder with the drafts of the {name} form")
     parser.add_argument("files", type=Path, nargs="+")
     arguments = parser.parse_args()
-    current = Form(published(arguments.current, OURS.read_text()), "QlogFileSeq", CURRENT)
+    ours = OURS.read_text()
+    current = Form(published(arguments.current, ours), "QlogFileSeq", CURRENT)
+    # Logs of real QUIC have no extension for TCP.
+    without_tcp = re.sub(r"^\$\$\S+ //= \(.*?\)$", "", ours, flags=re.DOTALL | re.MULTILINE)
+    quic = Form(published(arguments.current, without_tcp), "QlogFileSeq", CURRENT)
     older = Form(published(arguments.older), "Trace", OLDER)
     invalid = 0
     for path in arguments.files:
         if path.suffix == ".sqlog":
-            form, (head, *events) = current, [json.loads(one) for one in path.read_text().split("\x1e")[1:]]
+            head, *events = [json.loads(one) for one in path.read_text().split("\x1e")[1:]]
+            form = current if any("#tcp" in one for one in head["trace"]["event_schemas"]) else quic
         else:
             # The file around the trace has a version, a format and a title.
             (head,) = json.loads(path.read_text())["traces"]

@@ -2,6 +2,8 @@
 
 use fullpipe_units::Time;
 
+use crate::quic;
+
 /// Takes what happens, in the order of times.
 pub trait Log {
     /// Something happened to flow number `flow`.
@@ -19,8 +21,30 @@ pub struct Header {
     pub seed: u64,
     /// Which clock the times are of, as qlog's `clock_type`: they count from the beginning of the run.
     pub clock: &'static str,
+    /// What the flows speak.
+    pub protocol: Protocol,
     /// The flows, in the order of their numbers.
     pub flows: Vec<Flow>,
+}
+
+/// A transport protocol. The flows of a run all speak one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC.
+    Quic,
+}
+
+impl Protocol {
+    /// Its name in qlog.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "TCP",
+            Protocol::Quic => "QUIC",
+        }
+    }
 }
 
 /// What is constant for a flow.
@@ -30,7 +54,7 @@ pub struct Flow {
     pub label: String,
     /// Its controller, as the scenario says it.
     pub controller: String,
-    /// Payload bytes of a full-sized segment.
+    /// Payload bytes of a full-sized segment; with QUIC, of a full datagram.
     pub mss: u32,
     /// The receiver's window scale (RFC 7323).
     pub window_scale: u8,
@@ -69,6 +93,8 @@ pub enum Event<'a> {
     Lost(&'a Loss),
     /// What sender and controller believe has changed.
     State(&'a State),
+    /// Something happened to a packet of QUIC.
+    Quic(&'a quic::Event<'a>),
 }
 
 /// A segment that leaves the sender.

@@ -7,6 +7,7 @@ use fullpipe_units::Time;
 use crate::event::{Event, Header, Log};
 use crate::pcapng::Pcapng;
 use crate::qlog::Qlog;
+use crate::quic;
 use crate::tcp::Addresses;
 
 /// Writes what it is told: a qlog in both forms, a pcapng file, or all of them.
@@ -93,7 +94,8 @@ impl<W: Write> Log for Files<W> {
         if self.error.is_some() || self.full_at.is_some() {
             return;
         }
-        if matches!(event, Event::Sent(_) | Event::Acknowledged(_)) {
+        let of_quic = matches!(event, Event::Quic(quic::Event::Sent(_) | quic::Event::Received(_)));
+        if of_quic || matches!(event, Event::Sent(_) | Event::Acknowledged(_)) {
             if self.room == 0 {
                 self.full_at = Some(at);
                 return;

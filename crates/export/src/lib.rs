@@ -4,19 +4,21 @@
 //! that writes them. Nothing here opens a file or decides anything: the writers take any [`std::io::Write`], and a run gives the
 //! same record whether it is logged or not.
 //!
-//! Read in this order: `event` (what there is to tell), `files` (the log that writes), `tcp` (events as TCP segments),
-//! `pcapng` and `qlog` (the formats), `read` (real packets as events), `window` (which transmissions an acknowledgement is for).
+//! Read in this order: `event` (what there is to tell), `quic` (what there is to tell of QUIC), `files` (the log that writes), `tcp`
+//! (events as TCP segments), `pcapng` and `qlog` (the formats), `read` (real packets as events), `window` (which transmissions an acknowledgement is for).
 
 mod event;
 mod files;
 pub mod pcapng;
 pub mod qlog;
+pub mod quic;
 mod read;
 pub mod tcp;
 mod window;
 
 pub use event::{
-    Acknowledgement, Arrival, Codepoint, Drop, Event, Flow, Header, Log, Loss, Sent, State, Trigger, Why,
+    Acknowledgement, Arrival, Codepoint, Drop, Event, Flow, Header, Log, Loss, Protocol, Sent, State,
+    Trigger, Why,
 };
 pub use files::{Files, Written, full_note};
 pub use read::Reader;

@@ -8,12 +8,14 @@
 //! says how TCP is mapped.
 
 mod json;
+mod quic;
 
 use std::io::{self, Write};
 
 use fullpipe_units::Time;
 
-use crate::event::{Acknowledgement, Event, Header, Loss, Sent, State, Trigger, Why};
+use crate::event::{Acknowledgement, Event, Header, Loss, Protocol, Sent, State, Trigger, Why};
+use crate::quic::Space;
 use crate::window::Window;
 
 /// Event schemas in the current form: QUIC's as of its draft 13; our extension of it, `tcp` in the data of packets and
@@ -21,9 +23,12 @@ use crate::window::Window;
 pub const SCHEMAS: [&str; 4] = [
     "urn:ietf:params:qlog:events:quic-13",
     "urn:ietf:params:qlog:events:loglevel",
-    "x-fullpipe:qlog:events:quic#tcp",
+    TCP_SCHEMA,
     "x-fullpipe:qlog:events:path",
 ];
+
+/// Of runs over TCP only.
+const TCP_SCHEMA: &str = "x-fullpipe:qlog:events:quic#tcp";
 
 /// RFC 7464: before each text of a sequence.
 const RECORD_SEPARATOR: char = '\x1e';
@@ -106,6 +111,7 @@ impl<W: Write> Qlog<W> {
             Event::Acknowledged(ack) => self.acknowledged(at, flow, ack),
             Event::Lost(loss) => self.lost(at, flow, loss),
             Event::State(state) => self.state(at, flow, state),
+            Event::Quic(event) => self.of_quic(at, flow, event),
             Event::Arrived(arrival) => self.of_path(at, flow, "path:packet_arrived", |data| {
                 numbered(data, arrival.syn, arrival.number, false);
                 json::word(data, "ecn", arrival.codepoint.name());
@@ -390,7 +396,8 @@ fn begin_sequence(line: &mut String, header: &Header) {
     vantage(line);
     json::key(line, "event_schemas");
     line.push('[');
-    for schema in SCHEMAS {
+    let has = |schema: &&str| header.protocol == Protocol::Tcp || *schema != TCP_SCHEMA;
+    for schema in SCHEMAS.into_iter().filter(has) {
         json::comma(line);
         line.push('"');
         line.push_str(schema);
@@ -410,7 +417,9 @@ fn begin_contained(line: &mut String, header: &Header) {
     json::text(line, "description", &description(header));
     vantage(line);
     json::key(line, "common_fields");
-    line.push_str(r#"{"protocol_type":["TCP"],"time_format":"relative","reference_time":0}"#);
+    line.push_str(r#"{"protocol_type":[""#);
+    line.push_str(header.protocol.name());
+    line.push_str(r#""],"time_format":"relative","reference_time":0}"#);
     json::key(line, "events");
     line.push('[');
 }
@@ -430,9 +439,14 @@ fn vantage(line: &mut String) {
 
 /// The header of a packet. A SYN and its answer have numbers of their own.
 fn header(line: &mut String, syn: bool, number: u64) {
+    header_in(line, if syn { Space::Initial } else { Space::Data }, number);
+}
+
+/// The header of a packet of QUIC.
+fn header_in(line: &mut String, space: Space, number: u64) {
     json::key(line, "header");
     line.push('{');
-    json::word(line, "packet_type", if syn { "initial" } else { "1RTT" });
+    json::word(line, "packet_type", space.packet_type());
     json::number(line, "packet_number", number);
     line.push('}');
 }
@@ -440,11 +454,11 @@ fn header(line: &mut String, syn: bool, number: u64) {
 /// Which packet, in an event of ours.
 fn numbered(line: &mut String, syn: bool, number: u64, acknowledgement: bool) {
     header(line, syn, number);
-    if acknowledgement {
-        json::word(line, "direction", "to_sender");
-    } else {
-        json::word(line, "direction", "to_receiver");
-    }
+    direction(line, acknowledgement);
+}
+
+fn direction(line: &mut String, to_sender: bool) {
+    json::word(line, "direction", if to_sender { "to_sender" } else { "to_receiver" });
 }
 
 fn raw(line: &mut String, length: u32, payload: u32) {

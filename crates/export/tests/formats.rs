@@ -7,8 +7,8 @@ use fullpipe_export::pcapng::Pcapng;
 use fullpipe_export::qlog::Qlog;
 use fullpipe_export::tcp::{Addresses, ETHERNET_BYTES};
 use fullpipe_export::{
-    Acknowledgement, Arrival, Codepoint, Drop, Event, Files, Flow, Header, Log, Loss, Reader, Sent, State,
-    Trigger, Why, Written,
+    Acknowledgement, Arrival, Codepoint, Drop, Event, Files, Flow, Header, Log, Loss, Protocol, Reader, Sent,
+    State, Trigger, Why, Written, quic,
 };
 use fullpipe_units::Time;
 use proptest::prelude::*;
@@ -23,6 +23,7 @@ fn header(flows: usize) -> Header {
         world: "sim".into(),
         seed: 7,
         clock: "virtual",
+        protocol: Protocol::Tcp,
         flows: (0..flows).map(flow).collect(),
     }
 }
@@ -223,6 +224,82 @@ fn the_first_error_is_kept_and_nothing_is_written_after_it() {
     short(&mut files);
     assert!(files.failed());
     assert_eq!(files.finish().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+}
+
+/// A client's first packets, one of which is dropped, and one taken for lost.
+fn over_quic(log: &mut dyn Log) {
+    use quic::Space;
+    let packet = |space, number, payload| {
+        let length = 30 + <[u8]>::len(payload) as u32;
+        quic::Packet { space, number, length, payload, rtt_ns: None }
+    };
+    let mut take = |micros, event: quic::Event<'_>| log.take(at(micros), 0, &Event::Quic(&event));
+    // CRYPTO and padding; a stream frame with a length and one without; frames of every other kind.
+    take(0, quic::Event::Sent(packet(Space::Initial, 0, &[0x06, 0, 2, 9, 9, 0, 0, 0])));
+    take(1, quic::Event::Sent(packet(Space::Data, 0, &[0x0a, 2, 1, 9, 0x0d, 6, 40, 9, 9])));
+    let (queue, cause) = (Some("bottleneck"), "queue_full");
+    take(
+        1,
+        quic::Event::Dropped(quic::Drop { space: Space::Data, number: 0, to_sender: false, queue, cause }),
+    );
+    take(
+        20_000,
+        quic::Event::Arrived(quic::Arrival { space: Space::Initial, number: 0, codepoint: Codepoint(3) }),
+    );
+    let answer = quic::Packet {
+        rtt_ns: Some(40_000_000),
+        ..packet(Space::Handshake, 7, &[0x03, 9, 25, 1, 1, 3, 2, 7, 8, 9, 0x1e, 0x01])
+    };
+    take(40_000, quic::Event::Received(answer));
+    let trigger = quic::Trigger::Packets;
+    take(40_000, quic::Event::Lost(quic::Loss { space: Space::Data, number: 0, trigger }));
+    take(
+        40_000,
+        quic::Event::Lost(quic::Loss { space: Space::Data, number: 1, trigger: quic::Trigger::Time }),
+    );
+    let mut rest = vec![
+        0x04, 4, 1, 6, 0x05, 8, 2, 0x10, 37, 0x11, 4, 38, 0x13, 9, 0x14, 1, 0x15, 4, 3, 0x16, 2, 0x19, 6,
+    ];
+    rest.extend([0x18, 1, 0, 2, 0xab, 0x0d]);
+    rest.extend([7; 16]);
+    rest.extend([0x1a; 9]);
+    rest.extend([0x1b; 9]);
+    rest.extend([0x1c, 1, 2, 1, b'x', 0x40, 0xac, 1]);
+    take(50_000, quic::Event::Received(packet(Space::Data, 8, &rest)));
+    let state = State {
+        cwnd: Some(12_000),
+        in_flight: Some(0),
+        srtt_ns: Some(40_000_000),
+        phase: Some("slow_start"),
+        ..State::default()
+    };
+    log.take(at(50_000), 0, &Event::State(&state));
+}
+
+#[test]
+fn packets_of_quic_are_as_they_were() {
+    let header = Header { protocol: Protocol::Quic, world: "quic".into(), ..header(1) };
+    let (mut sequence, mut contained) = (Vec::new(), Vec::new());
+    let qlog = Qlog::new(&mut sequence, &mut contained, &header).unwrap();
+    // The file holds as many packets as there are: what else happened does not count.
+    let mut files = Files::new(Some(qlog), None, &header, 4);
+    over_quic(&mut files);
+    assert_eq!(files.finish().unwrap(), Written { full_at: None });
+    let (sequence, contained) = (String::from_utf8(sequence).unwrap(), String::from_utf8(contained).unwrap());
+    let whole: serde_json::Value = serde_json::from_str(&contained).unwrap();
+    assert_eq!(whole["traces"][0]["common_fields"]["protocol_type"], serde_json::json!(["QUIC"]));
+    for text in sequence.split_terminator('\n') {
+        serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\x1e')).unwrap();
+    }
+    assert_golden("quic.sqlog.txt", &sequence.replace('\x1e', "<RS>"));
+    assert_golden("quic.qlog", &contained);
+}
+
+#[test]
+fn packets_of_quic_are_no_tcp_segments() {
+    let mut read = there_and_back(1);
+    over_quic(&mut read);
+    assert_eq!(read.gathered.0, <[String; 0]>::default());
 }
 
 /// Gathers events as text.

@@ -60,6 +60,7 @@ pub fn log_header(title: &str, spec: &Spec, seed: u64) -> export::Header {
         world: "sim".to_owned(),
         seed,
         clock: "virtual",
+        protocol: export::Protocol::Tcp,
         flows: spec.flows.iter().map(flow).collect(),
     }
 }

@@ -135,7 +135,8 @@ impl Seen {
             | Event::Dropped(_)
             | Event::Acknowledged(_)
             | Event::Arrived(_)
-            | Event::State(_) => {}
+            | Event::State(_)
+            | Event::Quic(_) => {}
         }
     }
 }

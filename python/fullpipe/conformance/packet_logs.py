@@ -1,9 +1,10 @@
 """A qlog for each stage of a result: its record has all changes of the path, so that it can run again."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fullpipe._native import WorldError
-from fullpipe.conformance.conformity import Conformity, Played
+from fullpipe.conformance.conformity import Conformity, Played, Result
 from fullpipe.engines import pool
 from fullpipe.system import files
 from fullpipe.worlds import registry
@@ -18,16 +19,19 @@ def check(name: str) -> None:
         raise WorldError(f"the {world.place} writes no logs of packets; leave out --qlog")
 
 
-def write(conformity: Conformity, folder: Path) -> tuple[list[Path], list[str]]:
+def write(
+    conformity: Conformity, folder: Path, results: Sequence[Result] | None = None
+) -> tuple[list[Path], list[str]]:
     """Writes the files; returns their paths, and the cases that have none although they were played.
 
-    Their names have the controller, so that a folder can hold the logs of several.
+    Those of all its results, or of these. Their names have the controller, so that a folder can hold the logs
+    of several.
     """
     check(conformity.world)
     world = registry.named(conformity.world)
     logs = Logs(qlog=folder)
     jobs, without = [], []
-    for one in conformity.results:
+    for one in conformity.results if results is None else results:
         for number, played in enumerate(one.played):
             if not played.repeatable:
                 without.append(one.case.name)

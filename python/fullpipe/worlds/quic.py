@@ -14,6 +14,7 @@ from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
 from fullpipe.worlds import answer, quic_program
 from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.worlds.logs import MOST, opened
 from fullpipe.worlds.world import Stop, World, most_packets
 
 NAME = "quic"
@@ -32,6 +33,8 @@ class Quic(World):
     colour = "#b03060"
     opacity = 0.65
     real_hosts = True  # The stacks are real: models of hosts, which are about TCP, say nothing about them.
+    writes_logs = True
+    writes_pcap = False  # Captures are made of TCP headers.
     runs = 5
 
     def build(self) -> str:
@@ -76,9 +79,16 @@ class Quic(World):
 
     def run(self, job: Job, stop: Stop, progress: Progress = ignore_progress) -> Run:
         """Runs one job in a process of the program."""
-        told = quic_program.run(job.alternative.spec_json, job.seed, stop.checked_by(progress))
-        # The program may be a developer's own.
-        return answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, *told))
+        with opened(job.logs, NAME, job.seed, job.alternative.label) as files:
+            qlog = None if files is None else files.qlog
+            request = None if files is None or qlog is None else quic_program.Qlog(files.title, qlog, MOST)
+            tick = stop.checked_by(progress)
+            summary, flows, links, full_at_s = quic_program.run(
+                job.alternative.spec_json, job.seed, tick, request
+            )
+            # The program may be a developer's own.
+            run = answer.checked(NAME, job, Run.of(job.alternative, NAME, job.seed, summary, flows, links))
+        return run if files is None else files.of(run, full_at_s)
 
 
 WORLD = Quic()

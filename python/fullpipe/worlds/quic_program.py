@@ -18,8 +18,8 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,6 +57,8 @@ class About:
     build: str
     # Name, version, and of each controller name, summary and whether it is a developer's own.
     stacks: tuple[Mapping[str, Any], ...]
+    # Whether it writes qlogs: one that was built before they existed does not.
+    qlog: bool = False
 
     @property
     def versions(self) -> str:
@@ -138,7 +140,7 @@ def _asked(program: Path) -> About:
             }
             for stack in told["stacks"]
         )
-        return About(program, str(told["build"]), stacks)
+        return About(program, str(told["build"]), stacks, told.get("qlog") is True)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -218,10 +220,11 @@ _refusals: OrderedDict[tuple[str, bytes], str | None] = OrderedDict()
 class Talk:
     """A process of the program, and the conversation with it.
 
-    `patience_s`: an answer that takes longer is an error. Without it, an answer takes its time.
+    `patience_s`: an answer that takes longer is an error. Without it, an answer takes its time. `files` are
+    descriptors that it inherits.
     """
 
-    def __init__(self, what: str, *, patience_s: float = math.inf) -> None:
+    def __init__(self, what: str, *, patience_s: float = math.inf, files: Sequence[int] = ()) -> None:
         program = about().path
         self._what = program
         self._patience_s = patience_s
@@ -235,6 +238,7 @@ class Talk:
                 stdout=subprocess.PIPE,
                 stderr=self._complaints,
                 process_group=0,
+                pass_fds=files,
             )
         except OSError as error:
             self._complaints.close()
@@ -286,13 +290,19 @@ class Talk:
 
     def record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes]:
         """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
-        if self.header(tick).get("ok") is not True:
+        return self.logged_record(tick)[:3]
+
+    def logged_record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes, float | None]:
+        """The same, and when its logs were full, in seconds; None unless they end there."""
+        header = self.header(tick)
+        full_at_s = header.get("full_at_s")
+        if header.get("ok") is not True or type(full_at_s) not in (type(None), int, float):
             raise self._ended(_NO_ANSWER)
         summary, flows, links = self.blob(), self.blob(), self.blob()
         self._as_dict(summary)
         if not all(one.startswith(_PARQUET) and one.endswith(_PARQUET) for one in (flows, links)):
             raise self._ended(_NO_ANSWER)
-        return summary.decode(), flows, links
+        return summary.decode(), flows, links, full_at_s
 
     def blob(self, tick: Callable[[], None] | None = None, most: int = _MOST_BYTES) -> bytes:
         """The next blob, of at most so many bytes."""
@@ -345,11 +355,31 @@ class Talk:
         return _broken(self._what, why)
 
 
-def run(spec_json: str, seed: int, tick: Progress) -> tuple[str, bytes, bytes]:
-    """Runs a spec: summary as JSON, flow series and link series as Parquet. `tick` is called now and then."""
-    with Talk("run") as talk:
-        talk.tell({"spec": spec_json, "seed": seed})
-        return talk.record(tick)
+@dataclass(frozen=True)
+class Qlog:
+    """The qlog of a run: descriptors of the current form and of the older one, of at most so many packets."""
+
+    title: str
+    files: tuple[int, int]
+    most: int
+
+
+def run(
+    spec_json: str, seed: int, tick: Progress, qlog: Qlog | None = None
+) -> tuple[str, bytes, bytes, float | None]:
+    """Runs a spec: summary as JSON, flow series and link series as Parquet. `tick` is called now and then.
+
+    The last of the answer is when the logs were full, in seconds; None unless they end there.
+    """
+    request: dict[str, object] = {"spec": spec_json, "seed": seed}
+    if qlog is not None:
+        said = about()
+        if not said.qlog:
+            raise _broken(said.path, "it was built before this world wrote qlogs")
+        request["qlog"] = asdict(qlog)
+    with Talk("run", files=() if qlog is None else qlog.files) as talk:
+        talk.tell(request)
+        return talk.logged_record(tick)
 
 
 def _end(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:

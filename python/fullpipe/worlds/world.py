@@ -103,6 +103,8 @@ class World(Protocol):
     runs_programs: bool = False
     # Whether it writes the logs that a job asks for (`Job.logs`).
     writes_logs: bool = False
+    # Whether these may be captures (`Logs.pcap`), and not only qlogs.
+    writes_pcap: bool = True
     # How many seeds or repetitions a comparison has by default.
     runs: int = 1
 
@@ -189,6 +191,8 @@ def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_prog
             raise _native.WorldError(reason)
         if job.logs is not None and not world.writes_logs:
             raise _native.WorldError(f"the {world.place} writes no logs of packets; leave out qlog and pcap")
+        if job.logs is not None and job.logs.pcap is not None and not getattr(world, "writes_pcap", True):
+            raise _native.WorldError(f"the {world.place} writes no captures; leave out pcap, and choose qlog")
         run = world.run(job, stop, progress)
         if type(world).__module__.startswith(_BUILT_IN):
             return run

@@ -12,6 +12,7 @@ use fullpipe_path::Ecn;
 use fullpipe_units::{Duration, Time};
 
 use crate::options::Crypto;
+use crate::tap::Tap;
 
 /// A stream, by its number on the wire (RFC 9000, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +246,8 @@ pub(crate) struct Setup {
     /// Whether the sender's controller may grow beyond this many bytes.
     pub(crate) max_window: Option<u64>,
     pub(crate) tally: Arc<Tally>,
+    /// Tells the log of a run that is logged.
+    pub(crate) tap: Option<Tap>,
 }
 
 impl Setup {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use fullpipe_cc::{CaState, Limits};
-use fullpipe_path::{Chain, Ecn, Packet};
+use fullpipe_export as export;
+use fullpipe_path::{Admission, Chain, Ecn, Packet};
 use fullpipe_record::Sample;
 use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Time};
@@ -15,6 +16,7 @@ use crate::endpoint::{Endpoint, Event, Setup, State, Tally};
 use crate::noq;
 use crate::options::{HEADER_BYTES, Options};
 use crate::quinn;
+use crate::tap::Tap;
 
 /// The windows of flow control follow the scenario's largest TCP buffers, but not above this: beyond 20 Gbit/s at 100 ms, a larger
 /// one only takes memory.
@@ -37,14 +39,16 @@ pub(crate) struct Wire {
     arena: BytesMut,
     /// Whether the path takes bursts whole.
     bursts: bool,
+    /// Whether it leads to the senders.
+    to_sender: bool,
 }
 
 /// Bytes of an [arena](Wire::arena).
 const ARENA: usize = 64 << 10;
 
 impl Wire {
-    pub(crate) fn new(chain: Chain<BytesMut>, bursts: bool) -> Wire {
-        Wire { chain, arena: BytesMut::new(), bursts }
+    pub(crate) fn new(chain: Chain<BytesMut>, bursts: bool, to_sender: bool) -> Wire {
+        Wire { chain, arena: BytesMut::new(), bursts, to_sender }
     }
 
     fn datagram(&mut self, bytes: &[u8]) -> BytesMut {
@@ -56,22 +60,44 @@ impl Wire {
     }
 
     /// Sends datagrams of `each` bytes, the last of which may be shorter. Returns how many.
-    fn send(&mut self, now: Time, flow: u32, ecn: Ecn, all: &[u8], each: usize) -> u64 {
+    fn send(&mut self, now: Time, flow: u32, ecn: Ecn, all: &[u8], each: usize, tap: Option<&Tap>) -> u64 {
         let packet = |bytes: usize| Packet::new(bytes as u32 + HEADER_BYTES, flow).with_ecn(ecn);
         if self.bursts && all.len() > each {
             let parts: Vec<(Packet, BytesMut)> =
                 all.chunks(each).map(|one| (packet(one.len()), self.datagram(one))).collect();
             let count = parts.len() as u64;
+            if let Some(tap) = tap {
+                // Which of a burst are dropped the path does not tell.
+                all.chunks(each).for_each(|one| tap.offered(self.to_sender, one.len() as u64, None));
+            }
             self.chain.push_burst(now, parts);
             return count;
         }
         let mut count = 0;
         for one in all.chunks(each) {
             let datagram = self.datagram(one);
-            self.chain.push(now, packet(one.len()), datagram);
+            match tap {
+                None => {
+                    self.chain.push(now, packet(one.len()), datagram);
+                }
+                Some(tap) => self.push_tapped(now, packet(one.len()), datagram, tap),
+            }
             count += 1;
         }
         count
+    }
+
+    /// Offers a datagram to the path, and tells if it is dropped at once.
+    fn push_tapped(&mut self, now: Time, packet: Packet, datagram: BytesMut, tap: &Tap) {
+        let bytes = datagram.len() as u64;
+        let dropped = |chain: &Chain<BytesMut>, index| chain.queue(index).totals(now).dropped.packets;
+        let before: Vec<u64> = (0..self.chain.queues()).map(|index| dropped(&self.chain, index)).collect();
+        let Admission::Dropped(cause) = self.chain.push(now, packet, datagram) else {
+            return tap.offered(self.to_sender, bytes, None);
+        };
+        let by = (0..before.len()).find(|index| dropped(&self.chain, *index) > before[*index]);
+        let view = by.map(|index| self.chain.queue(index));
+        tap.offered(self.to_sender, bytes, Some((cause, view.as_ref().map(|queue| queue.name()))));
     }
 }
 
@@ -148,6 +174,7 @@ impl Flow {
             crypto: options.crypto,
             max_window: flow.max_cwnd.map(|segments| u64::from(segments) * unit),
             tally: Tally::new(),
+            tap: None,
         };
         Flow {
             index: index as u32,
@@ -173,6 +200,11 @@ impl Flow {
             ended: None,
             sampled: (0, start),
         }
+    }
+
+    /// A log is told of it, if there is a tap. Before it starts.
+    pub(crate) fn tap(&mut self, tap: Option<Tap>) {
+        self.setup.tap = tap;
     }
 
     /// When it next has something to do by itself.
@@ -252,9 +284,13 @@ impl Flow {
     ) {
         self.forward.arrived += 1;
         let Some(receiver) = &mut self.receiver else { return };
+        let tap = self.setup.tap.as_ref();
+        if let Some(tap) = tap {
+            tap.arrives(now, ecn);
+        }
         scratch.clear();
         if let Some(bytes) = receiver.receive(now, ecn, datagram, scratch) {
-            self.reverse.sent += reverse.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes);
+            self.reverse.sent += reverse.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes, tap);
         }
     }
 
@@ -269,9 +305,13 @@ impl Flow {
     ) {
         self.reverse.arrived += 1;
         let Some(sender) = &mut self.sender else { return };
+        let tap = self.setup.tap.as_ref();
+        if let Some(tap) = tap {
+            tap.arrives(now, ecn);
+        }
         scratch.clear();
         if let Some(bytes) = sender.receive(now, ecn, datagram, scratch) {
-            self.forward.sent += forward.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes);
+            self.forward.sent += forward.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes, tap);
         }
     }
 
@@ -284,6 +324,11 @@ impl Flow {
     ) -> Result<(), String> {
         if let Some(sender) = &mut self.sender {
             let sender = &mut **sender;
+            let tap = self.setup.tap.as_ref();
+            if let Some(tap) = tap {
+                tap.at(now);
+                tap.lost(sender.state().lost_packets);
+            }
             loop {
                 while let Some(event) = sender.poll() {
                     if let Event::Lost(reason) = event {
@@ -297,7 +342,7 @@ impl Flow {
                 while let Some(sent) = sender.transmit(now, self.batch, scratch) {
                     let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
                     self.forward.sent +=
-                        forward.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each);
+                        forward.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each, tap);
                     scratch.clear();
                 }
                 if !sender.exchange() {
@@ -305,6 +350,9 @@ impl Flow {
                 }
             }
             self.sender_due = sender.timeout();
+            if self.setup.tap.is_some() {
+                self.tell_state();
+            }
         }
         self.update_own_due();
         Ok(())
@@ -319,6 +367,10 @@ impl Flow {
     ) -> Result<(), String> {
         if let Some(receiver) = &mut self.receiver {
             let receiver = &mut **receiver;
+            let tap = self.setup.tap.as_ref();
+            if let Some(tap) = tap {
+                tap.at(now);
+            }
             loop {
                 while let Some(event) = receiver.poll() {
                     if let Event::Lost(reason) = event {
@@ -331,7 +383,7 @@ impl Flow {
                 while let Some(sent) = receiver.transmit(now, self.batch, scratch) {
                     let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
                     self.reverse.sent +=
-                        reverse.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each);
+                        reverse.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each, tap);
                     scratch.clear();
                 }
                 if !receiver.exchange() {
@@ -382,6 +434,24 @@ impl Flow {
     /// Bytes that the sender's stack has taken.
     pub(crate) fn written(&self) -> u64 {
         self.source.written
+    }
+
+    /// Tells the log what the sender believes.
+    fn tell_state(&mut self) {
+        let (Some(state), Some(tap), true) = (self.state(), &self.setup.tap, self.connected) else { return };
+        let seen = self.controller.watch.as_ref().and_then(|watch| watch.view());
+        tap.believes(export::State {
+            cwnd: Some(state.window),
+            ssthresh: state.ssthresh,
+            pacing_bps: state.pacing.map(|rate| rate.saturating_mul(8)),
+            in_flight: Some(self.setup.tally.in_flight()),
+            segments_in_flight: None,
+            srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
+            min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
+            phase: Some(seen.map_or(state.phase, |view| view.snapshot.phase).name()),
+            // The stacks do not tell theirs.
+            recovery: None,
+        });
     }
 
     /// What a sample at this instant shows; `None` until it is connected.

@@ -1,404 +1,113 @@
-//! noq: its endpoints, with a session whose keys can be null, and a controller that is watched.
+//! noq: what differs from [quinn](crate::quinn). What is alike is in `alike/`.
+
+#[allow(clippy::duplicate_mod, reason = "the stacks are alike: each compiles it with its own types")]
+#[path = "alike/end.rs"]
+mod end;
+#[allow(clippy::duplicate_mod, reason = "as above")]
+#[path = "alike/keys.rs"]
+mod keys;
+
+pub(crate) use end::pair;
 
 use std::any::Any;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fmt;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use fullpipe_path::Ecn;
-use fullpipe_units::{Duration, Time};
-use noq_proto::congestion::{Bbr3, Controller, ControllerFactory, ControllerMetrics};
-use noq_proto::crypto::{
-    self, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey, KeyPair, Keys,
-    PacketKey, Session, UnsupportedVersion,
-};
+use fullpipe_units::Duration;
+use noq_proto as proto;
+use noq_proto::congestion::{Bbr3, Controller, ControllerMetrics};
+use noq_proto::crypto::{self, CryptoError, HandshakeTokenKey, Keys, PacketKey, Session, UnsupportedVersion};
 use noq_proto::transport_parameters::TransportParameters;
 use noq_proto::{
-    ConnectError, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
-    EcnCodepoint, EndpointConfig, FourTuple, PathId, ReadError, RttEstimator, Side, StreamEvent, StreamId,
-    TimeSource, TransportConfig, TransportError, VarInt, WriteError,
+    ConnectError, Connection, ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint,
+    EndpointConfig, FourTuple, PathId, RttEstimator, SendStream, ServerConfig, WriteError,
 };
 
-use crate::cc::{self, NoqFactory};
-use crate::chunk::{CHUNK, epoch, paced_by_window, since, then};
-use crate::endpoint::{Endpoint, Event, Piece, ReadEnd, Setup, State, Stream, Tally, Transmit};
-use crate::null::Nonce;
-use crate::options::Crypto;
-use crate::tls::{SERVER, TLS};
+use self::end::Watched;
+use self::keys::{NullPacketKey, Sessions, TappedKey};
+use crate::cc;
+use crate::chunk::paced_by_window;
+use crate::endpoint::State;
 
-const CLIENT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
-const SERVER_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
+type Factory = cc::NoqFactory;
+/// Who is at the other end.
+type Peer = FourTuple;
+/// How a connection id is handed to keys.
+type Cid<'a> = ConnectionId;
 
-/// Both ends of a connection: the sender, which is the client, and the receiver.
-pub(crate) fn pair(setup: &Setup, controller: NoqFactory) -> (Noq, Noq) {
-    let watched = Arc::new(Watching {
-        inner: controller,
-        tally: setup.tally.clone(),
-        max_window: setup.max_window.unwrap_or(u64::MAX),
-    });
-    let sender = transport(setup, Some(watched));
-    let receiver = transport(setup, None);
+fn peer(address: SocketAddr) -> Peer {
+    FourTuple::new(address, None)
+}
 
-    let client =
-        crypto::rustls::QuicClientConfig::try_from(TLS.client.clone()).expect("TLS 1.3 with AES-128");
-    let server =
-        crypto::rustls::QuicServerConfig::try_from(TLS.server.clone()).expect("TLS 1.3 with AES-128");
-    let mut client_config = noq_proto::ClientConfig::new(match setup.crypto {
-        Crypto::Real => Arc::new(client),
-        Crypto::Null => Arc::new(NullClient(client)),
-    });
-    let first = setup.cid(0, u64::MAX);
-    client_config
-        .transport_config(Arc::new(sender))
-        .initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&first)));
-    let mut server_config = noq_proto::ServerConfig::new(
-        match setup.crypto {
-            Crypto::Real => Arc::new(server),
-            Crypto::Null => Arc::new(NullServer(server)),
-        },
-        Arc::new(NoTokens),
-    );
-    let mut tokens = noq_proto::ValidationTokenConfig::default();
-    tokens.sent(0);
-    server_config
-        .transport_config(Arc::new(receiver))
-        .validation_token_config(tokens)
-        .time_source(Arc::new(Epoch));
+fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> proto::Endpoint {
+    proto::Endpoint::new(config, server, false)
+}
 
-    let epoch = epoch();
-    let end = |config, server, client, peer| Noq {
-        endpoint: noq_proto::Endpoint::new(config, server, false),
-        client,
-        connection: None,
-        epoch,
-        from: FourTuple::new(peer, None),
-        failed: None,
+fn generate_ids(
+    config: &mut EndpointConfig,
+    make: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+) {
+    config.cid_generator(Arc::new(make));
+}
+
+fn handle(
+    endpoint: &mut proto::Endpoint,
+    now: Instant,
+    peer: Peer,
+    ecn: Option<EcnCodepoint>,
+    datagram: BytesMut,
+    answer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, peer, ecn, datagram, answer)
+}
+
+fn poll_transmit(
+    connection: &mut Connection,
+    now: Instant,
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Option<proto::Transmit> {
+    connection.poll_transmit(now, NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN), out)
+}
+
+/// Returns how many bytes were taken.
+fn write(stream: &mut SendStream<'_>, piece: Bytes) -> Result<usize, WriteError> {
+    stream.write_chunks(&mut &mut [piece][..])
+}
+
+fn state(connection: &mut Connection) -> Option<State> {
+    let srtt = connection.rtt(PathId::ZERO).unwrap_or_default();
+    let stats = connection.stats();
+    let controller = connection.congestion_state(PathId::ZERO)?;
+    let metrics = controller.metrics();
+    let phase = || {
+        let watched = controller.clone_box().into_any().downcast::<Watched>().ok()?;
+        let bbr = watched.inner.into_any().downcast::<Bbr3>().ok()?;
+        Some(cc::phase_of_noq(&bbr))
     };
-    (
-        end(endpoint_config(setup, 0), None, Some(client_config), SERVER_ADDRESS),
-        end(endpoint_config(setup, 1), Some(Arc::new(server_config)), None, CLIENT_ADDRESS),
-    )
+    Some(State {
+        window: metrics.congestion_window,
+        ssthresh: metrics.ssthresh,
+        pacing: metrics.pacing_rate.or_else(|| paced_by_window(metrics.congestion_window, srtt)),
+        bandwidth_bps: metrics.bandwidth_estimate,
+        srtt: Duration::from_nanos(srtt.as_nanos() as u64),
+        phase: phase().unwrap_or_else(|| cc::phase_by_threshold(metrics.congestion_window, metrics.ssthresh)),
+        lost_packets: stats.lost_packets,
+        datagrams: stats.udp_tx.datagrams,
+    })
 }
 
-fn transport(setup: &Setup, controller: Option<Arc<Watching>>) -> TransportConfig {
-    let window = VarInt::from_u64(setup.receive_window).unwrap_or(VarInt::MAX);
-    let mut transport = TransportConfig::default();
-    transport
-        .initial_mtu(setup.payload)
-        .mtu_discovery_config(None)
-        // A path may be silent for longer than the default of 30 s.
-        .max_idle_timeout(None)
-        .send_window(setup.send_window)
-        .receive_window(window)
-        .stream_receive_window(window)
-        .send_fairness(false);
-    if let Some(controller) = controller {
-        transport.congestion_controller_factory(controller);
-    }
-    transport
-}
-
-fn endpoint_config(setup: &Setup, end: usize) -> Arc<EndpointConfig> {
-    let mut config = EndpointConfig::new(Arc::new(ResetKey(setup.seeds[end])));
-    let ids = setup.clone();
-    config
-        .rng_seed(Some(setup.seed_bytes(end)))
-        .cid_generator(Arc::new(move || Box::new(Ids { setup: ids.clone(), end, number: 0 })))
-        .max_udp_payload_size(setup.payload.max(1472))
-        .expect("at least 1200 bytes, and at most 65527: `refuses`");
-    Arc::new(config)
-}
-
-/// One end.
-pub(crate) struct Noq {
-    endpoint: noq_proto::Endpoint,
-    client: Option<noq_proto::ClientConfig>,
-    connection: Option<(ConnectionHandle, Connection)>,
-    epoch: Instant,
-    from: FourTuple,
-    /// Why it could not begin.
-    failed: Option<String>,
-}
-
-impl Noq {
-    fn connection(&mut self) -> Option<&mut Connection> {
-        self.connection.as_mut().map(|(_, connection)| connection)
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
 }
 
-fn id(stream: Stream) -> StreamId {
-    let side = if stream.is_of_server() { Side::Server } else { Side::Client };
-    StreamId::new(side, dir(stream.is_uni()), stream.index())
-}
-
-fn stream(id: StreamId) -> Stream {
-    Stream(VarInt::from(id).into_inner())
-}
-
-fn dir(uni: bool) -> Dir {
-    if uni { Dir::Uni } else { Dir::Bi }
-}
-
-impl Endpoint for Noq {
-    fn connect(&mut self, now: Time) -> Result<(), String> {
-        let client = self.client.take().ok_or("it connects once")?;
-        let connection = self
-            .endpoint
-            .connect(then(self.epoch, now), client, SERVER_ADDRESS, SERVER)
-            .map_err(|error| error.to_string())?;
-        self.connection = Some(connection);
-        Ok(())
-    }
-
-    fn receive(&mut self, now: Time, ecn: Ecn, datagram: BytesMut, answer: &mut Vec<u8>) -> Option<usize> {
-        let at = then(self.epoch, now);
-        let ecn = EcnCodepoint::from_bits(ecn as u8);
-        match self.endpoint.handle(at, self.from, ecn, datagram, answer)? {
-            DatagramEvent::ConnectionEvent(_, event) => {
-                if let Some(connection) = self.connection() {
-                    connection.handle_event(event);
-                }
-                None
-            }
-            DatagramEvent::NewConnection(incoming) => {
-                match self.endpoint.accept(incoming, at, answer, None) {
-                    Ok(connection) => {
-                        self.connection = Some(connection);
-                        None
-                    }
-                    Err(error) => {
-                        self.failed = Some(error.cause.to_string());
-                        error.response.map(|response| response.size)
-                    }
-                }
-            }
-            DatagramEvent::Response(response) => Some(response.size),
-        }
-    }
-
-    fn poll(&mut self) -> Option<Event> {
-        if let Some(reason) = self.failed.take() {
-            return Some(Event::Lost(reason));
-        }
-        let connection = self.connection()?;
-        loop {
-            return Some(match connection.poll()? {
-                noq_proto::Event::Connected => Event::Connected,
-                noq_proto::Event::ConnectionLost { reason } => Event::Lost(reason.to_string()),
-                noq_proto::Event::Stream(StreamEvent::Opened { dir }) => {
-                    Event::Opened { uni: dir == Dir::Uni }
-                }
-                noq_proto::Event::Stream(StreamEvent::Readable { id }) => Event::Readable(stream(id)),
-                noq_proto::Event::Stream(StreamEvent::Writable { .. }) => Event::Writable,
-                noq_proto::Event::Stream(StreamEvent::Available { .. }) => Event::MoreStreams,
-                _ => continue,
-            });
-        }
-    }
-
-    fn transmit(&mut self, now: Time, most: usize, out: &mut Vec<u8>) -> Option<Transmit> {
-        let at = then(self.epoch, now);
-        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
-        let transmit = self.connection()?.poll_transmit(at, most, out)?;
-        Some(Transmit {
-            bytes: transmit.size,
-            each: transmit.segment_size.unwrap_or(transmit.size),
-            ecn: Ecn::from_bits(transmit.ecn.map_or(0, |ecn| ecn as u8)),
-        })
-    }
-
-    fn exchange(&mut self) -> bool {
-        let Some((handle, connection)) = &mut self.connection else { return false };
-        let mut any = false;
-        while let Some(event) = connection.poll_endpoint_events() {
-            any = true;
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-        any
-    }
-
-    fn timeout(&mut self) -> Time {
-        let epoch = self.epoch;
-        self.connection().and_then(|one| one.poll_timeout()).map_or(Time::NEVER, |at| since(epoch, at))
-    }
-
-    fn on_timeout(&mut self, now: Time) {
-        let at = then(self.epoch, now);
-        if let Some(connection) = self.connection() {
-            connection.handle_timeout(at);
-        }
-    }
-
-    fn open(&mut self, uni: bool) -> Option<Stream> {
-        self.connection()?.streams().open(dir(uni)).map(stream)
-    }
-
-    fn accept(&mut self, uni: bool) -> Option<Stream> {
-        self.connection()?.streams().accept(dir(uni)).map(stream)
-    }
-
-    fn write(&mut self, stream: Stream, bytes: u64) -> Result<u64, String> {
-        let Some(connection) = self.connection() else { return Ok(0) };
-        let mut send = connection.send_stream(id(stream));
-        let mut left = bytes;
-        while left > 0 {
-            let piece = left.min(CHUNK.len() as u64) as usize;
-            match send.write_chunks(&mut &mut [Bytes::from_static(&CHUNK[..piece])][..]) {
-                Ok(taken) => left -= taken as u64,
-                Err(WriteError::Blocked) => break,
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Ok(bytes - left)
-    }
-
-    fn finish(&mut self, stream: Stream) {
-        if let Some(connection) = self.connection() {
-            // It fails only for streams that are finished or reset.
-            let _ = connection.send_stream(id(stream)).finish();
-        }
-    }
-
-    fn reset(&mut self, stream: Stream) {
-        if let Some(connection) = self.connection() {
-            // It fails only for streams of which nothing is left.
-            let _ = connection.send_stream(id(stream)).reset(VarInt::from_u32(0));
-        }
-    }
-
-    fn read(&mut self, stream: Stream, each: &mut dyn FnMut(Piece)) -> ReadEnd {
-        let Some(connection) = self.connection() else { return ReadEnd::Open };
-        let mut receive = connection.recv_stream(id(stream));
-        // All of it has been read before.
-        let Ok(mut chunks) = receive.read(false) else { return ReadEnd::Open };
-        let end = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => each(Piece { offset: chunk.offset, bytes: chunk.bytes.len() as u64 }),
-                Ok(None) => break ReadEnd::Finished,
-                Err(ReadError::Blocked) => break ReadEnd::Open,
-                Err(ReadError::Reset(_)) => break ReadEnd::Reset,
-            }
-        };
-        // What it has to tell the peer is sent when this end next transmits, which it does after each event.
-        let _ = chunks.finalize();
-        end
-    }
-
-    fn state(&mut self) -> State {
-        let Some(connection) = self.connection() else { return State::default() };
-        let stats = connection.stats();
-        let srtt = connection.rtt(PathId::ZERO).unwrap_or_default();
-        let Some(controller) = connection.congestion_state(PathId::ZERO) else { return State::default() };
-        let metrics = controller.metrics();
-        let phase = || {
-            let watched = controller.clone_box().into_any().downcast::<Watched>().ok()?;
-            let bbr = watched.inner.into_any().downcast::<Bbr3>().ok()?;
-            Some(cc::phase_of_noq(&bbr))
-        };
-        State {
-            window: metrics.congestion_window,
-            ssthresh: metrics.ssthresh,
-            pacing: metrics.pacing_rate.or_else(|| paced_by_window(metrics.congestion_window, srtt)),
-            bandwidth_bps: metrics.bandwidth_estimate,
-            srtt: Duration::from_nanos(srtt.as_nanos() as u64),
-            phase: phase()
-                .unwrap_or_else(|| cc::phase_by_threshold(metrics.congestion_window, metrics.ssthresh)),
-            lost_packets: stats.lost_packets,
-            datagrams: stats.udp_tx.datagrams,
-        }
-    }
-}
-
-/// Connection ids from the seed.
-struct Ids {
-    setup: Setup,
-    end: usize,
-    number: u64,
-}
-
-impl ConnectionIdGenerator for Ids {
-    fn generate_cid(&mut self) -> ConnectionId {
-        self.number += 1;
-        ConnectionId::new(&self.setup.cid(self.end, self.number))
-    }
-
-    fn cid_len(&self) -> usize {
-        8
-    }
-
-    fn cid_lifetime(&self) -> Option<std::time::Duration> {
-        None
-    }
-}
-
-/// Makes the tokens of stateless resets; nobody attacks them here.
-struct ResetKey(u64);
-
-impl HmacKey for ResetKey {
-    fn sign(&self, data: &[u8], out: &mut [u8]) {
-        crate::chunk::sign(self.0, data, out);
-    }
-
-    fn signature_len(&self) -> usize {
-        32
-    }
-
-    fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
-        let mut expected = vec![0; signature.len()];
-        self.sign(data, &mut expected);
-        if expected == signature { Ok(()) } else { Err(CryptoError) }
-    }
-}
-
-/// Address validation tokens are not handed out.
-struct NoTokens;
-
-impl HandshakeTokenKey for NoTokens {
-    fn seal(&self, _: u128, _: &mut Vec<u8>) -> Result<(), CryptoError> {
-        Err(CryptoError)
-    }
-
-    fn open<'a>(&self, _: u128, _: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
-        Err(CryptoError)
-    }
-}
-
-struct Epoch;
-
-impl TimeSource for Epoch {
-    fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH
-    }
-}
-
-/// Wraps a controller, counts what the stack tells it, and bounds its window.
-#[derive(Debug)]
-struct Watched {
-    inner: Box<dyn Controller>,
-    tally: Arc<Tally>,
-    max_window: u64,
-}
-
-struct Watching {
-    inner: NoqFactory,
-    tally: Arc<Tally>,
-    max_window: u64,
-}
-
-impl ControllerFactory for Watching {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watched {
-            inner: self.inner.clone().build(now, current_mtu),
-            tally: self.tally.clone(),
-            max_window: self.max_window,
-        })
-    }
-}
-
+/// Which calls there are, and what they tell, is the stack's own.
 impl Controller for Watched {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
         self.inner.on_sent(now, bytes, largest_pn);
@@ -498,46 +207,14 @@ impl Controller for Watched {
     }
 }
 
-/// The keys of a packet space that hide nothing, with the lengths and limits of the real ones. They open what real ones open: see
-/// [`null`](crate::null).
-struct NullPacketKey {
-    update: u64,
-    tag_len: usize,
-    confidentiality_limit: u64,
-    integrity_limit: u64,
-}
-
-impl NullPacketKey {
-    fn like(key: &dyn PacketKey, update: u64) -> Box<dyn PacketKey> {
-        Box::new(NullPacketKey {
-            update,
-            tag_len: key.tag_len(),
-            confidentiality_limit: key.confidentiality_limit(),
-            integrity_limit: key.integrity_limit(),
-        })
-    }
-
-    fn like_both(keys: &KeyPair<Box<dyn PacketKey>>, update: u64) -> KeyPair<Box<dyn PacketKey>> {
-        KeyPair {
-            local: NullPacketKey::like(&*keys.local, update),
-            remote: NullPacketKey::like(&*keys.remote, update),
-        }
-    }
-
-    /// A connection has one path here.
-    fn nonce(&self, number: u64) -> Nonce {
-        Nonce { number, update: self.update }
-    }
-}
-
+/// A connection has one path here.
 impl PacketKey for NullPacketKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], _: usize) {
-        self.nonce(number).seal(packet, self.tag_len);
+        self.seal(number, packet);
     }
 
     fn decrypt(&self, _: PathId, number: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        let opened = self.nonce(number).open(payload, self.tag_len);
-        if opened { Ok(()) } else { Err(CryptoError) }
+        if self.open(number, payload) { Ok(()) } else { Err(CryptoError) }
     }
 
     fn tag_len(&self) -> usize {
@@ -553,124 +230,72 @@ impl PacketKey for NullPacketKey {
     }
 }
 
-struct NullHeaderKey(usize);
-
-impl HeaderKey for NullHeaderKey {
-    fn decrypt(&self, _: usize, _: &mut [u8]) {}
-
-    fn encrypt(&self, _: usize, _: &mut [u8]) {}
-
-    fn sample_size(&self) -> usize {
-        self.0
-    }
-}
-
-/// A session whose keys are null once the handshake is complete.
-struct NullSession {
-    inner: Box<dyn Session>,
-    /// Whether the keys of the handshake have been handed out: the next are those of data.
-    in_handshake: bool,
-    /// How often the keys of data have been updated.
-    updates: u64,
-}
-
-impl NullSession {
-    fn over(inner: Box<dyn Session>) -> Box<dyn Session> {
-        Box::new(NullSession { inner, in_handshake: false, updates: 0 })
-    }
-}
-
-impl Session for NullSession {
-    fn initial_keys(&self, dst_cid: ConnectionId, side: Side) -> Keys {
-        self.inner.initial_keys(dst_cid, side)
+impl PacketKey for TappedKey {
+    fn encrypt(&self, path: PathId, number: u64, packet: &mut [u8], header: usize) {
+        self.tap.sealed(self.space, number, packet, header, self.inner.tag_len());
+        self.inner.encrypt(path, number, packet, header);
     }
 
-    fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.inner.handshake_data()
-    }
-
-    fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        self.inner.peer_identity()
-    }
-
-    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        self.inner.early_crypto()
-    }
-
-    fn early_data_accepted(&self) -> Option<bool> {
-        self.inner.early_data_accepted()
-    }
-
-    fn is_handshaking(&self) -> bool {
-        self.inner.is_handshaking()
-    }
-
-    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-        self.inner.read_handshake(buf)
-    }
-
-    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.inner.transport_parameters()
-    }
-
-    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
-        let keys = self.inner.write_handshake(buf)?;
-        if !std::mem::replace(&mut self.in_handshake, true) {
-            return Some(keys);
-        }
-        let header =
-            |key: &dyn HeaderKey| -> Box<dyn HeaderKey> { Box::new(NullHeaderKey(key.sample_size())) };
-        Some(Keys {
-            header: KeyPair { local: header(&*keys.header.local), remote: header(&*keys.header.remote) },
-            packet: NullPacketKey::like_both(&keys.packet, 0),
-        })
-    }
-
-    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let keys = self.inner.next_1rtt_keys()?;
-        self.updates += 1;
-        Some(NullPacketKey::like_both(&keys, self.updates))
-    }
-
-    fn is_valid_retry(&self, orig_dst_cid: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        self.inner.is_valid_retry(orig_dst_cid, header, payload)
-    }
-
-    fn export_keying_material(
+    fn decrypt(
         &self,
-        output: &mut [u8],
-        label: &[u8],
-        context: &[u8],
-    ) -> Result<(), ExportKeyingMaterialError> {
-        self.inner.export_keying_material(output, label, context)
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        let length = header.len() + payload.len();
+        self.inner.decrypt(path, number, header, payload)?;
+        self.tap.opened(self.space, number, length, payload);
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
     }
 }
 
-struct NullClient(crypto::rustls::QuicClientConfig);
-
-impl crypto::ClientConfig for NullClient {
+impl crypto::ClientConfig for Sessions<crypto::rustls::QuicClientConfig> {
     fn start_session(
         &self,
         version: u32,
         server_name: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
-        self.0.start_session(version, server_name, params).map(NullSession::over)
+        self.config.start_session(version, server_name, params).map(|session| self.over(session))
     }
 }
 
-struct NullServer(crypto::rustls::QuicServerConfig);
-
-impl crypto::ServerConfig for NullServer {
+impl crypto::ServerConfig for Sessions<crypto::rustls::QuicServerConfig> {
     fn initial_keys(&self, version: u32, dst_cid: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        self.0.initial_keys(version, dst_cid)
+        self.config.initial_keys(version, dst_cid).map(|keys| self.initial(keys))
     }
 
     fn retry_tag(&self, version: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
-        self.0.retry_tag(version, orig_dst_cid, packet)
+        self.config.retry_tag(version, orig_dst_cid, packet)
     }
 
     fn start_session(&self, version: u32, params: &TransportParameters) -> Box<dyn Session> {
-        NullSession::over(self.0.start_session(version, params))
+        self.over(self.config.start_session(version, params))
+    }
+}
+
+/// Address validation tokens are not handed out.
+struct NoTokens;
+
+impl HandshakeTokenKey for NoTokens {
+    fn seal(&self, _: u128, _: &mut Vec<u8>) -> Result<(), CryptoError> {
+        Err(CryptoError)
+    }
+
+    fn open<'a>(&self, _: u128, _: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
+        Err(CryptoError)
     }
 }

@@ -23,7 +23,11 @@
 //! * `about` prints one line of JSON: protocol, build, stacks and their controllers.
 //! * `run` takes one frame, `{"spec": JSON of a spec as text, "seed": n, "crypto": "null" or "real"}`. It answers with frames
 //!   `{"progress": 0.4}`, and at last with `{"ok": true}`, the summary, and the series of flows and of links as Parquet; or with
-//!   `{"ok": false, "kind": ..., "message": ..., "field", "given", "expected", "fix"}`, the last four where they are known.
+//!   `{"ok": false, "kind": ..., "message": ..., "field", "given", "expected", "fix"}`, the last four where they are known. With
+//!   `"qlog": {"title": ..., "files": [a, b], "most": n}` in the request, what happens to packets is written into two files, which
+//!   the program has inherited as descriptors `a` and `b`: the current form of qlog, and the older one, of at most `n` packets. The
+//!   answer is then `{"ok": true, "full_at_s": ...}`, which is null unless the files have all that they may; a file that cannot be
+//!   written is an error with `"errno"`.
 //! * `play` takes the same frame first, and answers with the state of the run:
 //!   `{"ok": true, "running": true, "now_ns": 0, "end_ns": ..., "flow": {...}, "flows": [...], "queues": [...]}`. Every further
 //!   frame is one request: `{"advance_ns": n}` (a time, not a duration), `{"change": {"rate": "20 Mbit/s", ...}}`, or
@@ -36,6 +40,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -52,7 +57,8 @@ use serde_json::{Value, json};
 use crate::cc::Own;
 use crate::change::SaidChange;
 use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
-use crate::run::{run_telling, tell_places_of_panics};
+use crate::qlog::{QlogFiles, SaidQlog};
+use crate::run::{run_logged, run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
 use crate::watch;
 
@@ -142,7 +148,7 @@ fn about(own: &[Own]) -> Value {
         json!({"name": stack.name, "version": stack.version, "controllers": controllers})
     };
     let stacks: Vec<Value> = stacks().iter().map(of_stack).collect();
-    json!({"protocol": PROTOCOL, "build": build(own), "stacks": stacks})
+    json!({"protocol": PROTOCOL, "build": build(own), "qlog": true, "stacks": stacks})
 }
 
 /// The fingerprint of what decides what a run gives: of our sources, and of the program if there is more in it.
@@ -167,6 +173,8 @@ struct Begin {
     seed: u64,
     #[serde(default)]
     crypto: SaidCrypto,
+    #[serde(default)]
+    qlog: Option<SaidQlog>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -286,7 +294,7 @@ fn read_spec(text: &str) -> Result<Spec, Value> {
     Spec::from_json(text).map_err(|error| of_scenario(&error))
 }
 
-fn failure(kind: &str, message: &str) -> Value {
+pub(crate) fn failure(kind: &str, message: &str) -> Value {
     json!({"ok": false, "kind": kind, "message": message})
 }
 
@@ -326,27 +334,51 @@ fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + S
         Err(answer) => return write_last(output, &answer),
     };
     let options = begin.options();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let logged =
+        begin.qlog.map(|asked| QlogFiles::begin(&asked, &spec, begin.seed, cancel.clone())).transpose();
+    let logged = match logged {
+        Ok(logged) => logged,
+        Err(answer) => return write_last(output, &answer),
+    };
     let mut written = Ok(());
     let mut progress = |done: f64| {
         if written.is_ok() {
             written = write_json(output, &json!({"progress": done}));
         }
     };
-    let run = run_telling(&spec, begin.seed, &AtomicBool::new(false), options, own, &mut progress);
+    let run = match &logged {
+        None => run_telling(&spec, begin.seed, &cancel, options, own, &mut progress),
+        Some(files) => run_logged(&spec, begin.seed, &cancel, options, own, &mut progress, files.log()),
+    };
     written?;
+    // A run that was cancelled was so because a file could not be written, which `finish` says.
+    let full_at = match logged.map(QlogFiles::finish).transpose() {
+        Ok(full_at) => full_at,
+        Err(answer) => return write_last(output, &answer),
+    };
     match run {
-        Ok(run) => write_run(output, run, &spec),
+        Ok(run) => write_run(output, run, &spec, full_at),
         Err(error) => write_last(output, &of_error(&error)),
     }
 }
 
-/// A record: its header, and three frames.
-fn write_run(output: &mut impl Write, mut run: Run, spec: &Spec) -> io::Result<()> {
+/// A record: its header, and three frames. `full_at` is of the files of a logged run.
+fn write_run(
+    output: &mut impl Write,
+    mut run: Run,
+    spec: &Spec,
+    full_at: Option<Option<Time>>,
+) -> io::Result<()> {
     let summary = run.summary_json();
     if !spec.keep_series {
         run.drop_series();
     }
-    write_last(output, &json!({"ok": true}))?;
+    let header = match full_at {
+        None => json!({"ok": true}),
+        Some(full_at) => json!({"ok": true, "full_at_s": full_at.map(Time::as_secs_f64)}),
+    };
+    write_last(output, &header)?;
     write_frame(output, summary.as_bytes())?;
     write_frame(output, &parquet::to_bytes(&run, Table::Flows))?;
     write_frame(output, &parquet::to_bytes(&run, Table::Links))
@@ -368,6 +400,9 @@ fn serve_refuses(own: &[Own], input: &mut impl Read, output: &mut impl Write) ->
 
 fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) -> io::Result<()> {
     let made = begin(frames).and_then(|(begin, spec)| {
+        if begin.qlog.is_some() {
+            return Err(failure("WorldError", "qlog: only `run` writes one; leave it out"));
+        }
         Simulation::with(&spec, begin.seed, begin.options(), own.to_vec()).map_err(|error| of_error(&error))
     });
     let mut simulation = match made {
@@ -383,7 +418,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
             Ok(Request::Finish(true)) => {
                 let spec = simulation.spec().clone();
                 return match simulation.finish() {
-                    Ok(run) => write_run(output, run, &spec),
+                    Ok(run) => write_run(output, run, &spec, None),
                     Err(error) => write_last(output, &of_error(&error)),
                 };
             }

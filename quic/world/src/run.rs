@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
+use fullpipe_export::Log;
 use fullpipe_record::Run;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Time;
@@ -52,9 +53,37 @@ pub fn run_telling(
     own: &[Own],
     progress: &mut (dyn FnMut(f64) + Send),
 ) -> Result<Run, QuicError> {
+    run_perhaps_logged(spec, seed, cancel, options, own, progress, None)
+}
+
+/// The same; `log` is told what happens to packets ([`log_header`](crate::log_header)). The record is the same as without.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_logged(
+    spec: &Spec,
+    seed: u64,
+    cancel: &AtomicBool,
+    options: Options,
+    own: &[Own],
+    progress: &mut (dyn FnMut(f64) + Send),
+    log: Box<dyn Log + Send>,
+) -> Result<Run, QuicError> {
+    run_perhaps_logged(spec, seed, cancel, options, own, progress, Some(log))
+}
+
+fn run_perhaps_logged(
+    spec: &Spec,
+    seed: u64,
+    cancel: &AtomicBool,
+    options: Options,
+    own: &[Own],
+    progress: &mut (dyn FnMut(f64) + Send),
+    log: Option<Box<dyn Log + Send>>,
+) -> Result<Run, QuicError> {
     let whole = || {
         begin(seed)?;
-        let mut world = World::new(spec, seed, options, own, true)?;
+        let mut world = World::new(spec, seed, options, own, true, log)?;
         for step in 1..STEPS {
             let until = Time::from_nanos((u128::from(world.end.as_nanos()) * step / STEPS) as u64);
             world.advance(until, cancel)?;

@@ -125,7 +125,7 @@ impl Simulation {
             .spawn(move || {
                 caught(|| {
                     let made_world =
-                        begin(seed).and_then(|()| World::new(&of_thread, seed, options, &own, false));
+                        begin(seed).and_then(|()| World::new(&of_thread, seed, options, &own, false, None));
                     let mut world = match made_world {
                         Ok(world) => {
                             let _ = made.send(Ok(world.end));

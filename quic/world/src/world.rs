@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::BytesMut;
+use fullpipe_export::Log;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Carrier, Chain, Change, Counts};
 use fullpipe_record::{
@@ -14,6 +15,7 @@ use fullpipe_units::{Duration, Time};
 use crate::cc::{self, Own};
 use crate::flow::{Ends, Flow, Wire};
 use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
+use crate::tap::Tap;
 use crate::watch::{self, Beat};
 
 /// Events between two checks of the cancel flag.
@@ -49,13 +51,14 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The world before the run. A path that nobody changes may be `fixed`, which is faster.
+    /// The world before the run. A path that nobody changes may be `fixed`, which is faster. `log` is told of packets.
     pub(crate) fn new(
         spec: &Spec,
         seed: u64,
         options: Options,
         own: &[Own],
         fixed: bool,
+        log: Option<Box<dyn Log + Send>>,
     ) -> Result<World, QuicError> {
         if let Some(refused) = refuses_with(spec, own) {
             return Err(QuicError::Refused(refused));
@@ -69,6 +72,7 @@ impl World {
         let bursts = takes_bursts(spec);
         let forward = chain(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward)?;
         let reverse = chain(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse)?;
+        let mut taps = log.map(|log| Tap::all(spec.flows.len(), log)).unwrap_or_default().into_iter();
         let flows: Vec<Flow> = spec
             .flows
             .iter()
@@ -78,7 +82,9 @@ impl World {
                 let controller = cc::choose(&flow.controller, own, seed_of_controller).ok_or_else(|| {
                     QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
                 })?;
-                Ok(Flow::new(index, spec, flow, seed, options, controller))
+                let mut flow = Flow::new(index, spec, flow, seed, options, controller);
+                flow.tap(taps.next());
+                Ok(flow)
             })
             .collect::<Result<_, QuicError>>()?;
         let watch = watch::beat();
@@ -99,8 +105,8 @@ impl World {
             flow_series: vec![FlowSeries::default(); flows.len()],
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
-            forward: Wire::new(forward, bursts),
-            reverse: Wire::new(reverse, bursts),
+            forward: Wire::new(forward, bursts, false),
+            reverse: Wire::new(reverse, bursts, true),
             flows,
             scratch: Vec::with_capacity(64 << 10),
             at_once: 0,

@@ -103,3 +103,38 @@ fn what_is_no_request_is_answered() {
         child.wait().unwrap();
     }
 }
+
+#[test]
+fn files_of_a_qlog_that_cannot_be_are_answered() {
+    for (files, words) in [
+        (json!([0, 1]), "0 is no descriptor of a file of its own"),
+        (json!([-1, 9]), "-1 is no descriptor"),
+        (json!([9_999, 9_998]), "9999 is not open"),
+        (json!([7, 7]), "both are 7"),
+        (json!([7]), "the request is not"),
+        (json!([7, 4_294_967_296_u64]), "the request is not"),
+        (json!("/etc/passwd"), "the request is not"),
+    ] {
+        let mut child = start("run");
+        let mut asked: Value = serde_json::from_slice(&request(1.0)).unwrap();
+        asked["qlog"] = json!({"title": "x", "files": files, "most": 10});
+        tell(&mut child, asked.to_string().as_bytes());
+        let said = value(&mut child);
+        assert_eq!(said["ok"], false, "{said}");
+        assert!(said["message"].as_str().unwrap().contains(words), "{files}: {said}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_play_writes_no_qlog() {
+    let mut child = start("play");
+    let mut asked: Value = serde_json::from_slice(&request(1.0)).unwrap();
+    asked["qlog"] = json!({"title": "x", "files": [7, 8], "most": 10});
+    tell(&mut child, asked.to_string().as_bytes());
+    let said = value(&mut child);
+    assert!(said["message"].as_str().unwrap().contains("only `run` writes one"), "{said}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}

@@ -73,3 +73,13 @@ fn quoted(out: &mut String, text: &str) {
     }
     out.push('"');
 }
+
+/// A name and bytes.
+pub(super) fn hexadecimal(out: &mut String, name: &str, bytes: &[u8]) {
+    key(out, name);
+    out.push('"');
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out.push('"');
+}

@@ -1,0 +1,137 @@
+//! Runs that are logged: the record stays the same, and the log is true.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use common::{SHIPPED, assert_same, run, scenario};
+use fullpipe_export::quic::{Event as Quic, Frame, Space, frames};
+use fullpipe_export::{Event, Log};
+use fullpipe_quic::{Crypto, Options, run_logged};
+use fullpipe_record::Run;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::Time;
+
+/// What was told, as text; and the numbers of the first flow's packets.
+#[derive(Default)]
+struct Told {
+    text: Vec<String>,
+    sent: BTreeSet<(Space, u64)>,
+    arrived: BTreeSet<(Space, u64)>,
+    dropped: BTreeSet<(Space, u64)>,
+    lost: BTreeSet<(Space, u64)>,
+    acked: BTreeSet<(Space, u64)>,
+    windows: usize,
+    phases: BTreeSet<&'static str>,
+}
+
+struct Shared(Arc<Mutex<Told>>);
+
+impl Log for Shared {
+    fn take(&mut self, at: Time, flow: u32, event: &Event<'_>) {
+        let told = &mut *self.0.lock().unwrap();
+        told.text.push(match event {
+            // Names and keys are random and of constant length; frames are not told with them.
+            Event::Quic(Quic::Sent(one)) => {
+                format!("{at} {flow} sent {:?} {} {}", one.space, one.number, one.length)
+            }
+            Event::Quic(Quic::Received(one)) => {
+                format!("{at} {flow} received {:?} {} {} {:?}", one.space, one.number, one.length, one.rtt_ns)
+            }
+            _ => format!("{at} {flow} {event:?}"),
+        });
+        if flow > 0 {
+            return;
+        }
+        match event {
+            Event::Quic(Quic::Sent(one)) => {
+                assert!(told.sent.insert((one.space, one.number)), "{one:?} twice");
+                assert!(frames(one.payload).all(|frame| !matches!(frame, Frame::Unknown(_))), "{one:?}");
+            }
+            Event::Quic(Quic::Arrived(one)) => drop(told.arrived.insert((one.space, one.number))),
+            Event::Quic(Quic::Dropped(one)) if one.to_sender => {}
+            Event::Quic(Quic::Dropped(one)) => drop(told.dropped.insert((one.space, one.number))),
+            Event::Quic(Quic::Lost(one)) => {
+                assert!(!told.acked.contains(&(one.space, one.number)), "{one:?} was acknowledged");
+                assert!(told.lost.insert((one.space, one.number)), "{one:?} twice");
+            }
+            Event::Quic(Quic::Received(one)) => {
+                for frame in frames(one.payload) {
+                    assert!(!matches!(frame, Frame::Unknown(_)), "{one:?}");
+                    let Frame::Ack(ack) = frame else { continue };
+                    let numbers = ack.ranges().flat_map(|(low, high)| low..=high);
+                    told.acked.extend(numbers.map(|number| (one.space, number)));
+                }
+            }
+            Event::State(state) => {
+                told.windows += usize::from(state.cwnd.is_some());
+                told.phases.extend(state.phase);
+            }
+            _ => panic!("{event:?} is not of QUIC"),
+        }
+    }
+}
+
+fn logged(spec: &Spec, seed: u64, crypto: Crypto) -> (Run, Told) {
+    let told = Arc::new(Mutex::new(Told::default()));
+    let log = Box::new(Shared(told.clone()));
+    let options = Options { crypto, ..Options::default() };
+    let run = run_logged(spec, seed, &AtomicBool::new(false), options, &[], &mut |_| (), log).unwrap();
+    (run, Arc::into_inner(told).unwrap().into_inner().unwrap())
+}
+
+/// A path that drops at random, in its queue, and during the handshake.
+fn random_path(controller: &str) -> Spec {
+    scenario(
+        4.0,
+        r#"rate = "10 Mbit/s", rtt = "40 ms", buffer = "0.5 bdp", loss = "2 %""#,
+        &format!(r#"{{ controller = "{controller}" }}, {{ controller = "{controller}", start = "1 s" }}"#),
+    )
+}
+
+#[test]
+fn the_record_is_the_same_and_equal_seeds_give_equal_logs() {
+    for controller in SHIPPED.into_iter().chain(["bbr3"]) {
+        let spec = random_path(controller);
+        let (record, told) = logged(&spec, 5, Crypto::Null);
+        assert_same(&record, &run(&spec, 5), controller);
+        assert!(told.text == logged(&spec, 5, Crypto::Null).1.text, "{controller}: two logs of one seed");
+        assert!(told.text == logged(&spec, 5, Crypto::Real).1.text, "{controller}: real keys");
+        assert!(told.text != logged(&spec, 6, Crypto::Null).1.text, "{controller}: another seed");
+    }
+}
+
+#[test]
+fn a_log_has_every_packet_and_what_became_of_it() {
+    for controller in SHIPPED.into_iter().chain(["bbr3"]) {
+        let (record, told) = logged(&random_path(controller), 7, Crypto::Null);
+        let totals = record.flows[0].totals;
+        // Datagrams have one packet each but for some of the handshake.
+        let sent = told.sent.len() as u64;
+        assert!(
+            (totals.segments_sent..totals.segments_sent + 8).contains(&sent),
+            "{controller}: {sent}, {totals:?}"
+        );
+        assert_eq!(told.lost.len() as u64, totals.retransmits, "{controller}");
+        assert!(totals.retransmits > 10, "{controller}: {totals:?}");
+        assert!(told.arrived.is_disjoint(&told.dropped), "{controller}");
+        assert!(told.acked.is_subset(&told.arrived), "{controller}");
+        let known: BTreeSet<_> = told.arrived.union(&told.dropped).copied().collect();
+        assert!(known.is_subset(&told.sent), "{controller}");
+        // What is neither is under way at the end: the latest packets.
+        let under_way: Vec<_> = told.sent.difference(&known).collect();
+        assert!(under_way.len() < 60, "{controller}: {under_way:?}");
+        // Nothing is reordered here: what is taken for lost was dropped.
+        assert!(told.lost.is_subset(&told.dropped), "{controller}");
+        assert!(told.windows > 10 && !told.phases.is_empty(), "{controller}");
+    }
+}
+
+#[test]
+fn a_log_tells_the_phases_of_a_stacks_own_controller() {
+    let spec = scenario(4.0, r#"rate = "10 Mbit/s", rtt = "40 ms""#, r#"{ controller = "noq:bbr3" }"#);
+    let (_, told) = logged(&spec, 1, Crypto::Null);
+    assert!(told.phases.contains("startup") && told.phases.contains("drain"), "{:?}", told.phases);
+}
