@@ -139,8 +139,8 @@ pub struct Bbr3 {
     loss_ranges: u32,
     /// Units delivered when the last recovery began.
     recovery_delivered: u64,
-    /// The same of a recovery that ended with the present ACK. A QUIC sender's recovery ends with the first packet that left in
-    /// it (RFC 9002 section 7.3.2), and so does the round that decides whether Startup lost too much.
+    /// The same of a recovery that ended since the ACK before. A QUIC sender's recovery ends with the first packet that left in it
+    /// (RFC 9002 section 7.3.2), and so does the round that decides whether Startup lost too much.
     recovery_ended: Option<u64>,
     drain_start_round: u32,
     bw: u64,
@@ -758,6 +758,8 @@ impl Controller for Bbr3 {
         }
         // draft 5.5.11.2: HandleSpuriousLossDetection, HandleSpuriousLossDetection.undo_state
         self.restore_cwnd();
+        // Losses that were none end no Startup: no round of this recovery is complete.
+        self.recovery_delivered = undo.connection.delivered;
         self.congestion.is_loss_in_round = false;
         self.full_pipe.reset();
         let saved = self.undo;

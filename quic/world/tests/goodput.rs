@@ -73,6 +73,19 @@ fn a_long_fat_path_survives_the_losses_of_start_up() {
 }
 
 #[test]
+fn a_pacer_whose_bytes_take_no_time_does_not_stop_the_clock() {
+    // Startup paces at 2.89 times 10 Gbit/s: noq's pacer waits 0.3 ns for a byte, which it rounds to nothing.
+    let spec = with_hosts(
+        0.25,
+        r#"rate = "10 Gbit/s", rtt = "10 ms", buffer = "8 bdp""#,
+        r#"{ controller = "bbr1", start_jitter = "0 s" }"#,
+        r#"tcp_rmem = ["4 KB", "64 MB", "256 MB"], tcp_wmem = ["4 KB", "64 MB", "256 MB"]"#,
+    );
+    let rate = mbit(&run(&spec, 1).flows[0].totals);
+    assert!(rate > 4_000.0, "{rate}");
+}
+
+#[test]
 fn a_handshake_gets_over_a_lossy_path() {
     for controller in SHIPPED {
         let spec = scenario(

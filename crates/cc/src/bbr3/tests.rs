@@ -310,6 +310,23 @@ fn losses_end_startup_though_the_ack_that_ends_their_round_ends_the_recovery() {
 }
 
 #[test]
+fn losses_that_were_none_do_not_end_startup_with_the_ack_that_undoes_them() {
+    let (mut flow, mut bbr) = at(State::Startup);
+    bbr.on_ack(&ack(&mut flow));
+    for _ in 0..6 {
+        bbr.on_lost(&lost(&mut flow, 1, 300));
+    }
+    flow.change(&mut bbr, CaState::Recovery, true);
+    let mut ack = ack(&mut flow);
+    ack.sample.tx_in_flight = 300;
+    ack.sample.lost_since_sent = 7;
+    bbr.on_undo(&undo(&flow));
+    flow.change(&mut bbr, CaState::Open, false);
+    bbr.on_ack(&ack);
+    assert_eq!(bbr.state, State::Startup);
+}
+
+#[test]
 fn neither_startup_nor_a_probe_ends_while_the_application_is_the_limit() {
     for state in [State::Startup, State::Up] {
         let (mut flow, mut bbr) = at(state);
