@@ -400,6 +400,7 @@ def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
     text = minimal.scenario(found, deep)
     assert text is not None
     assert f"# Measured: {deep.decisive.measured}, seed 1 (noq 1.4.0, quinn 0.11.19)." in text
+    assert "# The case may judge only a part of the run;" in text
     path = in_empty_folder / "deep-buffer.toml"
     path.write_text(text, encoding="utf-8")
     (again,) = fp.run(str(path), world="quic", seeds=[1]).runs

@@ -26,6 +26,7 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         f"# Source: {result.case.source}; the number is {check.criterion.source}.",
+        "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
         "#",
         f"#     fullpipe run THIS.toml --world {conformity.world} --seed {check.seed}",
     ]
