@@ -7,8 +7,7 @@
 //! In reading order:
 //!
 //! 1. [`Events`]: what happened to packets, as events for a controller. The stack keeps a [`Note`] for each packet and gives it
-//!    back when the packet is acknowledged or lost. The adapters for quinn and s2n-quic
-//!    use it.
+//!    back when the packet is acknowledged or lost. The adapters for quinn and s2n-quic use it.
 //! 2. [`Driver`]: the same for a stack that names packets by their numbers; it keeps the notes itself ([`Flight`]). The
 //!    adapter for noq uses it; `examples/adapter.rs` is one to copy.
 //! 3. [`InBytes`]: any built-in controller for a transport that counts bytes, as QUIC does.

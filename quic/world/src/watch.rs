@@ -2,8 +2,9 @@
 //!
 //! A controller of a developer's own may loop for ever. Nothing can stop its thread, and without a message its run would look like
 //! a slow one. So a thread of its own compares two numbers of the run's thread: how many events it has handled, and its CPU time. An
-//! event takes microseconds. When [`PATIENCE_S`] of CPU time go by within one, the program answers with a sentence
-//! and ends with the code [`CODE`]. CPU time passes neither while the machine does something else nor in a debugger, so that a busy machine ends nothing.
+//! event takes microseconds. When [`PATIENCE_S`] of CPU time go by within one, the program answers with a sentence and ends with
+//! the code [`CODE`]. CPU time passes neither while the machine does something else nor in a debugger, so that a busy machine ends
+//! nothing.
 //!
 //! The record does not depend on it: it reads no clock for the run. A library's caller is not watched.
 

@@ -236,7 +236,10 @@ impl World {
 
     fn sample(&mut self, now: Time) {
         if self.sample_flows {
-            for (series, flow) in self.flow_series.iter_mut().zip(&mut self.flows) {
+            for (index, (series, flow)) in self.flow_series.iter_mut().zip(&mut self.flows).enumerate() {
+                if let Some(beat) = self.watch {
+                    beat.of_flow(index);
+                }
                 if let Some(sample) = flow.sample(now) {
                     series.push(sample);
                     flow.on_sampled(now);
