@@ -77,6 +77,7 @@ impl Log for Shared {
                 told.states += 1;
                 assert!(state.cwnd.unwrap() > 0 && state.phase.is_some(), "{state:?}");
             }
+            Event::Quic(event) => panic!("no event of TCP: {event:?}"),
         }
     }
 }
