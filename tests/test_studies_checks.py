@@ -409,6 +409,7 @@ def with_setups() -> Claim:
         grid=grid,
         worlds=("sim",),
         setups=Setups("rig", "as built", seeds=3),
+        cause="",
         measure=lambda trial: {"x": {"as built": 1.0, "without offload": 5.0}[trial.factors["rig"]]},
         series=None,
         judge=lambda data: [within("x", data.values("x", controller="bbr1"), paper="", least=2, shape=True)],
