@@ -420,6 +420,12 @@ def test_one_has_no_plural() -> None:
     assert (one.bounds, one.show(1.0)) == ("at most 1 ms", "1 ms")
 
 
+def test_zero_has_no_sign() -> None:
+    """As the rounding error of an estimate that is exact: there is no "-0 %"."""
+    one = Criterion("k", "too little", high=5, unit="%", source="")
+    assert (one.show(-1e-14), one.show(-0.0), one.show(1e-14)) == ("0 %", "0 %", "0 %")
+
+
 def test_what_cannot_be_measured_is_said_and_is_json() -> None:
     """As the mean of nothing."""
     case = Case("of-nothing", "t", "s", "a", (Criterion("x", "x", high=8),), lambda _: {"x": math.nan})

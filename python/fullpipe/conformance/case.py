@@ -86,7 +86,7 @@ class Criterion:
             return "nothing to measure"  # As the queue's delay of a flow that sends nothing.
         if self.is_whether:
             return "yes" if self.met(value) else "no"
-        text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:.0f}"
+        text = f"{value:.4g}" if 1e-3 <= abs(value) < 10_000 else f"{value:z.0f}"
         unit = self._unit(text)
         return f"{text} {unit}" if unit else text
 
