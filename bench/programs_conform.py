@@ -4,9 +4,9 @@
 
 Each program sends over the kernel world's path: iperf3 over Linux's own controllers, ngtcp2's server with
 each of its own, quic-go with its own. Needs root, iperf3, ngtcp2's example client and server (Debian:
-ngtcp2-client, ngtcp2-server), openssl and Go. A program takes three to six minutes, and longer where runs
-have to be repeated because they cannot be trusted. What is in the folder is not run again, so that the work
-can be split.
+ngtcp2-client, ngtcp2-server), openssl and Go. A program takes about six minutes with `--at-once 2`, nine to
+twelve one run at a time, and longer where runs have to be repeated because they cannot be trusted. What is in
+the folder is not run again, so that the work can be split.
 """
 
 import argparse
@@ -197,15 +197,16 @@ def table(
     """The programs, who passes what, and what failed and why, as Markdown."""
     where = f"Linux {os.uname().release}, {machine.cores()} cores, {platform.machine()}"
     lines = [f"Measured with Fullpipe {_native.version()} on {where}.", ""]
-    lines += ["| program | version | judged as | passes | load of a core | client | server |"]
-    lines += ["|---|---|---|---|---|---|---|"]
+    lines += ["| program | version | judged as | passes | load of a core | sender | client | server |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
     for one in shown:
         marks = [case["verdict"] for case in results[one.name]["cases"]]
         applicable = len(marks) - marks.count(NOT_APPLICABLE)
         commands = (f"`{text.replace(f'{folder}/', '')}`" for text in (one.client, one.server))
         lines.append(
             f"| {one.says} | {versions[one.name].strip()} | {one.like} | "
-            f"{marks.count(PASS)} of {applicable} | {load(results[one.name])} | {' | '.join(commands)} |"
+            f"{marks.count(PASS)} of {applicable} | {load(results[one.name])} | {one.sender} | "
+            f"{' | '.join(commands)} |"
         )
     names = [one.name for one in shown]
     lines += ["", f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]

@@ -25,6 +25,7 @@ ABOUT = {
     "stacks": [
         {
             "name": stack,
+            "package": f"{stack}-proto",
             "version": version,
             "controllers": [
                 {"name": text.partition(":")[2], "summary": f"that of {stack}", "own": False}

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from fullpipe import api, cli
 from fullpipe.conformance import minimal
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Result
 from fullpipe.conformance.stage import Lab
 from fullpipe.engines import Failed
 from fullpipe.engines.local import Local
@@ -214,10 +215,10 @@ def test_lists_have_the_controllers_inside_the_stacks() -> None:
     code, said = command("controllers", "quinn:bbr", "bbr3", "--json")
     found = json.loads(said)
     assert code == 0 and [one["name"] for one in found] == ["quinn:bbr", "bbr3"]
-    assert found[0]["source"] == "quinn 0.11.19" and found[0]["kernel"] is None
+    assert found[0]["source"] == "quinn-proto 0.11.19" and found[0]["kernel"] is None
     assert "sim, kernel, quic, qdisc or all." in command("compare", "--help")[1]
     (needs,) = quic.WORLD.checks()
-    assert needs["ok"] and needs["found"].startswith("noq 1.4.0, quinn 0.11.19 (")
+    assert needs["ok"] and needs["found"].startswith("noq-proto 1.4.0, quinn-proto 0.11.19 (")
 
 
 @pytest.mark.usefixtures("there")
@@ -364,7 +365,7 @@ def test_targets_that_cannot_be_are_named(targets: str, reason: str, in_empty_fo
 @pytest.mark.usefixtures("there")
 def test_cases_are_played_where_a_controller_runs() -> None:
     found = fp.conform("noq:bbr3", ["policer", "receive-window", phases_case()])
-    assert (found.world, found.versions) == ("quic", "noq 1.4.0, quinn 0.11.19")
+    assert (found.world, found.versions) == ("quic", "noq-proto 1.4.0, quinn-proto 0.11.19")
     by_name = {one.case.name: one for one in found.results}
     assert by_name["policer"].verdict != NOT_APPLICABLE
     # What the world refuses says nothing of the controller.
@@ -373,7 +374,7 @@ def test_cases_are_played_where_a_controller_runs() -> None:
     # And nothing shows phases from outside.
     assert by_name[phases_case()].reason == "noq:bbr3 shows no phases of BBR"
     told = json.loads(found.to_json())
-    assert told["versions"] == "noq 1.4.0, quinn 0.11.19" and told["world"] == "quic"
+    assert told["versions"] == "noq-proto 1.4.0, quinn-proto 0.11.19" and told["world"] == "quic"
 
 
 def phases_case() -> str:
@@ -390,6 +391,13 @@ def test_our_own_controller_passes_over_the_stand_in_as_in_the_simulator() -> No
     assert over.passed and simulated.versions == ""
 
 
+def test_the_algorithm_of_another_stack_excuses_no_losses_of_its_pacer() -> None:
+    (policer,) = cases.chosen(["policer"])
+    failed = Result(policer, FAIL)
+    assert Conformity("bbr1", "quic", (failed,)).expected(failed) is not None
+    assert Conformity("quinn:bbr", "quic", (failed,)).expected(failed) is None
+
+
 @pytest.mark.usefixtures("there")
 def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
     found = fp.conform("noq:cubic", ["deep-buffer", "rate-up-10x"])
@@ -399,8 +407,10 @@ def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
     assert found.expected(deep) is not None
     text = minimal.scenario(found, deep)
     assert text is not None
-    assert f"# Measured: {deep.decisive.measured}, seed 1 (noq 1.4.0, quinn 0.11.19)." in text
-    assert "# The case may judge only a part of the run;" in text
+    assert f"# Measured: {deep.decisive.measured}, seed 1 (noq-proto 1.4.0, quinn-proto 0.11.19)." in text
+    assert "# The case may judge only a part of the run;" in text and "In this run" not in text
+    waited = minimal.scenario(found, replace(deep, reason="it waits\n[path]\nfor a probe"))
+    assert waited is not None and "\n# In this run: it waits [path] for a probe.\n" in waited
     path = in_empty_folder / "deep-buffer.toml"
     path.write_text(text, encoding="utf-8")
     (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
@@ -441,7 +451,7 @@ def test_pages_of_the_world_say_what_played_and_have_the_scenarios_of_failures(i
     code, said = command("conform", "noq:cubic", *asked)
     assert code == 1, said
     page = Path("here/index.html").read_text(encoding="utf-8")
-    assert "quic: noq 1.4.0, quinn 0.11.19" in page
+    assert "quic: noq-proto 1.4.0, quinn-proto 0.11.19" in page
     # One passes, and no scenario says what was done in another.
     (scenario,) = Path("here/cases").glob("*.toml")
     assert scenario.name == "deep-buffer.toml"

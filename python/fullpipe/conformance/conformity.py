@@ -29,8 +29,8 @@ _LIKE = {
     "noq:cubic": "cubic",
     "quinn:newreno": "reno",
     "quinn:cubic": "cubic",
-    # By its source, that of BBRv1: draft-cardwell-iccrg-bbr-congestion-control-00.
-    "quinn:bbr": "bbr1",
+    # Not quinn:bbr, although it is a BBRv1 by its source: its pacer does not follow its rate, and it loses
+    # more than ten times as much.
 }
 
 

@@ -25,6 +25,8 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
         f"# {result.case.title}: the case {result.case.name} of `fullpipe conform {conformity.controller}`.",
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
+        # For instance what the case waited for in vain. One line, whatever it holds: it is a comment.
+        *([f"# In this run: {' '.join(result.reason.split())}."] if result.reason else []),
         f"# Source: {result.case.source}; the number is {check.criterion.source}.",
         "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
         "#",

@@ -55,15 +55,15 @@ class About:
 
     path: Path
     build: str
-    # Name, version, and of each controller name, summary and whether it is a developer's own.
+    # Name, crate with version, and of each controller name, summary and whether it is a developer's own.
     stacks: tuple[Mapping[str, Any], ...]
     # Whether it writes qlogs: one that was built before they existed does not.
     qlog: bool = False
 
     @property
     def versions(self) -> str:
-        """The stacks with their versions: "noq 1.4.0, quinn 0.11.19"."""
-        return ", ".join(f"{one['name']} {one['version']}" for one in self.stacks)
+        """The stacks' crates with their versions: "noq-proto 1.4.0, quinn-proto 0.11.19"."""
+        return ", ".join(one["crate"] for one in self.stacks)
 
 
 def path() -> Path | None:
@@ -109,7 +109,7 @@ def controllers() -> list[dict[str, Any]]:
         {
             "name": f"{stack['name']}:{one['name']}",
             "summary": one["summary"],
-            "source": f"{stack['name']} {stack['version']}",
+            "source": stack["crate"],
             "kernel": None,
             "parameters": [],
         }
@@ -132,7 +132,8 @@ def _asked(program: Path) -> About:
         stacks = tuple(
             {
                 "name": str(stack["name"]),
-                "version": str(stack["version"]),
+                # A program that was built before it named its crates has the stack's name instead.
+                "crate": f"{stack.get('package', stack['name'])} {stack['version']}",
                 "controllers": [
                     {"name": str(one["name"]), "summary": str(one["summary"]), "own": bool(one.get("own"))}
                     for one in stack["controllers"]

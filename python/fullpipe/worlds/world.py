@@ -118,7 +118,7 @@ class World(Protocol):
         return {}
 
     def versions(self) -> str:
-        """What runs its jobs besides Fullpipe, with versions, e.g. "noq 1.4.0"; empty if nothing does.
+        """What runs its jobs besides Fullpipe, with versions, e.g. "noq-proto 1.4.0"; empty if nothing does.
 
         Raises `WorldError` if that cannot be told here.
         """

@@ -30,7 +30,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use fullpipe_cc::{Limits, Params, Snapshot};
+pub use fullpipe_cc::{Decimal, Limits, ParamError, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
 use fullpipe_quic_driver::shared::{Clock, Making, Viewed, lock};

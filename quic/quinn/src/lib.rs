@@ -36,7 +36,7 @@
 
 mod bursts;
 
-pub use fullpipe_cc::{Limits, Params, Snapshot};
+pub use fullpipe_cc::{Decimal, Limits, ParamError, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
 use bursts::Bursts;

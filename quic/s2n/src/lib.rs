@@ -27,7 +27,7 @@
 
 mod pacer;
 
-pub use fullpipe_cc::{Limits, Params, Snapshot};
+pub use fullpipe_cc::{Decimal, Limits, ParamError, Params, Snapshot};
 pub use fullpipe_quic_driver::shared::{View, Watch};
 
 use fullpipe_quic_driver::pacing::quantum;

@@ -46,7 +46,9 @@ pub enum Crypto {
 pub struct Stack {
     /// As in `NAME:controller`.
     pub name: &'static str,
-    /// Of its crate, `noq-proto` or `quinn-proto`, as this program was built with (`build.rs`).
+    /// Its crate.
+    pub package: &'static str,
+    /// Of its crate, as this program was built with (`build.rs`).
     pub version: &'static str,
     /// The controllers that it ships: name and summary.
     pub controllers: &'static [(&'static str, &'static str)],
@@ -60,6 +62,7 @@ pub fn stacks() -> &'static [Stack] {
 const STACKS: [Stack; 2] = [
     Stack {
         name: "noq",
+        package: "noq-proto",
         version: env!("FULLPIPE_NOQ_PROTO"),
         controllers: &[
             ("bbr3", "noq's BBRv3"),
@@ -69,6 +72,7 @@ const STACKS: [Stack; 2] = [
     },
     Stack {
         name: "quinn",
+        package: "quinn-proto",
         version: env!("FULLPIPE_QUINN_PROTO"),
         controllers: &[
             ("bbr", "quinn's BBR, experimental; its pacer follows the window, not the model's rate"),

@@ -145,7 +145,7 @@ fn about(own: &[Own]) -> Value {
         let brought =
             brought.map(|one| json!({"name": one.name(), "summary": "brought by this program", "own": true}));
         let controllers: Vec<Value> = shipped.chain(brought).collect();
-        json!({"name": stack.name, "version": stack.version, "controllers": controllers})
+        json!({"name": stack.name, "package": stack.package, "version": stack.version, "controllers": controllers})
     };
     let stacks: Vec<Value> = stacks().iter().map(of_stack).collect();
     json!({"protocol": PROTOCOL, "build": build(own), "qlog": true, "stacks": stacks})
@@ -646,6 +646,7 @@ mod tests {
         assert_eq!(about["protocol"], json!(1));
         let versions = [&about["stacks"][0]["version"], &about["stacks"][1]["version"]];
         assert_eq!(versions, [&json!(env!("FULLPIPE_NOQ_PROTO")), &json!(env!("FULLPIPE_QUINN_PROTO"))]);
+        assert_eq!(about["stacks"][1]["package"], json!("quinn-proto"));
         let names = about["stacks"][0]["controllers"].as_array().unwrap();
         assert_eq!((&names[3]["name"], &names[3]["own"]), (&json!("mine"), &json!(true)));
         assert_ne!(build(&own), build(&[]));
