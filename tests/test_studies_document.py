@@ -77,6 +77,8 @@ def test_a_document_tells_the_last_change_of_each_verdict_however_often_it_is_wr
     assert "What changed" not in again(first, row("reproduced", "other words"))
     assert "What changed" not in again(first, row("reproduced", size="quick"))
     assert "What changed" not in first
+    # A first verdict is no change.
+    assert "What changed" not in again(document.markdown([NOT_RUN]), row("reproduced"))
     # It stays if the claim is not run here, and if it is with the same verdict.
     changes = written.partition("## What changed")[2]
     for later in (again(written), again(again(written)), again(written, row("inconclusive", "other"))):

@@ -278,13 +278,13 @@ def _causes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: For
 
 
 def _changes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Former) -> list[str]:
-    """The last change of each verdict, in one line for those that changed alike."""
+    """The last change of each verdict on runs, in one line for those that changed alike."""
     about = {row["id"]: row for row in rows}
     alike: dict[Change, list[str]] = {}
     for line in said:
         at = line.claim, line.world
         before, change = former.lines.get(at), former.changes.get(at)
-        if before is not None and before.word != line.word and line.ran:
+        if before is not None and before.ran and line.ran and before.word != line.word:
             row = about[line.claim]
             why = row.get("changed") or _told_by_words(before.word, line.word)
             on = row.get("on", "")
