@@ -99,6 +99,16 @@ struct Period {
     delivered: u64,
     /// And so many lost.
     lost: u64,
+    /// A mark began it: no loss is counted that sets the packets sent in it apart from those before.
+    by_mark: bool,
+}
+
+impl Period {
+    /// Whether a lost packet that left when so many units were lost was sent before it. While a period that a mark began is under
+    /// way, nobody can tell, and the packet counts as sent before.
+    fn follows(&self, tx_lost: u64) -> bool {
+        tx_lost < self.lost + (self.by_mark && self.is_active) as u64
+    }
 }
 
 /// What an undo restores (RFC 9438 section 4.9.2).
@@ -211,15 +221,15 @@ impl<A: Increase> Bytewise<A> {
     }
 
     /// Counts of a moment, for the comparison of when packets were sent.
-    fn begin_period(&mut self, delivered: u64, lost: u64) {
-        self.period = Period { is_active: true, delivered, lost };
+    fn begin_period(&mut self, delivered: u64, lost: u64, by_mark: bool) {
+        self.period = Period { is_active: true, delivered, lost, by_mark };
     }
 
     /// A congestion event by a loss, when so many units are delivered and lost.
     fn on_loss(&mut self, delivered: u64, lost: u64) {
         // RFC 9002 B.6: OnCongestionEvent
         let before = self.window.cwnd;
-        self.begin_period(delivered, lost);
+        self.begin_period(delivered, lost, false);
         self.increase.reduce(&mut self.window, Cause::Loss, self.flight);
         // RFC 9002 7.3.2: a single packet can be sent prior to the reduction, so that the retransmission leaves at once.
         self.spare = Some(before);
@@ -227,7 +237,7 @@ impl<A: Increase> Bytewise<A> {
 
     /// Whether a loss in sight is one of packets that were all sent before the last period began.
     fn is_old_loss(&self) -> bool {
-        self.newest_lost.is_some_and(|tx_lost| tx_lost < self.period.lost)
+        self.newest_lost.is_some_and(|tx_lost| self.period.follows(tx_lost))
     }
 
     fn save(&mut self, is_allowed: bool) {
@@ -322,7 +332,8 @@ impl<A: Increase> Controller for Bytewise<A> {
         if !is_allowed {
             return;
         }
-        self.period.is_active = false;
+        // There was no congestion that further losses could be a part of.
+        self.period = Period::default();
         self.spare = None;
         // RFC 9438 4.9.2: only if the window is below what it was. The threshold returns in any case.
         if self.window.cwnd < cwnd {
@@ -337,7 +348,7 @@ impl<A: Increase> Controller for Bytewise<A> {
         self.newest_lost = self.newest_lost.max(Some(lost.tx_lost));
         // RFC 9002 B.8: a packet sent in the period, which for the transport is one more loss in the same recovery.
         let in_reduction = matches!(self.state, CaState::Recovery | CaState::Cwr);
-        if in_reduction && lost.tx_lost >= self.period.lost {
+        if in_reduction && !self.period.follows(lost.tx_lost) {
             self.on_loss(lost.delivered, lost.lost);
         }
     }
@@ -354,7 +365,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                 }
                 self.increase.collapse(&mut self.window, self.flight, !change.reduce);
                 // RFC 9002 B.8: the period is over. What was sent before counts as one loss with it.
-                self.period = Period { is_active: false, delivered, lost: connection.lost };
+                self.period = Period { is_active: false, delivered, lost: connection.lost, by_mark: false };
                 // RFC 9002 7.5: the congestion controller does not block probes.
                 self.spare = Some(self.clamp);
             }
@@ -372,8 +383,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                     self.save(true);
                     // A tail probe that repaired a loss shows one, too, but leaves nothing to be retransmitted.
                     let cause = if change.proven { Cause::Mark } else { Cause::Loss };
-                    // No loss is counted that sets packets of the period apart.
-                    self.begin_period(delivered, connection.lost + 1);
+                    self.begin_period(delivered, connection.lost, true);
                     // RFC 9002 B.7: ProcessECN
                     self.increase.reduce(&mut self.window, cause, self.flight);
                 }
@@ -669,6 +679,35 @@ mod tests {
         assert_eq!(controller.limits().cwnd, 97);
         flow.send(&mut controller, 1, true);
         assert_eq!(controller.limits().cwnd, 50);
+    }
+
+    /// RFC 9002 B.6: the period of a mark answers for what was sent before it, as long as it lasts, and for nothing later.
+    #[test]
+    fn the_period_of_a_mark_does_not_answer_for_what_is_lost_after_it() {
+        let mut flow = Flow::new();
+        let mut controller = grown(&mut flow, 100);
+        flow.change(&mut controller, CaState::Cwr, true);
+        let sent_in = flow.connection.delivered;
+        assert_eq!(controller.limits().ssthresh, 50);
+        controller.on_ack(&ack_of(&mut flow, 1, sent_in));
+        assert!(!controller.is_recovering());
+        flow.change(&mut controller, CaState::Open, false);
+        let sent_when = flow.connection.lost;
+        lose(&mut flow, &mut controller, sent_when);
+        assert_eq!(controller.limits().ssthresh, 25);
+    }
+
+    /// What an undone reduction was for was no congestion: the loss of a packet that left before it is a new event.
+    #[test]
+    fn an_undo_ends_the_period_for_what_was_sent_before_it_too() {
+        let mut flow = Flow::new();
+        let mut controller = grown(&mut flow, 100);
+        lose(&mut flow, &mut controller, 0);
+        controller.on_undo(&Undo { connection: flow.connection });
+        flow.change(&mut controller, CaState::Open, false);
+        assert_eq!(controller.limits().ssthresh, Limits::INFINITE);
+        lose(&mut flow, &mut controller, 0);
+        assert_eq!(controller.limits().ssthresh, 50);
     }
 
     /// RFC 9002 7.1 and B.7: a mark reduces as a loss does, and no packet that left before.

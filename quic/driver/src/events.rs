@@ -114,7 +114,7 @@ pub struct Events<C> {
     /// When the flight became empty.
     emptied: Time,
     open: Option<Open>,
-    /// The next ACK shows that the last reduction was for nothing.
+    /// The last reduction was for nothing; reported with the ACK that follows, or without one.
     is_spurious: bool,
     losses: Vec<Loss>,
     random: u64,
@@ -327,7 +327,7 @@ impl<C: Controller> Events<C> {
     }
 
     /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK that shows it, to
-    /// which it belongs.
+    /// which it belongs, if there are any.
     pub fn spurious(&mut self) {
         self.settle();
         self.is_spurious = true;
@@ -361,11 +361,18 @@ impl<C: Controller> Events<C> {
         }
     }
 
-    /// Reports an open ACK to the controller.
+    /// Reports an open ACK to the controller, and an undo that no ACK took with it: the late packet that shows it is often all that
+    /// its ACK acknowledges, and that packet has left the flight.
     #[inline]
     pub fn settle(&mut self) {
         if let Some(open) = self.open.take() {
             self.report(&open);
+        }
+        if self.is_spurious {
+            // When is not known, but it was later than what was reported before.
+            let alone = *self.open(self.now + Duration::from_nanos(1));
+            self.open = None;
+            self.report(&alone);
         }
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 const START: Start = Start { now: Time::from_micros(1_000_000), mtu: 1000, seed: 1 };
 
-/// Writes down what it is told.
+/// Writes down what it is told, and tells a controller.
 #[derive(Clone)]
 struct Recorder {
     controller: InBytes,
@@ -27,37 +27,48 @@ impl Recorder {
 
 impl Controller for Recorder {
     fn on_transmit_start(&mut self, start: &TransmitStart) {
+        self.controller.on_transmit_start(start);
         self.note(format_args!("start app_limited={}", start.connection.app_limited));
     }
-    fn on_window_unused(&mut self, _: &WindowUnused) {
+    fn on_window_unused(&mut self, unused: &WindowUnused) {
+        self.controller.on_window_unused(unused);
         self.note(format_args!("unused"));
     }
     fn on_sent(&mut self, sent: &Sent) {
+        self.controller.on_sent(sent);
         assert_eq!(sent.prior_packets_out, sent.prior_in_flight, "nothing else is out");
     }
     fn on_rtt(&mut self, sample: &RttSample) {
+        self.controller.on_rtt(sample);
         self.note(format_args!("rtt {}", sample.rtt.as_millis()));
     }
     fn on_ce(&mut self, marks: &CeMarks) {
+        self.controller.on_ce(marks);
         self.note(format_args!("ce {} {}", marks.echoed, marks.units));
     }
-    fn on_tail_repair(&mut self, _: &TailRepair) {
+    fn on_tail_repair(&mut self, repair: &TailRepair) {
+        self.controller.on_tail_repair(repair);
         self.note(format_args!("tail repair"));
     }
-    fn on_undo(&mut self, _: &Undo) {
+    fn on_undo(&mut self, undo: &Undo) {
+        self.controller.on_undo(undo);
         self.note(format_args!("undo"));
     }
     fn on_lost(&mut self, lost: &Lost) {
+        self.controller.on_lost(lost);
         self.note(format_args!("lost {} range={} of {}", lost.units, lost.new_range, lost.tx_in_flight));
     }
     fn on_discarded(&mut self, discarded: &Discarded) {
+        self.controller.on_discarded(discarded);
         self.note(format_args!("discarded {}", discarded.units));
     }
     fn on_state(&mut self, change: &StateChange) {
+        self.controller.on_state(change);
         let StateChange { to, reduce, proven, trigger, .. } = change;
         self.note(format_args!("{} reduce={reduce} proven={proven} {trigger:?}", to.name()));
     }
     fn on_ack(&mut self, ack: &Ack) {
+        self.controller.on_ack(ack);
         *self.last_ack.borrow_mut() = Some(*ack);
         let Ack { newly_delivered, newly_lost, prior_in_flight, connection, .. } = ack;
         self.note(format_args!(
@@ -66,6 +77,7 @@ impl Controller for Recorder {
         ));
     }
     fn on_mss(&mut self, mss: u32) {
+        self.controller.on_mss(mss);
         self.note(format_args!("mss {mss}"));
     }
     fn limits(&self) -> Limits {
@@ -86,7 +98,11 @@ struct Bench {
 impl Bench {
     /// After ten packets, 0 to 9, sent at the start.
     fn new() -> Bench {
-        let controller = InBytes::new(&Params::by_name("fixed").unwrap(), &START);
+        Bench::with("fixed")
+    }
+
+    fn with(controller: &str) -> Bench {
+        let controller = InBytes::new(&Params::by_name(controller).unwrap(), &START);
         let log = Rc::new(RefCell::new(String::new()));
         let (last_ack, holds_back) = (Rc::<RefCell<Option<Ack>>>::default(), Rc::<Cell<bool>>::default());
         let recorder = Recorder {
@@ -284,6 +300,59 @@ fn a_loss_after_an_undo_begins_a_period_that_may_be_undone_again() {
     bench.driver.events_mut().spurious();
     bench.ack(57, &[9], &[]);
     assert!(bench.told().contains(&"undo".to_owned()));
+}
+
+/// The controllers that keep recovery periods themselves agree with the driver.
+#[test]
+fn a_loss_after_an_undo_reduces_the_window() {
+    for controller in ["newreno", "cubic9438"] {
+        let mut bench = Bench::with(controller);
+        bench.ack(50, &[4], &[0]);
+        let reduced = bench.driver.limits().ssthresh;
+        bench.driver.events_mut().spurious();
+        bench.ack(55, &[6], &[]);
+        assert!(bench.driver.limits().ssthresh > reduced, "{controller}: undone");
+        bench.ack(56, &[8], &[5]);
+        assert!(bench.driver.limits().ssthresh <= reduced, "{controller}: {:?}", bench.driver.limits());
+    }
+}
+
+/// RFC 9002 B.6: a mark answers for losses of its own recovery period, and for no others.
+#[test]
+fn a_loss_after_the_period_of_a_mark_reduces_the_window() {
+    for controller in ["newreno", "cubic9438"] {
+        let mut bench = Bench::with(controller);
+        bench.ack(50, &[0, 1], &[]);
+        bench.driver.events_mut().marked(Bench::at(50), None);
+        let marked = bench.driver.limits().ssthresh;
+        assert_ne!(marked, Limits::INFINITE, "{controller}");
+        bench.send(60, 10..11);
+        bench.ack(70, &[2, 3, 4, 5, 6, 7, 8, 9], &[]);
+        bench.ack(110, &[10], &[]);
+        bench.send(120, 11..15);
+        bench.ack(170, &[12, 13, 14], &[11]);
+        assert!(bench.driver.limits().ssthresh < marked, "{controller}");
+    }
+}
+
+/// A late packet may be all that its ACK acknowledges, so that nothing of it is left to be reported.
+#[test]
+fn an_undo_waits_for_no_ack() {
+    let mut bench = Bench::with("newreno");
+    let before = bench.driver.limits().cwnd;
+    bench.ack(50, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[0]);
+    assert!(bench.driver.limits().cwnd < before);
+    bench.driver.events_mut().spurious();
+    assert_eq!(bench.driver.limits().cwnd, before);
+    let mut bench = Bench::new();
+    bench.ack(50, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[0]);
+    bench.told();
+    bench.driver.events_mut().spurious();
+    bench.send(60, 10..11);
+    assert_eq!(bench.told()[..2], ["undo", "open reduce=false proven=false Ack"]);
+    // Once.
+    bench.ack(110, &[10], &[]);
+    assert!(!bench.told().contains(&"undo".to_owned()));
 }
 
 #[test]
