@@ -5,8 +5,11 @@
 Each program sends over the kernel world's path: iperf3 over Linux's own controllers, ngtcp2's server with
 each of its own, quic-go with its own. Needs root, iperf3, ngtcp2's example client and server (Debian:
 ngtcp2-client, ngtcp2-server), openssl and Go. A program takes about six minutes with `--at-once 2`, nine to
-twelve one run at a time, and longer where runs have to be repeated because they cannot be trusted. What is in
-the folder is not run again, so that the work can be split.
+twelve one run at a time, and longer where runs have to be repeated because they cannot be trusted.
+
+What is in the folder is not run again, so that the work can be split; what was interrupted is. Each result
+says with which Fullpipe and on which machine it was measured (machine.json). Results of an older version of
+this script do not: `--made-here` says that it was with this Fullpipe and on this machine.
 """
 
 import argparse
@@ -23,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.run import conform_program
 from fullpipe.show.markers import Markers
-from fullpipe.system import machine
+from fullpipe.system import files, machine
 
 MARKERS = Markers("programs")
 QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"
@@ -100,34 +103,20 @@ def main() -> None:
     folder: Path = said.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     every = programs(folder)
-    wanted = [one for one in every if not said.only or one.name in said.only]
     if unknown := set(said.only) - {one.name for one in every}:
         sys.exit(
             f"--only {', '.join(sorted(unknown))}: no such program; {', '.join(one.name for one in every)}"
         )
-    for one in wanted:
-        kept = folder / one.name / "conformity.json"
-        if kept.is_file():
+    # First, because a run takes minutes.
+    results = {one.name: read(folder / one.name) for one in every if is_complete(folder / one.name)}
+    for one in every:
+        if one.name in results or (said.only and one.name not in said.only):
             continue
         prepare(one, folder)
-        found = conform_program(
-            one.client,
-            one.server,
-            sender=one.sender,
-            like=one.like,
-            repetitions=said.repetitions,
-            at_once=said.at_once,
-        )
+        found = measure(one, folder / one.name, said.repetitions, said.at_once)
         print(f"{one.name}: {found.summary}", flush=True)
-        written = found.write(folder / one.name)
-        (written / "version.txt").write_text(version(one), encoding="utf-8")
-    results = {
-        one.name: json.loads((folder / one.name / "conformity.json").read_text(encoding="utf-8"))
-        for one in every
-        if (folder / one.name / "conformity.json").is_file()
-    }
-    versions = {name: (folder / name / "version.txt").read_text(encoding="utf-8") for name in results}
-    text = table([one for one in every if one.name in results], results, versions, folder)
+        results[one.name] = read(folder / one.name)
+    text = table([one for one in every if one.name in results], results, folder, made_here=said.made_here)
     print(text)
     if said.write is not None:
         MARKERS.put(text, said.write)
@@ -142,14 +131,22 @@ def options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each path")
     parser.add_argument("--at-once", type=int, default=None, help="runs at the same time")
+    parser.add_argument(
+        "--made-here",
+        action="store_true",
+        help="results that do not say where they were measured are of this Fullpipe on this machine",
+    )
     parser.add_argument("--write", type=Path, default=None, metavar="PAGE", help="the page with the table")
     return parser
 
 
 def prepare(program: Program, folder: Path) -> None:
     """Makes what a program needs: a certificate, or its binary."""
-    if program.name.startswith("ngtcp2") and not (folder / "key.pem").is_file():
-        names = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem"))
+    # What was interrupted has another name.
+    certificate, binary = folder / "certificate.pem", folder / "bin" / "quic-go"
+    if program.name.startswith("ngtcp2") and not certificate.is_file():
+        part = certificate.with_suffix(".part")
+        names = ("-keyout", str(folder / "key.pem"), "-out", str(part))
         subprocess.run(
             [
                 "openssl",
@@ -167,8 +164,77 @@ def prepare(program: Program, folder: Path) -> None:
             check=True,
             capture_output=True,
         )
-    if program.name == "quic-go" and not (folder / "bin" / "quic-go").is_file():
-        subprocess.run(["go", "build", "-o", str(folder / "bin" / "quic-go"), "."], cwd=QUIC_GO, check=True)
+        part.replace(certificate)
+    if program.name == "quic-go" and not binary.is_file():
+        part = binary.with_suffix(".part")
+        subprocess.run(["go", "build", "-o", str(part), "."], cwd=QUIC_GO, check=True)
+        part.replace(binary)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A result in its folder."""
+
+    # The cases of today by their names, as in conformity.json.
+    cases: Mapping[str, Mapping[str, Any]]
+    # The load average of a core before the first run.
+    load_a_core: float | None
+    version: str
+    # With which Fullpipe and on which machine it was measured; None where nobody wrote it down.
+    machine: str | None
+
+
+# Written last: a folder without it was interrupted.
+LAST = "version.txt"
+MACHINE = "machine.json"
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder has a result; one that was interrupted has none."""
+    last = folder / LAST
+    return last.is_file() and last.stat().st_size > 0 and (folder / "conformity.json").is_file()
+
+
+def measure(program: Program, folder: Path, repetitions: int, at_once: int | None) -> Conformity:
+    """Judges a program, and keeps the result in a folder."""
+    files.make_folder(folder)
+    (folder / LAST).unlink(missing_ok=True)
+    found = conform_program(
+        program.client,
+        program.server,
+        sender=program.sender,
+        like=program.like,
+        repetitions=repetitions,
+        at_once=at_once,
+    )
+    files.write(folder, MACHINE, json.dumps({"measured_with": here()}).encode())
+    found.write(folder)
+    files.write(folder, LAST, version(program).encode())
+    return found
+
+
+def read(folder: Path) -> Kept:
+    """The result in a folder. Ends with a sentence if it cannot be used today."""
+    again = f"remove {folder} to measure the program again"
+    try:
+        told = json.loads((folder / "conformity.json").read_text(encoding="utf-8"))
+        cases = {case["name"]: case for case in told["cases"]}
+        load = told.get("program", {}).get("load_a_core")
+        text = (folder / LAST).read_text(encoding="utf-8").strip()
+        noted = folder / MACHINE
+        measured = str(json.loads(noted.read_bytes())["measured_with"]) if noted.is_file() else None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        sys.exit(f"{folder}: what is kept there cannot be read ({error!r}); {again}")
+    today = [case.name for case in registry.every()]
+    if missing := [name for name in today if name not in cases]:
+        sys.exit(f"{folder}: the kept result has no case {', '.join(missing)}; {again}")
+    return Kept({name: cases[name] for name in today}, load, text, measured)
+
+
+def here() -> str:
+    """This Fullpipe and this machine, in a few words."""
+    where = f"Linux {os.uname().release}, {machine.cores()} cores, {platform.machine()}"
+    return f"Fullpipe {_native.version()} on {where}"
 
 
 def version(program: Program) -> str:
@@ -182,45 +248,59 @@ def version(program: Program) -> str:
         return f"quic-go {found[1] if found else 'unknown'}, {compiler[0] if compiler else 'Go'}"
     if program.name.startswith("iperf3"):
         return f"{' '.join(said.split()[:2])}, Linux {os.uname().release}"
-    return said.strip()
+    return said.strip() or "unknown"
 
 
 MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–", NOT_JUDGED: "not judged"}
 
 
 def table(
-    shown: Sequence[Program],
-    results: Mapping[str, Mapping[str, Any]],
-    versions: Mapping[str, str],
-    folder: Path,
+    shown: Sequence[Program], results: Mapping[str, Kept], folder: Path, *, made_here: bool = False
 ) -> str:
-    """The programs, who passes what, and what failed and why, as Markdown."""
-    where = f"Linux {os.uname().release}, {machine.cores()} cores, {platform.machine()}"
-    lines = [f"Measured with Fullpipe {_native.version()} on {where}.", ""]
+    """The programs, who passes what, and what failed and why, as Markdown.
+
+    `made_here`: results that do not say where they were measured are of this machine.
+    """
+    lines = [*measured_with(shown, results, made_here=made_here), ""]
     lines += ["| program | version | judged as | passes | load of a core | sender | client | server |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for one in shown:
-        marks = [case["verdict"] for case in results[one.name]["cases"]]
+        kept = results[one.name]
+        marks = [case["verdict"] for case in kept.cases.values()]
         applicable = len(marks) - marks.count(NOT_APPLICABLE)
         commands = (f"`{text.replace(f'{folder}/', '')}`" for text in (one.client, one.server))
         lines.append(
-            f"| {one.says} | {versions[one.name].strip()} | {one.like} | "
-            f"{marks.count(PASS)} of {applicable} | {load(results[one.name])} | {one.sender} | "
+            f"| {one.says} | {kept.version} | {one.like} | "
+            f"{marks.count(PASS)} of {applicable} | {load(kept)} | {one.sender} | "
             f"{' | '.join(commands)} |"
         )
     names = [one.name for one in shown]
     lines += ["", f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for number, case in enumerate(registry.every()):
-        cells = [cell(results[name]["cases"][number]) for name in names]
+    for case in registry.every():
+        cells = [cell(results[name].cases[case.name]) for name in names]
         lines.append(f"| `{case.name.removeprefix('outside.')}` | {' | '.join(cells)} |")
     lines += ["", *failures(shown, results)]
     return "\n".join([*lines, ""])
 
 
-def load(result: Mapping[str, Any]) -> str:
+def measured_with(shown: Sequence[Program], results: Mapping[str, Kept], *, made_here: bool) -> list[str]:
+    """With what the results were measured: a sentence, or a line for each machine or version."""
+    by_machine: dict[str | None, list[str]] = {}
+    for one in shown:
+        machine_of = results[one.name].machine or (here() if made_here else None)
+        by_machine.setdefault(machine_of, []).append(one.name)
+    said = {
+        (f"Measured with {told}" if told is not None else "With what and where was not noted"): names
+        for told, names in by_machine.items()
+    }
+    if len(said) == 1:
+        return [f"{next(iter(said))}."]
+    return [f"* {text}: {', '.join(names)}." for text, names in said.items()]
+
+
+def load(result: Kept) -> str:
     """The load average of a core before the first run."""
-    told = result.get("program", {}).get("load_a_core")
-    return "unknown" if told is None else f"{told:g}"
+    return "unknown" if result.load_a_core is None else f"{result.load_a_core:g}"
 
 
 def cell(case: Mapping[str, Any]) -> str:
@@ -241,11 +321,11 @@ def value(told: Mapping[str, Any]) -> str:
     return "never" if told["measured"] is None else f"{told['measured']:.3g} {told['unit']}".strip()
 
 
-def failures(shown: Sequence[Program], results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def failures(shown: Sequence[Program], results: Mapping[str, Kept]) -> list[str]:
     """A line for each criterion that is not met, and for each case without a verdict."""
     lines = []
     for one in shown:
-        for case in results[one.name]["cases"]:
+        for case in results[one.name].cases.values():
             if case["verdict"] == NOT_JUDGED:
                 lines.append(f"* {one.name}, `{case['name']}`: not judged: {case['reason']}.")
             for told in case["criteria"]:

@@ -1,9 +1,10 @@
 """The pure parts of bench/programs_conform.py: what its table says of results."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,23 @@ def criterion(measured: float | None, *, met: bool, says: str = "goodput") -> di
     return {**told, "values": [measured, 99.0, None]}
 
 
+def keep(
+    folder: Path, cases: list[dict[str, Any]], *, load: float = 0, measured_with: str | None = None
+) -> None:
+    """A result as the script keeps it, or as it did when it kept no `measured_with`."""
+    folder.mkdir()
+    told = {"cases": cases, "program": {"load_a_core": load}}
+    (folder / "conformity.json").write_text(json.dumps(told), encoding="utf-8")
+    if measured_with is not None:
+        (folder / "machine.json").write_text(json.dumps({"measured_with": measured_with}), encoding="utf-8")
+    (folder / "version.txt").write_text("iperf 3.12\n", encoding="utf-8")
+
+
+def passes() -> list[dict[str, Any]]:
+    told = {"source": "", "verdict": "pass", "reason": "", "criteria": []}
+    return [{**told, "name": case.name} for case in registry.every()]
+
+
 def test_the_table_has_each_case_and_says_what_failed_and_why(bench: ModuleType, tmp_path: Path) -> None:
     shown = bench.programs(tmp_path)[:1]
     plain = {"verdict": "pass", "reason": "", "criteria": [criterion(94.2, met=True)]}
@@ -42,8 +60,10 @@ def test_the_table_has_each_case_and_says_what_failed_and_why(bench: ModuleType,
     cases[1] |= {"verdict": "not applicable", "criteria": []}
     cases[2] |= {"verdict": "not judged", "reason": "the client ended with code 3", "criteria": []}
     cases[3] |= {"verdict": "fail", "criteria": [criterion(None, met=False)]}
-    result = {"cases": cases, "program": {"load_a_core": 0.25}}
-    text = bench.table(shown, {"iperf3-cubic": result}, {"iperf3-cubic": "iperf 3.12"}, tmp_path)
+    # In another order, and one that is no longer played.
+    kept = [*reversed(cases), {**plain, "name": "outside.gone", "source": ""}]
+    keep(tmp_path / "iperf3-cubic", kept, load=0.25)
+    text = bench.table(shown, {"iperf3-cubic": bench.read(tmp_path / "iperf3-cubic")}, tmp_path)
     count = len(cases)
     assert f"| iperf 3.12 | cubic | {count - 4} of {count - 1} | 0.25 |" in text
     rows = [case.name.removeprefix("outside.") for case in registry.every()]
@@ -61,9 +81,9 @@ def test_commands_name_no_folder_of_the_machine(bench: ModuleType, tmp_path: Pat
         {"name": case.name, "source": "", "verdict": "not applicable", "reason": "", "criteria": []}
         for case in registry.every()
     ]
-    text = bench.table(
-        shown, {one.name: {"cases": cases} for one in shown}, {one.name: "1" for one in shown}, tmp_path
-    )
+    for one in shown:
+        keep(tmp_path / one.name, cases)
+    text = bench.table(shown, {one.name: bench.read(tmp_path / one.name) for one in shown}, tmp_path)
     assert str(tmp_path) not in text and "All applicable cases pass." in text
     assert "{port} key.pem certificate.pem" in text and "`bin/quic-go send" in text
 
@@ -73,3 +93,111 @@ def test_bounds_are_in_words(bench: ModuleType) -> None:
     assert bench.bounds(told) == "1 to 2 s"
     assert bench.bounds({**told, "low": None}) == "at most 2 s"
     assert bench.bounds({**told, "high": None, "unit": ""}) == "at least 1"
+
+
+def test_the_table_says_where_each_result_was_measured(bench: ModuleType, tmp_path: Path) -> None:
+    shown = bench.programs(tmp_path)[:3]
+    for one, where in zip(
+        shown, ("Fullpipe 0.0.9 on Linux 5", "Fullpipe 0.0.9 on Linux 5", None), strict=True
+    ):
+        keep(tmp_path / one.name, passes(), measured_with=where)
+
+    def head(*programs: Any, made_here: bool = False) -> str:
+        results = {one.name: bench.read(tmp_path / one.name) for one in programs}
+        text: str = bench.table(programs, results, tmp_path, made_here=made_here)
+        return text.partition("\n\n")[0]
+
+    assert head(*shown[:2]) == "Measured with Fullpipe 0.0.9 on Linux 5."
+    first = "* Measured with Fullpipe 0.0.9 on Linux 5: iperf3-cubic, iperf3-bbr."
+    assert head(*shown) == f"{first}\n* With what and where was not noted: ngtcp2-cubic."
+    assert head(*shown, made_here=True) == f"{first}\n* Measured with {bench.here()}: ngtcp2-cubic."
+    assert head(shown[2]) == "With what and where was not noted."
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("conformity.json", "{", "cannot be read (JSONDecodeError"),
+        ("conformity.json", "[]", "cannot be read (TypeError"),
+        ("conformity.json", '{"cases": [{}]}', "cannot be read (KeyError('name'))"),
+        ("conformity.json", '{"cases": [], "program": 1}', "cannot be read (AttributeError"),
+        ("conformity.json", '{"cases": []}', "has no case outside.clean-goodput, outside.start"),
+        ("machine.json", "{}", "cannot be read (KeyError('measured_with'))"),
+    ],
+)
+def test_a_kept_result_that_cannot_be_used_is_a_sentence(
+    bench: ModuleType, tmp_path: Path, file: str, text: str, reason: str
+) -> None:
+    keep(tmp_path / "one", passes(), measured_with="Fullpipe 0.0.9 on Linux 5")
+    assert bench.read(tmp_path / "one").machine == "Fullpipe 0.0.9 on Linux 5"
+    (tmp_path / "one" / file).write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as caught:
+        bench.read(tmp_path / "one")
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 'one'}: ") and reason in said
+    assert said.endswith(f"; remove {tmp_path / 'one'} to measure the program again")
+
+
+class Judged:
+    """What judging a program comes to. It writes as `Conformity.write` does: a file after the other."""
+
+    summary = "it passes"
+
+    def __init__(self, *, interrupted: bool) -> None:
+        self.interrupted = interrupted
+
+    def write(self, folder: Path) -> None:
+        (folder / "conformity.json").write_text(json.dumps({"cases": passes()}), encoding="utf-8")
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+
+def test_what_was_interrupted_is_measured_again(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = [Judged(interrupted=True), Judged(interrupted=False)]
+    monkeypatch.setattr(bench, "conform_program", lambda *_, **__: judged.pop(0))
+    monkeypatch.setattr(bench.shutil, "which", lambda _: None)
+    arguments = ["programs_conform.py", "--only", "iperf3-cubic", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(KeyboardInterrupt):
+        bench.main()
+    assert (tmp_path / "iperf3-cubic" / "conformity.json").is_file()
+    for _ in range(2):
+        bench.main()
+        assert f"Measured with {bench.here()}.\n" in capsys.readouterr().out
+    assert judged == []
+    # What somebody removed a part of is no result either.
+    (tmp_path / "iperf3-cubic" / "conformity.json").unlink()
+    judged.append(Judged(interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        bench.main()
+    assert not bench.is_complete(tmp_path / "iperf3-cubic")
+
+
+def test_an_interrupted_preparation_is_made_again(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ngtcp2, quic_go) = bench.programs(tmp_path)[2], bench.programs(tmp_path)[-1]
+    fails = [True]
+
+    def ran(command: list[str], **_: Any) -> SimpleNamespace:
+        for option in ("-keyout", "-out", "-o"):
+            if option in command:
+                path = Path(command[command.index(option) + 1])
+                path.parent.mkdir(exist_ok=True)
+                path.write_text("partly", encoding="utf-8")
+        if fails[0]:
+            raise KeyboardInterrupt
+        return SimpleNamespace()
+
+    monkeypatch.setattr(bench.subprocess, "run", ran)
+    made = [tmp_path / "certificate.pem", tmp_path / "bin" / "quic-go"]
+    for one in (ngtcp2, quic_go):
+        with pytest.raises(KeyboardInterrupt):
+            bench.prepare(one, tmp_path)
+    assert not any(path.exists() for path in made)
+    fails[0] = False
+    for one in (ngtcp2, quic_go):
+        bench.prepare(one, tmp_path)
+    assert all(path.is_file() for path in made)
