@@ -112,6 +112,24 @@ def misbehave(how: str) -> None:
         case "errno":
             answer(told(ok=False, errno="many", message="it is broken in a way of its own"))
             sys.exit(0)
+        case "disk":
+            answer(told(ok=False, errno=28, message="No space left on device"))
+            sys.exit(0)
+        case "disk of nothing":
+            answer(told(ok=False, errno=10**30, message={"a": [1]}))
+            sys.exit(0)
+        case "far":
+            answer(b'{"progress": 1' + b"0" * 400 + b"}")
+            sys.exit(0)
+        case "far beyond":
+            answer(b'{"progress": 1' + b"0" * 5000 + b"}")
+            sys.exit(0)
+        case "utf-16":
+            answer(told(ok=True), '{"flows": []}'.encode("utf-16"), b"PAR1PAR1", b"PAR1PAR1")
+            sys.exit(0)
+        case "half a pair":
+            answer(told(ok=False, message="\ud800"))
+            sys.exit(0)
         case "summary":
             answer(told(ok=True), b"\xff", b"PAR1PAR1", b"PAR1PAR1")
             sys.exit(0)

@@ -4,6 +4,8 @@ test_quic_stacks.py has the tests of the real program.
 """
 
 import json
+import math
+import re
 import stat
 import subprocess
 import sys
@@ -28,6 +30,7 @@ from fullpipe.engines.task import Task
 from fullpipe.judge import doctor
 from fullpipe.worlds import Stop, quic, quic_program, registry
 from fullpipe.worlds.job import Job
+from fullpipe.worlds.logs import Logs
 
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
 CANDIDATES = ("--candidates", "cubic", "--candidates", "noq:bbr3")
@@ -242,6 +245,12 @@ def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
         ("deep", "it sends something else than answers"),
         ("summary", "it sends something else than answers"),
         ("series", "it sends something else than answers"),
+        ("utf-16", "it sends something else than answers"),
+        ("half a pair", "it sends something else than answers"),
+        ("far", "it ended with code 0: it printed nothing"),
+        ("far beyond", "it sends something else than answers"),
+        ("disk", "No space left on device"),
+        ("disk of nothing", "{'a': [1]}"),
         ("empty", "answered with summary['flows'] = None; expected a value"),
         ("closes", "it closes its output and goes on"),
         ("errno", "it is broken in a way of its own"),
@@ -256,6 +265,29 @@ def test_a_program_that_misbehaves_is_an_error(
     (alternative,) = api.load(DOCUMENT).alternatives
     (failed,) = Local().run([Task("quic", Job(alternative, 1))])
     assert isinstance(failed, Failed) and reason in failed.reason
+    # Not some other exception, which the engine would name.
+    with pytest.raises(fp.WorldError):
+        quic.WORLD.run(Job(alternative, 1), Stop())
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize(
+    ("how", "kind", "reason"),
+    [
+        ("disk", fp.OutputError, "No space left on device"),
+        # The number of no error.
+        ("disk of nothing", fp.WorldError, "{'a': [1]}"),
+    ],
+)
+def test_only_errors_of_logs_are_about_files(
+    how: str, kind: type[Exception], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", how)
+    monkeypatch.setenv("STAND_IN_ABOUT", json.dumps({"qlog": True}))
+    (alternative,) = api.load(DOCUMENT).alternatives
+    with pytest.raises(kind, match=re.escape(reason)) as caught:
+        quic.WORLD.run(Job(alternative, 1, Logs(qlog=tmp_path / "logs")), Stop())
+    assert (str(tmp_path / "logs") in str(caught.value)) == (kind is fp.OutputError)
 
 
 def test_a_program_that_does_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,12 +503,14 @@ def test_a_program_that_writes_no_qlog_is_a_sentence(in_empty_folder: Path) -> N
 
 
 @pytest.mark.usefixtures("there")
-@pytest.mark.parametrize("header", [{"full_at_s": "soon"}, {"full_at_s": [1]}, {"full_at_s": True}])
+@pytest.mark.parametrize(
+    "full_at_s", ["soon", [1], True, math.nan, math.inf, -1, pytest.param(10**400, id="huge")]
+)
 def test_when_a_log_was_full_is_checked(
-    header: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    full_at_s: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN_ABOUT", json.dumps({"qlog": True}))
-    monkeypatch.setenv("STAND_IN_HEADER", json.dumps(header))
+    monkeypatch.setenv("STAND_IN_HEADER", json.dumps({"full_at_s": full_at_s}))
     with pytest.raises(fp.WorldError, match="it sends something else than answers"):
         fp.compare(["noq:bbr3"], world="quic", seeds=1, qlog=tmp_path / "logs", **PATH)
     assert list((tmp_path / "logs").iterdir()) == []

@@ -4,6 +4,7 @@ A blob is its length in 8 bytes, big endian, and its bytes.
 """
 
 import contextlib
+import errno
 import subprocess
 from collections.abc import Mapping
 from struct import Struct
@@ -35,10 +36,14 @@ def last_line(complaints: bytes) -> str:
     return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
 
 
-def as_error(header: Mapping[str, Any]) -> Exception:
-    """The child's error, as an exception of this process."""
-    if isinstance(errno := header.get("errno"), int):
-        return OSError(errno, header["message"])
+def as_error(header: Mapping[str, Any], *, logs: bool) -> Exception:
+    """The child's error, as an exception of this process.
+
+    An `OSError` is about logs that the child writes, which its caller names. Without `logs`, there is no file
+    that it could be about.
+    """
+    if logs and type(number := header.get("errno")) is int and number in errno.errorcode:
+        return OSError(number, str(header["message"]))
     kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
     error = kind(str(header["message"]))
     for name in ("field", "given", "expected", "fix"):

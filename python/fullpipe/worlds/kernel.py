@@ -211,7 +211,8 @@ def _blobs(answers: bytes, code: int, complaint: str, *, expected: int) -> list[
     if header.get("ok") and len(blobs) == 1 + expected:
         return blobs[1:]
     if "message" in header:
-        raise child.as_error(header)
+        # A child of ours names the number of an error only if it is about logs.
+        raise child.as_error(header, logs=True)
     last = complaint or "it printed nothing"
     error = _native.WorldError(
         f"the kernel world's process ended with code {code}: {last}; run `fullpipe doctor`"

@@ -186,11 +186,27 @@ def _printed(program: Path) -> tuple[bytes, bytes, int]:
 
 
 def _read_json(content: bytes) -> Any:
-    """What a program says in JSON. It may say anything: raises `ValueError` if it cannot be read."""
+    """What a program says in JSON. It may say anything: raises `ValueError` if it cannot be read.
+
+    Text is UTF-8, and can be written as such: half of a surrogate pair cannot.
+    """
     try:
-        return json.loads(content)
+        told = json.loads(content.decode())
+        if b"\\ud" in content or b"\\uD" in content:
+            json.dumps(told, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return told
+
+
+def _is_time(value: object) -> bool:
+    """Whether it is a number of seconds that a run can have."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value) and value >= 0
+    except OverflowError:
+        return False
 
 
 def refused(spec_json: str) -> str | None:
@@ -229,6 +245,7 @@ class Talk:
         program = about().path
         self._what = program
         self._patience_s = patience_s
+        self._writes_logs = bool(files)
         # In memory, because a disk may be full.
         self._complaints: IO[bytes] = open(os.memfd_create("complaints"), "w+b")  # noqa: PTH123, SIM115
         try:
@@ -281,12 +298,12 @@ class Talk:
             content = self.blob(None if tick is None else lambda: tick(done), _MOST_JSON_BYTES)  # noqa: B023
             told = self._as_dict(content)
             if tick is not None and "progress" in told:
-                with contextlib.suppress(TypeError, ValueError):
+                with contextlib.suppress(TypeError, ValueError, OverflowError):
                     done = min(0.99, max(0.0, float(told["progress"])))
                 tick(done)
                 continue
             if told.get("ok") is False:
-                raise child.as_error({"message": "it does not say why", **told})
+                raise child.as_error({"message": "it does not say why", **told}, logs=self._writes_logs)
             return told
 
     def record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes]:
@@ -297,7 +314,7 @@ class Talk:
         """The same, and when its logs were full, in seconds; None unless they end there."""
         header = self.header(tick)
         full_at_s = header.get("full_at_s")
-        if header.get("ok") is not True or type(full_at_s) not in (type(None), int, float):
+        if header.get("ok") is not True or not (full_at_s is None or _is_time(full_at_s)):
             raise self._ended(_NO_ANSWER)
         summary, flows, links = self.blob(), self.blob(), self.blob()
         self._as_dict(summary)
