@@ -53,6 +53,26 @@ def signals_arrive() -> Generator[None]:
 
 
 @pytest.fixture
+def many_files() -> Generator[None]:
+    """So many files are open that the next has a number above 1024; skips where that is not allowed."""
+    wanted = 1200
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < wanted:
+        pytest.skip(f"needs a limit of {wanted} open files (ulimit -Hn)")
+    if before[0] != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], wanted), before[1]))
+    held: list[int] = []
+    try:
+        while not held or held[-1] <= 1024:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        for one in held:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.fixture
 def quic_stacks(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The program with the QUIC stacks is there, or the test is skipped."""
     if QUIC is None:

@@ -66,6 +66,12 @@ def test_a_broken_request_comes_back_as_an_error() -> None:
         kernel.WORLD.run(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1), Stop())
 
 
+@pytest.mark.usefixtures("many_files")
+def test_a_process_with_many_open_files_hears_its_child() -> None:
+    with pytest.raises((fp.ScenarioError, fp.WorldError)):
+        kernel.WORLD.run(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1), Stop())
+
+
 @pytest.mark.usefixtures("kernel_world")
 def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
     results = fp.compare(

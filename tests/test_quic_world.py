@@ -5,6 +5,7 @@ test_quic_stacks.py has the tests of the real program.
 
 import json
 import math
+import os
 import re
 import stat
 import subprocess
@@ -28,7 +29,7 @@ from fullpipe.engines import Failed
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.judge import doctor
-from fullpipe.worlds import Stop, quic, quic_program, registry
+from fullpipe.worlds import Stop, child, quic, quic_program, registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import Logs
 
@@ -337,6 +338,27 @@ def test_a_run_is_stopped_and_its_process_ends(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(fp.Cancelled):
         quic.WORLD.run(Job(alternative, 1), stop, progress)
     assert seen.is_set() and started[-1].poll() is not None
+
+
+@pytest.mark.usefixtures("there", "many_files")
+def test_a_process_with_many_open_files_runs_it() -> None:
+    (alternative,) = api.load({**DOCUMENT, "duration": "1.1 s"}).alternatives
+    assert quic.WORLD.refuses(alternative) is None
+    assert quic.WORLD.run(Job(alternative, 1), Stop()).summary["flows"][0]["delivered_bytes"] > 0
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_process_with_many_open_files_waits_for_a_pipe() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    assert reader > 1024
+    assert child.readable([reader], 0) == [] and child.writable(writer, 0)
+    os.write(writer, bytes(1 << 20))
+    assert child.readable([reader], 0) == [reader] and not child.writable(writer, 0)
+    # Who reads what has ended, and writes what nobody reads, is told so at once.
+    os.close(reader)
+    assert child.writable(writer, 0)
+    os.close(writer)
 
 
 @pytest.mark.usefixtures("there")

@@ -5,8 +5,10 @@ A blob is its length in 8 bytes, big endian, and its bytes.
 
 import contextlib
 import errno
+import math
+import select
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import Any
 
@@ -34,6 +36,24 @@ def end(child: subprocess.Popen[bytes]) -> None:
 def last_line(complaints: bytes) -> str:
     """The last line that a child complained of, or nothing."""
     return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
+
+
+def readable(descriptors: Iterable[int], most_s: float) -> list[int]:
+    """Those that can be read, or have ended; none after `most_s`. Descriptors may have any number."""
+    return _ready(descriptors, select.POLLIN, most_s)
+
+
+def writable(descriptor: int, most_s: float) -> bool:
+    """Whether something can be written, or nobody reads it; false after `most_s`."""
+    return bool(_ready([descriptor], select.POLLOUT, most_s))
+
+
+def _ready(descriptors: Iterable[int], event: int, most_s: float) -> list[int]:
+    # `select.select` takes no descriptor from 1024 on.
+    waiting = select.poll()
+    for one in descriptors:
+        waiting.register(one, event)
+    return [one for one, _ in waiting.poll(math.ceil(most_s * 1e3))]
 
 
 def as_error(header: Mapping[str, Any], *, logs: bool) -> Exception:

@@ -9,7 +9,6 @@ The child ends when its stdin closes, so that nothing is left behind even when t
 import contextlib
 import json
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -186,8 +185,7 @@ def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
     parts = bytearray()
     began = time.monotonic()
     while True:
-        ready, _, _ = select.select([source], [], [], _TICK_S)
-        if not ready:
+        if not child.readable([source.fileno()], _TICK_S):
             tick(min(0.99, (time.monotonic() - began) / duration_s))
         elif part := os.read(source.fileno(), 1 << 20):
             parts += part

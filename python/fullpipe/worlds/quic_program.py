@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -166,7 +165,7 @@ def _printed(program: Path) -> tuple[bytes, bytes, int]:
     try:
         still = list(texts)
         while still:
-            ready = select.select(still, [], [], max(0.0, ends_s - time.monotonic()))[0]
+            ready = child.readable(still, max(0.0, ends_s - time.monotonic()))
             if not ready:
                 raise _broken(program, f"it does not end within {_PATIENCE_S:g} s")
             for source in ready:
@@ -283,7 +282,7 @@ class Talk:
             try:
                 rest = rest[os.write(to, rest) :]
             except BlockingIOError:
-                if not select.select([], [to], [], _PATIENCE_S)[1]:
+                if not child.writable(to, _PATIENCE_S):
                     raise self._ended("it does not read what it is told") from None
             except BrokenPipeError:
                 return
@@ -344,7 +343,7 @@ class Talk:
         source = self._process.stdout.fileno()
         ends_s = time.monotonic() + self._patience_s
         while len(self._waiting) < length:
-            if not select.select([source], [], [], _TICK_S)[0]:
+            if not child.readable([source], _TICK_S):
                 if tick is not None:
                     tick()
                 if time.monotonic() > ends_s:
