@@ -61,6 +61,8 @@ pub struct FerryReport {
     pub stalls: Vec<Stall>,
     /// How long the ferry carried packets, stalls included.
     pub carried: Duration,
+    /// When it ended, by the path's time.
+    pub ended: Time,
     /// Why the thread has no real-time priority.
     pub no_realtime: Option<String>,
 }
@@ -152,6 +154,7 @@ impl Ferry {
             stood: self.clock.stood(),
             stalls: self.clock.stalls(),
             carried: clock.now().saturating_since(began),
+            ended: now.min(self.end),
             no_realtime,
             links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),
         };

@@ -59,6 +59,13 @@ pub struct Metered {
     pub series: FlowSeries,
 }
 
+/// What all packets told, before its end is known.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    flows: Flows,
+    missed: u64,
+}
+
 /// What was measured of all flows.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
@@ -89,12 +96,18 @@ impl Metering {
 
 impl Meter {
     /// Measures until the path is over.
-    pub(crate) fn run(mut self) -> Measured {
+    pub(crate) fn run(mut self) -> Watched {
         for batch in self.batches.each() {
             batch.iter().for_each(|glimpse| self.flows.see(glimpse));
         }
-        let flows = self.flows.each.into_iter().map(FlowMeter::finish).collect();
-        Measured { flows, missed: self.batches.missed() }
+        Watched { flows: self.flows, missed: self.batches.missed() }
+    }
+}
+
+impl Watched {
+    /// What was measured, when the path ended at `end`.
+    pub(crate) fn until(self, end: Time) -> Measured {
+        Measured { flows: self.flows.finish(end), missed: self.missed }
     }
 }
 
@@ -108,14 +121,28 @@ struct Flows {
 }
 
 impl Flows {
-    fn see(&mut self, glimpse: &Glimpse) {
+    /// Takes the samples that are due by `now`.
+    fn sample(&mut self, now: Time) {
         while let Some(interval) = self.interval
-            && self.next_sample <= glimpse.at
+            && self.next_sample <= now
         {
             let at = self.next_sample;
             self.each.iter_mut().for_each(|flow| flow.sample(at));
             self.next_sample = at + interval;
         }
+    }
+
+    /// What was measured until `end`.
+    fn finish(mut self, end: Time) -> Vec<Metered> {
+        self.sample(end);
+        if let Some(interval) = self.interval {
+            self.each.iter_mut().for_each(|flow| flow.sample_last(end, interval));
+        }
+        self.each.into_iter().map(FlowMeter::finish).collect()
+    }
+
+    fn see(&mut self, glimpse: &Glimpse) {
+        self.sample(glimpse.at);
         let packet = glimpse.packet();
         let index = match (self.each.len(), packet.ports) {
             (1, _) => Some(0),

@@ -18,7 +18,7 @@ use self::process::{Process, Set};
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
-use crate::meter::{Measured, Metered, meter};
+use crate::meter::{Metered, meter};
 use crate::namespace::{
     Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
 };
@@ -124,7 +124,7 @@ pub fn run<T>(
     });
     // The cause of what the programs noticed.
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
-    let measured: Measured = measured.map_err(|_| EmuError::Stopped("meter"))?;
+    let measured = measured.map_err(|_| EmuError::Stopped("meter"))?.until(ferried.ended);
     processes.end();
     let lives = lives?;
     let ended = lives.into_iter().zip(measured.flows);

@@ -135,6 +135,7 @@ mod tests {
             stood: Stood::default(),
             stalls: vec![],
             carried: Duration::from_secs(10),
+            ended: Time::ZERO + Duration::from_secs(10),
             no_realtime: None,
         }
     }

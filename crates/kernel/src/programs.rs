@@ -110,16 +110,17 @@ fn flow(spec: &FlowSpec, ended: Ended, stalls: &[Stall]) -> FlowRecord {
     }
 }
 
-/// The samples up to a time.
+/// The samples up to the flow's end, and the first after it, which has what was delivered since the one before.
 fn until(mut series: FlowSeries, end_ns: u64) -> FlowSeries {
-    let kept = series.time_ns.partition_point(|time| *time <= end_ns);
-    series.truncate(kept);
+    let before = series.time_ns.partition_point(|time| *time < end_ns);
+    series.truncate(before + 1);
     series
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_record::SeenSample;
     use fullpipe_scenario::{Format, resolve};
 
     fn spec(flows: &str) -> Spec {
@@ -129,6 +130,24 @@ mod tests {
 
     fn refused(spec: &Spec) -> String {
         launches(spec, 1).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_series_of_a_flow_has_all_that_was_delivered() {
+        let series = |end_ns: u64| {
+            let mut series = FlowSeries::default();
+            for (time_ns, delivered_bytes) in [(100, 1000), (200, 2000), (300, 2500), (400, 2500)] {
+                let (srtt_ns, min_rtt_ns, retransmits) = (None, None, None);
+                series.push_seen(SeenSample { time_ns, srtt_ns, min_rtt_ns, delivered_bytes, retransmits });
+            }
+            let kept = until(series, end_ns);
+            (kept.len(), kept.delivered_bytes.last().copied())
+        };
+        // The last payload came after 200, or with it.
+        assert_eq!(series(201), (3, Some(2500)));
+        assert_eq!(series(200), (2, Some(2000)));
+        assert_eq!(series(900), (4, Some(2500)));
+        assert_eq!(until(FlowSeries::default(), 5).len(), 0);
     }
 
     const PROGRAM: &str = "[[flows]]\nclient = \"a {server}\"\nserver = \"b\"\n";

@@ -139,6 +139,18 @@ impl FlowMeter {
         });
     }
 
+    /// Takes the last sample, so that all that was delivered by `end` is in one. It is between half of an interval and one and a
+    /// half after the one before: a packet within a microsecond would be a rate that no path has.
+    pub(super) fn sample_last(&mut self, end: Time, interval: Duration) {
+        let after = self.samples.last().map(|last| end.saturating_since(last.at));
+        match after {
+            Some(Duration::ZERO) => return,
+            Some(after) if after.as_nanos() < interval.as_nanos() / 2 => drop(self.samples.pop()),
+            _ => {}
+        }
+        self.sample(end);
+    }
+
     /// What was measured.
     pub(super) fn finish(self) -> Metered {
         let moved = |amounts: &Amounts| amounts.sent_bytes + amounts.delivered_bytes + amounts.returned_bytes;

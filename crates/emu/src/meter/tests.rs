@@ -35,8 +35,13 @@ impl Played {
         self.see(ip, way, Stage::Left, at + self.trip);
     }
 
+    /// It ends with the last packet.
     fn end(mut self) -> Metered {
         self.flows.each.remove(0).finish()
+    }
+
+    fn end_at(self, end: Time) -> Metered {
+        self.flows.finish(end).remove(0)
     }
 }
 
@@ -95,6 +100,41 @@ fn a_transfer_by_tcp_is_measured_from_its_numbers() {
     );
     assert_eq!((series.srtt_ns[2], series.srtt_ns[7]), (u64::MAX, 20_000_000));
     assert_eq!((series.retransmits[4], series.retransmits[7]), (0, 1));
+}
+
+/// When samples were taken, in ms, and the bytes of each: of one datagram of 100 bytes at 105 ms, if samples are 100 ms apart.
+fn samples(end: Time) -> (Vec<u64>, Vec<u64>) {
+    let (_, meter) = meter(1, PORT, Some(Duration::from_millis(100)));
+    let mut path = Played { flows: meter.flows, trip: Duration::from_millis(10) };
+    path.passes(&udp(&[0; 100]), Way::Forward, ms(95));
+    let metered = path.end_at(end);
+    assert_eq!(metered.delivered_bytes, 100);
+    (metered.series.time_ns.iter().map(|ns| ns / 1_000_000).collect(), metered.series.delivered_bytes)
+}
+
+#[test]
+fn samples_go_on_until_the_end_of_the_path() {
+    assert_eq!(samples(ms(500)), (vec![100, 200, 300, 400, 500], vec![0, 100, 100, 100, 100]));
+}
+
+#[test]
+fn the_last_part_of_an_interval_is_in_a_sample() {
+    assert_eq!(samples(ms(250)), (vec![100, 200, 250], vec![0, 100, 100]));
+    assert_eq!(samples(ms(170)), (vec![100, 170], vec![0, 100]));
+    // Not in one of its own if it is short.
+    assert_eq!(samples(ms(249)), (vec![100, 249], vec![0, 100]));
+    assert_eq!(samples(ms(106)), (vec![106], vec![100]));
+}
+
+#[test]
+fn a_flow_that_never_began_has_no_samples() {
+    let (_, meter) = meter(2, 1, Some(Duration::from_millis(100)));
+    let mut flows = meter.flows;
+    let mut ip = udp(&[0; 10]);
+    ip[22..24].copy_from_slice(&2_u16.to_be_bytes());
+    flows.see(&glimpse(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
+    let lengths: Vec<usize> = flows.finish(ms(350)).iter().map(|flow| flow.series.len()).collect();
+    assert_eq!(lengths, [0, 4]);
 }
 
 #[test]
@@ -198,7 +238,7 @@ fn the_segments_of_a_frame_are_seen_with_their_own_numbers() {
         tap.see((Way::Forward, Stage::Entered), ms(1), Duration::ZERO, &unit);
     }
     drop(tap);
-    let measured = meter.run();
+    let measured = meter.run().until(ms(1));
     assert_eq!(measured.missed, 0);
     let metered = &measured.flows[0];
     assert_eq!((metered.segments, metered.retransmits), (3, Some(0)));
@@ -216,7 +256,7 @@ fn what_nobody_takes_is_counted_and_does_not_block() {
     }
     let taken = std::thread::spawn(move || meter.run());
     drop(tap);
-    let measured = taken.join().unwrap();
+    let measured = taken.join().unwrap().until(ms(1));
     assert_eq!(measured.missed, 2 * BATCH as u64);
     assert_eq!(measured.flows[0].seen.packets, (packets - 2 * BATCH) as u64);
 }
