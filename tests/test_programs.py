@@ -232,6 +232,8 @@ def test_a_transfer_is_measured_in_the_direction_of_its_sender(peer: str, way: s
     assert 0 < flow["goodput_bps"] <= 10e6
     series = one.flow_series()
     assert series["delivered_bytes"].is_sorted() and series["cwnd_segments"].null_count() == len(series)
+    # All of them, with those after the last whole interval.
+    assert series["delivered_bytes"][-1] == AMOUNT
 
 
 @pytest.mark.usefixtures("kernel_world")
@@ -258,6 +260,7 @@ def test_datagrams_are_counted_without_retransmissions(tmp_path: Path) -> None:
     assert (flow["delivered_bytes"], flow["segments_sent"], flow["retransmits"]) == (30_000, 100, None)
     assert (flow["seen"]["payload"], flow["seen"]["rtt_source"]) == ("udp", "none")
     assert (flow["seen"]["returned_bytes"], flow["rtt_ms"]) == (6, None)
+    assert one.flow_series()["delivered_bytes"][-1] == 30_000
 
 
 @pytest.mark.usefixtures("kernel_world")
