@@ -1,54 +1,59 @@
 //! A fingerprint of the sources that decide what a run gives, so that stored runs of another version are not taken for runs of
-//! this one: ours, those of the crates of this repository that we depend on, and the versions of all others. And the versions of the
-//! stacks, for records and reports.
+//! this one: ours, those of the crates of this repository that we depend on (`crates/py/sources.rs`), and the versions of all
+//! others. And the versions of the stacks, for records and reports.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use self::sources::{Fnv, LOGS, RECORDINGS, REFUSALS, ROOT, WORDS, closure, collect, members, unread};
 
 #[path = "src/lock.rs"]
 mod lock;
-
-const SOURCES: [&str; 17] = [
-    "../Cargo.lock",
-    "../driver/Cargo.toml",
-    "../driver/src",
-    "../noq/Cargo.toml",
-    "../noq/src",
-    "../world/Cargo.toml",
-    "../world/.cargo/config.toml",
-    "../world/src",
-    "../../crates/units/src",
-    "../../crates/cc/Cargo.toml",
-    "../../crates/cc/src",
-    "../../crates/path/Cargo.toml",
-    "../../crates/path/src",
-    "../../crates/scenario/src",
-    "../../crates/record/Cargo.toml",
-    "../../crates/record/src",
-    "../../crates/files/src",
-];
+#[path = "../../crates/py/sources.rs"]
+mod sources;
 
 const STACKS: [&str; 2] = ["noq-proto", "quinn-proto"];
+const OUR_LOCK: &str = "../Cargo.lock";
 
-fn main() {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-    for source in SOURCES {
-        println!("cargo::rerun-if-changed={source}");
-        let mut files = Vec::new();
-        collect(Path::new(source), &mut files);
-        assert!(!files.is_empty(), "{source} is missing");
-        files.sort();
-        for file in files {
-            let content = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            let name = file.to_string_lossy().into_owned();
-            // FNV-1a.
-            for byte in name.bytes().chain([0]).chain(content).chain([0]) {
-                hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-            }
+fn main() -> io::Result<()> {
+    let mut members = members(Path::new(ROOT))?;
+    members.extend(self::members(Path::new(".."))?);
+    members.insert(lock::OURS.to_owned(), PathBuf::from("."));
+    let folders = closure(lock::OURS, &members)?;
+    let unread = unread(&[WORDS, REFUSALS, RECORDINGS, LOGS]);
+    let mut files = Vec::new();
+    for folder in folders.values() {
+        for part in ["Cargo.toml", "build.rs", "src"] {
+            collect(&folder.join(part), &unread, &mut files)?;
         }
     }
-    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={hash:032x}");
-    tell_versions();
+    // Features, profiles and flags.
+    let manifests = [&format!("{ROOT}/Cargo.toml"), "../Cargo.toml", ".cargo/config.toml"];
+    files.extend(manifests.map(PathBuf::from));
+    files.sort();
+
+    let (lock, text) = find_lock();
+    let mut print = Fnv::default();
+    for file in files {
+        print.take_file(&file.to_string_lossy(), &file)?;
+    }
+    // Not where it is: that says nothing of what is in it.
+    print.take_file("Cargo.lock", &lock)?;
+    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={:032x}", print.0);
+
+    // A developer's program may have other features, profiles and patches; and what has no checksum may be a folder.
+    let ours: BTreeSet<&str> = folders.keys().map(String::as_str).collect();
+    let is_ours = lock.canonicalize()? == Path::new(OUR_LOCK).canonicalize()?;
+    let is_whole = is_ours && lock::unpinned(&text, &ours).is_empty();
+    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD_IS={}", if is_whole { "whole" } else { "part" });
+    for stack in STACKS {
+        let version = lock::version(&text, stack).expect("it was found");
+        println!("cargo::rustc-env=FULLPIPE_{}={version}", stack.replace('-', "_").to_uppercase());
+    }
+
     // The program says so, too (`QuicError::Build`), but only once all is compiled.
     if std::env::var("CARGO_CFG_GETRANDOM_BACKEND").as_deref() != Ok("custom") {
         println!(
@@ -56,35 +61,37 @@ fn main() {
              quic/world/.cargo/config.toml into the folder in which you run cargo, as .cargo/config.toml"
         );
     }
+    Ok(())
 }
 
-/// Hands the versions of the stacks to `src/options.rs`. They are those of the lock file of whatever is being built.
-fn tell_versions() {
+/// The lock file of whatever is being built, and its text.
+///
+/// Cargo, our parent, looks for it from `--manifest-path`, or from where it runs. If it cannot be asked: a target folder is inside
+/// the workspace unless somebody chose another one. Two workspaces outside of this repository that share a target folder share what
+/// this script says, too: then the versions may be those of the first one.
+fn find_lock() -> (PathBuf, String) {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    // A target folder is inside the workspace unless somebody chose another one; then cargo, our parent, most likely runs there.
-    let parent = PathBuf::from(format!("/proc/{}/cwd", std::os::unix::process::parent_id()));
-    let here = fs::read_link(parent).unwrap_or_default();
-    let folders = out.ancestors().chain(here.ancestors()).chain([Path::new("..")]);
-    let (path, text) = folders
+    let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
+    let here = fs::read_link(parent.join("cwd")).unwrap_or_default();
+    let named = manifest_path(&fs::read(parent.join("cmdline")).unwrap_or_default());
+    let named = named.map(|path| here.join(path)).unwrap_or_default();
+    let folders = named.ancestors().chain(here.ancestors()).chain(out.ancestors()).chain([Path::new("..")]);
+    folders
         .map(|folder| folder.join("Cargo.lock"))
         .filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text)))
         .find(|(_, text)| STACKS.iter().all(|stack| lock::version(text, stack).is_some()))
-        .expect("../Cargo.lock, at least, has the stacks");
-    println!("cargo::rerun-if-changed={}", path.display());
-    for stack in STACKS {
-        let version = lock::version(&text, stack).expect("it was found");
-        println!("cargo::rustc-env=FULLPIPE_{}={version}", stack.replace('-', "_").to_uppercase());
-    }
+        .expect("../Cargo.lock, at least, has the stacks")
 }
 
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(path) else {
-        if path.is_file() {
-            files.push(path.to_owned());
-        }
-        return;
-    };
-    for entry in entries.flatten() {
-        collect(&entry.path(), files);
-    }
+/// What a command line, whose words end with zeros, has as `--manifest-path`.
+fn manifest_path(command: &[u8]) -> Option<PathBuf> {
+    const OPTION: &[u8] = b"--manifest-path";
+    let mut words = command.split(|byte| *byte == 0);
+    let path = words.find_map(|word| match word.strip_prefix(OPTION)? {
+        [] => Some(None),
+        [b'=', path @ ..] => Some(Some(path)),
+        _ => None,
+    })?;
+    let path = path.or_else(|| words.next())?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())))
 }

@@ -1,24 +1,63 @@
-//! Which version of a dependency a program is built with, by its `Cargo.lock`. For `build.rs`: a developer's program has a lock
-//! file of its own, and may have other versions than `quic/Cargo.lock`.
+//! What a program is built with, by its `Cargo.lock`. For `build.rs`: a developer's program has a lock file of its own, and may
+//! have other versions than `quic/Cargo.lock`.
+
+use std::collections::BTreeSet;
 
 /// The package whose dependencies are looked up.
-const OURS: &str = "fullpipe-quic";
+pub(crate) const OURS: &str = "fullpipe-quic";
 
 /// The version of `name` that `fullpipe-quic` depends on; `None` if that is no lock file of a program with `fullpipe-quic` in it.
 pub(crate) fn version(lock: &str, name: &str) -> Option<String> {
-    let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
+    let packages = packages(lock);
     let ours = packages.iter().find(|package| value(package, "name") == Some(OURS))?;
-    // "noq-proto", and where there are several "noq-proto 1.4.0", perhaps with a source behind it.
-    let mut dependency = ours
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next())
-        .map(|entry| entry.split(' '))
-        .find_map(|mut words| (words.next() == Some(name)).then_some(words))?;
-    if let Some(version) = dependency.next() {
+    let (_, version) = dependencies(ours).find(|(dependency, _)| *dependency == name)?;
+    if let Some(version) = version {
         return Some(version.to_owned());
     }
     let package = packages.iter().find(|package| value(package, "name") == Some(name))?;
     value(package, "version").map(str::to_owned)
+}
+
+/// Of all that `fullpipe-quic` depends on, and that depends on, the packages whose sources the lock file does not determine: those
+/// that are not `ours` and have no checksum of a registry. They may be folders, whose files can change.
+pub(crate) fn unpinned<'a>(lock: &'a str, ours: &BTreeSet<&str>) -> BTreeSet<&'a str> {
+    let packages = packages(lock);
+    let mut waiting: Vec<(&str, Option<&str>)> = vec![(OURS, None)];
+    let mut seen = BTreeSet::new();
+    let mut unpinned = BTreeSet::new();
+    while let Some((name, version)) = waiting.pop() {
+        if !seen.insert((name, version)) {
+            continue;
+        }
+        // Of one version, all sources: it is listed with its source only where there are several.
+        for package in packages.iter().filter(|package| {
+            value(package, "name") == Some(name)
+                && (version.is_none() || value(package, "version") == version)
+        }) {
+            let registry = value(package, "source")
+                .is_some_and(|source| source.starts_with("registry+") || source.starts_with("sparse+"));
+            let is_pinned = registry && value(package, "checksum").is_some();
+            if !is_pinned && !ours.contains(name) {
+                unpinned.insert(name);
+            }
+            waiting.extend(dependencies(package));
+        }
+    }
+    unpinned
+}
+
+/// The parts of a lock file that are about a package each.
+fn packages(lock: &str) -> Vec<&str> {
+    lock.split("[[package]]").skip(1).collect()
+}
+
+/// What a package depends on: "noq-proto", and where there are several "noq-proto 1.4.0", perhaps with a source behind it.
+fn dependencies(package: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let entries = package.lines().filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
+    entries.filter_map(|entry| {
+        let mut words = entry.split(' ');
+        Some((words.next()?, words.next()))
+    })
 }
 
 /// What a package has under `key`.
@@ -79,6 +118,28 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
     }
 
     #[test]
+    fn what_has_no_checksum_of_a_registry_is_not_determined() {
+        const FROM: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
+        let pinned = format!("{FROM}checksum = \"00\"\n");
+        let lock = |noq: &str, ring: &str| {
+            format!(
+                "version = 4\n\n[[package]]\nname = \"fullpipe-quic\"\nversion = \"0.1.0\"\ndependencies = [\n \"fullpipe-cc\",\n                  \"noq-proto 1.5.2\",\n]\n\n[[package]]\nname = \"fullpipe-cc\"\nversion = \"0.1.0\"\n\n[[package]]\nname =                  \"noq-proto\"\nversion = \"1.5.2\"\n{noq}dependencies = [\n \"ring\",\n]\n\n[[package]]\nname =                  \"noq-proto\"\nversion = \"2.0.0\"\n\n[[package]]\nname = \"other\"\nversion = \"1.0.0\"\n\n[[package]]\nname                  = \"ring\"\nversion = \"0.17.0\"\n{ring}"
+            )
+        };
+        let ours = BTreeSet::from(["fullpipe-quic", "fullpipe-cc"]);
+        let found = |text: &str| unpinned(text, &ours).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        // Nobody depends on what has none.
+        assert_eq!(found(&lock(&pinned, &pinned)), [""; 0]);
+        // A folder, directly or further down; from a repository; a registry without checksums.
+        assert_eq!(found(&lock("", &pinned)), ["noq-proto"]);
+        assert_eq!(found(&lock(&pinned, "")), ["ring"]);
+        let git = "source = \"git+https://example.org/ring?branch=main#0123\"\n";
+        assert_eq!(found(&lock(FROM, git)), ["noq-proto", "ring"]);
+        // Somebody else's crate of that name is not ours.
+        assert_eq!(unpinned(&lock(&pinned, &pinned), &BTreeSet::from(["fullpipe-quic"])).len(), 1);
+    }
+
+    #[test]
     fn what_is_no_lock_file_of_ours_has_no_version() {
         for text in [
             "",
@@ -91,6 +152,8 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
             &LOCK.replace("name = \"quinn-proto\"", "name = \"quinn\""),
         ] {
             assert_eq!(version(text, "quinn-proto"), None, "{text}");
+            // Neither ends it in a loop or a panic.
+            let _ = unpinned(text, &BTreeSet::new());
         }
     }
 }

@@ -69,6 +69,8 @@ const MOST_BYTES: u64 = 256 << 20;
 
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
+/// Whether it covers all of them: "whole" or "part".
+const BUILD_IS: &str = env!("FULLPIPE_QUIC_BUILD_IS");
 
 const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it: let FULLPIPE_QUIC name this program, and \
                      choose --world quic (docs/quic-developers.md)";
@@ -151,9 +153,10 @@ fn about(own: &[Own]) -> Value {
     json!({"protocol": PROTOCOL, "build": build(own), "qlog": true, "stacks": stacks})
 }
 
-/// The fingerprint of what decides what a run gives: of our sources, and of the program if there is more in it.
+/// The fingerprint of what decides what a run gives: of our sources, and of the program if there is more in it. That is a
+/// controller of a developer's, or a program that was built elsewhere or with a changed stack.
 fn build(own: &[Own]) -> String {
-    if own.is_empty() {
+    if own.is_empty() && BUILD_IS == "whole" {
         return BUILD.to_owned();
     }
     let program = std::env::current_exe().and_then(std::fs::read);

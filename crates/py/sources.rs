@@ -1,0 +1,146 @@
+//! Fingerprints of sources, shared by the build scripts of this crate and of `quic/world`.
+//!
+//! The list of sources follows from the dependency graph: all of a world's crate and of every crate of this repository that it
+//! depends on. Only what is listed as unread is left out, so that a new file counts until somebody decides otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The repository, from the folder of either crate.
+pub(crate) const ROOT: &str = "../..";
+
+/// What turns words into specs. A stored run is also known by its spec, so that it does not matter how that came about.
+pub(crate) const WORDS: &[&str] = &[
+    "crates/files/src",
+    "crates/scenario/src/document.rs",
+    "crates/scenario/src/elements.rs",
+    "crates/scenario/src/place.rs",
+    "crates/scenario/src/quantity.rs",
+    "crates/scenario/src/queue.rs",
+    "crates/scenario/src/reader.rs",
+    "crates/scenario/src/resolve",
+    "crates/scenario/src/resolve.rs",
+    "crates/scenario/src/said.rs",
+    "crates/scenario/src/schema.rs",
+    "crates/sim/src/said.rs",
+];
+
+/// What decides whether a spec may run, and in which words it is refused; not what its run gives.
+pub(crate) const REFUSALS: &[&str] = &[
+    "crates/scenario/src/bounds.rs",
+    "crates/scenario/src/check.rs",
+    "crates/scenario/src/error.rs",
+    "crates/scenario/src/stack.rs",
+];
+
+/// What writes logs. It only looks on: a run gives the same whether it is logged or not.
+pub(crate) const LOGS: &[&str] = &["crates/export/src"];
+
+/// What replays recorded decisions of a kernel; no world's runs depend on it. A recording is no run.
+pub(crate) const RECORDINGS: &[&str] = &["crates/replay/src"];
+
+/// The own crates of a workspace that others may depend on, and their folders.
+pub(crate) fn members(workspace: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
+    let mut members = BTreeMap::new();
+    for (name, value) in dependencies(&workspace.join("Cargo.toml"), "[workspace.dependencies]")? {
+        if let Some((_, rest)) = value.split_once("path = \"") {
+            let folder = rest.split('"').next().unwrap_or_default();
+            members.insert(name, workspace.join(folder));
+        }
+    }
+    Ok(members)
+}
+
+/// A crate and all that it depends on among the members, with their folders.
+pub(crate) fn closure(
+    member: &str,
+    members: &BTreeMap<String, PathBuf>,
+) -> io::Result<BTreeMap<String, PathBuf>> {
+    let mut waiting = vec![member.to_string()];
+    let mut folders = BTreeMap::new();
+    while let Some(name) = waiting.pop() {
+        let folder =
+            members.get(&name).unwrap_or_else(|| panic!("{name} is not in [workspace.dependencies]"));
+        if folders.insert(name, folder.clone()).is_some() {
+            continue;
+        }
+        for (name, value) in dependencies(&folder.join("Cargo.toml"), "[dependencies]")? {
+            assert!(!value.contains("path ="), "{name}: name the path in [workspace.dependencies]");
+            if name.starts_with("fullpipe-") {
+                waiting.push(name);
+            }
+        }
+    }
+    Ok(folders)
+}
+
+/// Name and value of each line of a section, as this workspace writes them: a dependency a line.
+fn dependencies(manifest: &Path, section: &str) -> io::Result<Vec<(String, String)>> {
+    let text = fs::read_to_string(manifest)?;
+    let lines = text.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('[')).filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    Ok(pairs
+        .map(|(name, value)| (name.trim().trim_end_matches(".workspace").to_string(), value.to_string()))
+        .collect())
+}
+
+/// What is never read of a world: paths from here.
+pub(crate) fn unread(lists: &[&[&str]]) -> BTreeSet<PathBuf> {
+    let unread: BTreeSet<PathBuf> =
+        lists.iter().copied().flatten().map(|path| Path::new(ROOT).join(path)).collect();
+    let gone = unread.iter().find(|path| !path.exists());
+    assert!(
+        gone.is_none(),
+        "{gone:?} is gone; remove it from the list in crates/py/build.rs or crates/py/sources.rs"
+    );
+    unread
+}
+
+/// Every file at or below `path` that exists, is read and is no test.
+pub(crate) fn collect(path: &Path, unread: &BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+    if unread.contains(path) || is_test || !path.exists() {
+        return Ok(());
+    }
+    if path.is_file() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    // New files appear in folders.
+    println!("cargo:rerun-if-changed={}", path.display());
+    for entry in fs::read_dir(path)? {
+        collect(&entry?.path(), unread, files)?;
+    }
+    Ok(())
+}
+
+/// FNV-1a with 128 bits (draft-eastlake-fnv): nobody attacks with sources, and `std` promises no stable hash.
+pub(crate) struct Fnv(pub(crate) u128);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    /// Takes a file, under this name.
+    pub(crate) fn take_file(&mut self, name: &str, file: &Path) -> io::Result<()> {
+        println!("cargo:rerun-if-changed={}", file.display());
+        let content =
+            fs::read(file).map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
+        self.take(name.as_bytes());
+        self.take(&content);
+        Ok(())
+    }
+
+    /// Takes a part; its length first, so that parts cannot run into each other.
+    pub(crate) fn take(&mut self, part: &[u8]) {
+        for byte in (part.len() as u64).to_be_bytes().iter().chain(part) {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+"""Whether stored runs of the world `quic` are those of this program: the build script's fingerprint.
+
+The script runs in a copy of the sources, as cargo would run it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("Cargo.toml", "crates", "quic")
+# Stands for cargo: the script asks where its parent runs, and by which command line.
+CARGO = "import subprocess, sys; sys.exit(subprocess.run([sys.argv[1]], cwd=sys.argv[2]).returncode)"
+
+Told = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled build script."""
+    if shutil.which("rustc") is None:
+        pytest.skip("needs rustc")
+    made = tmp_path_factory.mktemp("script") / "build"
+    source = ROOT / "quic" / "world" / "build.rs"
+    subprocess.run(["rustc", "--edition", "2024", str(source), "-o", str(made)], check=True)
+    return made
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of what the script reads."""
+    made = tmp_path / "copy"
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, made / name, ignore=shutil.ignore_patterns("target", "corpus"))
+        else:
+            made.mkdir(exist_ok=True)
+            shutil.copy(source, made / name)
+    return made
+
+
+Tell = Callable[..., Told]
+
+
+@pytest.fixture
+def tell(script: Path, copy: Path, tmp_path: Path) -> Tell:
+    """What the script tells rustc when cargo runs in a folder, with these words, and compiles into `out`."""
+
+    def told(*words: str, runs_in: Path | None = None, out: Path | None = None) -> Told:
+        world = copy / "quic" / "world"
+        into = (out or copy / "quic" / "target") / "release" / "build" / "fullpipe-quic-0" / "out"
+        into.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", CARGO, str(script), str(world), *words],
+            cwd=runs_in or world,
+            env={**os.environ, "OUT_DIR": str(into), "CARGO_CFG_GETRANDOM_BACKEND": "custom"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        pairs = (line.partition("rustc-env=")[2] for line in done.stdout.splitlines() if "rustc-env=" in line)
+        return dict(pair.split("=", 1) for pair in pairs)
+
+    return told
+
+
+def elsewhere(folder: Path, lock: str) -> Path:
+    """A developer's project with this lock file."""
+    folder.mkdir()
+    (folder / "Cargo.toml").write_text("[workspace]\n", encoding="utf-8")
+    (folder / "Cargo.lock").write_text(lock, encoding="utf-8")
+    return folder
+
+
+def test_the_same_sources_are_the_same_build_wherever_they_are(
+    tell: Tell, script: Path, copy: Path, tmp_path: Path
+) -> None:
+    here = tell()
+    assert len(here["FULLPIPE_QUIC_BUILD"]) == 32 and here["FULLPIPE_QUIC_BUILD_IS"] == "whole"
+    assert tell(out=tmp_path / "shared") == here
+    # From another folder, as in `cargo build --manifest-path quic/world/Cargo.toml`.
+    (tmp_path / "anywhere").mkdir()
+    for words in (
+        ("--manifest-path", "../copy/quic/world/Cargo.toml"),
+        (f"--manifest-path={copy}/quic/Cargo.toml",),
+    ):
+        assert tell("build", *words, runs_in=tmp_path / "anywhere") == here
+    moved = tmp_path / "moved"
+    copy.rename(moved)
+    copy.symlink_to(moved)
+    assert tell() == here
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Cargo.toml",
+        "quic/Cargo.toml",
+        "quic/Cargo.lock",
+        "quic/world/build.rs",
+        "quic/world/Cargo.toml",
+        "quic/world/.cargo/config.toml",
+        "quic/world/src/world.rs",
+        "quic/driver/src/driver.rs",
+        "quic/noq/src/lib.rs",
+        "quic/quinn/src/lib.rs",
+        "quic/quinn/Cargo.toml",
+        "crates/units/Cargo.toml",
+        "crates/scenario/Cargo.toml",
+        "crates/scenario/src/spec.rs",
+        "crates/cc/src/cubic.rs",
+        "crates/files/Cargo.toml",
+    ],
+)
+def test_another_source_is_another_build(name: str, tell: Tell, copy: Path) -> None:
+    before = tell()["FULLPIPE_QUIC_BUILD"]
+    with (copy / name).open("a", encoding="utf-8") as file:
+        file.write("\n# or // something else\n")
+    assert tell()["FULLPIPE_QUIC_BUILD"] != before
+
+
+def test_a_new_file_is_another_build_and_a_test_is_none(tell: Tell, copy: Path) -> None:
+    before = tell()
+    for name in ("quic/noq/tests/more.rs", "crates/path/src/tests.rs", "quic/s2n/src/more.rs"):
+        (copy / name).write_text("// more", encoding="utf-8")
+    assert tell() == before
+    (copy / "quic/quinn/src/more.rs").write_text("// more", encoding="utf-8")
+    assert tell() != before
+
+
+def test_a_patched_stack_is_not_covered(tell: Tell, copy: Path) -> None:
+    lock = copy / "quic" / "Cargo.lock"
+    before = lock.read_text(encoding="utf-8")
+    # As `[patch.crates-io] noq-proto = { path = "..." }` leaves it.
+    for name in ("noq-proto", "rustls"):
+        first, rest = before.split(f'[[package]]\nname = "{name}"\n')
+        lines = [one for one in rest.split("\n") if not one.startswith(("source = ", "checksum = "))]
+        lock.write_text(f'{first}[[package]]\nname = "{name}"\n' + "\n".join(lines), encoding="utf-8")
+        assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "part"
+    lock.write_text(before, encoding="utf-8")
+    assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "whole"
+
+
+def test_a_developers_program_has_the_versions_of_its_own_lock_file(
+    tell: Tell, copy: Path, tmp_path: Path
+) -> None:
+    ours = tell()
+    lock = (copy / "quic" / "Cargo.lock").read_text(encoding="utf-8")
+    version = ours["FULLPIPE_NOQ_PROTO"]
+    newer = lock.replace(
+        f'name = "noq-proto"\nversion = "{version}"', 'name = "noq-proto"\nversion = "1.99.0"'
+    )
+    assert newer != lock
+    mine = elsewhere(tmp_path / "mine", newer)
+    expected = {**ours, "FULLPIPE_NOQ_PROTO": "1.99.0", "FULLPIPE_QUIC_BUILD_IS": "part"}
+    # Into its own folder, a shared one, and that of another workspace, whose lock file is not meant.
+    other = elsewhere(tmp_path / "other", lock)
+    (tmp_path / "shared").mkdir()
+    for out in (mine / "target", tmp_path / "shared", other / "target"):
+        for words, folder in (((), mine), (("--manifest-path", f"{mine}/Cargo.toml"), other)):
+            found = tell(*words, runs_in=folder, out=out)
+            assert found.pop("FULLPIPE_QUIC_BUILD") != ours["FULLPIPE_QUIC_BUILD"]
+            assert found == {name: one for name, one in expected.items() if name != "FULLPIPE_QUIC_BUILD"}
+    # Where cargo cannot be asked, it is the workspace of the target folder.
+    (tmp_path / "anywhere").mkdir()
+    assert tell(runs_in=tmp_path / "anywhere", out=mine / "target")["FULLPIPE_NOQ_PROTO"] == "1.99.0"
+    # The same versions elsewhere: features and profiles may be others.
+    assert tell(runs_in=other)["FULLPIPE_QUIC_BUILD_IS"] == "part"
