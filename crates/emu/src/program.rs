@@ -23,16 +23,12 @@ use crate::namespace::{
     Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
 };
 use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path};
-use crate::shell::server::has_open_port;
+use crate::shell::server::{PATIENCE, wait_for_port};
 use crate::sys;
 use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};
 
 mod process;
 
-/// A client waits for its server to open a port, but not for longer than this.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the wait looks.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Time between the last preparation and the start of the path.
 const GET_READY: Duration = Duration::from_millis(5);
 /// How often the main thread looks whether a process has ended.
@@ -192,7 +188,7 @@ fn start_all(programs: &[Launch], [near, far]: [&Host; 2]) -> Result<(Set, Vec<S
     let clock = Clock::start();
     for (index, launch) in programs.iter().enumerate() {
         place(&launch.program, Side::Server).0.enter()?;
-        loop {
+        let has_port = wait_for_port(set.servers[index].id(), clock, || {
             set.look()?;
             let server = &set.servers[index];
             if server.ended.is_some() {
@@ -201,15 +197,10 @@ fn start_all(programs: &[Launch], [near, far]: [&Host; 2]) -> Result<(Set, Vec<S
                     "try it by itself; a server must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)",
                 ));
             }
-            if has_open_port(server.id()) {
-                break;
-            }
-            let now = clock.now();
-            if now >= Time::ZERO + PATIENCE {
-                doubts.push(format!("{}: the server had not opened a port after {PATIENCE}", launch.label));
-                break;
-            }
-            clock.sleep_until(now + LOOK_EVERY);
+            Ok(())
+        })?;
+        if !has_port {
+            doubts.push(format!("{}: the server had not opened a port after {PATIENCE}", launch.label));
         }
     }
     for (index, launch) in programs.iter().enumerate() {

@@ -10,8 +10,8 @@ use super::contained::{Contained, Role, start};
 use crate::EmuError;
 use crate::clock::Clock;
 
-/// The command waits for its server to open a port, but not for longer than this.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A client waits for its server to open a port, but not for longer than this.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// How often the wait looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -25,24 +25,16 @@ impl Server {
     /// error if it ends before that. The process must have one thread.
     pub(super) fn start(command: &[String], variables: &[(&str, OsString)]) -> Result<Server, EmuError> {
         let process = start(command, variables, Role::Server)?;
-        let clock = Clock::start();
-        loop {
+        let has_port = wait_for_port(process.child.id(), Clock::start(), || {
             let ended =
                 process.child.ended().map_err(|error| EmuError::system("look after the server", error))?;
-            if let Some(code) = ended {
-                return Err(EmuError::ServerEnded { command: command.join(" "), code });
+            match ended {
+                Some(code) => Err(EmuError::ServerEnded { command: command.join(" "), code }),
+                None => Ok(()),
             }
-            if has_open_port(process.child.id()) {
-                break;
-            }
-            let now = clock.now();
-            if now >= Time::ZERO + PATIENCE {
-                eprintln!(
-                    "fullpipe: the server has not opened a port within {PATIENCE}; starting the command"
-                );
-                break;
-            }
-            clock.sleep_until(now + LOOK_EVERY);
+        })?;
+        if !has_port {
+            eprintln!("fullpipe: the server has not opened a port within {PATIENCE}; starting the command");
         }
         Ok(Server { process })
     }
@@ -60,9 +52,29 @@ impl Server {
     }
 }
 
+/// Waits until [`has_open_port`], and returns true; or false when `clock` shows [`PATIENCE`]. Before each look, `look` may find
+/// that there is nothing to wait for.
+pub(crate) fn wait_for_port(
+    first: u32,
+    clock: Clock,
+    mut look: impl FnMut() -> Result<(), EmuError>,
+) -> Result<bool, EmuError> {
+    loop {
+        look()?;
+        if has_open_port(first) {
+            return Ok(true);
+        }
+        let now = clock.now();
+        if now >= Time::ZERO + PATIENCE {
+            return Ok(false);
+        }
+        clock.sleep_until(now + LOOK_EVERY);
+    }
+}
+
 /// Whether a process in the process namespace of `first` has a port of the calling thread's network namespace open:
 /// a listening TCP socket, or a bound UDP socket.
-pub(crate) fn has_open_port(first: u32) -> bool {
+fn has_open_port(first: u32) -> bool {
     let open = open_sockets();
     if open.is_empty() {
         return false;
