@@ -1,7 +1,7 @@
 """Speaks the protocol of `fullpipe-quic` with the simulator behind it, so that tests need no QUIC stack.
 
 Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
-`STAND_IN_ABOUT` and `STAND_IN_HEADER` are more of what it says, as JSON.
+`STAND_IN_ABOUT`, `STAND_IN_HEADER` and `STAND_IN_STATE` are more of what it says, as JSON.
 """
 
 import json
@@ -166,15 +166,9 @@ def play() -> None:
             {name: getattr(queue, name) for name in ("name", "backlog_bytes", "dropped_packets")}
             for queue in simulation.queues
         ]
-        answer(
-            told(
-                ok=True,
-                running=simulation.running,
-                now_ns=round(simulation.now * 1e9),
-                flow=flow,
-                queues=queues,
-            )
-        )
+        state = {"running": simulation.running, "now_ns": round(simulation.now * 1e9), "queues": queues}
+        state |= {"flow": flow} | json.loads(os.environ.get("STAND_IN_STATE", "{}"))
+        answer(told(ok=True, **state))
         step = request()
         if "advance_ns" in step:
             simulation.advance(until=step["advance_ns"] / 1e9)

@@ -431,6 +431,31 @@ def test_cases_are_played_where_a_controller_runs() -> None:
     assert told["versions"] == "noq-proto 1.4.0, quinn-proto 0.11.19" and told["world"] == "quic"
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"running": 1},
+        {"now_ns": "soon"},
+        {"flow": None},
+        {"flow": {"cwnd": "large"}},
+        {"flow": {"inflight": None}},
+        {"flow": {"phase": 1}},
+        {"flow": {"connected": 1}},
+        {"flow": {"transfers_ms": [None]}},
+        {"flow": {"rtt_ms": math.nan}},
+        {"queues": {}},
+        {"queues": [[]]},
+        {"queues": [{"name": "one", "dropped_packets": 0}]},
+        {"queues": [{"backlog_bytes": -1, "dropped_packets": 0}]},
+    ],
+)
+@pytest.mark.usefixtures("there")
+def test_a_state_that_is_none_ends_its_case(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_STATE", json.dumps(state))
+    with pytest.raises(fp.WorldError, match="it sends something else than answers"):
+        fp.conform("noq:bbr3", ["policer"])
+
+
 def phases_case() -> str:
     """Some case that speaks of phases."""
     return next(case.name for case in cases.every() if case.phases)

@@ -123,7 +123,7 @@ class OverQuic:
 
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         self._talk.tell(request)
-        return self._talk.header()
+        return self._talk.state()
 
 
 # What a stack may not show. The program says the rest by the names of `FlowNow`.

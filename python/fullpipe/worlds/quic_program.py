@@ -198,14 +198,45 @@ def _read_json(content: bytes) -> Any:
     return told
 
 
-def _is_time(value: object) -> bool:
-    """Whether it is a number of seconds that a run can have."""
+def _is_number(value: object) -> bool:
+    """Whether it is a finite number from 0: a count, a rate or a time."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
         return math.isfinite(value) and value >= 0
     except OverflowError:
         return False
+
+
+# What a state has of a flow, besides numbers that may be unknown. Cases compute with it.
+_WORDS = ("label", "controller", "phase", "state")
+_TRUTHS = ("connected", "completed")
+_COUNTS = (
+    *("inflight", "delivered_bytes", "delivered_segments", "segments_sent", "lost", "retransmits"),
+    "timeouts",
+)
+
+
+def _is_flow(told: object) -> bool:
+    """Whether it describes a flow as it is in a play."""
+
+    def fits(name: str, value: object) -> bool:
+        if name in _WORDS:
+            return value is None or isinstance(value, str)
+        if name in _TRUTHS:
+            return isinstance(value, bool)
+        if name == "transfers_ms":
+            return isinstance(value, list) and all(map(_is_number, value))
+        return (value is None and name not in _COUNTS) or _is_number(value)
+
+    return isinstance(told, dict) and all(fits(name, value) for name, value in told.items())
+
+
+def _is_queue(told: object) -> bool:
+    """Whether it describes a queue as it is in a play."""
+    return isinstance(told, dict) and all(
+        _is_number(told.get(name)) for name in ("backlog_bytes", "dropped_packets")
+    )
 
 
 def refused(spec_json: str) -> str | None:
@@ -305,6 +336,20 @@ class Talk:
                 raise child.as_error({"message": "it does not say why", **told}, logs=self._writes_logs)
             return told
 
+    def state(self) -> dict[str, Any]:
+        """The next answer of a play: `running`, `now_ns`, `flow` and `queues`."""
+        told = self.header()
+        queues = told.get("queues")
+        if not (
+            isinstance(told.get("running"), bool)
+            and _is_number(told.get("now_ns"))
+            and _is_flow(told.get("flow"))
+            and isinstance(queues, list)
+            and all(map(_is_queue, queues))
+        ):
+            raise self._ended(_NO_ANSWER)
+        return told
+
     def record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes]:
         """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
         return self.logged_record(tick)[:3]
@@ -313,7 +358,7 @@ class Talk:
         """The same, and when its logs were full, in seconds; None unless they end there."""
         header = self.header(tick)
         full_at_s = header.get("full_at_s")
-        if header.get("ok") is not True or not (full_at_s is None or _is_time(full_at_s)):
+        if header.get("ok") is not True or not (full_at_s is None or _is_number(full_at_s)):
             raise self._ended(_NO_ANSWER)
         summary, flows, links = self.blob(), self.blob(), self.blob()
         self._as_dict(summary)
