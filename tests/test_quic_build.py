@@ -117,6 +117,7 @@ def test_the_same_sources_are_the_same_build_wherever_they_are(
         "crates/scenario/src/spec.rs",
         "crates/cc/src/cubic.rs",
         "crates/files/Cargo.toml",
+        "crates/export/src/qlog.rs",
     ],
 )
 def test_another_source_is_another_build(name: str, tell: Tell, copy: Path) -> None:

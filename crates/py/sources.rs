@@ -1,7 +1,7 @@
 //! Fingerprints of sources, shared by the build scripts of this crate and of `quic/world`.
 //!
 //! The list of sources follows from the dependency graph: all of a world's crate and of every crate of this repository that it
-//! depends on. Only what is listed as unread is left out, so that a new file counts until somebody decides otherwise.
+//! depends on. Only what a script lists as unread is left out, so that a new file counts until somebody decides otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,36 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// The repository, from the folder of either crate.
 pub(crate) const ROOT: &str = "../..";
-
-/// What turns words into specs. A stored run is also known by its spec, so that it does not matter how that came about.
-pub(crate) const WORDS: &[&str] = &[
-    "crates/files/src",
-    "crates/scenario/src/document.rs",
-    "crates/scenario/src/elements.rs",
-    "crates/scenario/src/place.rs",
-    "crates/scenario/src/quantity.rs",
-    "crates/scenario/src/queue.rs",
-    "crates/scenario/src/reader.rs",
-    "crates/scenario/src/resolve",
-    "crates/scenario/src/resolve.rs",
-    "crates/scenario/src/said.rs",
-    "crates/scenario/src/schema.rs",
-    "crates/sim/src/said.rs",
-];
-
-/// What decides whether a spec may run, and in which words it is refused; not what its run gives.
-pub(crate) const REFUSALS: &[&str] = &[
-    "crates/scenario/src/bounds.rs",
-    "crates/scenario/src/check.rs",
-    "crates/scenario/src/error.rs",
-    "crates/scenario/src/stack.rs",
-];
-
-/// What writes logs. It only looks on: a run gives the same whether it is logged or not.
-pub(crate) const LOGS: &[&str] = &["crates/export/src"];
-
-/// What replays recorded decisions of a kernel; no world's runs depend on it. A recording is no run.
-pub(crate) const RECORDINGS: &[&str] = &["crates/replay/src"];
 
 /// The own crates of a workspace that others may depend on, and their folders.
 pub(crate) fn members(workspace: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
@@ -85,18 +55,6 @@ fn dependencies(manifest: &Path, section: &str) -> io::Result<Vec<(String, Strin
     Ok(pairs
         .map(|(name, value)| (name.trim().trim_end_matches(".workspace").to_string(), value.to_string()))
         .collect())
-}
-
-/// What is never read of a world: paths from here.
-pub(crate) fn unread(lists: &[&[&str]]) -> BTreeSet<PathBuf> {
-    let unread: BTreeSet<PathBuf> =
-        lists.iter().copied().flatten().map(|path| Path::new(ROOT).join(path)).collect();
-    let gone = unread.iter().find(|path| !path.exists());
-    assert!(
-        gone.is_none(),
-        "{gone:?} is gone; remove it from the list in crates/py/build.rs or crates/py/sources.rs"
-    );
-    unread
 }
 
 /// Every file at or below `path` that exists, is read and is no test.
