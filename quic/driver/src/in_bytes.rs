@@ -18,11 +18,16 @@ pub enum InBytes {
 impl InBytes {
     /// The controller that `params` names, at the start of a connection.
     pub fn new(params: &Params, start: &Start) -> InBytes {
-        let (config, connection) = (InBytes::config(start.mtu), InBytes::connection(start));
+        InBytes::with_config(params, &InBytes::config(start.mtu), start)
+    }
+
+    /// The same with another configuration, such as one with a smaller [`Config::cwnd_clamp`].
+    pub fn with_config(params: &Params, config: &Config, start: &Start) -> InBytes {
+        let connection = InBytes::connection(start);
         if params.counts_bytes() {
-            return InBytes::Bytes(Any::new(params, &config, &connection));
+            return InBytes::Bytes(Any::new(params, config, &connection));
         }
-        InBytes::Segments(Segments::new(&config, &connection, |config, connection| {
+        InBytes::Segments(Segments::new(config, &connection, |config, connection| {
             Any::new(params, config, connection)
         }))
     }

@@ -5,7 +5,7 @@ use crate::events::{Counts, Events, Start};
 use crate::in_bytes::InBytes;
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicU64, Ordering};
-use fullpipe_cc::{CaState, Controller, Limits, Params, Snapshot};
+use fullpipe_cc::{CaState, Config, Controller, Limits, Params, Snapshot};
 use fullpipe_units::{Duration, Time};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,18 +68,26 @@ impl Seeds {
 pub struct Making {
     params: Params,
     seeds: Seeds,
+    /// The most that a window may be, bytes.
+    max_window: u32,
     watch: Watch,
 }
 
 impl Making {
     /// Controllers that `params` names, with random numbers that nobody can predict.
     pub fn new(params: Params) -> Making {
-        Making { params, seeds: Seeds::random(), watch: Watch::new() }
+        Making { params, seeds: Seeds::random(), max_window: Config::MOST_IN_FLIGHT, watch: Watch::new() }
     }
 
     /// The same, with random numbers that follow from `seed` and from the order in which the controllers are made.
     pub fn seed(self, seed: u64) -> Making {
         Making { seeds: Seeds::from_seed(seed), ..self }
+    }
+
+    /// The same, with windows of at most `bytes` ([`Config::cwnd_clamp`]).
+    pub fn max_window(self, bytes: u64) -> Making {
+        let max_window = u32::try_from(bytes).unwrap_or(u32::MAX).min(Config::MOST_IN_FLIGHT);
+        Making { max_window, ..self }
     }
 
     /// Looks at the controller that the adapter has it follow.
@@ -90,7 +98,10 @@ impl Making {
     /// The next controller, for a connection that starts now ([`Clock::START`]) with packets of `mtu` bytes.
     pub fn events(&self, mtu: u16) -> Events<InBytes> {
         let start = Start { now: Clock::START, mtu, seed: self.seeds.next() };
-        Events::built_in(&self.params, &start)
+        let config = Config { cwnd_clamp: self.max_window, ..InBytes::config(mtu) };
+        let mut events = Events::new(InBytes::with_config(&self.params, &config, &start), &start);
+        events.set_needs_ecn(self.params.ecn().is_some());
+        events
     }
 }
 

@@ -70,6 +70,11 @@ impl Factory {
         Factory { making: self.making.seed(seed) }
     }
 
+    /// The controllers keep their windows at or below `bytes`, and know of it: a reduction begins from there.
+    pub fn max_window(self, bytes: u64) -> Factory {
+        Factory { making: self.making.max_window(bytes) }
+    }
+
     /// A look at the controller that this factory built last, from any thread. It does not follow a connection that migrates to
     /// another path.
     pub fn watch(&self) -> Watch {

@@ -64,14 +64,26 @@ pub(crate) struct Chosen {
     pub(crate) factory: Factory,
     /// Looks into one of ours.
     pub(crate) watch: Option<Watch>,
+    /// The most bytes of its window, where the controller does not keep to it by itself.
+    pub(crate) max_window: Option<u64>,
 }
 
-/// The controller of a flow; `None` if this world has none of that name. `seed` is for what one of ours draws.
-pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], seed: u64) -> Option<Chosen> {
+/// The controller of a flow, whose window may have `max_window` bytes; `None` if this world has none of that name. `seed` is for
+/// what one of ours draws.
+pub(crate) fn choose(
+    choice: &ControllerChoice,
+    own: &[Own],
+    seed: u64,
+    max_window: Option<u64>,
+) -> Option<Chosen> {
     if let Some(params) = choice.params() {
         let ours = fullpipe_noq::Factory::new(*params).seed(seed);
+        let ours = match max_window {
+            Some(bytes) => ours.max_window(bytes),
+            None => ours,
+        };
         let watch = Some(ours.watch());
-        return Some(Chosen { factory: Factory::Noq(Arc::new(ours)), watch });
+        return Some(Chosen { factory: Factory::Noq(Arc::new(ours)), watch, max_window: None });
     }
     let (stack, name) = choice.stack()?;
     let brought = own.iter().find(|one| one.stack() == stack && one.name == name);
@@ -79,7 +91,7 @@ pub(crate) fn choose(choice: &ControllerChoice, own: &[Own], seed: u64) -> Optio
         Some(brought) => brought.factory.clone(),
         None => shipped(stack, name)?,
     };
-    Some(Chosen { factory, watch: None })
+    Some(Chosen { factory, watch: None, max_window })
 }
 
 fn shipped(stack: &str, name: &str) -> Option<Factory> {

@@ -243,7 +243,8 @@ pub(crate) struct Setup {
     /// The most bytes that the receiver allows to be under way.
     pub(crate) receive_window: u64,
     pub(crate) crypto: Crypto,
-    /// Whether the sender's controller may grow beyond this many bytes.
+    /// The most bytes of the sender's window, where its controller does not know of the limit. It is then told that the
+    /// application is what limits it.
     pub(crate) max_window: Option<u64>,
     pub(crate) tally: Arc<Tally>,
     /// Tells the log of a run that is logged.

@@ -32,6 +32,16 @@ fn receive_window(buffer: fullpipe_units::Bytes) -> u64 {
     u64::try_from(offered).unwrap_or(u64::MAX).min(MOST_WINDOW)
 }
 
+/// Bytes of UDP payload in a full datagram.
+fn payload(spec: &Spec) -> u64 {
+    u64::from(spec.mtu_bytes - HEADER_BYTES)
+}
+
+/// The most bytes of a flow's window, if its scenario limits it.
+pub(crate) fn max_window(spec: &Spec, flow: &FlowSpec) -> Option<u64> {
+    flow.max_cwnd.map(|segments| u64::from(segments) * payload(spec))
+}
+
 /// How long a stack waits at least from one timer to the next. Where a byte takes less than half a nanosecond, above 16 Gbit/s,
 /// noq's pacer asks for no time at all (noq-proto 1.4.0, `Pacer::delay_at_rate`): a real clock moves on by itself, this one would not.
 const TICK: Duration = Duration::from_nanos(1);
@@ -167,7 +177,7 @@ impl Flow {
     ) -> Flow {
         let start = flow.start_time(index, seed);
         let stop = flow.stop_ns.unwrap_or(Time::NEVER);
-        let unit = u64::from(spec.mtu_bytes - HEADER_BYTES);
+        let unit = payload(spec);
         let of_host = |host| fullpipe_path::mix(Randomness::Host(host).seed(seed).wrapping_add(index as u64));
         let window = |bytes: fullpipe_units::Bytes| bytes.as_u64().min(MOST_WINDOW);
         let setup = Setup {
@@ -176,7 +186,7 @@ impl Flow {
             send_window: window(spec.hosts.tcp_wmem_bytes[2]),
             receive_window: receive_window(spec.hosts.tcp_rmem_bytes[2]),
             crypto: options.crypto,
-            max_window: flow.max_cwnd.map(|segments| u64::from(segments) * unit),
+            max_window: controller.max_window,
             tally: Tally::new(),
             tap: None,
         };

@@ -116,10 +116,13 @@ impl Controller for Watched {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
         self.tally.on_sent(bytes.into());
         self.inner.on_packet_sent(now, bytes, pn);
+        self.cap.see(&*self.inner);
     }
 
     fn on_cwnd_limited(&mut self) {
-        self.inner.on_cwnd_limited();
+        if !self.cap.binds() {
+            self.inner.on_cwnd_limited();
+        }
     }
 
     fn on_ack(
@@ -132,7 +135,7 @@ impl Controller for Watched {
         rtt: &RttEstimator,
     ) {
         self.tally.on_acked(rtt.min());
-        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
+        self.inner.on_ack(now, sent, bytes, pn, app_limited || self.cap.binds(), rtt);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
@@ -181,21 +184,17 @@ impl Controller for Watched {
     }
 
     fn window(&self) -> u64 {
-        self.inner.window().min(self.max_window)
+        self.cap.bound(self.inner.window(), 0)
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = self.inner.metrics();
-        metrics.congestion_window = metrics.congestion_window.min(self.max_window);
+        metrics.congestion_window = self.cap.bound(metrics.congestion_window, 0);
         metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Watched {
-            inner: self.inner.clone_box(),
-            tally: self.tally.clone(),
-            max_window: self.max_window,
-        })
+        Box::new(Watched { inner: self.inner.clone_box(), tally: self.tally.clone(), cap: self.cap })
     }
 
     fn initial_window(&self) -> u64 {

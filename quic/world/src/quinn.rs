@@ -106,11 +106,12 @@ impl Controller for Watched {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.tally.on_sent(bytes);
         self.inner.on_sent(now, bytes, last_packet_number);
+        self.cap.see(&*self.inner);
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.tally.on_acked(rtt.min());
-        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+        self.inner.on_ack(now, sent, bytes, app_limited || self.cap.binds(), rtt);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
@@ -137,21 +138,18 @@ impl Controller for Watched {
     }
 
     fn window(&self) -> u64 {
-        self.inner.window().min(self.max_window)
+        // quinn sends only what stays below the window.
+        self.cap.bound(self.inner.window(), 1)
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = self.inner.metrics();
-        metrics.congestion_window = metrics.congestion_window.min(self.max_window);
+        metrics.congestion_window = self.cap.bound(metrics.congestion_window, 0);
         metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Watched {
-            inner: self.inner.clone_box(),
-            tally: self.tally.clone(),
-            max_window: self.max_window,
-        })
+        Box::new(Watched { inner: self.inner.clone_box(), tally: self.tally.clone(), cap: self.cap })
     }
 
     fn initial_window(&self) -> u64 {

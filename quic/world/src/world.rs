@@ -13,7 +13,7 @@ use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Time};
 
 use crate::cc::{self, Own};
-use crate::flow::{Ends, Flow, Wire};
+use crate::flow::{Ends, Flow, Wire, max_window};
 use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
 use crate::tap::Tap;
 use crate::watch::{self, Beat};
@@ -79,9 +79,11 @@ impl World {
             .enumerate()
             .map(|(index, flow)| {
                 let seed_of_controller = Randomness::Controller(index).seed(seed);
-                let controller = cc::choose(&flow.controller, own, seed_of_controller).ok_or_else(|| {
-                    QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
-                })?;
+                let most = max_window(spec, flow);
+                let controller =
+                    cc::choose(&flow.controller, own, seed_of_controller, most).ok_or_else(|| {
+                        QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
+                    })?;
                 let mut flow = Flow::new(index, spec, flow, seed, options, controller);
                 flow.tap(taps.next());
                 Ok(flow)

@@ -28,11 +28,8 @@ const SERVER_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 
 
 /// Both ends of a connection: the sender, which is the client, and the receiver.
 pub(crate) fn pair(setup: &Setup, controller: Factory) -> (End, End) {
-    let watched = Arc::new(Watching {
-        inner: controller,
-        tally: setup.tally.clone(),
-        max_window: setup.max_window.unwrap_or(u64::MAX),
-    });
+    let watched =
+        Arc::new(Watching { inner: controller, tally: setup.tally.clone(), max_window: setup.max_window });
     let sender = transport(setup, Some(watched));
     let receiver = transport(setup, None);
 
@@ -326,21 +323,53 @@ impl TimeSource for Epoch {
 pub(super) struct Watched {
     pub(super) inner: Box<dyn Controller>,
     pub(super) tally: Arc<Tally>,
-    pub(super) max_window: u64,
+    pub(super) cap: Cap,
 }
 
 struct Watching {
     inner: Factory,
     tally: Arc<Tally>,
-    max_window: u64,
+    max_window: Option<u64>,
 }
 
 impl ControllerFactory for Watching {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watched {
-            inner: self.inner.clone().build(now, current_mtu),
-            tally: self.tally.clone(),
-            max_window: self.max_window,
-        })
+        let inner = self.inner.clone().build(now, current_mtu);
+        let mut cap = Cap { most: self.max_window, binds: false };
+        cap.see(&*inner);
+        Box::new(Watched { inner, tally: self.tally.clone(), cap })
+    }
+}
+
+/// The limit of a window whose controller does not know of it.
+///
+/// An application that never has more under way, or that asks for the data piece by piece, limits a sender in the same way: the
+/// window stays unfilled, the stack says that the application is the limit, and the window does not grow (RFC 9002 section 7.8).
+/// The stack cannot say so here, because a bounded window is full. So while the controller allows at least as much as the limit,
+/// it is told with each acknowledged packet that the application limits it, and not that the window does. The end of an ACK says
+/// what the stack says: noq's BBRv3 takes its state from there, and would never leave Startup if every ACK were limited so.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cap {
+    /// Bytes; `None` if there is no limit.
+    most: Option<u64>,
+    /// Whether the limit is what binds, as of the last packet sent. A controller may settle an ACK when it is asked for its
+    /// window, so that it is asked only where its stack has just done so.
+    binds: bool,
+}
+
+impl Cap {
+    /// Looks at the controller, which has just been told of a packet that was sent.
+    pub(super) fn see(&mut self, controller: &dyn Controller) {
+        self.binds = self.most.is_some_and(|most| controller.window() >= most);
+    }
+
+    /// Whether it binds.
+    pub(super) fn binds(&self) -> bool {
+        self.binds
+    }
+
+    /// The window that is allowed of one of so many bytes, and so many more that the stack asks for beyond what may be in flight.
+    pub(super) fn bound(&self, window: u64, more: u64) -> u64 {
+        self.most.map_or(window, |most| window.min(most.saturating_add(more)))
     }
 }

@@ -1,0 +1,65 @@
+//! Windows that a scenario limits (`max_cwnd`).
+
+mod common;
+
+use common::{SHIPPED, mbit, run, scenario};
+use fullpipe_record::Run;
+
+/// A flow whose window may have so many packets.
+fn capped(controller: &str, packets: u32, seconds: f64, path: &str) -> Run {
+    let cap = packets * 1500;
+    run(&scenario(seconds, path, &format!("{{ controller = \"{controller}\", max_cwnd = \"{cap}\" }}")), 1)
+}
+
+#[test]
+fn a_reduction_begins_from_the_cap() {
+    // Without losses a window that knew no cap would have grown to 2500 packets in 5 s.
+    let path =
+        r#"rate = "100 Mbit/s", rtt = "40 ms", loss = "0 %", changes = [{ at = "5 s", loss = "0.5 %" }]"#;
+    for controller in
+        ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic9438", "cubic", "reno"]
+    {
+        let record = capped(controller, 20, 7.0, path);
+        let series = &record.flows[0].series;
+        let lost = series.retransmits.iter().position(|count| *count > 0).unwrap();
+        assert!(series.time_ns[lost] > 5_000_000_000, "{controller}");
+        let before = series.cwnd[lost / 2];
+        assert!((19..=20).contains(&before), "{controller}: {before} packets without losses");
+        // CUBIC keeps 70 %. There is time for one reduction, or two.
+        let soon = series.time_ns.iter().filter(|at| **at < series.time_ns[lost] + 100_000_000).count();
+        let least = *series.cwnd[lost..soon].iter().min().unwrap();
+        assert!(least <= 14, "{controller}: {least} packets after a loss");
+    }
+}
+
+#[test]
+fn pacing_follows_the_cap() {
+    let path = r#"rate = "100 Mbit/s", rtt = "40 ms""#;
+    for controller in SHIPPED.into_iter().chain(["newreno", "cubic", "bbr1", "bbr3", "copa"]) {
+        let record = capped(controller, 20, 5.0, path);
+        let series = &record.flows[0].series;
+        let paced =
+            series.pacing_bps.iter().skip(series.pacing_bps.len() / 2).filter(|rate| **rate != u64::MAX);
+        // 20 packets in 40 ms are 6 Mbit/s; the largest gain is 2.89, that of Startup.
+        let most = *paced.max().unwrap();
+        assert!((4_000_000..=18_000_000).contains(&most), "{controller}: {most}");
+    }
+}
+
+#[test]
+fn a_cap_of_one_packet_or_two_lets_as_many_be_under_way() {
+    let path = r#"rate = "20 Mbit/s", rtt = "40 ms""#;
+    // The payload of a packet of 1500 bytes (tests/goodput.rs), and the time that it takes to cross the bottleneck.
+    let (bits, crossing_s) = (1440.0 * 8.0, 1500.0 * 8.0 / 20e6);
+    for controller in ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic"] {
+        // Two packets are acknowledged together when the second has come (RFC 9000 section 13.2.2), which the pacer lets leave
+        // after the first: at 1.25 windows in a round trip, 1 / 2.5 of one later.
+        let two = mbit(&capped(controller, 2, 20.0, path).flows[0].totals);
+        let expected = 2.0 * bits / (1.4 * (0.040 + crossing_s)) / 1e6;
+        assert!((0.85..=1.15).contains(&(two / expected)), "{controller}: {two} of {expected} Mbit/s");
+        // The acknowledgement of one packet waits for a second until max_ack_delay is over, 25 ms (RFC 9000 section 18.2).
+        let one = mbit(&capped(controller, 1, 20.0, path).flows[0].totals);
+        let expected = bits / (0.040 + crossing_s + 0.025) / 1e6;
+        assert!((0.85..=1.15).contains(&(one / expected)), "{controller}: {one} of {expected} Mbit/s");
+    }
+}
