@@ -108,7 +108,8 @@ pub struct FlowTotals {
     /// Retransmission timeouts; [`UNKNOWN`] where only packets are seen.
     #[serde(with = "or_null")]
     pub timeouts: u64,
-    /// Reductions that were undone as spurious; [`UNKNOWN`] where only packets are seen.
+    /// Reductions that were undone as spurious; [`UNKNOWN`] where only packets are seen. In the world `quic`, those after which the
+    /// controller allowed or believed something else: not every stack's controller undoes what its stack finds to be spurious.
     #[serde(with = "or_null")]
     pub undos: u64,
     /// Data segments that were delivered by ACKs that echo marks (Linux `tcpi_delivered_ce`); `None` where the flow uses no ECN or

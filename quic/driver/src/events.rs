@@ -109,6 +109,8 @@ pub struct Events<C> {
     period: Option<u64>,
     /// The last reduction was for losses alone, and was not undone.
     may_undo: bool,
+    /// Undos that changed what the controller allows or believes.
+    undone: u64,
     /// When a packet last left.
     last_sent: Time,
     /// When the flight became empty.
@@ -140,6 +142,7 @@ impl<C: Controller> Events<C> {
             state: CaState::Open,
             period: None,
             may_undo: false,
+            undone: 0,
             last_sent: start.now,
             emptied: start.now,
             open: None,
@@ -168,6 +171,12 @@ impl<C: Controller> Events<C> {
     /// What became of the bytes sent.
     pub const fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// How often the controller has undone a reduction: it was told that the losses were spurious, and allows or believes something
+    /// else since.
+    pub const fn undone(&self) -> u64 {
+        self.undone
     }
 
     /// Bytes of a full packet.
@@ -470,7 +479,9 @@ impl<C: Controller> Events<C> {
         self.report_marks(open, snd_una, snd_nxt);
         if open.is_spurious && core::mem::take(&mut self.may_undo) {
             let connection = self.connection();
+            let before = (self.controller.limits(), self.controller.snapshot());
             self.controller.on_undo(&Undo { connection });
+            self.undone += u64::from(before != (self.controller.limits(), self.controller.snapshot()));
             // There was no congestion that further losses could be a part of.
             self.period = None;
             if self.state > CaState::Disorder {

@@ -122,6 +122,8 @@ pub struct View {
     pub min_rtt: Duration,
     /// What became of the bytes sent.
     pub counts: Counts,
+    /// How often it has undone a reduction ([`Events::undone`]).
+    pub undone: u64,
 }
 
 /// Something whose controller can be looked at.
@@ -140,6 +142,7 @@ impl<C: Controller> Viewed for Events<C> {
             smoothed_rtt: self.rtt().smoothed(),
             min_rtt: self.rtt().min(),
             counts: *self.counts(),
+            undone: self.undone(),
         }
     }
 }

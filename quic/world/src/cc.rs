@@ -6,7 +6,7 @@ use fullpipe_cc::{Params, Phase};
 use fullpipe_noq::Watch;
 use fullpipe_scenario::ControllerChoice;
 
-use crate::endpoint::phase_in;
+use crate::endpoint::{phase_in, values_in};
 
 /// A factory of controllers for noq.
 pub type NoqFactory = Arc<dyn noq_proto::congestion::ControllerFactory + Send + Sync>;
@@ -118,7 +118,7 @@ pub(crate) fn refuses(params: &Params) -> Option<String> {
 }
 
 /// The phase of noq's BBRv3, which tells it only in its text for developers.
-pub(crate) fn phase_of_noq(bbr: &noq_proto::congestion::Bbr3) -> Phase {
+pub(crate) fn phase_of_noq(bbr: &dyn std::fmt::Debug) -> Phase {
     const NAMES: [(&str, Phase); 7] = [
         ("Startup", Phase::Startup),
         ("Drain", Phase::Drain),
@@ -129,6 +129,12 @@ pub(crate) fn phase_of_noq(bbr: &noq_proto::congestion::Bbr3) -> Phase {
         ("ProbeRtt", Phase::ProbeRtt),
     ];
     phase_in(bbr, " state:", &NAMES)
+}
+
+/// What a reduction takes away from noq's BBRv3 and an undo gives back (draft-ietf-ccwg-bbr-05, section 5.5.11): its state and its
+/// bounds.
+pub(crate) fn undoable_of_noq(bbr: &dyn std::fmt::Debug) -> [String; 4] {
+    values_in(bbr, [" state:", " bw_shortterm:", " inflight_longterm:", " inflight_shortterm:"])
 }
 
 /// The phase of quinn's BBR, told in the same way. It does not tell the parts of ProbeBW apart.

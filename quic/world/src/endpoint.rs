@@ -4,7 +4,7 @@
 //! QUIC client. Times are those of the run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use bytes::BytesMut;
 use fullpipe_cc::Phase;
@@ -93,8 +93,11 @@ pub(crate) struct State {
     pub(crate) bandwidth_bps: Option<u64>,
     /// Smoothed round-trip time.
     pub(crate) srtt: Duration,
-    /// What the controller is doing.
-    pub(crate) phase: Phase,
+}
+
+/// What a connection has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
     /// Packets declared lost.
     pub(crate) lost_packets: u64,
     /// Datagrams that the stack counts as sent.
@@ -146,8 +149,14 @@ pub(crate) trait Endpoint {
     /// Reads in order would end the connection with "too many gaps in stream buffer" after many losses.
     fn read(&mut self, stream: Stream, each: &mut dyn FnMut(Piece)) -> ReadEnd;
 
-    /// What it says of itself.
+    /// What it says of itself. That costs the same whatever is in flight.
     fn state(&mut self) -> State;
+
+    /// What it has counted.
+    fn counted(&mut self) -> Counted;
+
+    /// What its controller is doing, if that is a BBR of the stack's.
+    fn phase_of_bbr(&mut self) -> Option<Phase>;
 }
 
 /// What is seen of a controller while its connection calls it. The stacks do not tell it otherwise.
@@ -161,8 +170,10 @@ pub(crate) struct Tally {
     min_rtt: AtomicU64,
     /// How often the path was found in persistent congestion (RFC 9002, section 7.6), QUIC's retransmission timeout.
     collapses: AtomicU64,
-    /// Congestion events that were found to be spurious.
-    spurious: AtomicU64,
+    /// Reductions that the controller has undone.
+    undone: AtomicU64,
+    /// Whether the controller is a BBR of the stack's, which tells its phase by other means than a threshold.
+    is_bbr: AtomicBool,
 }
 
 impl Tally {
@@ -172,7 +183,8 @@ impl Tally {
             acked: AtomicU64::new(0),
             min_rtt: AtomicU64::new(u64::MAX),
             collapses: AtomicU64::new(0),
-            spurious: AtomicU64::new(0),
+            undone: AtomicU64::new(0),
+            is_bbr: AtomicBool::new(false),
         })
     }
 
@@ -205,8 +217,14 @@ impl Tally {
         self.collapses.store(self.collapses() + 1, Relaxed);
     }
 
-    pub(crate) fn on_spurious(&self) {
-        self.spurious.store(self.spurious() + 1, Relaxed);
+    /// The controller has undone a reduction.
+    pub(crate) fn on_undone(&self) {
+        self.undone.store(self.undone() + 1, Relaxed);
+    }
+
+    /// A controller is made.
+    pub(crate) fn on_made(&self, is_bbr: bool) {
+        self.is_bbr.store(is_bbr, Relaxed);
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
@@ -226,8 +244,12 @@ impl Tally {
         self.collapses.load(Relaxed)
     }
 
-    pub(crate) fn spurious(&self) -> u64 {
-        self.spurious.load(Relaxed)
+    pub(crate) fn undone(&self) -> u64 {
+        self.undone.load(Relaxed)
+    }
+
+    pub(crate) fn is_bbr(&self) -> bool {
+        self.is_bbr.load(Relaxed)
     }
 }
 
@@ -271,12 +293,19 @@ impl Setup {
 
 /// Finds the phase in the text that a stack's BBR writes of itself (`{:?}`): the first of the names that comes first.
 pub(crate) fn phase_in(debug: &dyn std::fmt::Debug, field: &str, names: &[(&str, Phase)]) -> Phase {
-    let mut begin = Begin { text: String::new(), field, value: None };
-    // It stops with an error as soon as the field is complete.
-    let _ = std::fmt::write(&mut begin, format_args!("{debug:?}"));
+    let begin = Begin::of(debug, field);
     let value = begin.value.map_or("", |at| begin.text[at..].trim_start());
     let found = names.iter().find(|(name, _)| value.starts_with(name));
     found.map_or(Phase::default(), |(_, phase)| *phase)
+}
+
+/// The values of fields in such a text, in which the last of the fields comes last.
+pub(crate) fn values_in<const N: usize>(debug: &dyn std::fmt::Debug, fields: [&str; N]) -> [String; N] {
+    let begin = Begin::of(debug, fields.last().unwrap_or(&""));
+    fields.map(|field| {
+        let value = begin.text.split_once(field).and_then(|(_, behind)| behind.split(", ").next());
+        value.unwrap_or_default().trim_start().to_owned()
+    })
 }
 
 /// Takes text until a field is complete.
@@ -285,6 +314,16 @@ struct Begin<'a> {
     field: &'a str,
     /// Where its value begins.
     value: Option<usize>,
+}
+
+impl Begin<'_> {
+    /// The text of `debug` until `field` is complete.
+    fn of<'a>(debug: &dyn std::fmt::Debug, field: &'a str) -> Begin<'a> {
+        let mut begin = Begin { text: String::new(), field, value: None };
+        // It stops with an error as soon as the field is complete: what is in flight is written behind it.
+        let _ = std::fmt::write(&mut begin, format_args!("{debug:?}"));
+        begin
+    }
 }
 
 impl std::fmt::Write for Begin<'_> {
@@ -336,6 +375,8 @@ mod tests {
         assert_eq!(phase_in(&bbr(State::ProbeBw(Sub::Up)), " state:", &names), Phase::ProbeBwUp);
         assert_eq!(phase_in(&bbr(State::ProbeRtt), " state:", &names), Phase::ProbeRtt);
         assert_eq!(phase_in(&"no state", " state:", &names), Phase::default());
+        let values = values_in(&bbr(State::ProbeBw(Sub::Up)), [" gain:", " nothing:", " state:"]);
+        assert_eq!(values, ["1", "", "ProbeBw(Up)"]);
     }
 
     #[test]

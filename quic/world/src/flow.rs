@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use fullpipe_cc::{CaState, Limits};
+use fullpipe_cc::{CaState, Limits, Phase};
 use fullpipe_export as export;
+use fullpipe_noq::View;
 use fullpipe_path::{Admission, Chain, Ecn, Packet};
 use fullpipe_record::Sample;
 use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Time};
 
 use crate::app::{Sink, Source};
-use crate::cc::{Chosen, Factory};
-use crate::endpoint::{Endpoint, Event, Setup, State, Tally};
+use crate::cc::{Chosen, Factory, phase_by_threshold};
+use crate::endpoint::{Counted, Endpoint, Event, Setup, State, Tally};
 use crate::noq;
 use crate::options::{HEADER_BYTES, Options};
 use crate::quinn;
@@ -131,7 +132,7 @@ pub(crate) struct Ended {
     pub(crate) datagrams: u64,
     pub(crate) lost: u64,
     pub(crate) collapses: u64,
-    pub(crate) spurious: u64,
+    pub(crate) undone: u64,
     pub(crate) written: u64,
     pub(crate) written_at: Option<Time>,
 }
@@ -343,7 +344,7 @@ impl Flow {
             let tap = self.setup.tap.as_ref();
             if let Some(tap) = tap {
                 tap.at(now);
-                tap.lost(sender.state().lost_packets);
+                tap.lost(sender.counted().lost_packets);
             }
             loop {
                 while let Some(event) = sender.poll() {
@@ -423,7 +424,7 @@ impl Flow {
 
     /// What the flow has done by now.
     pub(crate) fn measured(&mut self, at: Time, completed: bool) -> Ended {
-        let lost = self.state().map_or(0, |state| state.lost_packets);
+        let lost = self.counted().map_or(0, |counted| counted.lost_packets);
         Ended {
             at,
             completed,
@@ -431,7 +432,7 @@ impl Flow {
             datagrams: self.forward.sent,
             lost,
             collapses: self.setup.tally.collapses(),
-            spurious: self.setup.tally.spurious(),
+            undone: self.seen().map_or_else(|| self.setup.tally.undone(), |view| view.undone),
             written: self.source.written,
             written_at: self.source.written_at,
         }
@@ -440,6 +441,28 @@ impl Flow {
     /// What the sender's connection says of itself; `None` before it starts.
     pub(crate) fn state(&mut self) -> Option<State> {
         self.sender.as_mut().map(|sender| sender.state())
+    }
+
+    /// What the sender's stack has counted; `None` before it starts.
+    fn counted(&mut self) -> Option<Counted> {
+        self.sender.as_mut().map(|sender| sender.counted())
+    }
+
+    /// One of our controllers as it is.
+    fn seen(&self) -> Option<View> {
+        self.controller.watch.as_ref()?.view()
+    }
+
+    /// What the sender's controller is doing; `state` is that of now.
+    fn phase(&mut self, state: &State, seen: Option<&View>) -> Phase {
+        if let Some(view) = seen {
+            return view.snapshot.phase;
+        }
+        let told = match &mut self.sender {
+            Some(sender) if self.setup.tally.is_bbr() => sender.phase_of_bbr(),
+            _ => None,
+        };
+        told.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
     }
 
     /// What the sender's controller was told.
@@ -454,8 +477,12 @@ impl Flow {
 
     /// Tells the log what the sender believes.
     fn tell_state(&mut self) {
-        let (Some(state), Some(tap), true) = (self.state(), &self.setup.tap, self.connected) else { return };
-        let seen = self.controller.watch.as_ref().and_then(|watch| watch.view());
+        if !self.connected {
+            return;
+        }
+        let Some(state) = self.state() else { return };
+        let phase = self.phase(&state, self.seen().as_ref());
+        let Some(tap) = &self.setup.tap else { return };
         tap.believes(export::State {
             cwnd: Some(state.window),
             ssthresh: state.ssthresh,
@@ -464,7 +491,7 @@ impl Flow {
             segments_in_flight: None,
             srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
             min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
-            phase: Some(seen.map_or(state.phase, |view| view.snapshot.phase).name()),
+            phase: Some(phase.name()),
             // The stacks do not tell theirs.
             recovery: None,
         });
@@ -476,8 +503,9 @@ impl Flow {
             return None;
         }
         let state = self.state()?;
-        let seen = self.controller.watch.as_ref().and_then(|watch| watch.view());
-        let phase = seen.map_or(state.phase, |view| view.snapshot.phase);
+        let seen = self.seen();
+        let phase = self.phase(&state, seen.as_ref());
+        let lost = self.counted()?.lost_packets;
         let bandwidth = seen.and_then(|view| view.snapshot.bandwidth).map(|rate| rate.as_bits_per_sec());
         let segments = |bytes: u64| u32::try_from(bytes / self.unit).unwrap_or(u32::MAX);
         let delivered = self.sink.delivered();
@@ -495,7 +523,7 @@ impl Flow {
             delivery_bps: if elapsed == 0 { 0 } else { (bits / u128::from(elapsed)) as u64 },
             bandwidth_bps: bandwidth.or(state.bandwidth_bps),
             delivered_bytes: delivered,
-            retransmits: state.lost_packets,
+            retransmits: lost,
             phase,
             // The stacks do not tell theirs.
             ca_state: seen.map_or(CaState::Open, |view| view.state),
@@ -510,6 +538,6 @@ impl Flow {
     /// Whether the sender's stack counts as many datagrams as it has handed over. What it answers without a connection is not in
     /// its count.
     pub(crate) fn stack_counts(&mut self) -> Option<(u64, u64)> {
-        Some((self.state()?.datagrams, self.forward.sent))
+        Some((self.counted()?.datagrams, self.forward.sent))
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use fullpipe_cc::Phase;
 use fullpipe_units::Duration;
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3, Controller, ControllerMetrics};
@@ -31,7 +32,7 @@ use self::end::Watched;
 use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
-use crate::endpoint::State;
+use crate::endpoint::{Counted, State};
 
 type Factory = cc::NoqFactory;
 /// Who is at the other end.
@@ -81,24 +82,37 @@ fn write(stream: &mut SendStream<'_>, piece: Bytes) -> Result<usize, WriteError>
 
 fn state(connection: &mut Connection) -> Option<State> {
     let srtt = connection.rtt(PathId::ZERO).unwrap_or_default();
-    let stats = connection.stats();
-    let controller = connection.congestion_state(PathId::ZERO)?;
-    let metrics = controller.metrics();
-    let phase = || {
-        let watched = controller.clone_box().into_any().downcast::<Watched>().ok()?;
-        let bbr = watched.inner.into_any().downcast::<Bbr3>().ok()?;
-        Some(cc::phase_of_noq(&bbr))
-    };
+    let metrics = connection.congestion_state(PathId::ZERO)?.metrics();
     Some(State {
         window: metrics.congestion_window,
         ssthresh: metrics.ssthresh,
         pacing: metrics.pacing_rate.or_else(|| paced_by_window(metrics.congestion_window, srtt)),
         bandwidth_bps: metrics.bandwidth_estimate,
         srtt: Duration::from_nanos(srtt.as_nanos() as u64),
-        phase: phase().unwrap_or_else(|| cc::phase_by_threshold(metrics.congestion_window, metrics.ssthresh)),
-        lost_packets: stats.lost_packets,
-        datagrams: stats.udp_tx.datagrams,
     })
+}
+
+fn counted(connection: &mut Connection) -> Counted {
+    let stats = connection.stats();
+    Counted { lost_packets: stats.lost_packets, datagrams: stats.udp_tx.datagrams }
+}
+
+fn is_bbr(copy: Box<dyn Controller>) -> bool {
+    copy.into_any().is::<Bbr3>()
+}
+
+/// Without a copy, which would have all that is in flight in it.
+fn phase_of_bbr(connection: &mut Connection) -> Option<Phase> {
+    connection.congestion_state(PathId::ZERO).map(|watched| cc::phase_of_noq(&watched))
+}
+
+impl Watched {
+    /// What an undo may give back: window, threshold, pacing rate, and what noq's BBRv3 has besides.
+    fn undoable(&self) -> (u64, Option<u64>, Option<u64>, Option<[String; 4]>) {
+        let metrics = self.inner.metrics();
+        let of_bbr = self.tally.is_bbr().then(|| cc::undoable_of_noq(&self.inner));
+        (metrics.congestion_window, metrics.ssthresh, metrics.pacing_rate, of_bbr)
+    }
 }
 
 impl fmt::Debug for Watched {
@@ -170,9 +184,14 @@ impl Controller for Watched {
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }
 
+    /// What the stack found is not what the controller makes of it: noq's NewReno does nothing here, and its CUBIC nothing when its
+    /// window has grown back. Ours act later, with the ACK that shows it, and count by themselves.
     fn on_spurious_congestion_event(&mut self) {
-        self.tally.on_spurious();
+        let before = self.undoable();
         self.inner.on_spurious_congestion_event();
+        if self.undoable() != before {
+            self.tally.on_undone();
+        }
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {

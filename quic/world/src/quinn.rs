@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use fullpipe_cc::Phase;
 use fullpipe_units::Duration;
 use quinn_proto as proto;
 use quinn_proto::congestion::{Bbr, Controller, ControllerMetrics};
@@ -31,7 +32,7 @@ use self::end::Watched;
 use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
-use crate::endpoint::State;
+use crate::endpoint::{Counted, State};
 
 type Factory = cc::QuinnFactory;
 /// Who is at the other end.
@@ -81,24 +82,30 @@ fn write(stream: &mut SendStream<'_>, piece: Bytes) -> Result<usize, WriteError>
 
 fn state(connection: &mut Connection) -> Option<State> {
     let srtt = connection.rtt();
-    let stats = connection.stats();
-    let controller = connection.congestion_state();
-    let metrics = controller.metrics();
-    let phase = || {
-        let watched = controller.clone_box().into_any().downcast::<Watched>().ok()?;
-        let bbr = watched.inner.into_any().downcast::<Bbr>().ok()?;
-        Some(cc::phase_of_quinn(&bbr))
-    };
+    let metrics = connection.congestion_state().metrics();
     Some(State {
         window: metrics.congestion_window,
         ssthresh: metrics.ssthresh,
         pacing: paced_by_window(metrics.congestion_window, srtt),
         bandwidth_bps: None,
         srtt: Duration::from_nanos(srtt.as_nanos() as u64),
-        phase: phase().unwrap_or_else(|| cc::phase_by_threshold(metrics.congestion_window, metrics.ssthresh)),
-        lost_packets: stats.path.lost_packets,
-        datagrams: stats.udp_tx.datagrams,
     })
+}
+
+fn counted(connection: &mut Connection) -> Counted {
+    let stats = connection.stats();
+    Counted { lost_packets: stats.path.lost_packets, datagrams: stats.udp_tx.datagrams }
+}
+
+fn is_bbr(copy: Box<dyn Controller>) -> bool {
+    copy.into_any().is::<Bbr>()
+}
+
+/// From a copy: quinn's controllers do not write what they are, and its BBR has no list of packets that a copy would cost.
+fn phase_of_bbr(connection: &mut Connection) -> Option<Phase> {
+    let watched = connection.congestion_state().clone_box().into_any().downcast::<Watched>().ok()?;
+    let bbr = watched.inner.into_any().downcast::<Bbr>().ok()?;
+    Some(cc::phase_of_quinn(&bbr))
 }
 
 /// Which calls there are, and what they tell, is the stack's own.

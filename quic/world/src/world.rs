@@ -375,7 +375,7 @@ fn totals(flow: &mut Flow, end: Time) -> FlowTotals {
         segments_sent: ended.datagrams,
         retransmits: ended.lost,
         timeouts: ended.collapses,
-        undos: ended.spurious,
+        undos: ended.undone,
         echoed_segments: None,
         written_bytes: Some(ended.written),
         written_ns: ended.written_at.map(Time::as_nanos),

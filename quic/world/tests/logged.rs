@@ -2,17 +2,21 @@
 
 mod common;
 
+use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use common::{SHIPPED, assert_same, run, scenario};
 use fullpipe_export::quic::{Event as Quic, Frame, Space, frames};
 use fullpipe_export::{Event, Log};
-use fullpipe_quic::{Crypto, Options, run_logged};
+use fullpipe_quic::{Crypto, Options, Own, run_logged};
 use fullpipe_record::Run;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Time;
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerFactory, NewRenoConfig};
 
 /// What was told, as text; and the numbers of the first flow's packets.
 #[derive(Default)]
@@ -127,6 +131,80 @@ fn a_log_has_every_packet_and_what_became_of_it() {
         assert!(told.lost.is_subset(&told.dropped), "{controller}");
         assert!(told.windows > 10 && !told.phases.is_empty(), "{controller}");
     }
+}
+
+/// A controller that counts how often it is copied.
+#[derive(Debug)]
+struct Copied(Box<dyn Controller>);
+
+static COPIES: AtomicUsize = AtomicUsize::new(0);
+
+struct CopiedFactory;
+
+impl ControllerFactory for CopiedFactory {
+    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        Box::new(Copied(Arc::new(NewRenoConfig::default()).build(now, mtu)))
+    }
+}
+
+impl Controller for Copied {
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        pn: u64,
+        limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.0.on_ack(now, sent, bytes, pn, limited, rtt);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        persistent: bool,
+        ecn: bool,
+        bytes: u64,
+        pn: u64,
+    ) {
+        self.0.on_congestion_event(now, sent, persistent, ecn, bytes, pn);
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.0.on_mtu_update(mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.0.window()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        Box::new(Copied(self.0.clone_box()))
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.0.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A copy may have all that is in flight in it.
+#[test]
+fn a_log_copies_no_controller_for_each_packet() {
+    let spec = scenario(4.0, r#"rate = "10 Mbit/s", rtt = "40 ms""#, r#"{ controller = "noq:copied" }"#);
+    let own = [Own::noq("copied", Arc::new(CopiedFactory))];
+    let told = Arc::new(Mutex::new(Told::default()));
+    let log = Box::new(Shared(told.clone()));
+    run_logged(&spec, 1, &AtomicBool::new(false), Options::default(), &own, &mut |_| (), log).unwrap();
+    assert!(told.lock().unwrap().windows > 100);
+    // To see once what it is.
+    assert_eq!(COPIES.load(Ordering::Relaxed), 1);
 }
 
 #[test]

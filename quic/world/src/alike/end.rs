@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::{Bytes, BytesMut};
+use fullpipe_cc::Phase;
 use fullpipe_path::Ecn;
 use fullpipe_units::Time;
 
@@ -20,7 +21,7 @@ use super::proto::{
 };
 use super::{Factory, Peer, keys};
 use crate::chunk::{CHUNK, epoch, since, then};
-use crate::endpoint::{Endpoint, Event, Piece, ReadEnd, Setup, State, Stream, Tally, Transmit};
+use crate::endpoint::{Counted, Endpoint, Event, Piece, ReadEnd, Setup, State, Stream, Tally, Transmit};
 use crate::tls::SERVER;
 
 const CLIENT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
@@ -268,6 +269,14 @@ impl Endpoint for End {
     fn state(&mut self) -> State {
         self.connection().and_then(super::state).unwrap_or_default()
     }
+
+    fn counted(&mut self) -> Counted {
+        self.connection().map(super::counted).unwrap_or_default()
+    }
+
+    fn phase_of_bbr(&mut self) -> Option<Phase> {
+        self.connection().and_then(super::phase_of_bbr)
+    }
 }
 
 /// Connection ids from the seed.
@@ -337,6 +346,7 @@ impl ControllerFactory for Watching {
         let inner = self.inner.clone().build(now, current_mtu);
         let mut cap = Cap { most: self.max_window, binds: false };
         cap.see(&*inner);
+        self.tally.on_made(super::is_bbr(inner.clone_box()));
         Box::new(Watched { inner, tally: self.tally.clone(), cap })
     }
 }
