@@ -285,21 +285,21 @@ impl Simulation {
         let spec = &self.spec.flows[index];
         let (label, controller) = (spec.label.clone(), spec.controller.text().to_owned());
         self.ask(move |world| {
-            let now = world.now;
-            let flow = &mut world.flows[index];
-            let measured = flow.measured(now, false);
-            FlowNow {
-                label,
-                controller,
-                sample: flow.sample(now),
-                segments_sent: measured.datagrams,
-                delivered_segments: flow.tally().acked(),
-                lost: measured.lost,
-                timeouts: measured.collapses,
-                delivered_bytes: measured.delivered_bytes,
-                transfers_ns: flow.sink.transfers_ns.clone(),
-                ended: flow.ended.map(|ended| (ended.at, ended.completed)),
-            }
+            world.ask(index, |flow, now| {
+                let measured = flow.measured(now, false);
+                FlowNow {
+                    label,
+                    controller,
+                    sample: flow.sample(now),
+                    segments_sent: measured.datagrams,
+                    delivered_segments: flow.tally().acked(),
+                    lost: measured.lost,
+                    timeouts: measured.collapses,
+                    delivered_bytes: measured.delivered_bytes,
+                    transfers_ns: flow.sink.transfers_ns.clone(),
+                    ended: flow.ended.map(|ended| (ended.at, ended.completed)),
+                }
+            })
         })
     }
 

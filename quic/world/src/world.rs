@@ -181,6 +181,19 @@ impl World {
         }
     }
 
+    /// Asks a flow, whose controller and stack are watched while they answer as they are in an event.
+    pub(crate) fn ask<T>(&mut self, index: usize, question: impl FnOnce(&mut Flow, Time) -> T) -> T {
+        if let Some(beat) = self.watch {
+            beat.begin(self.now);
+            beat.of_flow(index);
+        }
+        let answer = question(&mut self.flows[index], self.now);
+        if let Some(beat) = self.watch {
+            beat.pause();
+        }
+        answer
+    }
+
     fn settle(&mut self) {
         self.forward.chain.settle(self.now);
         self.reverse.chain.settle(self.now);
@@ -280,22 +293,21 @@ impl World {
             (std::mem::take(&mut self.forward_series), std::mem::take(&mut self.reverse_series));
         let mut links = link_records(&self.forward.chain, &spec.forward, there, self.now);
         links.extend(link_records(&self.reverse.chain, &spec.reverse, back, self.now));
-        let end = self.now;
-        let flows = self
-            .flows
-            .iter_mut()
-            .zip(std::mem::take(&mut self.flow_series))
-            .zip(&spec.flows)
-            .map(|((flow, series), flow_spec)| {
-                let totals = totals(flow, end);
-                FlowRecord {
-                    label: flow_spec.label.clone(),
-                    controller: flow_spec.controller.text().to_string(),
-                    transfers_ns: flow.sink.transfers_ns.clone(),
-                    rebuffered_ns: flow.sink.rebuffered_ns(Time::from_nanos(totals.end_ns)),
-                    totals,
-                    series,
-                }
+        let series = std::mem::take(&mut self.flow_series);
+        let flows = spec.flows.iter().zip(series).enumerate();
+        let flows = flows
+            .map(|(index, (flow_spec, series))| {
+                self.ask(index, |flow, end| {
+                    let totals = totals(flow, end);
+                    FlowRecord {
+                        label: flow_spec.label.clone(),
+                        controller: flow_spec.controller.text().to_string(),
+                        transfers_ns: flow.sink.transfers_ns.clone(),
+                        rebuffered_ns: flow.sink.rebuffered_ns(Time::from_nanos(totals.end_ns)),
+                        totals,
+                        series,
+                    }
+                })
             })
             .collect();
         Run {
@@ -323,14 +335,17 @@ impl World {
     /// with that of the ends, and the sender's with its stack's.
     fn check(&mut self) {
         let mut ends = [Ends::default(); 2];
-        for flow in &mut self.flows {
-            for (sum, of_flow) in ends.iter_mut().zip([flow.forward, flow.reverse]) {
+        for index in 0..self.flows.len() {
+            let of_flow = self.ask(index, |flow, _| {
+                assert!(flow.sink.delivered() <= flow.written(), "more delivered than was written");
+                if let Some((counted, sent)) = flow.stack_counts() {
+                    assert!(counted <= sent, "the stack sent {counted} datagrams, and the path got {sent}");
+                }
+                [flow.forward, flow.reverse]
+            });
+            for (sum, of_flow) in ends.iter_mut().zip(of_flow) {
                 sum.sent += of_flow.sent;
                 sum.arrived += of_flow.arrived;
-            }
-            assert!(flow.sink.delivered() <= flow.written(), "more delivered than was written");
-            if let Some((counted, sent)) = flow.stack_counts() {
-                assert!(counted <= sent, "the stack sent {counted} datagrams, and the path got {sent}");
             }
         }
         check_path("forward", self.forward.chain.counts(), ends[0]);

@@ -4,25 +4,48 @@ use std::any::Any;
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
 use fullpipe_quic::{Own, program};
 use fullpipe_scenario::{Format, resolve};
 use noq_proto::RttEstimator;
-use noq_proto::congestion::{Controller, ControllerFactory, CubicConfig};
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 
 /// In the environment of the program, and not of the test.
 const CHILD: &str = "LOOPS_IS_THE_PROGRAM";
 
-/// A CUBIC that does not return from its first loss.
+/// A CUBIC that does not return.
 #[derive(Debug)]
-struct Loops(Box<dyn Controller>);
+struct Loops {
+    inner: Box<dyn Controller>,
+    when: When,
+    /// How often it was asked for its metrics since a packet was sent or acknowledged.
+    asked: AtomicU32,
+}
 
-struct Factory;
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// From its first loss.
+    Lost,
+    /// When it is only looked at, again and again: while nothing happens, no run asks for so much.
+    Asked,
+}
+
+const ASKED_OFTEN: u32 = 200;
+
+struct Factory(When);
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
-        Box::new(Loops(Arc::new(CubicConfig::default()).build(now, mtu)))
+        let inner = Arc::new(CubicConfig::default()).build(now, mtu);
+        Box::new(Loops { inner, when: self.0, asked: AtomicU32::new(0) })
+    }
+}
+
+fn forever() -> ! {
+    loop {
+        std::hint::spin_loop();
     }
 }
 
@@ -36,29 +59,51 @@ impl Controller for Loops {
         limited: bool,
         rtt: &RttEstimator,
     ) {
-        self.0.on_ack(now, sent, bytes, pn, limited, rtt);
+        self.asked.store(0, Relaxed);
+        self.inner.on_ack(now, sent, bytes, pn, limited, rtt);
     }
 
-    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {
-        loop {
-            std::hint::spin_loop();
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        self.asked.store(0, Relaxed);
+        self.inner.on_packet_sent(now, bytes, pn);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        persistent: bool,
+        ecn: bool,
+        bytes: u64,
+        pn: u64,
+    ) {
+        match self.when {
+            When::Lost => forever(),
+            When::Asked => self.inner.on_congestion_event(now, sent, persistent, ecn, bytes, pn),
         }
     }
 
+    fn metrics(&self) -> ControllerMetrics {
+        if matches!(self.when, When::Asked) && self.asked.fetch_add(1, Relaxed) >= ASKED_OFTEN {
+            forever();
+        }
+        self.inner.metrics()
+    }
+
     fn on_mtu_update(&mut self, mtu: u16) {
-        self.0.on_mtu_update(mtu);
+        self.inner.on_mtu_update(mtu);
     }
 
     fn window(&self) -> u64 {
-        self.0.window()
+        self.inner.window()
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Loops(self.0.clone_box()))
+        Box::new(Loops { inner: self.inner.clone_box(), when: self.when, asked: AtomicU32::new(0) })
     }
 
     fn initial_window(&self) -> u64 {
-        self.0.initial_window()
+        self.inner.initial_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -108,7 +153,10 @@ fn asked(command: &str, patience: &str, frames: &[String], keep_open: bool) -> E
 
 fn main() -> ExitCode {
     if std::env::var_os(CHILD).is_some() {
-        return program::main(vec![Own::noq("loops", Arc::new(Factory))]);
+        return program::main(vec![
+            Own::noq("loops", Arc::new(Factory(When::Lost))),
+            Own::noq("asked", Arc::new(Factory(When::Asked))),
+        ]);
     }
     let document = r#"
         name = "loops"
@@ -135,6 +183,18 @@ fn main() -> ExitCode {
         let expected = "flow mine: its controller or its stack has not returned for 0.2 s of CPU time, at 1.";
         assert!(said.starts_with(expected), "{command}: {said}");
     }
+    // One that is looked at between two steps.
+    let spec = document.replace("noq:loops", "noq:asked").replace("0.2 bdp", "4 bdp");
+    let spec = resolve(&spec, Format::Toml, None).unwrap();
+    let begin = serde_json::json!({"spec": spec.to_json(), "seed": 1}).to_string();
+    let advance = serde_json::json!({"advance_ns": 3_000_000_000_u64}).to_string();
+    let looks = std::iter::repeat_n(advance, 2 * ASKED_OFTEN as usize);
+    let ended = asked("play", "0.2", &std::iter::once(begin).chain(looks).collect::<Vec<_>>(), true);
+    assert_eq!(ended.code, Some(4), "{}", ended.complaint);
+    let expected =
+        "flow mine: its controller or its stack has not returned for 0.2 s of CPU time, at 3.000000 s";
+    assert!(ended.answer.contains(expected), "{}", ended.answer);
+
     let ended = asked("refuses", "none", &[], true);
     assert!(ended.complaint.contains("FULLPIPE_QUIC_PATIENCE: \"none\""), "{}", ended.complaint);
     assert_eq!(ended.code, Some(2));
