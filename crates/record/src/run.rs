@@ -98,7 +98,8 @@ pub struct FlowTotals {
     pub end_ns: u64,
     /// Whether a flow that ends by itself, a finite one or a script, delivered everything before the end of the run.
     pub completed: bool,
-    /// Application bytes that the receiver delivered in order by `end_ns`.
+    /// Application bytes that the receiver delivered by `end_ns`: in order, but those of a bulk flow in the world `quic` in any
+    /// order, as its streams are read.
     pub delivered_bytes: u64,
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,

@@ -45,7 +45,7 @@ pub struct FlowNow {
     pub lost: u64,
     /// How often the sender found the path in persistent congestion.
     pub timeouts: u64,
-    /// Payload bytes that the receiver's application has, in order.
+    /// Payload bytes that the receiver's application has: in order, or in any order for a bulk flow.
     pub delivered_bytes: u64,
     /// How long each transfer of its application took that is complete.
     pub transfers_ns: Vec<u64>,
