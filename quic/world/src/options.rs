@@ -2,6 +2,7 @@
 
 use fullpipe_path::ConfigError;
 use fullpipe_path::config::AdmissionUnit;
+use fullpipe_scenario::bounds::MAX_MTU;
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::{ControllerChoice, ScenarioError};
 use fullpipe_units::Duration;
@@ -141,8 +142,6 @@ pub(crate) const HEADER_BYTES: u32 = 28;
 
 /// The smallest payload of UDP that a QUIC path carries (RFC 9000, section 14).
 const LEAST_PAYLOAD: u32 = 1200;
-/// The largest that a stack can be told of.
-const MOST_PAYLOAD: u32 = 65_527;
 
 /// What this world cannot do of a scenario: a sentence that says what to change. `None` if it can run it.
 pub fn refuses(spec: &Spec) -> Option<String> {
@@ -151,7 +150,8 @@ pub fn refuses(spec: &Spec) -> Option<String> {
 
 /// The same, where the program brings controllers of its own.
 pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
-    let (least, most) = (LEAST_PAYLOAD + HEADER_BYTES, MOST_PAYLOAD + HEADER_BYTES);
+    // A scenario's largest MTU leaves less payload than the 65527 bytes that a stack can be told of.
+    let (least, most) = (LEAST_PAYLOAD + HEADER_BYTES, MAX_MTU);
     if !(least..=most).contains(&spec.mtu_bytes) {
         return Some(format!(
             "path.mtu: {} bytes; QUIC needs {least} to {most} bytes (RFC 9000, section 14): choose such an MTU",

@@ -88,7 +88,7 @@ fn endpoint_config(setup: &Setup, end: usize) -> Arc<EndpointConfig> {
     config
         .rng_seed(Some(setup.seed_bytes(end)))
         .max_udp_payload_size(setup.payload.max(1472))
-        .expect("at least 1200 bytes, and at most 65527: `refuses`");
+        .expect("at least 1200 bytes, and at most 65507: `refuses`");
     Arc::new(config)
 }
 
