@@ -133,6 +133,43 @@ fn a_log_has_every_packet_and_what_became_of_it() {
     }
 }
 
+/// The longest packet of the first flow's from some time on.
+struct Longest {
+    from: Time,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Log for Longest {
+    fn take(&mut self, at: Time, _: u32, event: &Event<'_>) {
+        if let Event::Quic(Quic::Sent(one)) = event
+            && at >= self.from
+        {
+            self.bytes.fetch_max(one.length as usize, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn no_loss_makes_packets_smaller_for_good() {
+    for controller in ["noq:newreno", "quinn:newreno"] {
+        let spec = scenario(
+            30.0,
+            r#"rate = "5 Mbit/s", rtt = "40 ms", loss = "50 %", changes = [{ at = "20 s", loss = "0 %" }]"#,
+            &format!(
+                r#"{{ controller = "{controller}", requests = {{ size = "3 KB", pause = "100 ms" }} }}"#
+            ),
+        );
+        for seed in 1..=4 {
+            let bytes = Arc::new(AtomicUsize::new(0));
+            let log = Box::new(Longest { from: Time::from_micros(25_000_000), bytes: bytes.clone() });
+            let cancel = AtomicBool::new(false);
+            run_logged(&spec, seed, &cancel, Options::default(), &[], &mut |_| (), log).unwrap();
+            // All that a packet of 1500 bytes leaves to UDP.
+            assert_eq!(bytes.load(Ordering::Relaxed), 1472, "{controller}, seed {seed}");
+        }
+    }
+}
+
 /// A controller that counts how often it is copied.
 #[derive(Debug)]
 struct Copied(Box<dyn Controller>);

@@ -68,6 +68,9 @@ fn transport(setup: &Setup, controller: Option<Arc<Watching>>) -> TransportConfi
     let mut transport = TransportConfig::default();
     transport
         .initial_mtu(setup.payload)
+        // The path carries packets of this size, and nobody looks for another one. Without this, a few bursts of losses would be
+        // taken for a path that no longer does (`BlackHoleDetector`), and all later packets would have 1200 bytes.
+        .min_mtu(setup.payload)
         .mtu_discovery_config(None)
         // A path may be silent for longer than the default of 30 s.
         .max_idle_timeout(None)
