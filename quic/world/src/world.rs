@@ -34,8 +34,8 @@ pub(crate) struct World {
     forward: Wire,
     reverse: Wire,
     pub(crate) flows: Vec<Flow>,
-    /// When each flow next has something to do by itself. There are few enough to look at all of them: an event of a stack takes
-    /// as long as hundreds of comparisons.
+    /// When each flow next has something to do by itself. All are looked at for each event: an event of a stack takes as long as
+    /// hundreds of comparisons. A tree of them saves nothing in a run of 1000 flows, and a tenth of one of 10,000.
     due: Vec<Time>,
     /// Flows of which datagrams arrived in this instant.
     touched: Vec<usize>,
