@@ -32,6 +32,7 @@ mod change;
 mod chunk;
 mod endpoint;
 mod flow;
+mod frames;
 #[cfg(test)]
 mod lock;
 mod noq;
