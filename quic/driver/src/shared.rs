@@ -219,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn a_window_may_be_bounded() {
+        let cwnd = |name: &str, most| {
+            let making = Making::new(Params::by_name(name).unwrap()).max_window(most);
+            making.events(1200).limits().cwnd
+        };
+        for name in ["newreno", "cubic", "bbr3", "copa"] {
+            assert_eq!([cwnd(name, 6_000), cwnd(name, u64::MAX)], [6_000, 12_000], "{name}");
+        }
+    }
+
+    #[test]
     fn a_watch_follows_what_lives() {
         let watch = Watch::new();
         assert_eq!(watch.view(), None);
