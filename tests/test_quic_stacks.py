@@ -25,7 +25,7 @@ STACKS = ["noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "q
 def test_the_program_has_the_controllers_that_each_stack_ships() -> None:
     listed = {one["name"]: one for one in api.controllers()}
     assert set(STACKS) <= set(listed)
-    assert listed["noq:bbr3"]["source"].startswith("noq 1.")
+    assert listed["noq:bbr3"]["source"].startswith("noq-proto 1.")
     (needs,) = quic.WORLD.checks()
     assert needs["ok"], needs
 
@@ -71,7 +71,7 @@ def test_an_unknown_controller_and_one_in_python_are_refused() -> None:
 def test_cases_are_played_over_the_stacks() -> None:
     found = fp.conform("bbr3", ["startup-plateau", "deep-buffer"], world="quic")
     assert [one.verdict for one in found.results] == [PASS, PASS], list(found.rows())
-    assert "noq 1." in found.versions
+    assert "noq-proto 1." in found.versions
     stack = fp.conform("noq:cubic", ["startup-plateau", "clean-path"])
     assert [one.verdict for one in stack.results] == [NOT_APPLICABLE, PASS], list(stack.rows())
 
