@@ -188,7 +188,11 @@ CLAIM = Claim(
     "with pacing_margin_percent=0 natural jitter makes it 0.11 RTTmin (bbr3, 3 seeds, 30 s). So either "
     "the slides mean the peaks, or their path is noisier than our model. At 10 Gbit/s about a hundred "
     "packets leave within 125 us, and each waits for a slow one before it: in this model the noise is "
-    "smaller there than at 1 Gbit/s. With jitter of up to 1 ms the median is 0.33 RTTmin.",
+    "smaller there than at 1 Gbit/s. With jitter of up to 1 ms the median is 0.33 RTTmin. Over QUIC the "
+    "medians are 8 to 120 times smaller: noq's pacer sends packet by packet, Linux's TCP in bursts of up to "
+    "1 ms. With TCP's bursts off (gso_max_segs = 1) the simulator's medians are 0.0014 RTTmin at 100 Mbit/s, "
+    "0.0012 to 0.0046 at 1 Gbit/s and 0.00007 at 10 Gbit/s, and QUIC's are 0.0015, 0.0011 and 0.00007 "
+    "(bbr3, 3 seeds).",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,
