@@ -342,6 +342,7 @@ impl<C: Controller, const SAMPLES: bool> Subject for Ours<C, SAMPLES> {
             units: 1,
             new_range: true,
             tx_in_flight: flight,
+            tx_delivered: 0,
             tx_lost: 0,
             lost: 1,
             app_limited: false,

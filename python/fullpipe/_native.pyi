@@ -315,6 +315,10 @@ class Lost:
         """Segments in flight when it was sent."""
 
     @property
+    def tx_delivered(self) -> int:
+        """`Connection.delivered` when it was sent."""
+
+    @property
     def tx_lost(self) -> int:
         """`Connection.lost` when it was sent."""
 

@@ -9,8 +9,9 @@
 //! RFC 9002 compares the times at which packets were sent with the beginning of the recovery period. Events carry no such
 //! time, but counters that order packets in the same way:
 //!
-//! - A lost packet was sent in the period if the connection's count of losses was then at least that at its beginning
-//!   ([`Lost::tx_lost`]), because the loss that begins a period is counted in it.
+//! - A lost packet was sent in the period if the connection's counts of losses and of deliveries were then at least those at its
+//!   beginning ([`Lost::tx_lost`], [`Lost::tx_delivered`]): the loss that begins a period is counted in the first one, and what the
+//!   ACK delivers that begins one by a mark in the second.
 //! - A delivered packet was sent in the period if the count of deliveries was ([`RateSample::prior_delivered`]), because the
 //!   ACK that begins a period delivers something.
 
@@ -95,19 +96,32 @@ pub trait Increase: Copy {
 struct Period {
     /// It has not ended.
     is_active: bool,
-    /// Packets sent in it, or later, saw at least so many units delivered when they left.
-    delivered: u64,
-    /// And so many lost.
-    lost: u64,
-    /// A mark began it: no loss is counted that sets the packets sent in it apart from those before.
-    by_mark: bool,
+    /// What the connection had counted when it began.
+    began: Counts,
+    /// It ends with the delivery of a packet that left when at least so many units were delivered.
+    ends_at: u64,
 }
 
-impl Period {
-    /// Whether a lost packet that left when so many units were lost was sent before it. While a period that a mark began is under
-    /// way, nobody can tell, and the packet counts as sent before.
-    fn follows(&self, tx_lost: u64) -> bool {
-        tx_lost < self.lost + (self.by_mark && self.is_active) as u64
+/// Units delivered and lost up to some instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    delivered: u64,
+    lost: u64,
+}
+
+impl Counts {
+    /// When a lost packet left.
+    fn when_sent(lost: &Lost) -> Counts {
+        Counts { delivered: lost.tx_delivered, lost: lost.tx_lost }
+    }
+
+    /// Whether the instant is before another one, of which one count or the other tells.
+    fn is_before(self, other: Counts) -> bool {
+        self.delivered < other.delivered || self.lost < other.lost
+    }
+
+    fn later(self, other: Counts) -> Counts {
+        Counts { delivered: self.delivered.max(other.delivered), lost: self.lost.max(other.lost) }
     }
 }
 
@@ -129,8 +143,8 @@ pub struct Bytewise<A> {
     period: Period,
     saved: Saved<A>,
     state: CaState,
-    /// The newest packet of those marked lost since the last change of state, by [`Lost::tx_lost`].
-    newest_lost: Option<u64>,
+    /// When the newest packet left of those marked lost since the last change of state.
+    newest_lost: Option<Counts>,
     /// A packet may leave whatever the window is; with it, no more than this is in flight.
     spare: Option<u64>,
     in_flight: u64,
@@ -220,16 +234,11 @@ impl<A: Increase> Bytewise<A> {
         self.window.cwnd = self.window.cwnd.min(self.clamp);
     }
 
-    /// Counts of a moment, for the comparison of when packets were sent.
-    fn begin_period(&mut self, delivered: u64, lost: u64, by_mark: bool) {
-        self.period = Period { is_active: true, delivered, lost, by_mark };
-    }
-
-    /// A congestion event by a loss, when so many units are delivered and lost.
-    fn on_loss(&mut self, delivered: u64, lost: u64) {
+    /// A congestion event by a loss begins this period.
+    fn on_loss(&mut self, period: Period) {
         // RFC 9002 B.6: OnCongestionEvent
         let before = self.window.cwnd;
-        self.begin_period(delivered, lost, false);
+        self.period = period;
         self.increase.reduce(&mut self.window, Cause::Loss, self.flight);
         // RFC 9002 7.3.2: a single packet can be sent prior to the reduction, so that the retransmission leaves at once.
         self.spare = Some(before);
@@ -237,7 +246,7 @@ impl<A: Increase> Bytewise<A> {
 
     /// Whether a loss in sight is one of packets that were all sent before the last period began.
     fn is_old_loss(&self) -> bool {
-        self.newest_lost.is_some_and(|tx_lost| self.period.follows(tx_lost))
+        self.newest_lost.is_some_and(|sent| sent.is_before(self.period.began))
     }
 
     fn save(&mut self, is_allowed: bool) {
@@ -345,19 +354,23 @@ impl<A: Increase> Controller for Bytewise<A> {
     }
 
     fn on_lost(&mut self, lost: &Lost) {
-        self.newest_lost = self.newest_lost.max(Some(lost.tx_lost));
+        let sent = Counts::when_sent(lost);
+        self.newest_lost = Some(self.newest_lost.map_or(sent, |newest| newest.later(sent)));
         // RFC 9002 B.8: a packet sent in the period, which for the transport is one more loss in the same recovery.
         let in_reduction = matches!(self.state, CaState::Recovery | CaState::Cwr);
-        if in_reduction && !self.period.follows(lost.tx_lost) {
-            self.on_loss(lost.delivered, lost.lost);
+        if in_reduction && !sent.is_before(self.period.began) {
+            let began = Counts { delivered: lost.delivered, lost: lost.lost };
+            self.on_loss(Period { is_active: true, began, ends_at: lost.delivered });
         }
     }
 
     fn on_state(&mut self, change: &StateChange) {
         let connection = &change.connection;
         self.note(connection);
-        // Before the ACK of a timer's change, packets may have left that saw the same count delivered.
-        let delivered = connection.delivered + (change.trigger == Trigger::Timer) as u64;
+        let began = Counts { delivered: connection.delivered, lost: connection.lost };
+        // Before a timer's change, packets may have left that saw the same count delivered.
+        let ends_at = began.delivered + (change.trigger == Trigger::Timer) as u64;
+        let period = Period { is_active: true, began, ends_at };
         match change.to {
             CaState::Loss => {
                 if change.reduce {
@@ -365,7 +378,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                 }
                 self.increase.collapse(&mut self.window, self.flight, !change.reduce);
                 // RFC 9002 B.8: the period is over. What was sent before counts as one loss with it.
-                self.period = Period { is_active: false, delivered, lost: connection.lost, by_mark: false };
+                self.period = Period { is_active: false, ..period };
                 // RFC 9002 7.5: the congestion controller does not block probes.
                 self.spare = Some(self.clamp);
             }
@@ -373,7 +386,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                 if change.reduce {
                     self.save(true);
                     if !self.is_old_loss() {
-                        self.on_loss(delivered, connection.lost);
+                        self.on_loss(period);
                     }
                 }
                 self.saved.is_allowed = change.reduce && !change.proven;
@@ -383,7 +396,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                     self.save(true);
                     // A tail probe that repaired a loss shows one, too, but leaves nothing to be retransmitted.
                     let cause = if change.proven { Cause::Mark } else { Cause::Loss };
-                    self.begin_period(delivered, connection.lost, true);
+                    self.period = period;
                     // RFC 9002 B.7: ProcessECN
                     self.increase.reduce(&mut self.window, cause, self.flight);
                 }
@@ -407,7 +420,7 @@ impl<A: Increase> Controller for Bytewise<A> {
         self.has_delivered = true;
         // RFC 9002 7.3.2: the period ends when a packet sent in it is acknowledged.
         if self.period.is_active && ack.sample.delivered.is_some() {
-            self.period.is_active = ack.sample.prior_delivered < self.period.delivered;
+            self.period.is_active = ack.sample.prior_delivered < self.period.ends_at;
         }
         // RFC 9002 B.5: no growth in a recovery period
         if self.period.is_active {
@@ -511,6 +524,7 @@ mod tests {
             units: 1,
             new_range: true,
             tx_in_flight: 10,
+            tx_delivered: flow.connection.delivered,
             tx_lost,
             lost: flow.connection.lost,
             app_limited: false,
@@ -627,6 +641,7 @@ mod tests {
             units,
             new_range,
             tx_in_flight,
+            tx_delivered: delivered,
             tx_lost,
             lost,
             app_limited,
@@ -697,6 +712,42 @@ mod tests {
         assert_eq!(controller.limits().ssthresh, 25);
     }
 
+    /// RFC 9002 B.6: a packet that left before the mark became known is a part of what it showed, however late its loss is found.
+    #[test]
+    fn a_packet_sent_before_a_mark_reduces_nothing_after_its_period_either() {
+        let mut flow = Flow::new();
+        let mut controller = grown(&mut flow, 100);
+        let sent_before = flow.connection.delivered;
+        flow.connection.delivered += 2;
+        flow.change(&mut controller, CaState::Cwr, true);
+        let sent_in = flow.connection.delivered;
+        controller.on_ack(&ack_of(&mut flow, 1, sent_in));
+        assert!(!controller.is_recovering());
+        let tx_lost = flow.connection.lost;
+        flow.connection.lost += 1;
+        let loss = Lost {
+            now: flow.connection.now,
+            delivered: flow.connection.delivered,
+            units: 1,
+            new_range: true,
+            tx_in_flight: 10,
+            tx_delivered: sent_before,
+            tx_lost,
+            lost: flow.connection.lost,
+            app_limited: false,
+        };
+        controller.on_lost(&loss);
+        assert_eq!((controller.state, controller.limits().ssthresh), (CaState::Cwr, 50));
+        // The next one left in the period.
+        controller.on_lost(&Lost {
+            tx_delivered: sent_in,
+            tx_lost: tx_lost + 1,
+            lost: loss.lost + 1,
+            ..loss
+        });
+        assert_eq!(controller.limits().ssthresh, 25);
+    }
+
     /// What an undone reduction was for was no congestion: the loss of a packet that left before it is a new event.
     #[test]
     fn an_undo_ends_the_period_for_what_was_sent_before_it_too() {
@@ -735,6 +786,7 @@ mod tests {
             units: 1,
             new_range: true,
             tx_in_flight: 10,
+            tx_delivered: flow.connection.delivered - 1,
             tx_lost: lost - 1,
             lost,
             app_limited: false,

@@ -309,6 +309,8 @@ pub struct Lost {
     pub new_range: bool,
     /// Units in flight when the run was sent, itself included.
     pub tx_in_flight: u32,
+    /// [`Connection::delivered`] when the run was sent.
+    pub tx_delivered: u64,
     /// [`Connection::lost`] when the run was sent.
     pub tx_lost: u64,
     /// [`Connection::lost`] with this run counted.

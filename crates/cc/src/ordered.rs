@@ -288,6 +288,7 @@ mod tests {
             units: 2,
             new_range: true,
             tx_in_flight: 5,
+            tx_delivered: 0,
             tx_lost: 0,
             lost,
             app_limited: false,

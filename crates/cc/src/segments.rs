@@ -277,6 +277,7 @@ impl<C: Controller> Controller for Segments<C> {
             delivered: self.delivered.now(lost.delivered),
             units: self.lost.since(lost.lost, lost.units),
             tx_in_flight: self.level(lost.tx_in_flight),
+            tx_delivered: self.delivered.of(lost.tx_delivered),
             tx_lost: self.lost.of(lost.tx_lost),
             lost: self.lost.now(lost.lost),
             ..*lost
@@ -460,6 +461,7 @@ mod tests {
                     units: newly_lost,
                     new_range: true,
                     tx_in_flight: 5_000,
+                    tx_delivered: start.0 + delivered,
                     tx_lost: start.1 + lost,
                     lost: start.1 + lost + newly_lost as u64,
                     app_limited: false,

@@ -578,6 +578,7 @@ impl<'a, C: Controller> Bench<'a, C> {
             return Ok(());
         }
         let mut lost = self.connection.lost - newly_lost as u64;
+        let delivered = self.sampler.delivered();
         let mut previous = None;
         for sequence in self.una..self.nxt {
             if lost == self.connection.lost {
@@ -592,10 +593,11 @@ impl<'a, C: Controller> Bench<'a, C> {
             lost += units as u64;
             let event = Lost {
                 now: self.connection.now,
-                delivered: self.sampler.delivered(),
+                delivered,
                 units,
                 new_range: previous.is_none_or(|previous| previous + 1 != sequence),
                 tx_in_flight: segment.tx.in_flight(),
+                tx_delivered: delivered - (delivered as u32).wrapping_sub(segment.tx.delivered) as u64,
                 tx_lost: lost - (lost as u32).wrapping_sub(segment.tx.lost) as u64,
                 lost,
                 app_limited: segment.tx.app_limited(),

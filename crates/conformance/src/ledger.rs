@@ -26,7 +26,8 @@ impl Noted {
 
     /// The same packet as the report of its loss has it.
     pub(super) fn as_seen_in(&self, lost: &Lost) -> Noted {
-        Noted { lost: lost.tx_lost, in_flight: lost.tx_in_flight, app_limited: lost.app_limited, ..*self }
+        let Lost { tx_delivered: delivered, tx_lost, tx_in_flight: in_flight, app_limited, .. } = *lost;
+        Noted { delivered, lost: tx_lost, in_flight, app_limited, ..*self }
     }
 }
 

@@ -491,6 +491,7 @@ event! {
         segments: u32 = |it| it.units;
         new_range: bool = |it| it.new_range;
         tx_in_flight: u32 = |it| it.tx_in_flight;
+        tx_delivered: u64 = |it| it.tx_delivered;
         tx_lost: u64 = |it| it.tx_lost;
         lost: u64 = |it| it.lost;
         app_limited: bool = |it| it.app_limited;

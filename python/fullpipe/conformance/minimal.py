@@ -20,6 +20,7 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
     (played,) = result.played
     if not all(set(amounts) <= set(_SCHEDULED) for _, amounts in played.changes):
         return None
+    source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({conformity.versions})" if conformity.versions else ""
     lines = [
         f"# {result.case.title}: the case {result.case.name} of `fullpipe conform {conformity.controller}`.",
@@ -27,7 +28,8 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         # For instance what the case waited for in vain. One line, whatever it holds: it is a comment.
         *([f"# In this run: {' '.join(result.reason.split())}."] if result.reason else []),
-        f"# Source: {result.case.source}; the number is {check.criterion.source}.",
+        f"# Source: {source}.",
+        *([f"# The draft is {TEXT}."] if "draft" in source else []),
         "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
         "#",
         f"#     fullpipe run THIS.toml --world {conformity.world} --seed {check.seed}",

@@ -540,7 +540,7 @@ impl<C: Controller> Events<C> {
     }
 
     fn report_losses(&mut self, now: Time) -> u32 {
-        let before = self.reported_lost;
+        let (before, delivered) = (self.reported_lost, self.sampler.delivered());
         let mut losses = core::mem::take(&mut self.losses);
         for Loss { note: Note { tx, index, .. }, bytes } in losses.drain(..) {
             self.reported_lost += bytes as u64;
@@ -548,10 +548,11 @@ impl<C: Controller> Events<C> {
             self.last_lost = Some(index);
             self.controller.on_lost(&Lost {
                 now,
-                delivered: self.sampler.delivered(),
+                delivered,
                 units: bytes,
                 new_range: !touches,
                 tx_in_flight: tx.in_flight(),
+                tx_delivered: delivered - (delivered as u32).wrapping_sub(tx.delivered) as u64,
                 tx_lost: self.reported_lost - (self.reported_lost as u32).wrapping_sub(tx.lost) as u64,
                 lost: self.reported_lost,
                 app_limited: tx.app_limited(),

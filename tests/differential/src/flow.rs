@@ -349,6 +349,8 @@ impl<C: Compared> Flow<C> {
                 units: entry.acked,
                 new_range: true,
                 tx_in_flight: entry.tx_in_flight,
+                // The log does not have it, and BBR does not ask for it.
+                tx_delivered: 0,
                 tx_lost: connection.lost.wrapping_sub(entry.lost_since as u64),
                 lost: connection.lost,
                 app_limited: entry.is_app_limited != 0,

@@ -120,6 +120,7 @@ impl Driven {
             units,
             new_range,
             tx_in_flight: 100,
+            tx_delivered: self.delivered,
             tx_lost: self.lost - since as u64,
             lost: self.lost,
             app_limited: false,

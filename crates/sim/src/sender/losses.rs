@@ -64,7 +64,8 @@ impl LossRuns<'_> {
             units: 1,
             new_range: !adjacent,
             tx_in_flight: tx.in_flight(),
-            // The segment keeps the low 32 bits of the count.
+            // The segment keeps the low 32 bits of the counts.
+            tx_delivered: delivered - (delivered as u32).wrapping_sub(tx.delivered) as u64,
             tx_lost: self.lost - (self.lost as u32).wrapping_sub(tx.lost) as u64,
             lost: self.lost,
             app_limited: tx.app_limited(),
