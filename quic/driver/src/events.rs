@@ -70,7 +70,6 @@ struct Open {
     /// All acknowledged packets are known.
     is_ended: bool,
     is_persistent: bool,
-    is_spurious: bool,
     is_resized: bool,
     /// The bytes that the ACK shows marked.
     marked: Option<u32>,
@@ -116,8 +115,6 @@ pub struct Events<C> {
     /// When the flight became empty.
     emptied: Time,
     open: Option<Open>,
-    /// The last reduction was for nothing; reported with the ACK that follows, or without one.
-    is_spurious: bool,
     losses: Vec<Loss>,
     random: u64,
 }
@@ -146,7 +143,6 @@ impl<C: Controller> Events<C> {
             last_sent: start.now,
             emptied: start.now,
             open: None,
-            is_spurious: false,
             losses: Vec::new(),
             random: start.seed,
         }
@@ -335,11 +331,25 @@ impl<C: Controller> Events<C> {
         open.marked = Some(bytes.unwrap_or(open.delivered).min(open.delivered));
     }
 
-    /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK that shows it, to
-    /// which it belongs, if there are any.
-    pub fn spurious(&mut self) {
+    /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK at `now` that shows
+    /// it; `None` if the stack does not know when that is. The controller hears of it at once: the late packet is often all that its
+    /// ACK acknowledges, and has left the flight.
+    pub fn spurious(&mut self, now: Option<Time>) {
         self.settle();
-        self.is_spurious = true;
+        // It was later than what was reported before.
+        self.advance(now.unwrap_or(self.now + Duration::from_nanos(1)));
+        if !core::mem::take(&mut self.may_undo) {
+            return;
+        }
+        let connection = self.connection();
+        let before = (self.controller.limits(), self.controller.snapshot());
+        self.controller.on_undo(&Undo { connection });
+        self.undone += u64::from(before != (self.controller.limits(), self.controller.snapshot()));
+        // There was no congestion that further losses could be a part of.
+        self.period = None;
+        if self.state > CaState::Disorder {
+            self.change(CaState::Open, false, false, Trigger::Ack);
+        }
     }
 
     /// `bytes` left the flight that are neither acknowledged nor lost, such as those of a discarded packet number space (RFC 9002
@@ -370,18 +380,11 @@ impl<C: Controller> Events<C> {
         }
     }
 
-    /// Reports an open ACK to the controller, and an undo that no ACK took with it: the late packet that shows it is often all that
-    /// its ACK acknowledges, and that packet has left the flight.
+    /// Reports an open ACK to the controller.
     #[inline]
     pub fn settle(&mut self) {
         if let Some(open) = self.open.take() {
             self.report(&open);
-        }
-        if self.is_spurious {
-            // When is not known, but it was later than what was reported before.
-            let alone = *self.open(self.now + Duration::from_nanos(1));
-            self.open = None;
-            self.report(&alone);
         }
     }
 
@@ -411,7 +414,6 @@ impl<C: Controller> Events<C> {
             newest: None,
             is_ended: false,
             is_persistent: false,
-            is_spurious: core::mem::take(&mut self.is_spurious),
             is_resized: false,
             marked: None,
             discarded: 0,
@@ -470,24 +472,13 @@ impl<C: Controller> Events<C> {
     /// The events of an ACK, or of a timer that found losses.
     fn report(&mut self, open: &Open) {
         let now = open.now;
-        let trigger = if open.packets > 0 || open.is_spurious { Trigger::Ack } else { Trigger::Timer };
+        let trigger = if open.packets > 0 { Trigger::Ack } else { Trigger::Timer };
         let rtt = self.sample_rtt(open);
         let (snd_una, snd_nxt) = (self.una(), self.counts.sent);
         if let Some(rtt) = rtt {
             self.controller.on_rtt(&RttSample { now, jiffies: jiffies(now), rtt, snd_una, snd_nxt });
         }
         self.report_marks(open, snd_una, snd_nxt);
-        if open.is_spurious && core::mem::take(&mut self.may_undo) {
-            let connection = self.connection();
-            let before = (self.controller.limits(), self.controller.snapshot());
-            self.controller.on_undo(&Undo { connection });
-            self.undone += u64::from(before != (self.controller.limits(), self.controller.snapshot()));
-            // There was no congestion that further losses could be a part of.
-            self.period = None;
-            if self.state > CaState::Disorder {
-                self.change(CaState::Open, false, false, trigger);
-            }
-        }
         // RFC 9002 section 7.3.2: what was sent before the period began is part of what began it.
         let period = self.period;
         let is_new = |index: u64| period.is_none_or(|period| index >= period);

@@ -1,6 +1,6 @@
 //! Built-in controllers for a transport that counts bytes.
 
-use crate::events::{Events, Start};
+use crate::events::Start;
 use fullpipe_cc::*;
 use fullpipe_units::{Duration, Rate};
 
@@ -61,16 +61,6 @@ impl InBytes {
             random: start.seed as u32,
             ..Connection::default()
         }
-    }
-}
-
-impl Events<InBytes> {
-    /// Drives the built-in controller that `params` names from the start of a connection, and reports ACKs without marks to one
-    /// that needs them.
-    pub fn built_in(params: &Params, start: &Start) -> Events<InBytes> {
-        let mut events = Events::new(InBytes::new(params, start), start);
-        events.set_needs_ecn(params.ecn().is_some());
-        events
     }
 }
 

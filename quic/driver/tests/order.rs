@@ -23,8 +23,8 @@ enum Step {
     },
     /// A timer declares these lost.
     Timer(u16),
-    /// All that was lost arrived.
-    Spurious,
+    /// All that was lost arrived; the stack knows when, or does not.
+    Spurious(bool),
     /// The stack forgot so many of the oldest packets.
     Forget(u8),
     Limited,
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
             }
         ),
         1 => any::<u16>().prop_map(Step::Timer),
-        1 => Just(Step::Spurious),
+        1 => any::<bool>().prop_map(Step::Spurious),
         1 => (0_u8..4).prop_map(Step::Forget),
         1 => Just(Step::Limited),
         1 => (600_u16..1500).prop_map(Step::Mtu),
@@ -144,7 +144,7 @@ impl Stack {
                 }
             }
             Step::Timer(lost) => self.lose(lost),
-            Step::Spurious => self.driver.events_mut().spurious(),
+            Step::Spurious(has_time) => self.driver.events_mut().spurious(has_time.then_some(self.now)),
             Step::Forget(count) => {
                 self.packets.drain(..self.packets.len().min(count as usize));
                 self.driver.reconcile(self.now, self.in_flight());

@@ -185,7 +185,7 @@ impl Controller for Watched {
     }
 
     /// What the stack found is not what the controller makes of it: noq's NewReno does nothing here, and its CUBIC nothing when its
-    /// window has grown back. Ours act later, with the ACK that shows it, and count by themselves.
+    /// window has grown back. Ours count by themselves, too ([`View::undone`](fullpipe_noq::View::undone)).
     fn on_spurious_congestion_event(&mut self) {
         let before = self.undoable();
         self.inner.on_spurious_congestion_event();
