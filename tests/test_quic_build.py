@@ -142,8 +142,11 @@ def test_a_patched_stack_is_not_covered(tell: Tell, copy: Path) -> None:
     # As `[patch.crates-io] noq-proto = { path = "..." }` leaves it.
     for name in ("noq-proto", "rustls"):
         first, rest = before.split(f'[[package]]\nname = "{name}"\n')
-        lines = [one for one in rest.split("\n") if not one.startswith(("source = ", "checksum = "))]
-        lock.write_text(f'{first}[[package]]\nname = "{name}"\n' + "\n".join(lines), encoding="utf-8")
+        its, others = rest.split("[[package]]", 1)
+        lines = [one for one in its.split("\n") if not one.startswith(("source = ", "checksum = "))]
+        assert len(lines) == len(its.split("\n")) - 2
+        its = "\n".join(lines)
+        lock.write_text(f'{first}[[package]]\nname = "{name}"\n{its}[[package]]{others}', encoding="utf-8")
         assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "part"
     lock.write_text(before, encoding="utf-8")
     assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "whole"

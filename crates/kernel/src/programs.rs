@@ -110,7 +110,7 @@ fn flow(spec: &FlowSpec, ended: Ended, stalls: &[Stall]) -> FlowRecord {
     }
 }
 
-/// The samples up to the flow's end, and the first after it, which has what was delivered since the one before.
+/// The samples before the flow's end, and the first at or after it. That one has all bytes of the flow.
 fn until(mut series: FlowSeries, end_ns: u64) -> FlowSeries {
     let before = series.time_ns.partition_point(|time| *time < end_ns);
     series.truncate(before + 1);

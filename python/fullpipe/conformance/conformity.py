@@ -84,6 +84,8 @@ class Result:
     checks: tuple[Check, ...] = ()
     # Of the seed that failed, or of the first.
     played: tuple[Played, ...] = ()
+    # The seed of the run that gave the reason; None if it is not of one run.
+    reason_seed: int | None = None
 
     @property
     def decisive(self) -> Check | None:

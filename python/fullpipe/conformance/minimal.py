@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fullpipe.conformance.conformity import Conformity, Played, Result
+from fullpipe.conformance.registry import TEXT
 
 # What a scenario can change by itself. All else was changed by hand.
 _SCHEDULED = ("rate", "rtt", "loss")
@@ -20,6 +21,7 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
     (played,) = result.played
     if not all(set(amounts) <= set(_SCHEDULED) for _, amounts in played.changes):
         return None
+    of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({conformity.versions})" if conformity.versions else ""
     lines = [
@@ -27,7 +29,7 @@ def scenario(conformity: Conformity, result: Result) -> str | None:
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         # For instance what the case waited for in vain. One line, whatever it holds: it is a comment.
-        *([f"# In this run: {' '.join(result.reason.split())}."] if result.reason else []),
+        *([f"# In this run: {' '.join(result.reason.split())}."] if of_this_run else []),
         f"# Source: {source}.",
         *([f"# The draft is {TEXT}."] if "draft" in source else []),
         "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",

@@ -240,5 +240,6 @@ def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:
     unmet = [check for check in checks if not check.met]
     shown = unmet[0].seed if unmet else applicable[0].seed
     told = next(one for one in applicable if one.seed == shown)
-    reason = next((one.reason for one in [told, *applicable] if one.reason), "")
-    return Result(case, FAIL if unmet else PASS, reason, tuple(checks), told.played)
+    because = next((one for one in [told, *applicable] if one.reason), None)
+    reason, seed = (because.reason, because.seed) if because is not None else ("", None)
+    return Result(case, FAIL if unmet else PASS, reason, tuple(checks), told.played, seed)

@@ -89,22 +89,36 @@ pub(crate) fn choose(
     let brought = own.iter().find(|one| one.stack() == stack && one.name == name);
     let factory = match brought {
         Some(brought) => brought.factory.clone(),
-        None => shipped(stack, name)?,
+        None => shipped(stack, name, max_window)?,
     };
     Some(Chosen { factory, watch: None, max_window })
 }
 
-fn shipped(stack: &str, name: &str) -> Option<Factory> {
+fn shipped(stack: &str, name: &str, max_window: Option<u64>) -> Option<Factory> {
+    use {noq_proto::congestion as noq, quinn_proto::congestion as quinn};
+    /// What reduces its window begins within the limit: otherwise the first losses would reduce a window that is above it.
+    macro_rules! bounded {
+        ($config:ty, $unfilled:expr) => {{
+            let mut config = <$config>::default();
+            if let Some(most) = max_window.filter(|most| *most < INITIAL_WINDOW) {
+                config.initial_window(most + $unfilled);
+            }
+            Arc::new(config)
+        }};
+    }
     Some(match (stack, name) {
-        ("noq", "bbr3") => Factory::Noq(Arc::new(noq_proto::congestion::Bbr3Config::default())),
-        ("noq", "cubic") => Factory::Noq(Arc::new(noq_proto::congestion::CubicConfig::default())),
-        ("noq", "newreno") => Factory::Noq(Arc::new(noq_proto::congestion::NewRenoConfig::default())),
-        ("quinn", "bbr") => Factory::Quinn(Arc::new(quinn_proto::congestion::BbrConfig::default())),
-        ("quinn", "cubic") => Factory::Quinn(Arc::new(quinn_proto::congestion::CubicConfig::default())),
-        ("quinn", "newreno") => Factory::Quinn(Arc::new(quinn_proto::congestion::NewRenoConfig::default())),
+        ("noq", "bbr3") => Factory::Noq(Arc::new(noq::Bbr3Config::default())),
+        ("noq", "cubic") => Factory::Noq(bounded!(noq::CubicConfig, crate::noq::UNFILLED)),
+        ("noq", "newreno") => Factory::Noq(bounded!(noq::NewRenoConfig, crate::noq::UNFILLED)),
+        ("quinn", "bbr") => Factory::Quinn(Arc::new(quinn::BbrConfig::default())),
+        ("quinn", "cubic") => Factory::Quinn(bounded!(quinn::CubicConfig, crate::quinn::UNFILLED)),
+        ("quinn", "newreno") => Factory::Quinn(bounded!(quinn::NewRenoConfig, crate::quinn::UNFILLED)),
         _ => return None,
     })
 }
+
+/// The initial window of both stacks, in bytes (RFC 9002 section 7.2).
+const INITIAL_WINDOW: u64 = 12_000;
 
 /// Why one of ours cannot run here.
 pub(crate) fn refuses(params: &Params) -> Option<String> {
@@ -131,7 +145,7 @@ pub(crate) fn phase_of_noq(bbr: &dyn std::fmt::Debug) -> Phase {
     phase_in(bbr, " state:", &NAMES)
 }
 
-/// What a reduction takes away from noq's BBRv3 and an undo gives back (draft-ietf-ccwg-bbr-05, section 5.5.11): its state and its
+/// What a reduction takes away from noq's BBRv3 and an undo gives back (draft-ietf-ccwg-bbr-06, section 5.5.11): its state and its
 /// bounds.
 pub(crate) fn undoable_of_noq(bbr: &dyn std::fmt::Debug) -> [String; 4] {
     values_in(bbr, [" state:", " bw_shortterm:", " inflight_longterm:", " inflight_shortterm:"])

@@ -123,7 +123,39 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
         let pinned = format!("{FROM}checksum = \"00\"\n");
         let lock = |noq: &str, ring: &str| {
             format!(
-                "version = 4\n\n[[package]]\nname = \"fullpipe-quic\"\nversion = \"0.1.0\"\ndependencies = [\n \"fullpipe-cc\",\n                  \"noq-proto 1.5.2\",\n]\n\n[[package]]\nname = \"fullpipe-cc\"\nversion = \"0.1.0\"\n\n[[package]]\nname =                  \"noq-proto\"\nversion = \"1.5.2\"\n{noq}dependencies = [\n \"ring\",\n]\n\n[[package]]\nname =                  \"noq-proto\"\nversion = \"2.0.0\"\n\n[[package]]\nname = \"other\"\nversion = \"1.0.0\"\n\n[[package]]\nname                  = \"ring\"\nversion = \"0.17.0\"\n{ring}"
+                r#"version = 4
+
+[[package]]
+name = "fullpipe-quic"
+version = "0.1.0"
+dependencies = [
+ "fullpipe-cc",
+ "noq-proto 1.5.2",
+]
+
+[[package]]
+name = "fullpipe-cc"
+version = "0.1.0"
+
+[[package]]
+name = "noq-proto"
+version = "1.5.2"
+{noq}dependencies = [
+ "ring",
+]
+
+[[package]]
+name = "noq-proto"
+version = "2.0.0"
+
+[[package]]
+name = "other"
+version = "1.0.0"
+
+[[package]]
+name = "ring"
+version = "0.17.0"
+{ring}"#
             )
         };
         let ours = BTreeSet::from(["fullpipe-quic", "fullpipe-cc"]);

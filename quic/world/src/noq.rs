@@ -39,6 +39,8 @@ type Factory = cc::NoqFactory;
 type Peer = FourTuple;
 /// How a connection id is handed to keys.
 type Cid<'a> = ConnectionId;
+/// Bytes of a window that stay unfilled.
+pub(crate) const UNFILLED: u64 = 0;
 
 fn peer(address: SocketAddr) -> Peer {
     FourTuple::new(address, None)
@@ -203,12 +205,12 @@ impl Controller for Watched {
     }
 
     fn window(&self) -> u64 {
-        self.cap.bound(self.inner.window(), 0)
+        self.cap.grant(self.inner.window())
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = self.inner.metrics();
-        metrics.congestion_window = self.cap.bound(metrics.congestion_window, 0);
+        metrics.congestion_window = self.cap.bound(metrics.congestion_window);
         metrics
     }
 

@@ -39,6 +39,8 @@ type Factory = cc::QuinnFactory;
 type Peer = SocketAddr;
 /// How a connection id is handed to keys.
 type Cid<'a> = &'a ConnectionId;
+/// Bytes of a window that stay unfilled: quinn sends only what is less than the window.
+pub(crate) const UNFILLED: u64 = 1;
 
 fn peer(address: SocketAddr) -> Peer {
     address
@@ -145,13 +147,12 @@ impl Controller for Watched {
     }
 
     fn window(&self) -> u64 {
-        // quinn sends only what stays below the window.
-        self.cap.bound(self.inner.window(), 1)
+        self.cap.grant(self.inner.window())
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = self.inner.metrics();
-        metrics.congestion_window = self.cap.bound(metrics.congestion_window, 0);
+        metrics.congestion_window = self.cap.bound(metrics.congestion_window);
         metrics
     }
 

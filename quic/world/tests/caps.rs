@@ -13,22 +13,37 @@ fn capped(controller: &str, packets: u32, seconds: f64, path: &str) -> Run {
 
 #[test]
 fn a_reduction_begins_from_the_cap() {
-    // Without losses a window that knew no cap would have grown to 2500 packets in 5 s.
-    let path =
-        r#"rate = "100 Mbit/s", rtt = "40 ms", loss = "0 %", changes = [{ at = "5 s", loss = "0.5 %" }]"#;
-    for controller in
-        ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic9438", "cubic", "reno"]
+    const REDUCING: [&str; 8] =
+        ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic9438", "cubic", "reno"];
+    // Without losses a window that knew no cap would have grown to 2500 packets in 5 s. A cap of 4 is below the initial window.
+    for (controller, (cap, loss)) in
+        REDUCING.iter().flat_map(|one| [(20, "0.5 %"), (4, "5 %")].map(|of| (one, of)))
     {
-        let record = capped(controller, 20, 7.0, path);
+        let path = format!(
+            r#"rate = "100 Mbit/s", rtt = "40 ms", loss = "0 %", changes = [{{ at = "5 s", loss = "{loss}" }}]"#
+        );
+        let record = capped(controller, cap, 7.0, &path);
         let series = &record.flows[0].series;
         let lost = series.retransmits.iter().position(|count| *count > 0).unwrap();
         assert!(series.time_ns[lost] > 5_000_000_000, "{controller}");
         let before = series.cwnd[lost / 2];
-        assert!((19..=20).contains(&before), "{controller}: {before} packets without losses");
+        assert!((cap - 1..=cap).contains(&before), "{controller}: {before} packets of {cap} without losses");
         // CUBIC keeps 70 %. There is time for one reduction, or two.
         let soon = series.time_ns.iter().filter(|at| **at < series.time_ns[lost] + 100_000_000).count();
         let least = *series.cwnd[lost..soon].iter().min().unwrap();
-        assert!(least <= 14, "{controller}: {least} packets after a loss");
+        assert!(least <= cap * 7 / 10, "{controller}: {least} packets of {cap} after a loss");
+    }
+}
+
+#[test]
+fn a_window_that_losses_brought_to_its_least_fills_a_cap_of_two_packets_again() {
+    let path =
+        r#"rate = "20 Mbit/s", rtt = "40 ms", loss = "5 %", changes = [{ at = "10 s", loss = "0 %" }]"#;
+    for controller in ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic"] {
+        let record = capped(controller, 2, 15.0, path);
+        let series = &record.flows[0].series;
+        let late = series.time_ns.iter().zip(&series.inflight).filter(|(at, _)| **at > 12_000_000_000);
+        assert_eq!(late.map(|(_, packets)| *packets).max(), Some(2), "{controller}");
     }
 }
 

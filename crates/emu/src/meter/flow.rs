@@ -139,8 +139,8 @@ impl FlowMeter {
         });
     }
 
-    /// Takes the last sample, so that all that was delivered by `end` is in one. It is between half of an interval and one and a
-    /// half after the one before: a packet within a microsecond would be a rate that no path has.
+    /// Takes the last sample, so that all that was delivered by `end` is in one. It replaces the sample before it if that is less
+    /// than half an interval old: one packet in a very short time would look like a very high rate.
     pub(super) fn sample_last(&mut self, end: Time, interval: Duration) {
         let after = self.samples.last().map(|last| end.saturating_since(last.at));
         match after {

@@ -363,7 +363,7 @@ impl ControllerFactory for Watching {
 /// what the stack says: noq's BBRv3 takes its state from there, and would never leave Startup if every ACK were limited so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cap {
-    /// Bytes; `None` if there is no limit.
+    /// Bytes in flight; `None` if there is no limit.
     most: Option<u64>,
     /// Whether the limit is what binds, as of the last packet sent. A controller may settle an ACK when it is asked for its
     /// window, so that it is asked only where its stack has just done so.
@@ -373,7 +373,7 @@ pub(super) struct Cap {
 impl Cap {
     /// Looks at the controller, which has just been told of a packet that was sent.
     pub(super) fn see(&mut self, controller: &dyn Controller) {
-        self.binds = self.most.is_some_and(|most| controller.window() >= most);
+        self.binds = self.granted().is_some_and(|granted| controller.window() >= granted);
     }
 
     /// Whether it binds.
@@ -381,8 +381,18 @@ impl Cap {
         self.binds
     }
 
-    /// The window that is allowed of one of so many bytes, and so many more that the stack asks for beyond what may be in flight.
-    pub(super) fn bound(&self, window: u64, more: u64) -> u64 {
-        self.most.map_or(window, |most| window.min(most.saturating_add(more)))
+    /// The window with which the stack lets no more be in flight than is allowed.
+    fn granted(&self) -> Option<u64> {
+        self.most.map(|most| most.saturating_add(super::UNFILLED))
+    }
+
+    /// What the stack is told of a window.
+    pub(super) fn grant(&self, window: u64) -> u64 {
+        self.granted().map_or(window, |granted| window.min(granted))
+    }
+
+    /// What is shown of a window.
+    pub(super) fn bound(&self, window: u64) -> u64 {
+        self.most.map_or(window, |most| window.min(most))
     }
 }
