@@ -262,7 +262,7 @@ def table(
     `made_here`: results that do not say where they were measured are of this machine.
     """
     lines = [*measured_with(shown, results, made_here=made_here), ""]
-    lines += ["| program | version | judged as | passes | load of a core | sender | client | server |"]
+    lines += ["| program | version | judged as | passes | load average a core | sender | client | server |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for one in shown:
         kept = results[one.name]
@@ -275,10 +275,13 @@ def table(
             f"{' | '.join(commands)} |"
         )
     names = [one.name for one in shown]
-    lines += ["", f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    lines += ["", f"| case | criterion | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     for case in registry.every():
-        cells = [cell(results[name].cases[case.name]) for name in names]
-        lines.append(f"| `{case.name.removeprefix('outside.')}` | {' | '.join(cells)} |")
+        found = [results[name].cases[case.name] for name in names]
+        main = next((one["criteria"][0] for one in found if one["criteria"]), None)
+        named = f"{main['says']}: {bounds(main)}" if main is not None else ""
+        cells = " | ".join(cell(one, main) for one in found)
+        lines.append(f"| `{case.name.removeprefix('outside.')}` | {named} | {cells} |")
     lines += ["", *failures(shown, results)]
     return "\n".join([*lines, ""])
 
@@ -303,11 +306,14 @@ def load(result: Kept) -> str:
     return "unknown" if result.load_a_core is None else f"{result.load_a_core:g}"
 
 
-def cell(case: Mapping[str, Any]) -> str:
-    """A verdict, with the value of the criterion that decides it."""
+def cell(case: Mapping[str, Any], main: Mapping[str, Any] | None) -> str:
+    """A verdict, and the value of the criterion that decides it, which is named if it is not the main one."""
     mark = MARKS[case["verdict"]]
     told = decisive(case)
-    return mark if told is None else f"{mark}, {value(told)}"
+    if told is None:
+        return mark
+    other = f" ({told['says']})" if main is not None and told["says"] != main["says"] else ""
+    return f"{mark}, {value(told)}{other}"
 
 
 def decisive(case: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import _native, cli
 from fullpipe.conformance import pages, registry
-from fullpipe.conformance.case import Case, Criterion
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.case import Case, Criterion, Measured, NotReachedError
+from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.run import conform
+from fullpipe.conformance.stage import Lab
 from fullpipe.engines import pool
 from fullpipe.worlds import registry as worlds
 
@@ -223,6 +224,27 @@ def test_a_quantity_that_a_controller_does_not_show_is_not_measured() -> None:
     assert (gain.value, gain.measured, following.met) == (None, "never", True)
 
 
+def played(case: Case) -> Result:
+    registry._registered[case.name] = case
+    try:
+        (one,) = conform("bbr3", [case.name]).results
+    finally:
+        del registry._registered[case.name]
+    return one
+
+
+def test_a_reason_names_the_seed_of_its_run() -> None:
+    def play(lab: Lab) -> Measured:
+        if lab.seed == 2:
+            raise NotReachedError("a probe")
+        return {"x": None}
+
+    told = {"title": "t", "source": "s", "about": "a"}
+    case = Case(name="of-seeds", criteria=(Criterion("x", "x", low=2),), play=play, seeds=(1, 2), **told)
+    one = played(case)
+    assert one.checks[0].seed == 1 and "a probe" in one.reason and one.reason_seed == 2
+
+
 def test_the_worst_seed_counts() -> None:
     values = {1: 3.0, 2: 9.0, 3: None}
 
@@ -238,11 +260,7 @@ def test_the_worst_seed_counts() -> None:
         )
 
     def judged(seeds: tuple[int, ...]) -> tuple[str, float | None, int]:
-        registry._registered["of-seeds"] = made(seeds)
-        try:
-            (one,) = conform("bbr3", ["of-seeds"]).results
-        finally:
-            del registry._registered["of-seeds"]
+        one = played(made(seeds))
         return one.verdict, one.checks[0].value, one.checks[0].seed
 
     assert judged((1,)) == (PASS, 3.0, 1)

@@ -488,8 +488,12 @@ def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
     assert text is not None
     assert f"# Measured: {deep.decisive.measured}, seed 1 (noq-proto 1.4.0, quinn-proto 0.11.19)." in text
     assert "# The case may judge only a part of the run;" in text and "In this run" not in text
-    waited = minimal.scenario(found, replace(deep, reason="it waits\n[path]\nfor a probe"))
+    assert "\n# The draft is draft-ietf-ccwg-bbr-" in text
+    reason = replace(deep, reason="it waits\n[path]\nfor a probe", reason_seed=1)
+    waited = minimal.scenario(found, reason)
     assert waited is not None and "\n# In this run: it waits [path] for a probe.\n" in waited
+    # What another run waited for says nothing of this one.
+    assert minimal.scenario(found, replace(reason, reason_seed=2)) == text
     path = in_empty_folder / "deep-buffer.toml"
     path.write_text(text, encoding="utf-8")
     (again,) = fp.run(str(path), world="quic", seeds=[1]).runs

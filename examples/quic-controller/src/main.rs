@@ -1,4 +1,5 @@
-//! A congestion controller for noq, written outside of it, and Fullpipe's program that runs it in virtual time:
+//! A congestion controller for noq, written outside of it, and Fullpipe's program that runs it in virtual time. After `make quic` and
+//! `. .venv/bin/activate` in the checkout, in this folder:
 //!
 //! ```sh
 //! cargo build --release
@@ -6,6 +7,8 @@
 //! fullpipe compare noq:mine noq:newreno bbr3 --world quic --rate 20mbit --rtt 40ms
 //! fullpipe conform noq:mine
 //! ```
+//!
+//! docs/quic-developers.md explains each step.
 
 use std::any::Any;
 use std::process::ExitCode;
@@ -16,7 +19,7 @@ use fullpipe_quic::{Own, program};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory};
 
-/// One datagram more a round trip; after a loss, seven tenths of the window.
+/// The window grows by one datagram a round trip. After a loss it is seven tenths of what it was.
 #[derive(Clone, Debug)]
 struct Mine {
     /// Bytes.
