@@ -12,8 +12,8 @@
 //! - A lost packet was sent in the period if the connection's counts of losses and of deliveries were then at least those at its
 //!   beginning ([`Lost::tx_lost`], [`Lost::tx_delivered`]): the loss that begins a period is counted in the first one, and what the
 //!   ACK delivers that begins one by a mark in the second.
-//! - A delivered packet was sent in the period if the count of deliveries was ([`RateSample::prior_delivered`]), because the
-//!   ACK that begins a period delivers something.
+//! - A delivered packet was sent in the period if its counts were ([`RateSample::prior_delivered`],
+//!   [`RateSample::lost_since_sent`]).
 
 use crate::controller::*;
 use crate::hystartpp::HyStartPlusPlus;
@@ -98,8 +98,6 @@ struct Period {
     is_active: bool,
     /// What the connection had counted when it began.
     began: Counts,
-    /// It ends with the delivery of a packet that left when at least so many units were delivered.
-    ends_at: u64,
 }
 
 /// Units delivered and lost up to some instant.
@@ -111,8 +109,14 @@ struct Counts {
 
 impl Counts {
     /// When a lost packet left.
-    fn when_sent(lost: &Lost) -> Counts {
+    fn of_lost(lost: &Lost) -> Counts {
         Counts { delivered: lost.tx_delivered, lost: lost.tx_lost }
+    }
+
+    /// When the newest packet left that an ACK delivered.
+    fn of_delivered(ack: &Ack) -> Counts {
+        let lost = ack.connection.lost.saturating_sub(ack.sample.lost_since_sent as u64);
+        Counts { delivered: ack.sample.prior_delivered, lost }
     }
 
     /// Whether the instant is before another one, of which one count or the other tells.
@@ -143,7 +147,7 @@ pub struct Bytewise<A> {
     period: Period,
     saved: Saved<A>,
     state: CaState,
-    /// When the newest packet left of those marked lost since the last change of state.
+    /// When the newest packet left of those that were ever marked lost.
     newest_lost: Option<Counts>,
     /// A packet may leave whatever the window is; with it, no more than this is in flight.
     spare: Option<u64>,
@@ -354,13 +358,13 @@ impl<A: Increase> Controller for Bytewise<A> {
     }
 
     fn on_lost(&mut self, lost: &Lost) {
-        let sent = Counts::when_sent(lost);
+        let sent = Counts::of_lost(lost);
         self.newest_lost = Some(self.newest_lost.map_or(sent, |newest| newest.later(sent)));
         // RFC 9002 B.8: a packet sent in the period, which for the transport is one more loss in the same recovery.
         let in_reduction = matches!(self.state, CaState::Recovery | CaState::Cwr);
         if in_reduction && !sent.is_before(self.period.began) {
             let began = Counts { delivered: lost.delivered, lost: lost.lost };
-            self.on_loss(Period { is_active: true, began, ends_at: lost.delivered });
+            self.on_loss(Period { is_active: true, began });
         }
     }
 
@@ -368,9 +372,7 @@ impl<A: Increase> Controller for Bytewise<A> {
         let connection = &change.connection;
         self.note(connection);
         let began = Counts { delivered: connection.delivered, lost: connection.lost };
-        // Before a timer's change, packets may have left that saw the same count delivered.
-        let ends_at = began.delivered + (change.trigger == Trigger::Timer) as u64;
-        let period = Period { is_active: true, began, ends_at };
+        let period = Period { is_active: true, began };
         match change.to {
             CaState::Loss => {
                 if change.reduce {
@@ -407,7 +409,6 @@ impl<A: Increase> Controller for Bytewise<A> {
         }
         self.bound();
         self.state = change.to;
-        self.newest_lost = None;
     }
 
     #[inline]
@@ -420,7 +421,7 @@ impl<A: Increase> Controller for Bytewise<A> {
         self.has_delivered = true;
         // RFC 9002 7.3.2: the period ends when a packet sent in it is acknowledged.
         if self.period.is_active && ack.sample.delivered.is_some() {
-            self.period.is_active = ack.sample.prior_delivered < self.period.ends_at;
+            self.period.is_active = Counts::of_delivered(ack).is_before(self.period.began);
         }
         // RFC 9002 B.5: no growth in a recovery period
         if self.period.is_active {
@@ -671,17 +672,34 @@ mod tests {
         assert_eq!(controller.window().cwnd, 51 * MSS);
     }
 
-    /// A timer's period: a packet that left before it may have seen the same count.
+    /// A timer's period: packets that left before it and in it saw the same count delivered.
     #[test]
-    fn a_period_that_a_timer_begins_waits_for_a_packet_that_is_surely_of_it() {
+    fn a_period_that_a_timer_begins_ends_with_a_packet_that_left_after_its_losses() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
-        let count = flow.connection.delivered;
+        let delivered = flow.connection.delivered;
+        flow.connection.state = CaState::Recovery;
+        lose(&mut flow, &mut controller, 0);
         flow.change_by(&mut controller, CaState::Recovery, true, Trigger::Timer);
-        controller.on_ack(&ack_of(&mut flow, 1, count));
+        let ack = ack_of(&mut flow, 1, delivered);
+        controller.on_ack(&Ack { sample: RateSample { lost_since_sent: 1, ..ack.sample }, ..ack });
         assert!(controller.is_recovering());
-        controller.on_ack(&ack_of(&mut flow, 1, count + 1));
+        controller.on_ack(&ack);
         assert!(!controller.is_recovering());
+    }
+
+    /// TCP may begin another recovery with what is still to be retransmitted of the last one, without a new loss.
+    #[test]
+    fn a_recovery_without_a_new_loss_reduces_nothing() {
+        let mut flow = Flow::new();
+        let mut controller = grown(&mut flow, 100);
+        lose(&mut flow, &mut controller, 0);
+        let sent_in = flow.connection.lost;
+        lose(&mut flow, &mut controller, sent_in);
+        assert_eq!(controller.limits().ssthresh, 25);
+        flow.change(&mut controller, CaState::Open, false);
+        flow.change(&mut controller, CaState::Recovery, true);
+        assert_eq!(controller.limits().ssthresh, 25);
     }
 
     /// RFC 9002 7.3.2: a single packet can be sent prior to the reduction.

@@ -216,6 +216,7 @@ impl<C: Controller> Events<C> {
     /// not know. Then a packet that follows an empty flight after more than a pause of the pacer counts as held back.
     pub fn sent(&mut self, now: Time, bytes: u32, app_limited: Option<bool>) -> Note {
         self.settle();
+        let said = now;
         let now = self.advance(now);
         let prior = self.in_flight;
         if app_limited.unwrap_or(prior == 0 && self.was_idle(now)) {
@@ -229,7 +230,8 @@ impl<C: Controller> Events<C> {
         self.in_flight = prior.saturating_add(bytes).min(Config::MOST_IN_FLIGHT);
         let bytes = self.in_flight - prior;
         let tx = self.sampler.on_sent(now, prior, self.in_flight, self.reported_lost);
-        let note = Note { tx, index: self.next_index, sent: now };
+        // The stack names the packet by its own time, even if that was before another one that it told.
+        let note = Note { tx, index: self.next_index, sent: said };
         self.next_index += 1;
         self.counts.sent += bytes as u64;
         self.last_sent = now;
@@ -331,13 +333,11 @@ impl<C: Controller> Events<C> {
         open.marked = Some(bytes.unwrap_or(open.delivered).min(open.delivered));
     }
 
-    /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK at `now` that shows
-    /// it; `None` if the stack does not know when that is. The controller hears of it at once: the late packet is often all that its
-    /// ACK acknowledges, and has left the flight.
-    pub fn spurious(&mut self, now: Option<Time>) {
+    /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK that shows it. The
+    /// controller hears of it at once, as if an ACK of its own had shown it at the last instant that was reported: the late packet is
+    /// often all that its ACK acknowledges, and has left the flight.
+    pub fn spurious(&mut self) {
         self.settle();
-        // It was later than what was reported before.
-        self.advance(now.unwrap_or(self.now + Duration::from_nanos(1)));
         if !core::mem::take(&mut self.may_undo) {
             return;
         }

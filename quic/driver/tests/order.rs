@@ -20,11 +20,12 @@ enum Step {
         marked: bool,
         persistent: bool,
         app_limited: bool,
+        spurious: bool,
     },
     /// A timer declares these lost.
     Timer(u16),
-    /// All that was lost arrived; the stack knows when, or does not.
-    Spurious(bool),
+    /// All that was lost arrived.
+    Spurious,
     /// The stack forgot so many of the oldest packets.
     Forget(u8),
     Limited,
@@ -36,13 +37,13 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0_u32..60_000).prop_map(Step::Pass),
         5 => (1_u8..12, 40_u16..=1500, 0_u8..3).prop_map(|(count, bytes, space)| Step::Send(count, bytes, space)),
-        6 => (any::<u16>(), any::<u16>(), prop::bool::weighted(0.1), prop::bool::weighted(0.05), any::<bool>()).prop_map(
-            |(acked, lost, marked, persistent, app_limited)| {
-                Step::Ack { acked, lost: lost & !acked, marked, persistent, app_limited }
+        6 => (any::<u16>(), any::<u16>(), prop::bool::weighted(0.1), prop::bool::weighted(0.05), any::<bool>(), prop::bool::weighted(0.1)).prop_map(
+            |(acked, lost, marked, persistent, app_limited, spurious)| {
+                Step::Ack { acked, lost: lost & !acked, marked, persistent, app_limited, spurious }
             }
         ),
         1 => any::<u16>().prop_map(Step::Timer),
-        1 => any::<bool>().prop_map(Step::Spurious),
+        1 => Just(Step::Spurious),
         1 => (0_u8..4).prop_map(Step::Forget),
         1 => Just(Step::Limited),
         1 => (600_u16..1500).prop_map(Step::Mtu),
@@ -120,7 +121,10 @@ impl Stack {
                     self.packets.push(packet);
                 }
             }
-            Step::Ack { acked, lost, marked, persistent, app_limited } => {
+            Step::Ack { acked, lost, marked, persistent, app_limited, spurious } => {
+                if spurious {
+                    self.driver.events_mut().spurious();
+                }
                 let chosen = self.choose(acked);
                 for packet @ Packet { number, sent, bytes } in &chosen {
                     let was_in_flight =
@@ -144,7 +148,7 @@ impl Stack {
                 }
             }
             Step::Timer(lost) => self.lose(lost),
-            Step::Spurious(has_time) => self.driver.events_mut().spurious(has_time.then_some(self.now)),
+            Step::Spurious => self.driver.events_mut().spurious(),
             Step::Forget(count) => {
                 self.packets.drain(..self.packets.len().min(count as usize));
                 self.driver.reconcile(self.now, self.in_flight());

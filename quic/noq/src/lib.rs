@@ -177,7 +177,7 @@ impl Controller for Adapter {
 
     /// noq calls this first when an ACK arrives, without a time.
     fn on_spurious_congestion_event(&mut self) {
-        lock(&self.driver).events_mut().spurious(None);
+        lock(&self.driver).events_mut().spurious();
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
