@@ -214,6 +214,14 @@ def test_a_spec_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quic.WORLD.refuses(alternative) is None
 
 
+def test_help_says_how_to_get_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(quic_program.VARIABLE, "")
+    code, printed = command("compare", "--help")
+    assert code == 0
+    words = " ".join(printed.replace("│", " ").split())
+    assert "sim, kernel, qdisc or all; quic, once `make quic` has built it." in words
+
+
 @pytest.mark.usefixtures("there")
 def test_lists_have_the_controllers_inside_the_stacks() -> None:
     code, said = command("controllers", "quinn:bbr", "bbr3", "--json")

@@ -73,7 +73,7 @@ class _Command(TyperCommand):
 
     def _name_worlds(self, *, look: bool) -> None:
         for one, template in zip(self._naming, self._templates, strict=True):
-            one.help = template.replace(WORLDS, registry.said(look=look))  # type: ignore[attr-defined]
+            one.help = template.replace(WORLDS, registry.said_in_help(look=look))  # type: ignore[attr-defined]
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
@@ -219,7 +219,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Congestion control on one path: simulated, and over this machine's own Linux TCP.",
+    help="Congestion control on one path: simulated, over this machine's Linux TCP, and in QUIC stacks.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

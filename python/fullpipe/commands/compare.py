@@ -53,7 +53,7 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="CC...",
-            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5.",
+            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5, or noq:bbr3 with --world quic.",
             autocompletion=complete_controllers,
             show_default=False,
         ),

@@ -110,6 +110,7 @@ def conform(
 ) -> None:
     """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
 
+    Cases that look only at what a flow sends apply to every controller.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 

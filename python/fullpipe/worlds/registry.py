@@ -122,6 +122,12 @@ def said(*, everything: bool = True, look: bool = True) -> str:
     return joined(options, "or")
 
 
+def said_in_help(*, look: bool) -> str:
+    """The names in a sentence, and how to get the worlds that are not there."""
+    lacking = [f"; {name}, once `make {name}` has built it" for name in optional(there=False)]
+    return said(look=look) + "".join(lacking)
+
+
 @cache
 def load_installed() -> dict[str, str]:
     """Registers the worlds of installed packages, once; returns why some cannot be loaded, by entry point."""
