@@ -136,7 +136,7 @@ def command(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "fullpipe", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, **more},
         check=False,
     )

@@ -34,7 +34,7 @@ def in_a_namespace(script: str) -> subprocess.CompletedProcess[str]:
     inside = [needs("unshare"), "--user", "--map-root-user", "--net", "sh", "-c"]
     if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
         pytest.skip("users may not make network namespaces here")
-    return subprocess.run([*inside, script], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*inside, script], capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_the_line_for_python_sets_it_and_what_a_listener_accepts_inherits_it() -> None:
@@ -163,7 +163,7 @@ def haproxy(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
     """HAProxy's own check of a configuration."""
     (tmp_path / "a.cfg").write_text(text)
     check = [needs("haproxy"), "-c", "-f", str(tmp_path / "a.cfg")]
-    return subprocess.run(check, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(check, capture_output=True, text=True, check=False, timeout=600)
 
 
 FRAME = "defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n"

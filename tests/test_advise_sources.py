@@ -296,7 +296,7 @@ def test_a_folder_for_one_path_is_refused(tmp_path: Path) -> None:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=600
     )
 
 

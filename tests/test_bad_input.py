@@ -218,7 +218,7 @@ def powerless(*arguments: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, Path(__file__).with_name("without_rights.py"), *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     if done.returncode == without_rights.CANNOT_DROP:

@@ -175,7 +175,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(in_empty_folder: Path) -> N
     )
     _until(lambda: _threads(running.pid) > 1)
     running.send_signal(signal.SIGINT)
-    stdout, stderr = running.communicate(timeout=30)
+    stdout, stderr = running.communicate(timeout=600)
     assert (running.returncode, stdout, stderr) == (130, "", "fullpipe: interrupted\n")
 
 
@@ -196,7 +196,7 @@ def test_an_interrupt_at_an_awkward_moment(program: str) -> None:
     )
     after = "\nsys.argv = ['fullpipe', 'controllers']\nfrom fullpipe.__main__ import main\nmain()"
     done = subprocess.run(
-        [sys.executable, "-c", before + program + after], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", before + program + after], capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
 
@@ -243,7 +243,7 @@ main()
     ids=["import", "error", "callback"],
 )
 def test_an_interrupt_that_a_library_would_lose(program: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-c", *program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", *program], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
 
 
@@ -253,7 +253,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
         "import sys, fullpipe.__main__\n"
         "print([name for name in sys.modules if '_native' in name or 'typer' in name])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert done.stdout == "[]\n"
 
 
@@ -280,7 +280,7 @@ def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -
         + "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         + "try:\n    call()\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\nos._exit(0)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert done.stdout == "interrupted\n", done.stderr
 
 
@@ -304,7 +304,7 @@ os._exit(0)
 
 
 def test_reading_a_parquet_file_heeds_an_interrupt() -> None:
-    done = subprocess.run([sys.executable, "-c", _PARQUET], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", _PARQUET], capture_output=True, text=True, timeout=600)
     assert done.stdout == "interrupted\n", done.stderr
 
 
@@ -365,7 +365,7 @@ def _at_a_terminal(*arguments: str) -> tuple[str, str]:
         while part := os.read(ours, 1 << 16):
             shown += part
     os.close(ours)
-    stdout, _ = running.communicate(timeout=60)
+    stdout, _ = running.communicate(timeout=600)
     assert running.returncode == 0
     return stdout, shown.decode()
 

@@ -49,7 +49,7 @@ def test_simulations_wait_until_those_before_are_stored(monkeypatch: pytest.Monk
     monkeypatch.setattr(sim.Simulator, "run", counted)
     running = Local(cores=2).run(tasks(50))
     next(running)
-    assert enough.wait(timeout=60)
+    assert enough.wait(timeout=600)
     running.close()
     # The caller did not come back after the first.
     assert len(began) == 4

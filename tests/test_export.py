@@ -396,7 +396,7 @@ def test_an_interrupt_leaves_no_log(in_empty_folder: Path) -> None:
         while running.poll() is None and not _writes(running.pid, in_empty_folder):
             os.sched_yield()
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
+        running.communicate(timeout=600)
         assert running.returncode == 130
     assert [one for one in in_empty_folder.rglob("*") if one.is_file()] == []
 

@@ -268,7 +268,7 @@ def test_a_file_system_that_takes_no_files_is_a_sentence() -> None:
 
 def fullpipe(*arguments: str, **more: object) -> "subprocess.CompletedProcess[str]":
     asked = [sys.executable, "-m", "fullpipe", *arguments]
-    return subprocess.run(asked, text=True, timeout=120, check=False, **more)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(asked, text=True, timeout=600, check=False, **more)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.mark.parametrize("name", ["controllers", "--help", "--version", "schema"])

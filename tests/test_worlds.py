@@ -561,7 +561,7 @@ def outside(environment: dict[str, str], *arguments: str) -> subprocess.Complete
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

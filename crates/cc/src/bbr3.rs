@@ -44,7 +44,7 @@ use probe_bw::{AckPhase, ProbeBw, Probed, inflight_at_loss, is_inflight_too_high
 pub use ratio::Ratio;
 use ratio::times;
 pub use state::State;
-use undo::Undo as Saved;
+use undo::{Episode, Undo as Saved};
 
 /// The text that is implemented: the algorithm of version 06 (2026-07-06), which the repository's head only declares normative.
 pub const DRAFT: &str =
@@ -492,7 +492,7 @@ impl Bbr3 {
         // draft 5.5.11.1: SaveStateUponLoss, SaveStateUponLoss.{undo_state, undo_bw_shortterm}
         // draft 5.5.11.1: SaveStateUponLoss.{undo_inflight_shortterm, undo_inflight_longterm}
         // Once an episode (docs/bbr3.md, defect 10).
-        if self.undo.in_episode {
+        if self.undo.episode == Episode::Present {
             return;
         }
         self.save_cwnd();
@@ -502,7 +502,7 @@ impl Bbr3 {
             inflight_shortterm: self.congestion.inflight_shortterm,
             inflight_longterm: self.probe.inflight_longterm,
             state: None,
-            in_episode: true,
+            episode: Episode::Present,
             is_allowed: true,
         };
     }
@@ -700,8 +700,12 @@ impl Controller for Bbr3 {
     }
 
     fn on_lost(&mut self, lost: &Lost) {
+        // A packet that left before the last recovery began is a part of its episode.
+        let is_old = self.undo.episode == Episode::Over && lost.tx_delivered < self.recovery_delivered;
         // draft 5.5.10.2: NoteLoss
-        self.save_state_upon_loss();
+        if !is_old {
+            self.save_state_upon_loss();
+        }
         self.congestion.note_loss(lost.delivered);
         self.loss_ranges = self.loss_ranges.saturating_add(lost.new_range as u32);
         // draft 5.5.10.2: HandleLostPacket, HandleLostPacket.tx_in_flight.2
@@ -745,7 +749,10 @@ impl Controller for Bbr3 {
                 self.cwnd = self.bytes(connection.in_flight) + self.smss();
             }
             // draft 5.6.4.4: upon exiting loss recovery
-            _ if connection.state >= CaState::Recovery => self.restore_cwnd(),
+            _ if connection.state >= CaState::Recovery => {
+                self.restore_cwnd();
+                self.undo.episode = Episode::Over;
+            }
             CaState::Cwr => self.undo.is_allowed &= !change.proven,
             CaState::Open | CaState::Disorder => {}
         }
@@ -779,7 +786,7 @@ impl Controller for Bbr3 {
             _ => {}
         }
         self.undo.state = None;
-        self.undo.in_episode = false;
+        self.undo.episode = Episode::None;
     }
 
     #[inline]
@@ -824,7 +831,9 @@ impl Controller for Bbr3 {
         self.set_pacing_rate_with_gain(self.state.pacing_gain(&self.params), connection.srtt);
         self.set_send_quantum();
         self.set_cwnd(sample.newly_acked, moment.delivered);
-        self.undo.in_episode &= connection.state >= CaState::Recovery;
+        if self.undo.episode == Episode::Present && connection.state < CaState::Recovery {
+            self.undo.episode = Episode::None;
+        }
         self.recovery_ended = None;
     }
 

@@ -381,8 +381,9 @@ impl<A: Increase> Controller for Bytewise<A> {
                 self.increase.collapse(&mut self.window, self.flight, !change.reduce);
                 // RFC 9002 B.8: the period is over. What was sent before counts as one loss with it.
                 self.period = Period { is_active: false, ..period };
-                // RFC 9002 7.5: the congestion controller does not block probes.
-                self.spare = Some(self.clamp);
+                // RFC 9002 7.5: the congestion controller does not block probes. A transport that counts bytes sends them by itself; TCP
+                // asks for the window.
+                self.spare = (self.unit == self.window.mss).then_some(self.clamp);
             }
             CaState::Recovery => {
                 if change.reduce {

@@ -391,7 +391,7 @@ pub struct StateChange {
 /// The cause of a change of the recovery state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// An ACK; [`Controller::on_ack`] follows.
+    /// An ACK; [`Controller::on_ack`] follows, if the ACK delivers something.
     Ack,
     /// A timer: a retransmission timeout, or RACK's reordering timer. No `on_ack` follows.
     Timer,

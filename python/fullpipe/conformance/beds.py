@@ -65,8 +65,6 @@ def _simulated(document: Mapping[str, Any], seed: int) -> Bed:
 # has 7 or 8: its type, the stream, an offset of 4, and a length if another follows (RFC 9000 section 19.8).
 _DATAGRAM_BYTES = _MTU_BYTES - 28
 _STREAM_BYTES = _DATAGRAM_BYTES - 27 - 7
-# A QUIC stack tells its controllers bytes of datagrams, so that their rates are of these.
-_PAYLOAD_OF_DATAGRAM = _STREAM_BYTES / _DATAGRAM_BYTES
 
 
 class OverQuic:
@@ -94,12 +92,8 @@ class OverQuic:
         return bool(self._now["running"])
 
     def flow(self) -> Any:
-        """The flow as it is now, with rates of payload, as everywhere in a case."""
-        flow = SimpleNamespace(**{**_UNKNOWN, **self._now["flow"]})
-        for name in ("bandwidth_bps", "pacing_rate_bps"):
-            if (rate := getattr(flow, name)) is not None:
-                setattr(flow, name, rate * _PAYLOAD_OF_DATAGRAM)
-        return flow
+        """The flow as it is now."""
+        return SimpleNamespace(**{**_UNKNOWN, **self._now["flow"]})
 
     def change(self, **amounts: str) -> None:
         """Changes the path now."""

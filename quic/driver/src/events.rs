@@ -108,6 +108,8 @@ pub struct Events<C> {
     period: Option<u64>,
     /// The last reduction was for losses alone, and was not undone.
     may_undo: bool,
+    /// When the oldest packet left of those lost since the last reduction, and for it.
+    oldest_lost: Time,
     /// Undos that changed what the controller allows or believes.
     undone: u64,
     /// When a packet last left.
@@ -139,6 +141,7 @@ impl<C: Controller> Events<C> {
             state: CaState::Open,
             period: None,
             may_undo: false,
+            oldest_lost: Time::NEVER,
             undone: 0,
             last_sent: start.now,
             emptied: start.now,
@@ -157,6 +160,12 @@ impl<C: Controller> Events<C> {
     /// The controller.
     pub const fn controller(&self) -> &C {
         &self.controller
+    }
+
+    /// The controller, for a harness around it: `Ordered` has to know where an ACK ends that showed an undo
+    /// ([`Ordered::ack_ends`](fullpipe_cc::Ordered::ack_ends)).
+    pub const fn controller_mut(&mut self) -> &mut C {
+        &mut self.controller
     }
 
     /// Bytes in flight.
@@ -333,12 +342,15 @@ impl<C: Controller> Events<C> {
         open.marked = Some(bytes.unwrap_or(open.delivered).min(open.delivered));
     }
 
-    /// Everything that was declared lost for the last reduction arrived after all. Before the packets of the ACK that shows it. The
-    /// controller hears of it at once, as if an ACK of its own had shown it at the last instant that was reported: the late packet is
+    /// Every packet that was declared lost, and that the stack remembers, arrived after all. Before the packets of the ACK that shows it.
+    /// The controller hears of it at once, as if an ACK of its own had shown it at the last instant that was reported: the late packet is
     /// often all that its ACK acknowledges, and has left the flight.
-    pub fn spurious(&mut self) {
+    ///
+    /// The stack remembers the lost packets that left at `since` or later; [`Time::ZERO`] if it forgets none. If it may have forgotten
+    /// one of those that the last reduction was for, or that were lost since, the reduction stands.
+    pub fn spurious(&mut self, since: Time) {
         self.settle();
-        if !core::mem::take(&mut self.may_undo) {
+        if self.oldest_lost < since || !core::mem::take(&mut self.may_undo) {
             return;
         }
         let connection = self.connection();
@@ -488,9 +500,14 @@ impl<C: Controller> Events<C> {
         if self.state > CaState::Disorder && (newest_is_new || is_lost) {
             self.change(CaState::Open, false, false, trigger);
         }
+        let lost = self.losses.iter().filter(|loss| loss.bytes > 0);
+        let oldest = lost.map(|loss| loss.note.sent).min().unwrap_or(Time::NEVER);
+        let begins = open.is_persistent || is_lost || is_marked;
+        self.oldest_lost = if begins { oldest } else { self.oldest_lost.min(oldest) };
         let newly_lost = self.report_losses(now);
         if open.is_persistent {
-            let reduce = self.state != CaState::Loss;
+            // RFC 9002 B.8: the threshold is set by the congestion event, which losses of packets from before the period are not.
+            let reduce = self.state != CaState::Loss && is_lost;
             self.begin_period(CaState::Loss, reduce, open.marked.is_some(), trigger);
         } else if is_lost {
             self.begin_period(CaState::Recovery, true, open.marked.is_some(), trigger);

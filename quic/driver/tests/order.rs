@@ -106,9 +106,13 @@ impl Stack {
         }
     }
 
+    /// As an ACK shows it that delivers nothing.
+    fn spurious(&mut self) {
+        self.driver.events_mut().spurious(Time::ZERO);
+        self.driver.events_mut().controller_mut().ack_ends();
+    }
+
     fn take(&mut self, step: Step) {
-        // No two ACKs at one instant: `Ordered` cannot tell them apart.
-        self.now += Duration::from_micros(1);
         match step {
             Step::Pass(micros) => self.now += Duration::from_micros(micros as u64),
             Step::Send(count, bytes, space) => {
@@ -123,7 +127,7 @@ impl Stack {
             }
             Step::Ack { acked, lost, marked, persistent, app_limited, spurious } => {
                 if spurious {
-                    self.driver.events_mut().spurious();
+                    self.spurious();
                 }
                 let chosen = self.choose(acked);
                 for packet @ Packet { number, sent, bytes } in &chosen {
@@ -148,7 +152,7 @@ impl Stack {
                 }
             }
             Step::Timer(lost) => self.lose(lost),
-            Step::Spurious => self.driver.events_mut().spurious(),
+            Step::Spurious => self.spurious(),
             Step::Forget(count) => {
                 self.packets.drain(..self.packets.len().min(count as usize));
                 self.driver.reconcile(self.now, self.in_flight());

@@ -276,13 +276,13 @@ fn an_undo_comes_before_the_end_of_the_period_and_once() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.told();
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[5], &[]);
     assert_eq!(
         bench.told(),
         ["undo", "open reduce=false proven=false Ack", "rtt 55", "ack 1000 lost 0 of 8000 left 7000"]
     );
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(56, &[6], &[]);
     assert_eq!(bench.told(), ["rtt 56", "ack 1000 lost 0 of 7000 left 6000"]);
 }
@@ -291,13 +291,13 @@ fn an_undo_comes_before_the_end_of_the_period_and_once() {
 fn a_loss_after_an_undo_begins_a_period_that_may_be_undone_again() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[6], &[]);
     bench.told();
     // It was sent before the period that was undone.
     bench.ack(56, &[8], &[5]);
     assert_eq!(bench.told()[2], "recovery reduce=true proven=false Ack");
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(57, &[9], &[]);
     assert!(bench.told().contains(&"undo".to_owned()));
 }
@@ -309,7 +309,7 @@ fn a_loss_after_an_undo_reduces_the_window() {
         let mut bench = Bench::with(controller);
         bench.ack(50, &[4], &[0]);
         let reduced = bench.driver.limits().ssthresh;
-        bench.driver.events_mut().spurious();
+        bench.driver.events_mut().spurious(Time::ZERO);
         bench.ack(55, &[6], &[]);
         assert!(bench.driver.limits().ssthresh > reduced, "{controller}: undone");
         bench.ack(56, &[8], &[5]);
@@ -342,13 +342,13 @@ fn an_undo_waits_for_nothing() {
     let before = bench.driver.limits();
     bench.ack(50, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[0]);
     assert!(bench.driver.limits().cwnd < before.cwnd);
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     // Without a look, which would report what is open.
     assert_eq!(bench.driver.events().limits_before().cwnd, before.cwnd);
     let mut bench = Bench::new();
     bench.ack(50, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[0]);
     bench.told();
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.send(60, 10..11);
     assert_eq!(bench.told()[..2], ["undo", "open reduce=false proven=false Ack"]);
     // Once.
@@ -362,11 +362,38 @@ fn an_undo_leaves_later_losses_to_their_timer() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.told();
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.lose(90, &[5]);
     let told = bench.told();
     assert_eq!(told[0], "undo");
     assert_eq!(told.last().unwrap(), "recovery reduce=true proven=false Timer");
+}
+
+/// noq forgets lost packets: what it remembers may have arrived, and what the reduction was for not.
+#[test]
+fn losses_that_the_stack_may_have_forgotten_stay_congestion() {
+    let mut bench = Bench::with("newreno");
+    bench.ack(50, &[4], &[0]);
+    let reduced = bench.driver.limits().ssthresh;
+    // It left before the period began, and begins none.
+    bench.ack(70, &[5], &[3]);
+    bench.driver.events_mut().spurious(Bench::at(1));
+    assert_eq!(bench.driver.limits().ssthresh, reduced);
+    bench.driver.events_mut().spurious(Bench::at(0));
+    assert!(bench.driver.limits().ssthresh > reduced);
+}
+
+/// RFC 9002 B.8: persistent congestion leaves the threshold to the congestion event, which old losses are not.
+#[test]
+fn persistent_congestion_of_packets_from_before_the_period_leaves_the_threshold() {
+    let mut bench = Bench::with("newreno");
+    bench.ack(50, &[4], &[0]);
+    let reduced = bench.driver.limits().ssthresh;
+    bench.ack(60, &[5], &[1, 2]);
+    bench.driver.events_mut().persistent_congestion(Bench::at(60));
+    let limits = bench.driver.limits();
+    assert_eq!(limits.ssthresh, reduced);
+    assert!(limits.cwnd < reduced);
 }
 
 /// Two ACKs may arrive at one instant, and packets leave at it.
@@ -374,7 +401,7 @@ fn an_undo_leaves_later_losses_to_their_timer() {
 fn a_packet_that_leaves_at_the_instant_of_an_undo_is_known_by_that_time() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.send(50, 10..11);
     assert!(bench.driver.acked(Bench::at(100), 10, Some(Bench::at(50)), 1000, false));
     // Neither does a clock that went back make a packet unknown.
@@ -387,7 +414,7 @@ fn marks_are_never_undone() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.driver.events_mut().marked(Bench::at(50), None);
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[5], &[]);
     assert!(!bench.told().contains(&"undo".to_owned()));
     // A mark that comes after the losses, in the same period, proves the congestion, too.
@@ -395,7 +422,7 @@ fn marks_are_never_undone() {
     bench.ack(50, &[4], &[0]);
     bench.ack(51, &[5], &[]);
     bench.driver.events_mut().marked(Bench::at(51), None);
-    bench.driver.events_mut().spurious();
+    bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[6], &[]);
     assert!(!bench.told().contains(&"undo".to_owned()));
 }
@@ -537,7 +564,7 @@ fn nonsense_does_no_harm() {
         driver.lost(Time::ZERO, 1, u32::MAX);
         driver.events_mut().discarded(Bench::at(1), u32::MAX);
         driver.events_mut().mtu_changed(0);
-        driver.events_mut().spurious();
+        driver.events_mut().spurious(Time::ZERO);
         driver.events_mut().end_acked();
         driver.reconcile(Bench::at(2), u64::MAX);
         let limits = driver.limits();

@@ -35,7 +35,7 @@ pub use fullpipe_quic_driver::shared::{View, Watch};
 
 use fullpipe_quic_driver::shared::{Clock, Making, Viewed, lock};
 use fullpipe_quic_driver::{Driver, InBytes, pacing};
-use fullpipe_units::Rate;
+use fullpipe_units::{Duration, Rate, Time};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
@@ -48,6 +48,7 @@ pub const fn not_honoured() -> &'static [&'static str] {
         "noq does not say how many packets were marked (ECN-CE): all that an ACK with new marks acknowledges counts as marked.",
         "noq's pacer lets bursts of 2 ms to 10 ms through, at least one packet and at most 256: a controller cannot make them smaller.",
         "noq does not report bytes that arrive after they were declared lost: they count as lost, also after an undo.",
+        "noq forgets a lost packet two probe timeouts after it left: a reduction for an older loss is never undone.",
         "noq does not tell the delay that the peer reports before its ACKs: it is part of every RTT.",
     ]
 }
@@ -87,7 +88,8 @@ impl Factory {
         let initial_window = driver.limits().cwnd as u64;
         let driver = Arc::new(Mutex::new(driver));
         self.making.watch().follow(&driver);
-        Adapter { driver, clock: Clock::new(now), initial_window }
+        let clock = Clock::new(now);
+        Adapter { driver, clock, initial_window, told: clock.at(now), remembers: Duration::ZERO }
     }
 }
 
@@ -104,6 +106,10 @@ pub struct Adapter {
     driver: Arc<Mutex<Driver<InBytes>>>,
     clock: Clock,
     initial_window: u64,
+    /// When noq last told something: it forgets lost packets whenever it handles an ACK.
+    told: Time,
+    /// For how long after a packet left noq knows that it is lost, at least.
+    remembers: Duration,
 }
 
 impl Adapter {
@@ -115,6 +121,17 @@ impl Adapter {
     /// What the controller believes now.
     pub fn snapshot(&self) -> Snapshot {
         self.view().snapshot
+    }
+
+    /// A time of noq's as the driver's.
+    fn tell(&mut self, now: Instant) -> Time {
+        self.told = self.told.max(self.clock.at(now));
+        self.clock.at(now)
+    }
+
+    /// noq surely remembers the lost packets that left at this time or later.
+    fn since(&self) -> Time {
+        Time::from_nanos(self.told.as_nanos().saturating_sub(self.remembers.as_nanos()))
     }
 
     /// Both, and what became of the packets.
@@ -141,16 +158,20 @@ impl Controller for Adapter {
         bytes: u64,
         pn: u64,
         app_limited: bool,
-        _: &RttEstimator,
+        rtt: &RttEstimator,
     ) {
-        let (now, sent) = (self.clock.at(now), self.clock.at(sent));
+        // `drain_lost_packets`: two probe timeouts, of which the estimator tells the smoothed RTT and not its variation.
+        let two = 2 * (rtt.get() + GRANULARITY);
+        self.remembers = Duration::from_nanos(u64::try_from(two.as_nanos()).unwrap_or(u64::MAX));
+        let (now, sent) = (self.tell(now), self.clock.at(sent));
         lock(&self.driver).acked(now, pn, Some(sent), saturate(bytes), app_limited);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        let now = self.tell(now);
         let mut driver = lock(&self.driver);
         driver.events_mut().end_acked();
-        driver.reconcile(self.clock.at(now), in_flight);
+        driver.reconcile(now, in_flight);
     }
 
     fn on_congestion_event(
@@ -172,12 +193,13 @@ impl Controller for Adapter {
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
-        lock(&self.driver).lost(self.clock.at(now), pn, lost_bytes as u32);
+        let now = self.tell(now);
+        lock(&self.driver).lost(now, pn, lost_bytes as u32);
     }
 
     /// noq calls this first when an ACK arrives, without a time.
     fn on_spurious_congestion_event(&mut self) {
-        lock(&self.driver).events_mut().spurious();
+        lock(&self.driver).events_mut().spurious(self.since());
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
@@ -204,7 +226,7 @@ impl Controller for Adapter {
     /// For a connection that migrates. The copy does not share the state.
     fn clone_box(&self) -> Box<dyn Controller> {
         let driver = Arc::new(Mutex::new(lock(&self.driver).clone()));
-        Box::new(Adapter { driver, clock: self.clock, initial_window: self.initial_window })
+        Box::new(Adapter { driver, ..*self })
     }
 
     fn initial_window(&self) -> u64 {
@@ -215,6 +237,9 @@ impl Controller for Adapter {
         self
     }
 }
+
+/// RFC 9002 section 6.1.2: `kGranularity`, the least that noq takes for four variations of the RTT.
+const GRANULARITY: std::time::Duration = std::time::Duration::from_millis(1);
 
 fn saturate(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)

@@ -119,11 +119,29 @@ fn marks_reduce_once_a_round_and_persistent_congestion_collapses() {
     connection.congestion(2_000, true, false);
     let view = connection.adapter.view();
     assert_eq!(view.state, fullpipe_cc::CaState::Loss);
-    // RFC 9002 sections A.7 and B.8: the window collapses to two packets, and then what the ACK acknowledges lets it grow, here
-    // up to the threshold, which was halved again.
-    connection.sent(2_001, 11, 1200);
+    // RFC 9002 sections A.7 and B.8: the window collapses to two packets, and then what the ACK acknowledges lets it grow. The
+    // threshold stays: what is lost left before the marks' period began, and is no congestion event of its own.
     let limits = connection.adapter.limits();
-    assert_eq!((limits.ssthresh, limits.cwnd), (3_000, 3_000));
+    assert_eq!((limits.ssthresh, limits.cwnd), (6_000, 3_600));
+}
+
+/// noq keeps no packet for longer than two probe timeouts among those that it declared lost.
+#[test]
+fn what_noq_reports_as_spurious_later_does_not_undo_a_real_loss() {
+    let mut connection = Connection::new("newreno");
+    (0..20).for_each(|pn| connection.sent(0, pn, 1200));
+    assert!(connection.acked(50, 0, 5, 1200));
+    connection.end_acks(50, 19 * 1200);
+    connection.lost(50, 0, 1200);
+    connection.congestion(50, false, false);
+    connection.sent(51, 20, 1200);
+    assert!(connection.acked(100, 51, 20, 1200));
+    connection.end_acks(100, 18 * 1200);
+    assert_eq!(connection.adapter.limits().ssthresh, 6_000);
+    // Much later an ACK alone is overtaken, declared lost, and acknowledged.
+    connection.lost(10_000, 50, 0);
+    connection.adapter.on_spurious_congestion_event();
+    assert_eq!(connection.adapter.limits().ssthresh, 6_000);
 }
 
 #[test]

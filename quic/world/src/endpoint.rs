@@ -4,10 +4,11 @@
 //! QUIC client. Times are those of the run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 use bytes::BytesMut;
-use fullpipe_cc::Phase;
+use fullpipe_cc::{CaState, Phase};
 use fullpipe_path::Ecn;
 use fullpipe_units::{Duration, Time};
 
@@ -95,6 +96,11 @@ pub(crate) struct State {
     pub(crate) srtt: Duration,
 }
 
+/// A threshold, which the stacks give as the greatest number as long as there is none.
+pub(crate) fn finite(ssthresh: Option<u64>) -> Option<u64> {
+    ssthresh.filter(|most| *most < u64::MAX)
+}
+
 /// What a connection has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
@@ -174,6 +180,8 @@ pub(crate) struct Tally {
     undone: AtomicU64,
     /// Whether the controller is a BBR of the stack's, which tells its phase by other means than a threshold.
     is_bbr: AtomicBool,
+    /// The code of [`Tally::state`].
+    state: AtomicU32,
 }
 
 impl Tally {
@@ -185,6 +193,7 @@ impl Tally {
             collapses: AtomicU64::new(0),
             undone: AtomicU64::new(0),
             is_bbr: AtomicBool::new(false),
+            state: AtomicU32::new(CaState::Open as u32),
         })
     }
 
@@ -200,17 +209,16 @@ impl Tally {
         self.in_flight.store(bytes, Relaxed);
     }
 
-    /// A packet was acknowledged; `min_rtt` is from before.
-    pub(crate) fn on_acked(&self, min_rtt: std::time::Duration) {
+    /// A packet was acknowledged, so long after it left. The stack's own minimum is from before the ACK, and 333 ms at first.
+    pub(crate) fn on_acked(&self, after: std::time::Duration) {
         self.acked.store(self.acked() + 1, Relaxed);
-        self.on_min_rtt(min_rtt);
+        let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        self.min_rtt.store(nanos.min(self.min_rtt.load(Relaxed)), Relaxed);
     }
 
-    fn on_min_rtt(&self, rtt: std::time::Duration) {
-        // Before the first sample, the stacks say zero or the greatest duration.
-        if let Ok(nanos @ 1..) = u64::try_from(rtt.as_nanos()) {
-            self.min_rtt.store(nanos, Relaxed);
-        }
+    /// The recovery state of the connection.
+    fn enter(&self, state: CaState) {
+        self.state.store(state as u32, Relaxed);
     }
 
     pub(crate) fn on_collapse(&self) {
@@ -250,6 +258,52 @@ impl Tally {
 
     pub(crate) fn is_bbr(&self) -> bool {
         self.is_bbr.load(Relaxed)
+    }
+
+    /// The recovery state, as RFC 9002 has it: [`CaState::Cwr`] is a recovery for marks, [`CaState::Loss`] follows persistent congestion.
+    pub(crate) fn state(&self) -> CaState {
+        CaState::from_code(self.state.load(Relaxed).into()).unwrap_or(CaState::Open)
+    }
+}
+
+/// The recovery period of a connection (RFC 9002 section 7.3.2), of which the stacks tell nothing. It follows from what they tell a
+/// controller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovery {
+    /// When the last period began.
+    began: Option<Instant>,
+    /// It has not ended.
+    is_active: bool,
+}
+
+impl Recovery {
+    /// Losses or marks of packets the newest of which left at `sent`.
+    pub(crate) fn on_congestion(&mut self, now: Instant, sent: Instant, to: CaState, tally: &Tally) {
+        // RFC 9002 B.6: what left before the period began is a part of it. B.8: persistent congestion ends a period.
+        if to == CaState::Loss || self.began.is_none_or(|began| sent > began) {
+            *self = Recovery { began: Some(now), is_active: true };
+            tally.enter(to);
+        }
+    }
+
+    /// A packet was acknowledged that left at `sent`.
+    pub(crate) fn on_acked(&mut self, sent: Instant, tally: &Tally) {
+        if self.is_active && self.began.is_some_and(|began| sent > began) {
+            self.end(tally);
+        }
+    }
+
+    /// The controller has undone what the period was for.
+    pub(crate) fn on_undone(&mut self, tally: &Tally) {
+        if self.is_active {
+            self.end(tally);
+        }
+        self.began = None;
+    }
+
+    fn end(&mut self, tally: &Tally) {
+        self.is_active = false;
+        tally.enter(CaState::Open);
     }
 }
 
@@ -389,9 +443,34 @@ mod tests {
         tally.on_lost(501);
         assert_eq!(tally.in_flight(), 0);
         assert_eq!(tally.min_rtt(), None);
-        tally.on_min_rtt(std::time::Duration::ZERO);
-        assert_eq!(tally.min_rtt(), None);
-        tally.on_min_rtt(std::time::Duration::from_millis(3));
+        for millis in [5, 3, 4] {
+            tally.on_acked(std::time::Duration::from_millis(millis));
+        }
         assert_eq!(tally.min_rtt(), Some(Duration::from_millis(3)));
+    }
+
+    /// RFC 9002 section 7.3.2.
+    #[test]
+    fn a_recovery_lasts_from_its_loss_to_the_first_packet_that_left_in_it() {
+        let (tally, mut recovery) = (Tally::new(), Recovery::default());
+        let origin = crate::chunk::epoch();
+        let at = |millis| origin + std::time::Duration::from_millis(millis);
+        recovery.on_congestion(at(50), at(0), CaState::Recovery, &tally);
+        assert_eq!(tally.state(), CaState::Recovery);
+        // Both left before it began.
+        recovery.on_congestion(at(60), at(40), CaState::Recovery, &tally);
+        recovery.on_acked(at(49), &tally);
+        assert_eq!(tally.state(), CaState::Recovery);
+        recovery.on_acked(at(51), &tally);
+        assert_eq!(tally.state(), CaState::Open);
+        recovery.on_congestion(at(110), at(45), CaState::Recovery, &tally);
+        assert_eq!(tally.state(), CaState::Open);
+        recovery.on_congestion(at(120), at(70), CaState::Cwr, &tally);
+        assert_eq!(tally.state(), CaState::Cwr);
+        recovery.on_undone(&tally);
+        recovery.on_congestion(at(130), at(70), CaState::Recovery, &tally);
+        assert_eq!(tally.state(), CaState::Recovery);
+        recovery.on_congestion(at(140), at(71), CaState::Loss, &tally);
+        assert_eq!(tally.state(), CaState::Loss);
     }
 }

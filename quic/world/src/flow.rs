@@ -163,9 +163,23 @@ pub(crate) struct Flow {
     pub(crate) forward: Ends,
     pub(crate) reverse: Ends,
     pub(crate) ended: Option<Ended>,
-    /// Bytes delivered at the sample before, and when it was.
-    sampled: (u64, Time),
+    sampled: Sampled,
 }
+
+/// The sample before.
+#[derive(Clone, Copy, Debug)]
+struct Sampled {
+    delivered: u64,
+    at: Time,
+    /// How long after the one before it was taken.
+    after: Duration,
+    delivery_bps: u64,
+}
+
+/// Bytes of a full datagram that are not a stream's. The packet's header and tag have 27: a byte of flags, 8 of a connection's id, 2
+/// of its number, 16 of the tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3). The frame has 7: its type, the stream, an offset of 4,
+/// and a byte more where a length is needed (RFC 9000 section 19.8).
+const AROUND_STREAM: u64 = 27 + 7;
 
 impl Flow {
     pub(crate) fn new(
@@ -213,7 +227,7 @@ impl Flow {
             forward: Ends::default(),
             reverse: Ends::default(),
             ended: None,
-            sampled: (0, start),
+            sampled: Sampled { delivered: 0, at: start, after: Duration::ZERO, delivery_bps: 0 },
         }
     }
 
@@ -481,7 +495,9 @@ impl Flow {
             return;
         }
         let Some(state) = self.state() else { return };
-        let phase = self.phase(&state, self.seen().as_ref());
+        let seen = self.seen();
+        let phase = self.phase(&state, seen.as_ref());
+        let recovery = self.recovery(seen.as_ref());
         let Some(tap) = &self.setup.tap else { return };
         tap.believes(export::State {
             cwnd: Some(state.window),
@@ -492,8 +508,7 @@ impl Flow {
             srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
             min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
             phase: Some(phase.name()),
-            // The stacks do not tell theirs.
-            recovery: None,
+            recovery: Some(recovery.name()),
         });
     }
 
@@ -509,30 +524,54 @@ impl Flow {
         let bandwidth = seen.and_then(|view| view.snapshot.bandwidth).map(|rate| rate.as_bits_per_sec());
         let segments = |bytes: u64| u32::try_from(bytes / self.unit).unwrap_or(u32::MAX);
         let delivered = self.sink.delivered();
-        let (before, since) = self.sampled;
-        let elapsed = now.saturating_since(since).as_nanos();
-        let bits = u128::from(delivered - before) * 8_000_000_000;
+        let ca_state = self.recovery(seen.as_ref());
         Some(Sample {
             time_ns: now.as_nanos(),
             cwnd: segments(state.window),
             ssthresh: state.ssthresh.map_or(Limits::INFINITE, segments),
-            pacing_bps: state.pacing.map(|rate| rate.saturating_mul(8)),
+            pacing_bps: state.pacing.map(|rate| self.of_streams(rate.saturating_mul(8))),
             inflight: segments(self.setup.tally.in_flight()),
             srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
             min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
-            delivery_bps: if elapsed == 0 { 0 } else { (bits / u128::from(elapsed)) as u64 },
-            bandwidth_bps: bandwidth.or(state.bandwidth_bps),
+            delivery_bps: self.delivery_bps(now),
+            bandwidth_bps: bandwidth.or(state.bandwidth_bps).map(|rate| self.of_streams(rate)),
             delivered_bytes: delivered,
             retransmits: lost,
             phase,
-            // The stacks do not tell theirs.
-            ca_state: seen.map_or(CaState::Open, |view| view.state),
+            ca_state,
         })
+    }
+
+    /// The recovery state: that of one of ours, or what follows from what the stack tells its own.
+    fn recovery(&self, seen: Option<&View>) -> CaState {
+        seen.map_or_else(|| self.setup.tally.state(), |view| view.state)
+    }
+
+    /// A rate of datagrams, which is what the stacks and their controllers know, as one of the streams' bytes in full datagrams.
+    fn of_streams(&self, rate: u64) -> u64 {
+        let share = self.unit.saturating_sub(AROUND_STREAM);
+        u64::try_from(u128::from(rate) * u128::from(share) / u128::from(self.unit)).unwrap_or(u64::MAX)
+    }
+
+    /// The rate of delivery since the sample before, or that of the sample before if it is too recent to tell.
+    fn delivery_bps(&self, now: Time) -> u64 {
+        let Sampled { delivered, at, after, delivery_bps } = self.sampled;
+        let elapsed = now.saturating_since(at);
+        if elapsed == Duration::ZERO || elapsed < after {
+            return delivery_bps;
+        }
+        let bits = u128::from(self.sink.delivered() - delivered) * 8_000_000_000;
+        (bits / u128::from(elapsed.as_nanos())) as u64
     }
 
     /// The sampler has taken a sample now.
     pub(crate) fn on_sampled(&mut self, now: Time) {
-        self.sampled = (self.sink.delivered(), now);
+        self.sampled = Sampled {
+            delivered: self.sink.delivered(),
+            at: now,
+            after: now.saturating_since(self.sampled.at),
+            delivery_bps: self.delivery_bps(now),
+        };
     }
 
     /// Whether the sender's stack counts as many datagrams as it has handed over. What it answers without a connection is not in

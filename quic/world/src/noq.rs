@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use fullpipe_cc::Phase;
+use fullpipe_cc::{CaState, Phase};
 use fullpipe_units::Duration;
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3, Controller, ControllerMetrics};
@@ -32,7 +32,7 @@ use self::end::Watched;
 use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
-use crate::endpoint::{Counted, State};
+use crate::endpoint::{Counted, State, finite};
 
 type Factory = cc::NoqFactory;
 /// Who is at the other end.
@@ -87,7 +87,7 @@ fn state(connection: &mut Connection) -> Option<State> {
     let metrics = connection.congestion_state(PathId::ZERO)?.metrics();
     Some(State {
         window: metrics.congestion_window,
-        ssthresh: metrics.ssthresh,
+        ssthresh: finite(metrics.ssthresh),
         pacing: metrics.pacing_rate.or_else(|| paced_by_window(metrics.congestion_window, srtt)),
         bandwidth_bps: metrics.bandwidth_estimate,
         srtt: Duration::from_nanos(srtt.as_nanos() as u64),
@@ -150,7 +150,8 @@ impl Controller for Watched {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        self.tally.on_acked(rtt.min());
+        self.tally.on_acked(now.saturating_duration_since(sent));
+        self.recovery.on_acked(sent, &self.tally);
         self.inner.on_ack(now, sent, bytes, pn, app_limited || self.cap.binds(), rtt);
     }
 
@@ -171,6 +172,12 @@ impl Controller for Watched {
         if is_persistent_congestion {
             self.tally.on_collapse();
         }
+        let to = match (is_ecn, is_persistent_congestion) {
+            (true, _) => CaState::Cwr,
+            (false, true) => CaState::Loss,
+            (false, false) => CaState::Recovery,
+        };
+        self.recovery.on_congestion(now, sent, to, &self.tally);
         self.inner.on_congestion_event(
             now,
             sent,
@@ -193,6 +200,7 @@ impl Controller for Watched {
         self.inner.on_spurious_congestion_event();
         if self.undoable() != before {
             self.tally.on_undone();
+            self.recovery.on_undone(&self.tally);
         }
     }
 
@@ -215,7 +223,8 @@ impl Controller for Watched {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Watched { inner: self.inner.clone_box(), tally: self.tally.clone(), cap: self.cap })
+        let (tally, cap, recovery) = (self.tally.clone(), self.cap, self.recovery);
+        Box::new(Watched { inner: self.inner.clone_box(), tally, cap, recovery })
     }
 
     fn initial_window(&self) -> u64 {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use fullpipe_cc::Phase;
+use fullpipe_cc::{CaState, Phase};
 use fullpipe_units::Duration;
 use quinn_proto as proto;
 use quinn_proto::congestion::{Bbr, Controller, ControllerMetrics};
@@ -32,7 +32,7 @@ use self::end::Watched;
 use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
-use crate::endpoint::{Counted, State};
+use crate::endpoint::{Counted, State, finite};
 
 type Factory = cc::QuinnFactory;
 /// Who is at the other end.
@@ -87,7 +87,7 @@ fn state(connection: &mut Connection) -> Option<State> {
     let metrics = connection.congestion_state().metrics();
     Some(State {
         window: metrics.congestion_window,
-        ssthresh: metrics.ssthresh,
+        ssthresh: finite(metrics.ssthresh),
         pacing: paced_by_window(metrics.congestion_window, srtt),
         bandwidth_bps: None,
         srtt: Duration::from_nanos(srtt.as_nanos() as u64),
@@ -119,7 +119,8 @@ impl Controller for Watched {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.tally.on_acked(rtt.min());
+        self.tally.on_acked(now.saturating_duration_since(sent));
+        self.recovery.on_acked(sent, &self.tally);
         self.inner.on_ack(now, sent, bytes, app_limited || self.cap.binds(), rtt);
     }
 
@@ -139,6 +140,13 @@ impl Controller for Watched {
             self.tally.on_collapse();
         }
         self.tally.on_lost(lost_bytes);
+        let to = match (is_persistent_congestion, lost_bytes) {
+            (true, _) => CaState::Loss,
+            // Marks come without losses.
+            (false, 0) => CaState::Cwr,
+            (false, _) => CaState::Recovery,
+        };
+        self.recovery.on_congestion(now, sent, to, &self.tally);
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 
@@ -157,7 +165,8 @@ impl Controller for Watched {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Watched { inner: self.inner.clone_box(), tally: self.tally.clone(), cap: self.cap })
+        let (tally, cap, recovery) = (self.tally.clone(), self.cap, self.recovery);
+        Box::new(Watched { inner: self.inner.clone_box(), tally, cap, recovery })
     }
 
     fn initial_window(&self) -> u64 {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{SHIPPED, mbit, run, scenario, with_hosts};
+use fullpipe_cc::CaState;
 use fullpipe_record::WorldName;
 
 #[test]
@@ -142,5 +143,53 @@ fn a_cap_bounds_the_window() {
         // 20 datagrams in 40 ms are 6 Mbit/s.
         let rate = mbit(&record.flows[0].totals);
         assert!((4.0..=6.0).contains(&rate), "{controller}: {rate}");
+    }
+}
+
+/// What a stack's controllers know are rates of datagrams; records have those of payload.
+#[test]
+fn an_estimate_of_the_bandwidth_is_what_is_delivered() {
+    for controller in ["bbr3", "noq:bbr3"] {
+        let spec = scenario(
+            10.0,
+            r#"rate = "50 Mbit/s", rtt = "40 ms", buffer = "4 bdp""#,
+            &format!("{{ controller = \"{controller}\" }}"),
+        );
+        let record = run(&spec, 1);
+        let series = &record.flows[0].series;
+        let late = series.time_ns.iter().position(|at| *at >= 5_000_000_000).unwrap();
+        let last = series.time_ns.len() - 1;
+        let bits = 8e9 * (series.delivered_bytes[last] - series.delivered_bytes[late]) as f64;
+        let delivered = bits / (series.time_ns[last] - series.time_ns[late]) as f64;
+        let most = *series.bandwidth_bps[late..].iter().filter(|rate| **rate != u64::MAX).max().unwrap() as f64;
+        let link = 50e6 * 1438.0 / 1500.0;
+        assert!(delivered < link && (most / link - 1.0).abs() < 0.01, "{controller}: {most}, {delivered}");
+    }
+}
+
+/// The stacks begin with 333 ms, which is no measurement (RFC 9002 section 6.2.2).
+#[test]
+fn a_minimum_of_the_rtt_was_measured() {
+    for controller in SHIPPED.into_iter().chain(["bbr3"]) {
+        let flow = format!("{{ controller = \"{controller}\" }}");
+        let record = run(&scenario(4.0, r#"rate = "10 Mbit/s", rtt = "600 ms""#, &flow), 1);
+        let known = record.flows[0].series.min_rtt_ns.iter().filter(|rtt| **rtt != u64::MAX);
+        let least = known.min().unwrap();
+        assert!((600_000_000..620_000_000).contains(least), "{controller}: {least}");
+    }
+}
+
+/// RFC 9002 section 7.3.2, whether the controller shows its state or not.
+#[test]
+fn the_recovery_of_every_controller_is_seen() {
+    for controller in SHIPPED.into_iter().chain(["newreno", "bbr3"]) {
+        let flow = format!("{{ controller = \"{controller}\" }}");
+        let record = run(&scenario(8.0, r#"rate = "10 Mbit/s", rtt = "40 ms", loss = "0.3 %""#, &flow), 1);
+        let states = &record.flows[0].series.ca_state;
+        let in_recovery = states.iter().filter(|state| **state == CaState::Recovery as u8).count();
+        let lost = record.flows[0].totals.retransmits;
+        // A round trip or a little more for each loss at most.
+        assert!(lost > 0 && in_recovery > 0, "{controller}: {lost} lost, {in_recovery} samples");
+        assert!(states.contains(&(CaState::Open as u8)), "{controller}: it ends");
     }
 }

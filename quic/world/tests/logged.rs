@@ -29,6 +29,7 @@ struct Told {
     acked: BTreeSet<(Space, u64)>,
     windows: usize,
     phases: BTreeSet<&'static str>,
+    thresholds: BTreeSet<u64>,
 }
 
 struct Shared(Arc<Mutex<Told>>);
@@ -72,6 +73,7 @@ impl Log for Shared {
             Event::State(state) => {
                 told.windows += usize::from(state.cwnd.is_some());
                 told.phases.extend(state.phase);
+                told.thresholds.extend(state.ssthresh);
             }
             _ => panic!("{event:?} is not of QUIC"),
         }
@@ -112,6 +114,7 @@ fn a_log_has_every_packet_and_what_became_of_it() {
     for controller in SHIPPED.into_iter().chain(["bbr3"]) {
         let (record, told) = logged(&random_path(controller), 7, Crypto::Null);
         let totals = record.flows[0].totals;
+        assert!(told.thresholds.iter().all(|most| *most < 1 << 40), "{controller}: {:?}", told.thresholds);
         // Datagrams have one packet each but for some of the handshake.
         let sent = told.sent.len() as u64;
         assert!(

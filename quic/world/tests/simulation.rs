@@ -36,6 +36,17 @@ fn steps_give_the_record_of_a_whole_run() {
     assert_same(&simulation.finish().unwrap(), &run(&spec(), 1), "the same run");
 }
 
+/// At a sample, and between two of them.
+#[test]
+fn a_look_at_any_instant_shows_the_rate_of_delivery() {
+    let mut simulation = Simulation::new(&spec(), 1).unwrap();
+    for micros in [3_000_000, 3_000_001, 3_004_999, 3_010_000] {
+        simulation.advance(Time::from_micros(micros)).unwrap();
+        let rate = simulation.flow(0).unwrap().sample.unwrap().delivery_bps;
+        assert!((1_000_000..20_000_000).contains(&rate), "{micros} us: {rate}");
+    }
+}
+
 #[test]
 fn a_changed_path_is_that_of_the_changed_scenario() {
     type Changes = fn(&mut Simulation) -> Result<(), QuicError>;

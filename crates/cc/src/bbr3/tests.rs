@@ -744,6 +744,39 @@ fn a_recovery_begins_a_snapshot_of_its_own() {
     assert_ne!(bbr.state, State::Refill);
 }
 
+/// An ACK may end a recovery and show the losses of the next one.
+#[test]
+fn a_recovery_that_begins_with_the_ack_that_ends_another_has_a_snapshot_of_its_own() {
+    let (mut flow, mut bbr) = probe_that_lost(20, false);
+    flow.change(&mut bbr, CaState::Recovery, true);
+    bbr.on_ack(&Ack { connection: flow.connection, ..ack(&mut flow) });
+    let bound = bbr.probe.inflight_longterm;
+    assert!(bound < INFINITY);
+    flow.change(&mut bbr, CaState::Open, false);
+    bbr.on_lost(&lost(&mut flow, 1, 100));
+    flow.change(&mut bbr, CaState::Recovery, true);
+    bbr.on_ack(&Ack { connection: flow.connection, ..ack(&mut flow) });
+    bbr.on_undo(&undo(&flow));
+    assert_eq!(bbr.probe.inflight_longterm, bound, "the probe's own loss was real");
+    assert_ne!(bbr.state, State::Refill);
+}
+
+/// QUIC may find a packet lost that left before a recovery that is over: it begins none, and is a part of that one.
+#[test]
+fn a_loss_that_begins_no_recovery_leaves_the_last_one_s_snapshot() {
+    let (mut flow, mut bbr) = probe_that_lost(20, false);
+    let tx_delivered = flow.connection.delivered - 1;
+    flow.change(&mut bbr, CaState::Recovery, true);
+    bbr.on_ack(&Ack { connection: flow.connection, ..ack(&mut flow) });
+    flow.change(&mut bbr, CaState::Open, false);
+    bbr.on_ack(&ack(&mut flow));
+    assert!(bbr.probe.inflight_longterm < INFINITY);
+    bbr.on_lost(&Lost { tx_delivered, ..lost(&mut flow, 1, 100) });
+    bbr.on_ack(&ack(&mut flow));
+    bbr.on_undo(&undo(&flow));
+    assert_eq!((bbr.state, bbr.probe.inflight_longterm), (State::Refill, INFINITY));
+}
+
 // draft 3.7#36bcec: in every state
 #[test]
 fn a_mark_is_congestion_and_forbids_the_undo() {

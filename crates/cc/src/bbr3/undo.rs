@@ -2,6 +2,18 @@
 
 use super::State;
 
+/// The losses that one reduction answers (docs/bbr3.md, defect 10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Episode {
+    /// There is none.
+    #[default]
+    None,
+    /// It is not over.
+    Present,
+    /// Its recovery has ended. QUIC may find more losses of packets that left before it began, which begin no other (RFC 9002 7.3.2).
+    Over,
+}
+
 /// The state before the recovery (draft section 5.5.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undo {
@@ -12,8 +24,8 @@ pub(crate) struct Undo {
     pub(crate) inflight_longterm: u64,
     /// The state that a loss ended.
     pub(crate) state: Option<State>,
-    /// These are of the present episode, which is not over (docs/bbr3.md, defect 10).
-    pub(crate) in_episode: bool,
+    /// That of the others.
+    pub(crate) episode: Episode,
     /// Nothing proves that the episode was due.
     pub(crate) is_allowed: bool,
 }

@@ -21,7 +21,7 @@ use super::proto::{
 };
 use super::{Factory, Peer, keys};
 use crate::chunk::{CHUNK, epoch, since, then};
-use crate::endpoint::{Counted, Endpoint, Event, Piece, ReadEnd, Setup, State, Stream, Tally, Transmit};
+use crate::endpoint::{Counted, Endpoint, Event, Piece, ReadEnd, Recovery, Setup, State, Stream, Tally, Transmit};
 use crate::tls::SERVER;
 
 const CLIENT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
@@ -336,6 +336,7 @@ pub(super) struct Watched {
     pub(super) inner: Box<dyn Controller>,
     pub(super) tally: Arc<Tally>,
     pub(super) cap: Cap,
+    pub(super) recovery: Recovery,
 }
 
 struct Watching {
@@ -350,7 +351,7 @@ impl ControllerFactory for Watching {
         let mut cap = Cap { most: self.max_window, binds: false };
         cap.see(&*inner);
         self.tally.on_made(super::is_bbr(inner.clone_box()));
-        Box::new(Watched { inner, tally: self.tally.clone(), cap })
+        Box::new(Watched { inner, tally: self.tally.clone(), cap, recovery: Recovery::default() })
     }
 }
 
