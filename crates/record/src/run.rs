@@ -214,7 +214,7 @@ pub struct Sample {
     pub delivery_bps: u64,
     /// The controller's bandwidth estimate; `None` when it has none.
     pub bandwidth_bps: Option<u64>,
-    /// Application bytes delivered in order so far.
+    /// Application bytes delivered so far: in order, but of a bulk flow over QUIC in any order.
     pub delivered_bytes: u64,
     /// Retransmissions so far.
     pub retransmits: u64,

@@ -196,7 +196,6 @@ pub(crate) struct Sink {
     complete: u64,
     /// Requests that no stream could be opened for.
     unasked: u32,
-    connected: bool,
     stopped: bool,
     /// Whether bytes count before those in front of them have arrived.
     any_order: bool,
@@ -212,7 +211,6 @@ impl Sink {
             first: 0,
             complete: 0,
             unasked: 0,
-            connected: false,
             stopped: false,
             any_order: *workload == Workload::Bulk,
             transfers_ns: Vec::new(),
@@ -246,7 +244,6 @@ impl Sink {
     /// An event of the receiver's end.
     pub(crate) fn on_event(&mut self, now: Time, event: &Event, end: &mut dyn Endpoint) {
         match *event {
-            Event::Connected => self.connected = true,
             Event::Opened { uni: true } => {
                 while let Some(stream) = end.accept(true) {
                     self.read(now, stream, end);
@@ -254,7 +251,7 @@ impl Sink {
             }
             Event::Readable(stream) => self.read(now, stream, end),
             Event::MoreStreams => self.open_requests(end),
-            Event::Opened { uni: false } | Event::Writable | Event::Lost(_) => {}
+            Event::Connected | Event::Opened { uni: false } | Event::Writable | Event::Lost(_) => {}
         }
     }
 

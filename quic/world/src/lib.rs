@@ -12,6 +12,8 @@
 //! * timeouts are times of persistent congestion (RFC 9002, section 7.6);
 //! * windows are counted in full datagrams of UDP payload, the MTU less 28 bytes;
 //! * the delivery rate is what the receiver got since the sample before;
+//! * rates are those of the streams' bytes in full datagrams, while the stacks and their controllers know rates of datagrams;
+//! * the recovery state is RFC 9002's, from what the stack tells its controller (section 7.3.2);
 //! * the windows of flow control, of the connection and of each stream, are what Linux offers of `hosts.tcp_rmem` (its maximum):
 //!   160 bytes of payload for 256 of memory. `hosts.tcp_wmem` (its maximum) is the send window;
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
