@@ -172,10 +172,10 @@ def _of_laws(found: Sequence[Conformity], laws: int, broken: int) -> list[str]:
     ]
     if not held:
         return []
-    what = f"The {laws} laws (`{LAW}*`) apply to Fullpipe's own controllers"
+    what = f"The laws (`{LAW}*`) apply to Fullpipe's own controllers"
     if broken:
         return ["", f"{what}. Those that one of them breaks are in the table."]
-    return ["", f"{what}: {joined(held)} break none."]
+    return ["", f"{what}: {joined(held)} break none of the {laws}."]
 
 
 def grid(found: Sequence[Conformity], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
