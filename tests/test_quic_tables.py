@@ -8,6 +8,7 @@ import pytest
 
 from fullpipe import api
 from fullpipe.conformance import registry
+from fullpipe.conformance.conformity import FAIL, PASS, Check, Conformity, Result
 from quic_tables import PAGE, ROOT, SCENARIOS, bench, between_markers, cells, column
 
 FAILS = re.compile(r"\[\*\*fail\*\*\]\((?P<link>[^)]+)\): (?P<measured>[^(]+?)(?: \((?P<criterion>.+)\))?$")
@@ -77,3 +78,25 @@ def test_each_failure_in_the_tables_links_to_its_scenario() -> None:
     # The others are the earlier runs of a case, and what was found by hand.
     earlier = {path.with_stem(re.sub(r"\d$", "1", path.stem)) for path in linked if path.stem[-2:] == "-2"}
     assert set(FILES) - linked == {NO_CASE, *earlier} - linked
+
+
+def test_a_broken_law_is_a_row_and_others_are_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = bench()
+    monkeypatch.setattr(script, "made_by", lambda command: command)
+    laws = registry.chosen(["law.run", "law.idle"])
+
+    def told(broken: float) -> str:
+        results = [Result(law, PASS, checks=(Check(law.criteria[0], 0, 1),)) for law in laws]
+        worst = Check(laws[0].criteria[0], broken, 1)
+        results[0] = Result(laws[0], FAIL if broken else PASS, checks=(worst,))
+        return str(script.table([Conformity("bbr3", "quic", tuple(results))], "", lambda *_: None))
+
+    kept, lost = told(0), told(1)
+    assert "bbr3 break none of the 2." in kept and cells(kept, "case") == {}
+    assert "break none" not in lost
+    assert cells(lost, "case") == {
+        ("law.run", "criterion"): "laws broken: at most 0",
+        ("law.run", "bbr3"): "**fail**: 1",
+    }
