@@ -137,7 +137,7 @@ test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_stacks.py tests/test_quic_example.py
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py tests/test_quic_stacks.py tests/test_quic_example.py
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)

@@ -1,40 +1,66 @@
-"""Who passes what over real QUIC: the cases of `fullpipe conform` in the world quic, for several controllers.
+"""Which cases of `fullpipe conform` each controller passes over real QUIC.
 
-    make quic && .venv/bin/python bench/quic_conform.py --write docs/quic.md
+    make quic && .venv/bin/python bench/quic_conform.py --write docs/quic.md --failures docs/quic
 
-prints a row for each case that is applicable to one of them, with the measured value of its decisive
-criterion, and puts the table between two lines of a document. `--failures` writes a scenario for each case
-that a stack's own controller fails, as a file that `fullpipe run` takes; `--qlog` writes a qlog of each.
+plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
+and a row for each case, with the measured value of its decisive criterion. `--write` puts them into a
+document, each between two lines. `--failures` writes a scenario for each case that a controller fails, and
+not by design, as a file that `fullpipe run` takes; `--qlog` writes a qlog of each.
 """
 
 import argparse
+import os
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fullpipe as fp
 from fullpipe.conformance import minimal, packet_logs
+from fullpipe.conformance.case import Criterion
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Conformity, Result
 from fullpipe.show.markers import Markers
 from fullpipe.system import files
+from fullpipe.system.words import joined
 from fullpipe.worlds import registry
 from fullpipe.worlds.logs import Logs
 
-CONTROLLERS = ("bbr3", "bbr1", "noq:bbr3", "quinn:bbr", "cubic9438", "noq:cubic", "quinn:cubic")
+CONTROLLERS = (
+    *("bbr3", "bbr1", "newreno", "cubic9438", "cubic", "copa"),
+    *("noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "quinn:newreno"),
+)
 MARKERS = Markers("quic-conform")
+# The short table: its rows, and its columns after the first two. A column is a case, a criterion of it, and
+# how the head of the column names both.
+SHORT_MARKERS = Markers("quic-conform-short")
+SHORT = ("noq:bbr3", "noq:cubic", "quinn:bbr", "quinn:cubic", "bbr3", "bbr1", "cubic9438")
+COLUMNS = (
+    ("clean-path", "rate", "clean path", "share of the rate"),
+    ("random-loss", "rate", "0.5 % of random loss", "share of the rate"),
+    ("deep-buffer", "queue", "deep buffer", "mean queue, in round trips"),
+    ("policer", "loss", "policer", "packets lost"),
+)
+# The page with a line for each case, beside that with the tables.
+CASES = "conform.md"
+# How the cases are named that hold a controller of Fullpipe's against the laws.
+LAW = "law."
+
+# What a table links a failure to; None if no scenario says it.
+Link = Callable[[Conformity, Result], str | None]
 
 
 def main() -> None:
-    """Plays the cases, prints the table, and writes what was asked for."""
+    """Plays the cases, prints the tables, and writes what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("controllers", nargs="*", default=CONTROLLERS)
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
-    parser.add_argument("--write", type=Path, help="a document with the two marker lines")
+    parser.add_argument("--write", type=Path, help="a document with the marker lines of both tables")
     parser.add_argument("--failures", type=Path, help="a folder for scenarios of failures")
     parser.add_argument("--qlog", type=Path, help="a folder for qlogs of failures; may be the same")
     asked = parser.parse_args()
     Logs.of(asked.qlog, None)  # A folder that cannot be written into is an error now.
     if asked.write is not None:
+        SHORT_MARKERS.check(asked.write)
         MARKERS.check(asked.write)
     found = []
     for controller in asked.controllers:
@@ -42,9 +68,14 @@ def main() -> None:
         found.append(fp.conform(controller, asked.case, world="quic"))
     cases = [word for case in asked.case or () for word in ("--case", case)]
     all_of_them = tuple(asked.controllers) == CONTROLLERS
-    text = table(found, [*(() if all_of_them else asked.controllers), *cases])
-    print(text, end="")
+    command = shlex.join(
+        ["python", "bench/quic_conform.py", *(() if all_of_them else asked.controllers), *cases]
+    )
+    brief = short(found, command)
+    text = table(found, command, links(asked.failures, (asked.write or Path("docs/quic.md")).parent))
+    print(brief, text, sep="\n", end="")
     if asked.write is not None:
+        SHORT_MARKERS.put(brief, asked.write)
         MARKERS.put(text, asked.write)
     if asked.failures is not None:
         for path in failures(found, asked.failures):
@@ -54,100 +85,175 @@ def main() -> None:
             print(path)
 
 
-def table(found: list[Conformity], asked: list[str]) -> str:
+def made_by(command: str) -> str:
+    """What made a table, and what played."""
+    return f"Made by `{command}`: Fullpipe {fp.__version__}, {registry.named('quic').versions()}."
+
+
+def short(found: Sequence[Conformity], command: str) -> str:
+    """How many cases each of a few controllers passes, and what it does on four paths."""
+    results = {(one.controller, result.case.name): result for one in found for result in one.results}
+    cases = {result.case.name: result.case for one in found for result in one.results}
+    columns = [one for one in COLUMNS if one[0] in cases]
+    heads = []
+    for name, _, path, quantity in columns:
+        seeds = len(cases[name].seeds)
+        worst = "1 seed" if seeds == 1 else f"worst of {seeds} seeds"
+        heads.append(f"[{path}]({CASES}#{name}): {quantity} ({worst})")
+    lines = [made_by(command), "", f"| controller | {' | '.join(['cases passed', *heads])} |"]
+    lines += ["|" + "---|" * (2 + len(columns))]
+    by_name = {one.controller: one for one in found}
+    for controller in SHORT:
+        if controller in by_name:
+            shown = [value(results[controller, name], key) for name, key, *_ in columns]
+            lines.append(f"| {' | '.join([f'`{controller}`', passed(by_name[controller]), *shown])} |")
+    lines += ["", *(f"* {path}: {cases[name].about}" for name, _, path, _ in columns)]
+    return "\n".join(lines) + "\n"
+
+
+def value(result: Result, key: str) -> str:
+    """What a case measured of one of its criteria."""
+    return next((check.measured for check in result.checks if check.criterion.key == key), "–")
+
+
+def passed(of: Conformity) -> str:
+    """How many of the applicable cases pass."""
+    passes, fails = (sum(one.verdict == verdict for one in of.results) for verdict in (PASS, FAIL))
+    return f"{passes} of {passes + fails}"
+
+
+def table(found: Sequence[Conformity], command: str, link: Link) -> str:
     """Counts, and a row for each case that says something about one of them."""
-    versions = registry.named("quic").versions()
-    command = shlex.join(["python", "bench/quic_conform.py", *asked])
     lines = [
-        f"Made by `{command}`: Fullpipe {fp.__version__}, {versions}. A value is that of the criterion which "
-        "is not met, or of the case's main one; the worst over its seeds. “–” is not applicable.",
+        f"{made_by(command)} A value is that of the criterion which is not met, or of the case's main one; "
+        "the worst over its seeds. “–” is not applicable.",
         "",
         "| controller | passes | fails, of these by design | not applicable |",
         "|---|---|---|---|",
     ]
     for one in found:
-        passes, fails, without = (
-            sum(result.verdict == verdict for result in one.results)
-            for verdict in (PASS, FAIL, NOT_APPLICABLE)
+        fails, without = (
+            sum(result.verdict == verdict for result in one.results) for verdict in (FAIL, NOT_APPLICABLE)
         )
         designed = sum(one.expected(result) is not None for result in one.results)
-        lines.append(f"| {one.controller} | {passes} of {passes + fails} | {fails}, {designed} | {without} |")
-    lines += ["", f"| case | criterion | {' | '.join(one.controller for one in found)} |"]
-    lines += ["|" + "---|" * (2 + len(found))]
-    for results in zip(*(one.results for one in found), strict=True):
-        if all(one.verdict == NOT_APPLICABLE for one in results):
-            continue
-        lines.append(row(found, results))
-    reasons = {
-        (one.reason, result.case.name)
-        for conformity in found
-        for result in (one for one in conformity.results if one.verdict == NOT_APPLICABLE)
-        for one in (result,)
-        if "of BBR" not in one.reason and "BBR's phases" not in one.reason
-    }
-    if reasons:
+        lines.append(f"| {one.controller} | {passed(one)} | {fails}, {designed} | {without} |")
+    rows = list(zip(*(one.results for one in found), strict=True))
+    laws = [row for row in rows if row[0].case.name.startswith(LAW)]
+    broken = [row for row in laws if any(one.verdict == FAIL for one in row)]
+    others = [row for row in rows if row not in laws]
+    every = [row for row in others if not row[0].case.phases]
+    lines += ["", "The cases that apply to every controller:", "", *grid(found, [*every, *broken], link)]
+    lines += _of_laws(found, len(laws), len(broken))
+    phases = [row for row in others if row[0].case.phases]
+    # Those that show no phases have no column.
+    shown = [at for at in range(len(found)) if any(row[at].verdict != NOT_APPLICABLE for row in phases)]
+    if shown:
+        lines += ["", "The cases about BBR's phases:", ""]
+        lines += grid([found[at] for at in shown], [tuple(row[at] for at in shown) for row in phases], link)
+    # Why a case applies to nobody, although somebody shows phases.
+    without = [row[at] for row in others for at in (shown if row[0].case.phases else range(len(found)))]
+    by_reason: dict[str, list[str]] = {}
+    for one in sorted({(one.reason, one.case.name) for one in without if one.verdict == NOT_APPLICABLE}):
+        by_reason.setdefault(one[0], []).append(_case(one[1]))
+    if by_reason:
         lines += ["", "Not applicable for another reason than that no phases are shown:", ""]
-        by_reason: dict[str, list[str]] = {}
-        for reason, case in sorted(reasons):
-            by_reason.setdefault(reason, []).append(f"`{case}`")
         lines += [f"* {', '.join(cases)}: {reason}." for reason, cases in by_reason.items()]
     return "\n".join(lines) + "\n"
 
 
-def row(found: list[Conformity], results: tuple[Result, ...]) -> str:
+def _of_laws(found: Sequence[Conformity], laws: int, broken: int) -> list[str]:
+    """A sentence instead of the rows of laws that nobody breaks."""
+    held = [
+        one.controller
+        for one in found
+        if any(
+            result.case.name.startswith(LAW) and result.verdict != NOT_APPLICABLE for result in one.results
+        )
+    ]
+    if not held:
+        return []
+    what = f"The laws (`{LAW}*`) apply to Fullpipe's own controllers"
+    if broken:
+        return ["", f"{what}. Those that one of them breaks are in the table."]
+    return ["", f"{what}: {joined(held)} break none of the {laws}."]
+
+
+def grid(found: Sequence[Conformity], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
+    """The lines of a table of cases; without those that apply to none of these controllers."""
+    lines = [f"| case | criterion | {' | '.join(one.controller for one in found)} |"]
+    lines += ["|" + "---|" * (2 + len(found))]
+    return lines + [
+        row(found, results, link) for results in rows if any(one.verdict != NOT_APPLICABLE for one in results)
+    ]
+
+
+def row(found: Sequence[Conformity], results: tuple[Result, ...], link: Link) -> str:
     """A case, its main criterion, and what each controller came to."""
     case = results[0].case
     main = next((one for one in case.criteria if one.key == case.main), case.criteria[0])
-    cells = [cell(conformity, result, main.key) for conformity, result in zip(found, results, strict=True)]
-    return f"| `{case.name}` | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
+    cells = [cell(of, result, main, link(of, result)) for of, result in zip(found, results, strict=True)]
+    return f"| {_case(case.name)} | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
 
 
-def cell(conformity: Conformity, result: Result, main: str) -> str:
+def _case(name: str) -> str:
+    return f"[`{name}`]({CASES}#{name})"
+
+
+def cell(conformity: Conformity, result: Result, main: Criterion, scenario: str | None) -> str:
     """A verdict with its value, and whose criterion it is if that is not the main one."""
     check = result.decisive
     if result.verdict == NOT_APPLICABLE:
         return "–"
+    word = "by design" if conformity.expected(result) is not None else f"**{result.verdict}**"
+    word = f"[{word}]({scenario})" if scenario is not None else word
     if check is None:
-        return f"**{result.verdict}**"
-    other = "" if check.criterion.key == main else f" ({check.criterion.quantity}: {check.criterion.bounds})"
-    if result.verdict == PASS:
-        return f"{check.measured}{other}"
-    why = conformity.expected(result)
-    word = "by design" if why is not None else "**fail**"
-    return f"{word}: {check.measured}{other}"
+        return word
+    of = check.criterion
+    shown = f"{check.measured}{'' if of.key == main.key else f' ({of.quantity}: {of.bounds})'}"
+    return shown if result.verdict == PASS else f"{word}: {shown}"
 
 
-def failures(found: list[Conformity], folder: Path) -> list[Path]:
-    """A scenario for each case that a stack's own controller fails, and not by design."""
+def scenarios(one: Conformity, result: Result, folder: Path) -> dict[Path, str]:
+    """The files of a failure that is not by design; none if no scenario says it."""
+    if result.verdict != FAIL or one.expected(result) is not None:
+        return {}
+    return minimal.scenarios(one, result, folder / f"{one.controller.replace(':', '-')}-{result.case.name}")
+
+
+def links(folder: Path | None, beside: Path) -> Link:
+    """Where a document in the folder `beside` finds the scenario of a failure; the last, of several runs."""
+
+    def link(one: Conformity, result: Result) -> str | None:
+        if folder is None:
+            return None
+        paths = list(scenarios(one, result, folder))
+        return Path(os.path.relpath(paths[-1], beside)).as_posix() if paths else None
+
+    return link
+
+
+def failures(found: Sequence[Conformity], folder: Path) -> list[Path]:
+    """A scenario for each run of a case that a controller fails, and not by design."""
     files.make_folder(folder)
-    written = []
-    for one, result in failed(found):
-        text = minimal.scenario(one, result)
-        if text is not None:
-            name = f"{one.controller.replace(':', '-')}-{result.case.name}.toml"
-            written.append(files.write(folder, name, text.encode()))
-    return written
-
-
-def qlogs(found: list[Conformity], folder: Path) -> list[Path]:
-    """A qlog for each stage of such a case, in both forms. Its runs are done once more."""
-    written = []
-    for one, result in failed(found):
-        paths, without = packet_logs.write(one, folder, [result])
-        for case in without:
-            print(f"{one.controller}, {case}: no qlog, because it changes its buffer", file=sys.stderr)
-        written += paths
-    return written
-
-
-def failed(found: list[Conformity]) -> list[tuple[Conformity, Result]]:
-    """What a stack's own controllers fail, and not by design."""
     return [
-        (one, result)
+        files.write(folder, path.name, text.encode())
         for one in found
         for result in one.results
-        if ":" in one.controller and result.verdict == FAIL and one.expected(result) is None
+        for path, text in scenarios(one, result, folder).items()
     ]
+
+
+def qlogs(found: Sequence[Conformity], folder: Path) -> list[Path]:
+    """A qlog for each run of such a case, in both forms. Its runs are done once more."""
+    written = []
+    for one in found:
+        failed = [result for result in one.results if result.verdict == FAIL]
+        for result in (result for result in failed if one.expected(result) is None):
+            paths, without = packet_logs.write(one, folder, [result])
+            for case in without:
+                print(f"{one.controller}, {case}: no qlog, because it changes its buffer", file=sys.stderr)
+            written += paths
+    return written
 
 
 if __name__ == "__main__":

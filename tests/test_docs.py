@@ -17,8 +17,25 @@ DOCUMENTS = [
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_relative_links_lead_somewhere(document: Path) -> None:
     """A link that is no address names a file beside the document."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
         assert (document.parent / target).exists(), f"{document.name} links to {target}, which is missing"
+
+
+def anchors(document: Path) -> set[str]:
+    """What a link can lead to: headings, in the way of GitHub, and places with an id."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+?) *$", text, re.MULTILINE)
+    shown = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", one).lower() for one in headings]
+    named = {re.sub(r"[^\w -]", "", one).replace(" ", "-") for one in shown}
+    return named | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_a_place_in_a_document_find_it(document: Path) -> None:
+    for target, place in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", document.read_text()):
+        other = document.parent / target if target else document
+        if other.suffix == ".md":
+            assert place in anchors(other), f"{document.name} links to {target}#{place}, which is missing"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -1,19 +1,24 @@
 """The world `quic` with the real stacks: needs the program fullpipe-quic, which `make quic` builds."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
+import quic_tables
 from fullpipe import api, cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
+from fullpipe.results.runs import Run
 from fullpipe.worlds import quic, quic_program, registry
 
 pytestmark = pytest.mark.usefixtures("quic_stacks")
@@ -258,3 +263,70 @@ def test_each_failure_of_a_stacks_controller_has_a_qlog(tmp_path: Path) -> None:
         [sys.executable, script, "--qlog", "/dev/null/x"], capture_output=True, text=True, check=False
     )
     assert done.returncode != 0 and 'qlog: "/dev/null/x" cannot be used' in done.stderr
+
+
+@pytest.mark.parametrize("controller", ["noq:bbr3", "quinn:bbr", "noq:cubic"])
+def test_a_column_of_the_page_is_what_the_cases_measure(controller: str) -> None:
+    """Every case is played again. Equal seeds give equal runs, so that each digit is the same."""
+    script = quic_tables.bench()
+    found = fp.conform(controller)
+    link = script.links(quic_tables.SCENARIOS, Path("docs"))
+    made = {
+        "quic-conform": script.table([found], "", link),
+        "quic-conform-short": script.short([found], ""),
+    }
+    page = {name: quic_tables.between_markers(name) for name in made}
+    # What it passes, and the short table.
+    for name, text in made.items():
+        counts = quic_tables.cells(text, "controller")
+        there = quic_tables.cells(page[name], "controller")
+        assert counts and counts == {at: cell for at, cell in there.items() if at[0] == controller}
+    again, there = (quic_tables.cells(text["quic-conform"], "case") for text in (made, page))
+    column = quic_tables.column(there, controller)
+    assert len(column) >= 10 and quic_tables.column(again, controller) == column
+    assert quic_tables.column(again, "criterion") == {case: there[case, "criterion"] for case in column}
+    files = {
+        path: text
+        for result in found.results
+        for path, text in script.scenarios(found, result, quic_tables.SCENARIOS).items()
+    }
+    assert files == {path: (quic_tables.ROOT / path).read_text(encoding="utf-8") for path in files}
+
+
+def share_used(run: Run, rate_bps: float) -> float:
+    """Of a path's rate, from 10 to 60 s. Of 1500 bytes, 1438 are payload."""
+    delivered = run.flow_series().filter(pl.col("time_s").is_between(10, 60))["delivered_bytes"]
+    return float(delivered.max() - delivered.min()) * 8 / 50 / (rate_bps * 1438 / 1500)
+
+
+def queue_in_round_trips(run: Run, rtt_ms: float) -> float:
+    """The mean from 10 to 30 s."""
+    rtt = run.flow_series().filter(pl.col("time_s").is_between(10, 30))["srtt_ms"].mean()
+    return float(rtt) / rtt_ms - 1
+
+
+def lost_percent(run: Run) -> float:
+    """Of the packets from 10 to 60 s; a packet that is not lost delivers 1438 bytes."""
+    within = run.flow_series().filter(pl.col("time_s").is_between(10, 60))
+    lost, delivered = (within[name].max() - within[name].min() for name in ("retransmits", "delivered_bytes"))
+    return float(lost / (lost + delivered / 1438)) * 100
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("noq-bbr3-clean-path", lambda run: share_used(run, 50e6)),
+        ("quinn-bbr-deep-buffer", lambda run: queue_in_round_trips(run, 40)),
+        ("quinn-bbr-shallow-buffer", lost_percent),
+    ],
+)
+def test_the_scenario_of_a_failure_shows_it(name: str, seen: Callable[[Run], float]) -> None:
+    file = quic_tables.ROOT / quic_tables.SCENARIOS / f"{name}.toml"
+    text = file.read_text(encoding="utf-8")
+    (bound, limit) = re.findall(r"^# Expected: .+: at (least|most) ([\d.]*\d)", text, re.MULTILINE)[0]
+    (measured, seed) = re.findall(r"^# Measured: ([\d.]+).*, seed (\d+)", text, re.MULTILINE)[0]
+    (run,) = fp.run(str(file), world="quic", seeds=[int(seed)]).runs
+    value = seen(run)
+    # Samples are 10 ms apart, and a case looks at other moments.
+    assert value == pytest.approx(float(measured), rel=0.01)
+    assert value < float(limit) if bound == "least" else value > float(limit)

@@ -492,23 +492,28 @@ def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
     assert deep.verdict == up.verdict == FAIL and deep.decisive is not None
     # The stack's CUBIC is one, which fails by design.
     assert found.expected(deep) is not None
-    text = minimal.scenario(found, deep)
-    assert text is not None
+    stem = Path("some folder", "deep-buffer")
+    ((path, text),) = minimal.scenarios(found, deep, stem).items()
+    assert path == Path("some folder", "deep-buffer.toml")
+    assert "\n#     fullpipe run 'some folder/deep-buffer.toml' --world quic --seed 1\n" in text
     assert f"# Measured: {deep.decisive.measured}, seed 1 (noq-proto 1.4.0, quinn-proto 0.11.19)." in text
     assert "# The case may judge only a part of the run;" in text and "In this run" not in text
     assert "\n# The draft is draft-ietf-ccwg-bbr-" in text
     reason = replace(deep, reason="it waits\n[path]\nfor a probe", reason_seed=1)
-    waited = minimal.scenario(found, reason)
-    assert waited is not None and "\n# In this run: it waits [path] for a probe.\n" in waited
+    (waited,) = minimal.scenarios(found, reason, stem).values()
+    assert "\n# In this run: it waits [path] for a probe.\n" in waited
     # What another run waited for says nothing of this one.
-    assert minimal.scenario(found, replace(reason, reason_seed=2)) == text
+    assert minimal.scenarios(found, replace(reason, reason_seed=2), stem) == {path: text}
+    # No name of a folder ends the comment.
+    (odd,) = minimal.scenarios(found, deep, Path("a\nb\udc80", "deep-buffer")).values()
+    assert "run 'a?b?/deep-buffer.toml' --world" in odd
     path = in_empty_folder / "deep-buffer.toml"
     path.write_text(text, encoding="utf-8")
     (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
     (played,) = deep.played
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
     # A buffer that was changed cannot be said.
-    assert minimal.scenario(found, up) is None
+    assert minimal.scenarios(found, up, stem) == {}
 
 
 @pytest.mark.usefixtures("there")
@@ -526,13 +531,39 @@ def test_what_a_case_changed_is_in_its_scenario(
     case = Case("halves", "A rate halves", "ours", "", (never,), play, phases=False)
     monkeypatch.setattr(cases, "_registered", {case.name: case})
     found = fp.conform("noq:cubic", [case.name])
-    text = minimal.scenario(found, found.results[0])
-    assert text is not None and 'changes = [{ at = "2.000000 s", rate = "5 Mbit/s" }]' in text
+    (text,) = minimal.scenarios(found, found.results[0], Path("halves")).values()
+    assert 'changes = [{ at = "2.000000 s", rate = "5 Mbit/s" }]' in text
     path = in_empty_folder / "halves.toml"
     path.write_text(text, encoding="utf-8")
     (again,) = fp.run(str(path), world="quic", seeds=[1]).runs
     (played,) = found.results[0].played
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+
+
+@pytest.mark.usefixtures("there")
+def test_a_case_of_two_runs_is_two_scenarios(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(lab: Lab) -> Measured:
+        lab.stage(mbps=10, ms=20, name="the first").run(1)
+        stage = lab.stage(mbps=20, ms=20)
+        stage.run(1)
+        return {"sent": stage.now.sent}
+
+    never = Criterion("sent", "segments sent", high=0, source="ours: nothing meets it")
+    case = Case("two", "Two runs", "ours", "", (never,), play, phases=False)
+    monkeypatch.setattr(cases, "_registered", {case.name: case})
+    found = fp.conform("noq:cubic", [case.name])
+    found.write("here")
+    files = [in_empty_folder / "here" / "cases" / f"two-{number}.toml" for number in (1, 2)]
+    assert sorted(in_empty_folder.glob("here/cases/*.toml")) == files
+    first, second = (file.read_text(encoding="utf-8") for file in files)
+    assert "# The case consists of 2 runs. This is run 1 (the first); run 2 is two-2.toml.\n" in first
+    assert "# The case consists of 2 runs. This is run 2; run 1 (the first) is two-1.toml.\n" in second
+    assert "#     fullpipe run here/cases/two-2.toml --world quic --seed 1\n" in second
+    page = Path("here/cases/two.html").read_text(encoding="utf-8")
+    assert all(f'<a href="{file.name}">' in page for file in files)
+    for file, played in zip(files, found.results[0].played, strict=True):
+        (again,) = fp.run(str(file), world="quic", seeds=[1]).runs
+        assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
 
 
 @pytest.mark.usefixtures("there")

@@ -1,52 +1,91 @@
-"""The scenario of a case that failed, as a file for `fullpipe run`: for whoever repairs the controller."""
+"""The scenarios of a case that failed, as files for `fullpipe run`: for whoever repairs the controller."""
 
+import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from fullpipe.conformance.conformity import Conformity, Played, Result
+from fullpipe.conformance.conformity import Check, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
 
 # What a scenario can change by itself. All else was changed by hand.
 _SCHEDULED = ("rate", "rtt", "loss")
 
 
-def scenario(conformity: Conformity, result: Result) -> str | None:
-    """The scenario in TOML, with the case, the criterion and the measured value above it.
+def scenarios(conformity: Conformity, result: Result, stem: Path) -> dict[Path, str]:
+    """The files and their TOML, with the case, the criterion and the measured value above it.
 
-    It is the one stage of the case on which it failed. None if it has several, was not played, or was changed
-    in a way that no scenario says.
+    `stem` is their folder and the name without ".toml". There is a file for each run of the case, with its
+    number if there are several: the runs of the seed on which it failed. None if it was not played, or was
+    changed in a way that no scenario says, such as a buffer.
     """
-    if len(result.played) != 1 or (check := result.decisive) is None:
-        return None
-    (played,) = result.played
-    if not all(set(amounts) <= set(_SCHEDULED) for _, amounts in played.changes):
-        return None
+    check = result.decisive
+    changed = {name for played in result.played for _, amounts in played.changes for name in amounts}
+    if check is None or not changed <= set(_SCHEDULED):
+        return {}
+    several = len(result.played) > 1
+    files = [
+        stem.with_name(f"{stem.name}-{number}.toml" if several else f"{stem.name}.toml")
+        for number in range(1, len(result.played) + 1)
+    ]
+    texts = {}
+    for number, (file, played) in enumerate(zip(files, result.played, strict=True), 1):
+        lines = [
+            *_about(conformity, result, check),
+            *(_of_several(number, files, result) if several else []),
+            "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
+            "#",
+            _comment(
+                f"    fullpipe run {shlex.quote(str(file))} --world {conformity.world} --seed {check.seed}"
+            ),
+        ]
+        name = f"{result.case.name}-{number}" if several else result.case.name
+        document = _document(conformity, name, played)
+        texts[file] = "\n".join([*lines, *_toml(document)]) + "\n"
+    return texts
+
+
+def _about(conformity: Conformity, result: Result, check: Check) -> list[str]:
+    """What the case is, and what it came to."""
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({conformity.versions})" if conformity.versions else ""
-    lines = [
+    return [
         f"# {result.case.title}: the case {result.case.name} of `fullpipe conform {conformity.controller}`.",
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
-        # For instance what the case waited for in vain. One line, whatever it holds: it is a comment.
-        *([f"# In this run: {' '.join(result.reason.split())}."] if of_this_run else []),
+        # For instance what the case waited for in vain. One line, whatever it holds.
+        *([_comment(f"In this run: {' '.join(result.reason.split())}.")] if of_this_run else []),
         f"# Source: {source}.",
         *([f"# The draft is {TEXT}."] if "draft" in source else []),
-        "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
-        "#",
-        f"#     fullpipe run THIS.toml --world {conformity.world} --seed {check.seed}",
     ]
-    return "\n".join([*lines, *_toml(_document(conformity, result, played))]) + "\n"
 
 
-def _document(conformity: Conformity, result: Result, played: Played) -> dict[str, Any]:
+def _of_several(number: int, files: list[Path], result: Result) -> list[str]:
+    """Which run of the case this is, and where the others are."""
+    named = [f"{at} ({one.name})" if one.name else f"{at}" for at, one in enumerate(result.played, 1)]
+    this = named.pop(number - 1)
+    others = [file.name for at, file in enumerate(files, 1) if at != number]
+    where = ", ".join(f"run {one} is {file}" for one, file in zip(named, others, strict=True))
+    return [
+        _comment(f"The case consists of {len(files)} runs. This is run {this}; {where}."),
+        "# The expected and the measured value are the case's, not those of one run.",
+    ]
+
+
+def _comment(text: str) -> str:
+    """A line of TOML's comments, which no character of a reason or of a folder's name may end."""
+    return "# " + "".join(one if one.isprintable() else "?" for one in text)
+
+
+def _document(conformity: Conformity, name: str, played: Played) -> dict[str, Any]:
     document: dict[str, Any] = dict(played.runs.scenario.document)
     ended_s = played.runs.runs[0].alternative.duration_s
     path = dict(document["path"])
     if played.changes:
         path["changes"] = [{"at": f"{at:.6f} s", **amounts} for at, amounts in played.changes]
     flows = [{**flow, "controller": conformity.controller} for flow in document["flows"]]
-    named = {"name": result.case.name, "duration": f"{ended_s:g} s"}
+    named = {"name": name, "duration": f"{ended_s:g} s"}
     return {**document, **named, "path": path, "flows": flows}
 
 

@@ -35,9 +35,9 @@ def write(conformity: Conformity, folder: Path) -> Path:
     files.make_folder(folder)
     files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
     for one in conformity.results:
-        if (scenario := _scenario(conformity, one)) is not None:
-            files.write(folder, f"cases/{one.case.name}.toml", scenario.encode())
-        files.write(folder, _file(one), _page(conformity, one).encode(errors="replace"))
+        for path, scenario in _scenarios(conformity, one, folder).items():
+            files.write(folder, f"cases/{path.name}", scenario.encode())
+        files.write(folder, _file(one), _page(conformity, one, folder).encode(errors="replace"))
     # Last, so that every link of it has its page.
     files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
     return folder
@@ -47,16 +47,16 @@ def _file(one: Result) -> str:
     return f"cases/{one.case.name}.html"
 
 
-def _scenario(conformity: Conformity, one: Result) -> str | None:
-    """The scenario that repeats a failure; None if there is no failure, or none can say it.
+def _scenarios(conformity: Conformity, one: Result, folder: Path) -> dict[Path, str]:
+    """The scenarios that repeat a failure; none if there is no failure, or no scenario can say it.
 
     A program is no flow of a scenario's, and where a controller in Python is, depends on the folder.
     """
     if one.verdict != FAIL or conformity.program is not None:
-        return None
+        return {}
     if any(run.alternative.own for played in one.played for run in played.runs.runs):
-        return None
-    return minimal.scenario(conformity, one)
+        return {}
+    return minimal.scenarios(conformity, one, folder / "cases" / one.case.name)
 
 
 def _verdict(verdict: str) -> str:
@@ -81,7 +81,7 @@ def _index(conformity: Conformity) -> str:
     return page(f"Fullpipe: conformance of {conformity.controller}", sections, [])
 
 
-def _page(conformity: Conformity, one: Result) -> str:
+def _page(conformity: Conformity, one: Result, folder: Path) -> str:
     case = one.case
     said = [case.source, f"{conformity.controller}, {conformity.world}"]
     said += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
@@ -93,7 +93,7 @@ def _page(conformity: Conformity, one: Result) -> str:
         f"<p>{_text(case.about)}</p>",
         f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
         _criteria(one, "Seed" if conformity.program is None else "Repetition"),
-        _repeat(conformity, one),
+        _repeat(conformity, one, folder),
         *_figures(one, _FIGURES if conformity.program is None else _FROM_OUTSIDE),
         _provenance(conformity),
     ]
@@ -122,12 +122,17 @@ def _criteria(one: Result, seed: str) -> str:
     return table(headings, rows)
 
 
-def _repeat(conformity: Conformity, one: Result) -> str:
-    if _scenario(conformity, one) is None or (check := one.decisive) is None:
+def _repeat(conformity: Conformity, one: Result, folder: Path) -> str:
+    names = [path.name for path in _scenarios(conformity, one, folder)]
+    if not names or (check := one.decisive) is None:
         return ""
-    name = f"{one.case.name}.toml"
-    command = _text(f"fullpipe run {name} --world {conformity.world} --seed {check.seed}")
-    return f'<p>The scenario of the failure: <a href="{name}">{name}</a>, for <code>{command}</code>.</p>'
+    runs = [
+        f'<a href="{name}">{name}</a>, for <code>'
+        + _text(f"fullpipe run {name} --world {conformity.world} --seed {check.seed}")
+        + "</code>"
+        for name in names
+    ]
+    return f"<p>The scenario{'s' if len(names) > 1 else ''} of the failure: {'; '.join(runs)}.</p>"
 
 
 def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:

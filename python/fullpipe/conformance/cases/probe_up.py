@@ -150,7 +150,6 @@ def _loss(lab: Lab) -> Measured:
     stage = lab.stage(mbps=50, bdps=0.2, name="a probe that loses")
     while True:
         # A probe overflows a buffer of a fifth of the BDP: from then on there is a long-term bound.
-        stage.change(buffer=f"{0.2 * stage.bdp * PACKET_BYTES:.0f} B")
         bounded = _until_probe_loses(stage)
         stage.until_in(CRUISE)
         stage.change(buffer=f"{4 * stage.bdp * PACKET_BYTES:.0f} B")
@@ -162,6 +161,7 @@ def _loss(lab: Lab) -> Measured:
         entered = stage.until_in(UP)
         if not _probe_rtt_is_near(stage):
             break
+        stage.change(buffer=f"{0.2 * stage.bdp * PACKET_BYTES:.0f} B")
     stage.change(loss="10 %")
     lost = stage.until(lambda look: look.lost > entered.lost, 1, "a loss")
     within = stage.looks[-2]
