@@ -161,7 +161,8 @@ fn an_estimate_of_the_bandwidth_is_what_is_delivered() {
         let last = series.time_ns.len() - 1;
         let bits = 8e9 * (series.delivered_bytes[last] - series.delivered_bytes[late]) as f64;
         let delivered = bits / (series.time_ns[last] - series.time_ns[late]) as f64;
-        let most = *series.bandwidth_bps[late..].iter().filter(|rate| **rate != u64::MAX).max().unwrap() as f64;
+        let most =
+            *series.bandwidth_bps[late..].iter().filter(|rate| **rate != u64::MAX).max().unwrap() as f64;
         let link = 50e6 * 1438.0 / 1500.0;
         assert!(delivered < link && (most / link - 1.0).abs() < 0.01, "{controller}: {most}, {delivered}");
     }

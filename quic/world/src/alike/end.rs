@@ -21,7 +21,9 @@ use super::proto::{
 };
 use super::{Factory, Peer, keys};
 use crate::chunk::{CHUNK, epoch, since, then};
-use crate::endpoint::{Counted, Endpoint, Event, Piece, ReadEnd, Recovery, Setup, State, Stream, Tally, Transmit};
+use crate::endpoint::{
+    Counted, Endpoint, Event, Piece, ReadEnd, Recovery, Setup, State, Stream, Tally, Transmit,
+};
 use crate::tls::SERVER;
 
 const CLIENT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
