@@ -130,14 +130,16 @@ quic: $(PACKAGE) $(QUIC)
 	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"
 	@echo "The world quic is built: $(BIN)/fullpipe compare bbr3 noq:bbr3 quinn:bbr --world quic"
 
-# The last file builds the example of a controller of one's own, beside what $(QUIC) compiled.
+# The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
+# one's own, and a program that downloads a file, which runs in the kernel world.
 # Tests of the crates run in the dev profile, for its overflow checks and debug assertions.
 test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py tests/test_quic_stacks.py tests/test_quic_example.py
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py tests/test_quic_stacks.py \
+		tests/test_quic_example.py tests/test_quic_programs.py
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)

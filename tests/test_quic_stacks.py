@@ -15,11 +15,16 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 import quic_tables
+from conftest import command
 from fullpipe import api, cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
 from fullpipe.results.runs import Run
+from fullpipe.show.figures import theme
 from fullpipe.worlds import quic, quic_program, registry
+from test_bad_input import powerless
+
+ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.usefixtures("quic_stacks")
 
@@ -120,6 +125,119 @@ def test_a_claim_has_a_column_for_the_world(in_empty_folder: Path) -> None:
     (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
     assert [one["world"] for one in told["findings"]] == ["quic"]
     assert "QUIC" in Path("here/report.html").read_text(encoding="utf-8")
+
+
+def test_claims_page_has_the_worlds_beside_each_other(kernel_world: None, in_empty_folder: Path) -> None:
+    del kernel_world, in_empty_folder
+    asked = [
+        "study",
+        "run",
+        "queue16.fig4",
+        "--quick",
+        "--world",
+        "all",
+        "--seeds",
+        "1",
+        "--repetitions",
+        "1",
+    ]
+    done = CliRunner().invoke(cli.app, [*asked, "--out", "here"])
+    assert done.exit_code == 0, done.output
+    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    worlds = ["sim", "kernel", "quic"]
+    assert [one["world"] for one in told["findings"]] == worlds
+    titles = [theme.world_heading(world) for world in worlds]
+    assert len(set(titles)) == 3
+    page = Path("here/report.html").read_text(encoding="utf-8")
+    # The verdicts at the claim, in this order, and a column for each world in both tables.
+    assert re.findall(r'<p class="verdict"><b>([^:<]+):', page) == titles
+    for table in re.findall(r"<thead>.*?</thead>", page, re.DOTALL)[:2]:
+        assert [place for title in titles if (place := table.find(f">{title}<")) < 0] == [], table
+    # A check that has a value in one world has one in each.
+    said = [{check["what"]: check["said"] for check in one["checks"]} for one in told["findings"]]
+    assert said[0] and said[0].keys() == said[1].keys() == said[2].keys()
+
+
+def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None:
+    """Flows of 100 Mbit/s and of 1 Gbit/s, with and without natural jitter of the hosts: about a minute."""
+    del in_empty_folder
+    asked = ["study", "run", "ccwg25.queue1", "--quick", "--world", "quic", "--seeds", "1", "--out", "here"]
+    done = CliRunner().invoke(cli.app, asked)
+    assert done.exit_code == 0, done.output
+    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    (finding,) = told["findings"]
+    assert finding["world"] == "quic"
+    # One seed decides nothing, but each check has its value.
+    assert finding["verdict"] == "inconclusive" and "1 seed" in finding["reason"]
+    checks = {check["what"]: check for check in finding["checks"]}
+    assert all(check["ours"] is not None for check in checks.values())
+    noticeable = checks["bbr3: 99th percentile of its queue (noticeable)"]
+    assert 0.1 < noticeable["ours"] < 2
+    assert checks["CUBIC's median queue divided by that of bbr3"]["ours"] > 2
+
+
+def test_the_grid_gives_what_its_page_says() -> None:
+    """All cells with one seed, against the ranges that docs/quic.md has of ten: about twenty seconds."""
+    page = (ROOT / "docs" / "quic.md").read_text(encoding="utf-8")
+    table = page[page.index("<!-- agreement:begin -->") : page.index("<!-- agreement:end -->")]
+    number = r"[\d.,]+"
+    row = re.compile(
+        rf"^\| (?P<cell>[^|]+) \| [^|]+ \| {number} \((?P<goodput_bps>\S+)\) \| [^|]+ \| [^|]+ \|"
+        rf" {number} \((?P<rtt_mean_ms>\S+)\) \| [^|]+ \| [^|]+ \| {number} \((?P<retransmits>\S+)\) \|",
+        re.MULTILINE,
+    )
+    written = {found["cell"]: found.groupdict() for found in row.finditer(table)}
+    grid = ROOT / "scenarios" / "grids" / "quic.toml"
+    done = command("agree", "--grid", str(grid), "--worlds", "sim,quic", "--seeds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["met"] and told["failed"] == [] and told["compared_cells"] == 36
+    median, tail = (one["measured"] for one in told["targets"])
+    assert f"goodput is {median:.1%} apart in the median and {tail:.1%} in".replace("%", " %") in page
+    cells = {one["cell"]: one["measures"] for one in told["cells"]}
+    assert cells.keys() == written.keys()
+    assert {name.split(",")[0] for name in cells} == {"newreno", "cubic", "bbr1", "bbr3"}
+    # What a table shows of each measure: its unit, and half of the last digit.
+    for measure, unit, rounding in (
+        ("goodput_bps", 1e6, 0.005),
+        ("rtt_mean_ms", 1, 0.05),
+        ("retransmits", 1, 0.5),
+    ):
+        for name, measures in cells.items():
+            low, high = (float(end.replace(",", "")) for end in written[name][measure].split(".."))
+            ours = measures[measure]["quic"]["mean"] / unit
+            assert low - rounding <= ours <= high + rounding, (name, measure)
+
+
+@pytest.mark.parametrize(("rate", "rtt"), [("20 Mbit/s", "40 ms"), ("50 Mbit/s", "20 ms")])
+def test_the_first_probe_overflows_the_queue_where_delays_vary(rate: str, rtt: str) -> None:
+    """Why real sockets drop more packets than virtual time does (docs/quic-stacks.md)."""
+
+    def dropped_after_startup(**path: Any) -> list[int]:
+        document = {
+            "name": "download",
+            "duration": "30 s",
+            "path": {"rate": rate, "rtt": rtt, "buffer": "1 bdp", **path},
+            "flows": [{"controller": "bbr3", "size": "16.777216 MB"}],
+        }
+        queues = [run.link_series() for run in fp.run(document, world="quic", seeds=3).runs]
+        counts = [
+            (one.filter(one["time_s"] < 1)["dropped_packets"], one["dropped_packets"]) for one in queues
+        ]
+        assert all(early[-1] > 0 for early, _ in counts)
+        return [total[-1] - early[-1] for early, total in counts]
+
+    assert dropped_after_startup() == [0, 0, 0]
+    assert all(dropped > 0 for dropped in dropped_after_startup(jitter="1 ms"))
+
+
+def test_the_world_needs_no_rights() -> None:
+    asked = ("noq:cubic", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--duration", "1 s")
+    done = powerless("compare", *asked, "--world", "quic", "--seeds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    assert (result["world"], result["controller"]) == ("quic", "noq:cubic")
+    assert result["goodput_bps"]["mean"] > 7e6
 
 
 def test_a_parent_that_dies_leaves_no_process(quic_stacks: Path) -> None:
