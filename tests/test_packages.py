@@ -51,3 +51,14 @@ def test_the_page_shows_the_shortest_program() -> None:
     page = (ROOT / "docs" / "quic-stacks.md").read_text(encoding="utf-8")
     assert f"```rust\n{program}```\n" in page
     assert len(program.splitlines()) <= 30
+
+
+def test_every_crate_says_its_oldest_rust() -> None:
+    """Clippy's lint `incompatible_msrv` is silent without."""
+    manifests = [
+        ROOT / "bench" / "Cargo.toml",
+        *ROOT.glob("crates/*/Cargo.toml"),
+        *ROOT.glob("quic/*/Cargo.toml"),
+    ]
+    said = re.compile(r'^rust-version(?:\.workspace = true| = "[\d.]+")$', re.MULTILINE)
+    assert not [one for one in manifests if not said.search(one.read_text(encoding="utf-8"))]
