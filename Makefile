@@ -138,7 +138,7 @@ quic: $(PACKAGE) $(QUIC)
 test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --workspace --no-deps --locked
+	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
