@@ -63,9 +63,11 @@ test: lint test-rust test-no-std test-bpf test-python
 
 lint: lint-rust lint-python lint-citations
 
+# Clippy's lint `incompatible_msrv` compares what our crates call of the standard library with their `rust-version`.
 lint-rust: $(TOOLS)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked $(addprefix -p ,$(CRATES))
 
 # The last line checks the hand-written stubs of the native module against the module.
 lint-python: $(DEV)
@@ -132,14 +134,17 @@ quic: $(PACKAGE) $(QUIC)
 
 # The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
 # one's own, and a program that downloads a file, which runs in the kernel world.
-# Tests of the crates run in the dev profile, for its overflow checks and debug assertions.
+# Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
+# its own, with a lock file of its own, and checks itself.
 test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py tests/test_quic_stacks.py \
-		tests/test_quic_example.py tests/test_quic_programs.py
+	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py \
+		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)
@@ -154,19 +159,22 @@ differential:
 
 # The crates that others can use. What is packaged is what is committed. Those of quic/ are built against the packages' sources here,
 # which stand in for the published ones. Each commit has a directory of its own: cargo keeps the sources of a version that it
-# unpacked once, though they changed.
+# unpacked once, though they changed. Nothing runs here, so that data for debuggers would only cost time.
 CRATES := fullpipe-units fullpipe-cc
 QUIC_CRATES := fullpipe-quic-driver fullpipe-noq fullpipe-quinn fullpipe-s2n-quic
 PACKAGED = "$(abspath $(CARGO_TARGET))/package-$$(git rev-parse --short HEAD)"
 HERE := $(foreach crate,$(CRATES),--config 'patch.crates-io.$(crate).path="$(CURDIR)/crates/$(crate:fullpipe-%=%)"')
-# s2n-quic needs a newer Rust than the others.
+# The oldest Rust compiles the crates, what they depend on, and fullpipe-quic, which developers of stacks build into their programs,
+# but only where rustup has it. What is checked everywhere are our own calls of the standard library, outside tests (`lint-rust`,
+# `test-quic`). s2n-quic needs a newer Rust than the others.
 MSRV := 1.88
-MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(QUIC_CRATES))
+MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(QUIC_CRATES)) fullpipe-quic
+package: export CARGO_PROFILE_DEV_DEBUG := false
 package:
 	cargo package --locked --target-dir $(PACKAGED) $(addprefix -p ,$(CRATES))
 	cd quic && cargo package --target-dir $(PACKAGED) $(HERE) $(addprefix -p ,$(QUIC_CRATES))
 	@if rustup run $(MSRV) cargo --version >/dev/null 2>&1; then \
-		rustup run $(MSRV) cargo check --locked --target-dir $(CARGO_TARGET)/msrv $(addprefix -p ,$(CRATES)) && cd quic && \
+		rustup run $(MSRV) cargo check --locked --target-dir $(CARGO_TARGET)/msrv $(addprefix -p ,$(CRATES)) && cd quic/world && \
 		rustup run $(MSRV) cargo check --locked --target-dir "$(abspath $(CARGO_TARGET))/msrv" $(addprefix -p ,$(MSRV_CRATES)); \
 	else \
 		echo "Rust $(MSRV) is not checked, because it is not installed: rustup toolchain install $(MSRV) --profile minimal"; \

@@ -7,8 +7,8 @@
 //! authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`), and then Facebook's
 //! (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/deviations.md#copa.
 //!
-//! An ACK with an RTT updates, in this order: the RTT filters ([`Delays`]), the mode, the velocity if a round ended
-//! ([`Velocity`]), the window by one comparison of rates, the pacing rate.
+//! An ACK with an RTT updates, in this order: the RTT filters (`Delays`), the mode, the velocity if a round ended
+//! (`Velocity`), the window by one comparison of rates, the pacing rate.
 //!
 //! Its known weakness is delay that is no queue: Arun, Alizadeh and Balakrishnan, "Starvation in End-to-End Congestion
 //! Control", SIGCOMM 2022; `crates/sim/tests/copa.rs` measures it.

@@ -1,0 +1,64 @@
+"""The crates that others can use (`make package`): what is in their packages, what their pages promise."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CRATES = sorted(
+    manifest.parent
+    for manifest in (*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("quic/*/Cargo.toml"))
+    if 'publish = ["crates-io"]' in manifest.read_text(encoding="utf-8")
+)
+
+
+def packaged(crate: Path, target: Path) -> set[str]:
+    """The files of a crate's package."""
+    done = subprocess.run(
+        ["cargo", "package", "--list", "--allow-dirty", "--target-dir", target],
+        cwd=crate,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_make_package_makes_all() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    made = " ".join(re.findall(r"^(?:QUIC_)?CRATES := (.*)$", makefile, re.MULTILINE)).split()
+    manifests = "".join((crate / "Cargo.toml").read_text(encoding="utf-8") for crate in CRATES)
+    assert sorted(made) == sorted(re.findall(r'^name = "(fullpipe-.*)"$', manifests, re.MULTILINE))
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rust")
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_a_package_has_its_licences_and_whatever_its_readme_links_to(crate: Path, tmp_path: Path) -> None:
+    files = packaged(crate, tmp_path)
+    assert {"LICENSE-MIT", "LICENSE-APACHE", "README.md"} <= files
+    for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert (crate / licence).read_bytes() == (ROOT / licence).read_bytes()
+    links = re.findall(r"\]\(([^)#]+)", (crate / "README.md").read_text(encoding="utf-8"))
+    assert not [link for link in links if not link.startswith("https://") and link not in files]
+
+
+def test_the_page_shows_the_shortest_program() -> None:
+    program = (ROOT / "quic" / "noq" / "examples" / "loopback.rs").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "quic-stacks.md").read_text(encoding="utf-8")
+    assert f"```rust\n{program}```\n" in page
+    assert len(program.splitlines()) <= 30
+
+
+def test_every_crate_says_its_oldest_rust() -> None:
+    """Clippy's lint `incompatible_msrv` is silent without."""
+    manifests = [
+        ROOT / "bench" / "Cargo.toml",
+        *ROOT.glob("crates/*/Cargo.toml"),
+        *ROOT.glob("quic/*/Cargo.toml"),
+    ]
+    said = re.compile(r'^rust-version(?:\.workspace = true| = "[\d.]+")$', re.MULTILINE)
+    assert not [one for one in manifests if not said.search(one.read_text(encoding="utf-8"))]
