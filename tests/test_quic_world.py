@@ -247,9 +247,13 @@ def test_sentences_of_a_program_are_checked(name: str, said: object, monkeypatch
     monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({name: said}))
     with pytest.raises(fp.WorldError, match=rf"summary\['provenance'\]\['{name}'\].*a list of sentences"):
         fp.compare(["bbr3"], world="quic", seeds=1, **PATH)
-    # A case is judged by what it has seen, and has no record.
+
+
+@pytest.mark.usefixtures("there")
+def test_a_case_whose_record_is_none_is_judged_by_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({"not_honoured": [1]}))
     (found,) = fp.conform("quinn:bbr", ["policer"]).results
-    assert found.played == () and found.not_honoured == []
+    assert found.checks and found.played == () and found.not_honoured == []
 
 
 @pytest.mark.usefixtures("there", "no_kernel")
