@@ -1,7 +1,8 @@
 """Speaks the protocol of `fullpipe-quic` with the simulator behind it, so that tests need no QUIC stack.
 
 Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
-`STAND_IN_ABOUT`, `STAND_IN_HEADER` and `STAND_IN_STATE` are more of what it says, as JSON.
+`STAND_IN_ABOUT`, `STAND_IN_HEADER`, `STAND_IN_STATE` and `STAND_IN_PROVENANCE` are more of what it says, as
+JSON.
 """
 
 import json
@@ -18,6 +19,10 @@ from fullpipe.simulation import Simulation
 
 LENGTH = struct.Struct(">Q")
 # What it takes the controllers inside its stacks for.
+# What it says that it does not honour: of a controller inside quinn, of ours, and of a setting.
+QUINNS_PACER = "quinn's pacer takes no rate."
+OF_OURS = ["Marks are not counted.", "Bursts are <large>.", "What comes late is lost."]
+PACING = "hosts.pacing is ignored."
 INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
 ABOUT = {
     "protocol": 1,
@@ -75,11 +80,24 @@ def refusal(spec_json: str) -> str | None:
     return None
 
 
+def not_honoured(spec: dict[str, Any]) -> list[str]:
+    """Sentences about the controllers of the flows, and about a setting."""
+    said = []
+    for flow in spec["flows"]:
+        if flow["controller"] == "quinn:bbr":
+            said.append(QUINNS_PACER)
+        elif flow["controller"] not in INSIDE:
+            said += OF_OURS
+    return [*dict.fromkeys(said + [PACING] * spec["hosts"]["pacing"])]
+
+
 def named(summary: str, spec_json: str) -> bytes:
     """The summary as one of this world."""
-    found = json.loads(summary)
+    found, spec = json.loads(summary), json.loads(spec_json)
     found["provenance"] |= {"world": "quic", "kernel": "noq-proto 1.4.0, quinn-proto 0.11.19"}
-    for one, flow in zip(found["flows"], json.loads(spec_json)["flows"], strict=True):
+    found["provenance"] |= {"not_honoured": ignored} if (ignored := not_honoured(spec)) else {}
+    found["provenance"] |= json.loads(os.environ.get("STAND_IN_PROVENANCE", "{}"))
+    for one, flow in zip(found["flows"], spec["flows"], strict=True):
         one["controller"] = flow["controller"]
     return json.dumps(found).encode()
 

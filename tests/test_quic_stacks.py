@@ -47,6 +47,24 @@ def test_every_controller_of_a_stack_uses_most_of_a_path() -> None:
         assert 7e6 < goodput < 9.6e6, label
 
 
+def test_results_say_what_was_not_honoured() -> None:
+    path = {"rate": "10 Mbit/s", "rtt": "20 ms"}
+    labels = ["bbr3", "noq:bbr3", "quinn:bbr", "quinn:cubic"]
+    document = {"name": "one", "duration": "0.5 s", "path": path, "flows": [{}], "compare": labels}
+    plain, paced = (
+        {group.label: group.not_honoured for group in fp.run({**document, **more}, world="quic").groups}
+        for more in ({}, {"hosts": {"pacing": True}})
+    )
+    assert plain["bbr3"] and all(one.startswith("noq") for one in plain["bbr3"])
+    (pacer,) = plain["quinn:bbr"]
+    assert pacer.startswith("quinn's pacer takes no rate")
+    assert plain["noq:bbr3"] == plain["quinn:cubic"] == []
+    ignored = "hosts.pacing is ignored: the stack paces every flow."
+    assert paced == {label: [*sentences, ignored] for label, sentences in plain.items()}
+    found = fp.conform("quinn:bbr", ["deep-buffer"])
+    assert found.to_dict()["not_honoured"] == [pacer]
+
+
 def test_a_controller_of_ours_does_over_quic_what_it_does_in_the_simulator() -> None:
     agreed = fp.agree(
         {

@@ -168,6 +168,94 @@ def test_a_comparison_in_the_world() -> None:
     assert set(found.series()["world"]) == {"quic"}
 
 
+# What is not honoured is in the results.
+
+
+@pytest.mark.usefixtures("there")
+def test_what_is_not_honoured_is_said_once_for_each_controller(in_empty_folder: Path) -> None:
+    asked = ["compare", "bbr3", "bbr1", "noq:bbr3", "quinn:bbr", "--world", "quic", "--seeds", "2", *ON_PATH]
+    done = CliRunner().invoke(cli.app, [*asked, "--out", "here"])
+    assert done.exit_code == 0, done.output
+    # Alternatives with the same sentences share a line, and many sentences are only counted.
+    assert [line for line in done.output.splitlines() if "onoured" in line] == [
+        "Not honoured for bbr3 and bbr1, quic: 3 things; the report lists them.",
+        "Not honoured for quinn:bbr, quic: quinn's pacer takes no rate.",
+    ]
+    page = Path("here/report.html").read_text(encoding="utf-8").partition("<script")[0]
+    listed = "".join(f"<li>{one}</li>" for one in ESCAPED)
+    assert f"<p>bbr3 and bbr1, QUIC:</p><ul>{listed}</ul>" in page
+    assert "<p>quinn:bbr, QUIC:</p><ul><li>quinn’s pacer takes no rate.</li></ul>" in page.replace(
+        "&#x27;", "’"
+    )
+    assert "noq:bbr3, QUIC:" not in page
+    (stored,) = Path("here/runs").glob("quic-quinn*-seed1.json")
+    assert json.loads(stored.read_text())["provenance"]["not_honoured"] == ["quinn's pacer takes no rate."]
+    assert in_empty_folder.exists()
+
+
+# As a page has the sentences of the stand-in.
+ESCAPED = ("Marks are not counted.", "Bursts are &lt;large&gt;.", "What comes late is lost.")
+
+
+@pytest.mark.usefixtures("there")
+def test_json_has_what_is_not_honoured_and_an_empty_list_where_all_is() -> None:
+    asked = ["compare", "bbr3", "noq:bbr3", "quinn:bbr", "--world", "quic", "--seeds", "1", *ON_PATH]
+    code, said = command(*asked, "--json")
+    assert code == 0 and {one["controller"]: one["not_honoured"] for one in json.loads(said)["results"]} == {
+        "bbr3": ["Marks are not counted.", "Bursts are <large>.", "What comes late is lost."],
+        "noq:bbr3": [],
+        "quinn:bbr": ["quinn's pacer takes no rate."],
+    }
+    (simulated,) = fp.compare(["bbr3"], world="sim", seeds=1, **PATH).to_dict()["results"]
+    assert simulated["not_honoured"] == []
+
+
+@pytest.mark.usefixtures("there")
+def test_a_setting_that_is_ignored_is_said_below_the_table_of_a_run(in_empty_folder: Path) -> None:
+    flows = '[[flows]]\ncontroller = "noq:cubic"\n'
+    path = in_empty_folder / "paced.toml"
+    document = 'name = "paced"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
+    path.write_text(f"{document}hosts = {{ pacing = true }}\n{flows}", encoding="utf-8")
+    code, said = command("run", str(path), "--world", "quic", "--out", "here")
+    assert code == 0 and "Not honoured for paced, quic: hosts.pacing is ignored." in said, said
+    path.write_text(f"{document}{flows}", encoding="utf-8")
+    code, said = command("run", str(path), "--world", "quic", "--out", "there")
+    assert code == 0 and "onoured" not in said, said
+
+
+@pytest.mark.usefixtures("there")
+def test_pages_and_json_of_cases_have_what_is_not_honoured(in_empty_folder: Path) -> None:
+    del in_empty_folder
+    asked = ("--case", "policer", "--case", "receive-window", "--out", "here")
+    _, said = command("conform", "quinn:bbr", *asked)
+    assert "Not honoured for quinn:bbr, quic: quinn's pacer takes no rate." in said
+    told = json.loads(Path("here/conformity.json").read_text(encoding="utf-8"))
+    assert told["not_honoured"] == ["quinn's pacer takes no rate."]
+    # The other case was not played.
+    by_case = {one["name"]: one["not_honoured"] for one in told["cases"]}
+    assert by_case == {"policer": told["not_honoured"], "receive-window": []}
+    for name, has in (("index", True), ("cases/policer", True), ("cases/receive-window", False)):
+        page = Path(f"here/{name}.html").read_text(encoding="utf-8")
+        assert ("pacer takes no rate." in page) == ("<h2>Not honoured</h2>" in page) == has, name
+    assert fp.conform("bbr3", ["policer"], world="sim").to_dict()["not_honoured"] == []
+
+
+@pytest.mark.parametrize("said", ["all", [1], {"a": "b"}])
+@pytest.mark.parametrize("name", ["not_honoured", "untrustworthy"])
+@pytest.mark.usefixtures("there")
+def test_sentences_of_a_program_are_checked(name: str, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({name: said}))
+    with pytest.raises(fp.WorldError, match=rf"summary\['provenance'\]\['{name}'\].*a list of sentences"):
+        fp.compare(["bbr3"], world="quic", seeds=1, **PATH)
+
+
+@pytest.mark.usefixtures("there")
+def test_a_case_whose_record_is_none_is_judged_by_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({"not_honoured": [1]}))
+    (found,) = fp.conform("quinn:bbr", ["policer"]).results
+    assert found.checks and found.played == () and found.not_honoured == []
+
+
 @pytest.mark.usefixtures("there", "no_kernel")
 def test_all_runs_an_alternative_only_in_worlds_that_take_it_and_says_so() -> None:
     found = fp.compare(["bbr3", "noq:bbr3"], world="all", seeds=1, **PATH)

@@ -269,6 +269,7 @@ pub(crate) fn provenance(
         sysctls,
         lateness: Some(lateness),
         untrustworthy,
+        not_honoured: Vec::new(),
     }
 }
 

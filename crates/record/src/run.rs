@@ -54,6 +54,9 @@ pub struct Provenance {
     pub lateness: Option<Lateness>,
     /// Why this run cannot be trusted; empty when it can.
     pub untrustworthy: Vec<String>,
+    /// What was asked for that the world did not do, or that a controller did not get from its transport, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_honoured: Vec<String>,
 }
 
 /// How late the emulator released packets, in nanoseconds after they were due.
@@ -592,6 +595,7 @@ pub(crate) fn example() -> Run {
             sysctls: Vec::new(),
             lateness: None,
             untrustworthy: Vec::new(),
+            not_honoured: Vec::new(),
         },
         flows: vec![a, b],
         links: vec![bottleneck],

@@ -31,6 +31,7 @@
 //! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
 //! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
+//! The provenance ends with `not_honoured`, a list of sentences, unless it is empty.
 
 use serde::Serialize;
 
@@ -113,7 +114,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::{FlowTotals, example};
+    use crate::run::{FlowTotals, Provenance, example};
     use crate::seen::{Delay, Payload, RttSource, Seen, UNKNOWN};
 
     #[test]
@@ -171,6 +172,20 @@ mod tests {
         assert!(json.contains(r#""rtt_source":"none","#) && json.contains(r#""loss_ratio":0.015"#), "{json}");
         let written = serde_json::to_string(&run.flows[1].totals).unwrap();
         assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
+    }
+
+    #[test]
+    fn what_was_not_honoured_is_in_it_where_there_is_something() {
+        let mut run = example();
+        assert!(!run.summary_json().contains("not_honoured"));
+        run.provenance.not_honoured = vec!["hosts.pacing is ignored.".to_owned()];
+        let json = run.summary_json();
+        assert!(
+            json.contains(r#""untrustworthy":[],"not_honoured":["hosts.pacing is ignored."]},"flows""#),
+            "{json}"
+        );
+        let written = serde_json::to_string(&run.provenance).unwrap();
+        assert_eq!(serde_json::from_str::<Provenance>(&written).unwrap(), run.provenance);
     }
 
     #[test]

@@ -404,6 +404,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 sysctls: Vec::new(),
                 lateness: None,
                 untrustworthy: Vec::new(),
+                not_honoured: Vec::new(),
             },
             flows,
             links,

@@ -16,6 +16,8 @@ from fullpipe.conformance.stage import Bed, Opener
 from fullpipe.results.runs import Run, Runs
 from fullpipe.simulation import Simulation
 from fullpipe.worlds import quic, quic_program
+from fullpipe.worlds.answer import checked
+from fullpipe.worlds.job import Job
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
@@ -113,7 +115,10 @@ class OverQuic:
         self._talk.tell({"finish": True})
         answer = self._talk.record()
         self._talk.close()
-        return _recorded(self._scenario, Run.of(self._alternative, quic.NAME, self._seed, *answer), ended_ns)
+        run = Run.of(self._alternative, quic.NAME, self._seed, *answer)
+        # The program may be a developer's own.
+        run = checked(quic.NAME, Job(self._alternative, self._seed), run)
+        return _recorded(self._scenario, run, ended_ns)
 
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         self._talk.tell(request)

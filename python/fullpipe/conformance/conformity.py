@@ -88,6 +88,12 @@ class Result:
     reason_seed: int | None = None
 
     @property
+    def not_honoured(self) -> list[str]:
+        """What was not honoured of what the case asks for, in sentences; empty if all was."""
+        said = (one for played in self.played for run in played.runs.runs for one in run.not_honoured)
+        return list(dict.fromkeys(said))
+
+    @property
     def decisive(self) -> Check | None:
         """The check that a line of a table shows: the first that is not met, or the case's main one."""
         unmet = [check for check in self.checks if not check.met]
@@ -114,6 +120,11 @@ class Conformity:
     def passed(self) -> bool:
         """Whether every applicable case passes; one that could not be judged does not."""
         return not self._of(FAIL) and not self._of(NOT_JUDGED)
+
+    @property
+    def not_honoured(self) -> list[str]:
+        """What was not honoured in some case, in sentences; empty if all was."""
+        return list(dict.fromkeys(sentence for one in self.results for sentence in one.not_honoured))
 
     @property
     def failures(self) -> list[str]:
@@ -167,6 +178,7 @@ class Conformity:
             "versions": self.versions,
             "text": TEXT,
             "passed": self.passed,
+            "not_honoured": self.not_honoured,
             "cases": [self._plain(one) for one in self.results],
         }
 
@@ -178,6 +190,7 @@ class Conformity:
             "verdict": one.verdict,
             "reason": one.reason,
             "by_design": self.expected(one),
+            "not_honoured": one.not_honoured,
             "seeds": list(one.case.seeds) if self.program is None else _repetitions(one),
             "criteria": [
                 {
@@ -220,6 +233,8 @@ class Conformity:
         from rich.table import Table
         from rich.text import Text
 
+        from fullpipe.show.honoured import Unhonoured
+
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("Case", "Verdict", "Measured", "Criterion"):
             table.add_column(heading, overflow="fold", justify="right" if heading == "Measured" else "left")
@@ -228,6 +243,9 @@ class Conformity:
             table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
         yield table
         yield Text(self.summary)
+        if self.not_honoured:
+            ignored = Unhonoured([self.controller], self.world, self.not_honoured)
+            yield Text(ignored.note("the pages list them"))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary}>"

@@ -7,6 +7,7 @@ from fullpipe import _native
 from fullpipe.conformance import minimal
 from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
+from fullpipe.show.honoured import Unhonoured, section
 from fullpipe.show.page import Heading, figure, page, provenance, table
 from fullpipe.show.page import text as _text
 from fullpipe.system import files
@@ -76,6 +77,7 @@ def _index(conformity: Conformity) -> str:
         '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: '
         f"{which} A case’s page has all of them, with figures.</p></header>",
         summary_table(conformity, linked=True),
+        _not_honoured(conformity, conformity.not_honoured),
         _provenance(conformity),
     ]
     return page(f"Fullpipe: conformance of {conformity.controller}", sections, [])
@@ -93,11 +95,16 @@ def _page(conformity: Conformity, one: Result, folder: Path) -> str:
         f"<p>{_text(case.about)}</p>",
         f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
         _criteria(one, "Seed" if conformity.program is None else "Repetition"),
+        _not_honoured(conformity, one.not_honoured),
         _repeat(conformity, one, folder),
         *_figures(one, _FIGURES if conformity.program is None else _FROM_OUTSIDE),
         _provenance(conformity),
     ]
     return page(f"Fullpipe: {case.name}, {conformity.controller}", sections, [])
+
+
+def _not_honoured(conformity: Conformity, sentences: Sequence[str]) -> str:
+    return section([Unhonoured([conformity.controller], conformity.world, sentences)] if sentences else [])
 
 
 def _criteria(one: Result, seed: str) -> str:

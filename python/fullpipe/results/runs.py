@@ -92,6 +92,11 @@ class Run:
         """Why this run cannot be trusted; empty when it can."""
         return list(self.summary["provenance"].get("untrustworthy") or [])
 
+    @property
+    def not_honoured(self) -> list[str]:
+        """What was asked for and not done, in sentences; empty if all was."""
+        return list(self.summary["provenance"].get("not_honoured") or [])
+
     def flow_series(self) -> pl.DataFrame:
         """Samples of every flow, one row for each time and flow: cwnd_segments, srtt_ms, phase and more."""
         return pl.read_parquet(io.BytesIO(self.flow_parquet))
@@ -147,6 +152,11 @@ class Group:
     def untrustworthy(self) -> list[str]:
         """Each reason once, in the order of the seeds."""
         return list(dict.fromkeys(reason for run in self.runs for reason in run.untrustworthy))
+
+    @property
+    def not_honoured(self) -> list[str]:
+        """Each sentence once, in the order of the seeds."""
+        return list(dict.fromkeys(sentence for run in self.runs for sentence in run.not_honoured))
 
 
 @dataclass(frozen=True)

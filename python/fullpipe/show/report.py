@@ -22,6 +22,7 @@ from fullpipe.results.runs import Group, Run, Runs
 from fullpipe.show.answers import answers
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
+from fullpipe.show.honoured import section, unhonoured
 from fullpipe.show.page import Heading, figure, page, table
 from fullpipe.show.page import provenance as listed_provenance
 from fullpipe.show.page import text as _text
@@ -52,6 +53,7 @@ def html(results: Runs, drawn: "Sequence[Drawing] | None" = None) -> str:
         *_untrustworthy(results),
         *_agreement(results),
         *_flows(results),
+        section(unhonoured(results)),
         _FIGURES_HEAD if drawn else "",
         *(
             figure(number, drawing.figure.name, drawing.svg, drawing.caption)

@@ -158,4 +158,4 @@ def _result(group: Group) -> dict[str, Any]:
         result["untrusted"] = {
             measure.name: [measure.take(run.summary) for run in group.runs] for measure in MEASURES
         }
-    return {**result, "untrustworthy": group.untrustworthy}
+    return {**result, "untrustworthy": group.untrustworthy, "not_honoured": group.not_honoured}

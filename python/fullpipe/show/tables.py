@@ -24,6 +24,7 @@ from fullpipe.results.runs import Group, Runs
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Fitting
+from fullpipe.show.honoured import unhonoured
 
 MARK = " !"
 # With more recordings, the numbers of calls do not fit a terminal.
@@ -83,14 +84,15 @@ def flow_notes(results: Runs) -> list[str]:
 
 
 def run_notes(results: Runs) -> list[str]:
-    """What short headings mean, which runs cannot be trusted, and which did not run."""
+    """What short headings mean, which runs cannot be trusted, what was not honoured, what did not run."""
     doubts = [
         f"{MARK.strip()} {run.label}, {run.world}, seed {run.seed} is untrustworthy: {reason}"
         for run in results.runs
         for reason in run.untrustworthy
     ]
     sentences = [sentence for group in results.groups if (sentence := left_out(group))]
-    return explained(run.summary for run in results.runs) + doubts + sentences + results.notes
+    ignored = [one.note("the report lists them") for one in unhonoured(results)]
+    return explained(run.summary for run in results.runs) + doubts + sentences + ignored + results.notes
 
 
 def _value(group: Group, column: Column) -> str | Text:

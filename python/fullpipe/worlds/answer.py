@@ -62,6 +62,10 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
     for name, kind in kinds.items():
         if not isinstance(summary[name], kind):
             raise _wrong(world, f"summary[{name!r}]", summary[name], f"a {kind.__name__}")
+    for name in ("untrustworthy", "not_honoured"):
+        said = summary["provenance"].get(name)
+        if said is not None and not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
+            raise _wrong(world, f"summary['provenance'][{name!r}]", said, "a list of sentences")
     flows, fairness = summary["flows"], summary["fairness"]
     expected = [flow["label"] for flow in job.alternative.spec["flows"]]
     for place, listed, what in (

@@ -49,10 +49,14 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// What quinn-proto 0.11.19 does not honour of any controller that has a rate.
+pub const PACER_TAKES_NO_RATE: &str =
+    "quinn's pacer takes no rate: it paces by 1.25 windows a smoothed RTT, in bursts of 10 to 256 packets.";
+
 /// What a controller of fullpipe-cc does not get from quinn-proto 0.11.19, one sentence each.
 pub const fn not_honoured() -> &'static [&'static str] {
     &[
-        "quinn's pacer takes no rate: it paces by 1.25 windows a smoothed RTT, in bursts of 10 to 256 packets.",
+        PACER_TAKES_NO_RATE,
         "quinn's pacer lets no controller size its bursts.",
         "quinn does not say which packets were lost: the oldest bytes in flight count as lost.",
         "quinn does not say that the window held a packet back: a flight that leaves no room for a packet counts as limited by it.",

@@ -19,6 +19,8 @@
 //! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
+//! What a run does not honour is in its record, in sentences (`src/honoured.rs`).
+//!
 //! Streams are read out of order, because an ordered read ends a connection with "too many gaps in stream buffer" after many
 //! losses. A bulk flow has no end and nobody waits for a part of it, so that what lies behind a hole counts. Of any other flow
 //! what is in order counts: one with a hole that its stack never fills stands still in the record.
@@ -35,6 +37,7 @@ mod chunk;
 mod endpoint;
 mod flow;
 mod frames;
+mod honoured;
 #[cfg(test)]
 mod lock;
 mod noq;

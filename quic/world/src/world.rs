@@ -14,6 +14,7 @@ use fullpipe_units::{Duration, Time};
 
 use crate::cc::{self, Own};
 use crate::flow::{Ends, Flow, Wire, max_window};
+use crate::honoured::not_honoured;
 use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
 use crate::tap::Tap;
 use crate::watch::{self, Beat};
@@ -323,9 +324,11 @@ impl World {
                     .map(|stack| format!("{}-proto {}", stack.name, stack.version))
                     .collect::<Vec<_>>()
                     .join(", "),
-                sysctls: settings(spec, options),
+                // Not in the scenario, but it decides results.
+                sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
                 lateness: None,
                 untrustworthy: Vec::new(),
+                not_honoured: not_honoured(spec),
             },
             flows,
             links,
@@ -352,16 +355,6 @@ impl World {
         check_path("forward", self.forward.chain.counts(), ends[0]);
         check_path("reverse", self.reverse.chain.counts(), ends[1]);
     }
-}
-
-/// What is not in the scenario but decides results, and what a stack does not give one of our controllers.
-fn settings(spec: &Spec, options: Options) -> Vec<(String, String)> {
-    let mut settings = vec![("quic.batch".to_owned(), options.batch.to_string())];
-    if spec.flows.iter().any(|flow| flow.controller.params().is_some()) {
-        let sentences = fullpipe_noq::not_honoured().iter();
-        settings.extend(sentences.map(|sentence| ("noq.not_honoured".to_owned(), (*sentence).to_owned())));
-    }
-    settings
 }
 
 fn lost(label: &str, reason: String) -> QuicError {

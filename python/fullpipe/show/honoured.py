@@ -1,0 +1,46 @@
+"""What was not honoured of what a run asked for, in words; each controller is named once for all its runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fullpipe.results.runs import Runs
+from fullpipe.show.figures import theme
+from fullpipe.show.page import text
+from fullpipe.system.words import counted, joined
+
+# More sentences than this are only counted in a terminal: every controller of ours over QUIC has some.
+_MOST_SAID = 2
+
+
+@dataclass(frozen=True)
+class Unhonoured:
+    """The sentences that alternatives have in common in a world."""
+
+    labels: Sequence[str]
+    world: str
+    sentences: Sequence[str]
+
+    def note(self, where: str) -> str:
+        """One line for a terminal; `where` has the sentences that it does not repeat."""
+        several = len(self.sentences) > _MOST_SAID
+        said = f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
+        return f"Not honoured for {joined(self.labels)}, {self.world}: {said}"
+
+    def html(self) -> str:
+        """All sentences."""
+        listed = "".join(f"<li>{text(sentence)}</li>" for sentence in self.sentences)
+        return f"<p>{text(f'{joined(self.labels)}, {theme.world_title(self.world)}')}:</p><ul>{listed}</ul>"
+
+
+def unhonoured(results: Runs) -> list[Unhonoured]:
+    """What was not honoured. Alternatives with the same sentences stand together."""
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for group in results.groups:
+        if group.not_honoured:
+            together.setdefault((group.world, tuple(group.not_honoured)), []).append(group.label)
+    return [Unhonoured(labels, world, said) for (world, said), labels in together.items()]
+
+
+def section(found: Sequence[Unhonoured]) -> str:
+    """The part of a page that lists them; empty if there are none."""
+    return f"<h2>Not honoured</h2>{''.join(one.html() for one in found)}" if found else ""

@@ -1,0 +1,48 @@
+//! What a run does not honour, in sentences for its record.
+//!
+//! What an adapter of ours does not get from its stack is said by the adapter, and only repeated here.
+
+use fullpipe_scenario::spec::{Spec, Workload};
+
+/// Said of a transfer over noq. Of a bulk flow, what lies behind a hole counts, too. `tests/noq_stream_hole.rs` has the cause.
+const HOLE: &str = "noq can lose bytes of a stream for good after thousands of losses, because this world reads streams in any \
+                    order: the transfer never completes.";
+const PACING: &str = "hosts.pacing is ignored: the stack paces every flow.";
+const MODEL: &str =
+    "hosts.model is ignored: it is about TCP's hosts, and here the stack's own endpoints run.";
+
+/// Controllers of quinn's that have no rate.
+const BY_WINDOW: [&str; 2] = ["cubic", "newreno"];
+
+/// Each sentence once: what concerns the flows, in their order, and then the settings that are ignored.
+pub(crate) fn not_honoured(spec: &Spec) -> Vec<String> {
+    let mut said: Vec<&str> = Vec::new();
+    for flow in &spec.flows {
+        match flow.controller.stack() {
+            // Nothing shows whether a controller that a program brings has a rate.
+            Some(("quinn", name)) if BY_WINDOW.contains(&name) => {}
+            Some(("quinn", _)) => said.push(fullpipe_quinn::PACER_TAKES_NO_RATE),
+            inside_noq => {
+                if inside_noq.is_none() {
+                    said.extend(fullpipe_noq::not_honoured());
+                }
+                if flow.workload != Workload::Bulk {
+                    said.push(HOLE);
+                }
+            }
+        }
+    }
+    if spec.hosts.pacing {
+        said.push(PACING);
+    }
+    if !spec.hosts.model.is_ideal() {
+        said.push(MODEL);
+    }
+    let mut once: Vec<String> = Vec::new();
+    for sentence in said {
+        if !once.iter().any(|one| one == sentence) {
+            once.push(sentence.to_owned());
+        }
+    }
+    once
+}
