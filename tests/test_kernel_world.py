@@ -1,6 +1,7 @@
 """The kernel world: its child process, and that nothing is left behind however it ends."""
 
 import json
+import math
 import os
 import shlex
 import signal
@@ -15,9 +16,9 @@ import pytest
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe.ask.scenario import Alternative
+from fullpipe.ask.scenario import Alternative, from_document
 from fullpipe.worlds import _kernel_child, kernel
-from fullpipe.worlds.job import Job
+from fullpipe.worlds.job import Job, ignore_progress
 from fullpipe.worlds.world import Stop
 
 JOB = Job(Alternative("x", '{"duration_ns": 1000000000}'), 1)
@@ -49,6 +50,20 @@ def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
     answers = b"".join(map(blob, (b'{"ok": true}', b'{"flows": []}', b"flows", b"links")))
     with pytest.raises(fp.WorldError, match="last words"):
         kernel._result(JOB, answers[:kept], -9, "first words\nlast words\n")
+
+
+def test_a_child_that_does_not_end_in_time_is_killed() -> None:
+    with pytest.raises(fp.WorldError, match="had not ended after 0 s, and was killed"):
+        kernel._ask({"doctor": True}, 1.0, ignore_progress, most_s=0.0)
+
+
+def test_only_programs_have_a_deadline_which_grows_with_their_servers() -> None:
+    def patience_s(**flow: object) -> float:
+        document = {"duration": "8 s", "path": {"rate": "1 Mbit/s", "rtt": "2 ms"}, "flows": [flow]}
+        return kernel._patience_s(from_document(document).alternatives[0])
+
+    assert patience_s(client="a {port}", server="b {port}", count=2) == 8 + 2 * 10 + 30
+    assert patience_s(controller="reno") == math.inf
 
 
 def test_a_child_whose_parent_is_gone_ends_without_running() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -296,6 +297,39 @@ def test_a_client_that_fails_says_what_it_said(peer: str) -> None:
     assert "was ended by signal 11" in said
     said = failure("no-such-command-anywhere", serving)
     assert "was not found" in said and "no-such-command-anywhere" in said.split("printed last")[1]
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("way", ["kill 0", "kill -STOP 0"])
+def test_a_signal_to_its_own_group_reaches_only_the_program(peer: str, way: str) -> None:
+    client, server = (f"{peer} {side} {{server}} {{port}} {AMOUNT} up" for side in ("client", "server"))
+    if way == "kill 0":
+        # As of a script that cleans up.
+        assert "was ended by signal 15" in failure(f"{client}; kill 0; exit 0", server)
+    else:
+        one = run(f"{client}; {way}", server, duration="3 s")
+        assert one.summary["flows"][0]["delivered_bytes"] == AMOUNT
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_program_has_no_terminal(peer: str) -> None:
+    # What it would say to the terminal is in no command line, and so in no message.
+    client = "printf 'ma%s' rker > /dev/tty; cat /dev/tty"
+    arguments = ["compare", *PATH, "--duration", "1 s", "--repetitions", "1", "--program", client]
+    arguments += ["--server", f"{peer} server {{server}} {{port}} 1 up"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "fullpipe", *arguments])
+    said = b""
+    # Linux says so when nobody has the other end open.
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 1 << 16):
+            said += part
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    words = " ".join(said.decode(errors="replace").split())
+    assert os.waitstatus_to_exitcode(status) not in (0, 70), words
+    assert "marker" not in words and "exited with code 1" in words
 
 
 @pytest.mark.usefixtures("kernel_world")

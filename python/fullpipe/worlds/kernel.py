@@ -8,6 +8,7 @@ The child ends when its stdin closes, so that nothing is left behind even when t
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from fullpipe import _native
-from fullpipe.ask.scenario import from_document
+from fullpipe.ask.scenario import Alternative, from_document
 from fullpipe.results.runs import Run
 from fullpipe.worlds import child
 from fullpipe.worlds.job import Job, Progress, ignore_progress
@@ -30,6 +31,10 @@ NAME = "kernel"
 # host that stalled now and then.
 RATE_BPS_A_CORE = 100e6
 RUNS_A_CORE = 8
+# A child that runs programs has this time beyond the scenario's duration: for each server to open its port,
+# and for everything else. Another process may have stopped it.
+_SERVER_S = 10.0
+_MARGIN_S = 30.0
 _TICK_S = 0.1
 _CHILD = "fullpipe.worlds._kernel_child"
 
@@ -91,7 +96,8 @@ class Kernel(World):
         request = {"spec": job.alternative.spec_json, "seed": job.seed, **more}
         with opened(job.logs, self.name, job.seed, job.alternative.label) as logs:
             if logs is None:
-                return _result(job, *_ask(request, job.alternative.duration_s, tick), self.name)[0]
+                answered = _ask(request, job.alternative.duration_s, tick, most_s=_patience_s(job.alternative))
+                return _result(job, *answered, self.name)[0]
             with contextlib.ExitStack() as held:
                 # What a qlog needs of each packet waits here for the samples of the sockets, which are last.
                 spool = None
@@ -149,9 +155,17 @@ def _checks(request: dict[str, object]) -> list[dict[str, Any]]:
 
 
 def _ask(
-    request: dict[str, object], duration_s: float, tick: Progress, inherited: Sequence[int] = ()
+    request: dict[str, object],
+    duration_s: float,
+    tick: Progress,
+    inherited: Sequence[int] = (),
+    *,
+    most_s: float = math.inf,
 ) -> tuple[bytes, int, str]:
-    """The output of a child that inherits these files, its exit code, and what it complained of last."""
+    """The output of a child that inherits these files, its exit code, and what it complained of last.
+
+    `WorldError` if it has not ended after `most_s`; it is killed then.
+    """
     said = json.dumps(request).encode()
     # In memory, because a disk may be full.
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
@@ -170,7 +184,7 @@ def _ask(
             try:
                 process.stdin.write(child.blob(said))
                 process.stdin.flush()
-                answers = _read_all(process.stdout, duration_s, tick)
+                answers = _read_all(process.stdout, duration_s, tick, most_s)
             except BrokenPipeError:
                 answers = b""
             code = process.wait()
@@ -180,11 +194,24 @@ def _ask(
         return answers, code, child.last_line(complaints.read())
 
 
-def _read_all(source: IO[bytes], duration_s: float, tick: Progress) -> bytes:
+def _patience_s(alternative: Alternative) -> float:
+    """How long a run without logs may take: without end, if its flows are ours and obey the clock."""
+    servers = sum(flow.get("program") is not None for flow in alternative.spec.get("flows", ()))
+    return alternative.duration_s + servers * _SERVER_S + _MARGIN_S if servers else math.inf
+
+
+def _read_all(source: IO[bytes], duration_s: float, tick: Progress, most_s: float) -> bytes:
     """Reads until the child closes its end, ticking meanwhile."""
     parts = bytearray()
     began = time.monotonic()
     while True:
+        if time.monotonic() - began > most_s:
+            error = _native.WorldError(
+                f"the kernel world's process had not ended after {most_s:.0f} s, and was killed: "
+                "something stopped it, or the machine is too busy"
+            )
+            error.fix = "run it again; if it stops again, try both commands behind `fullpipe shell`"
+            raise error
         if not child.readable([source.fileno()], _TICK_S):
             tick(min(0.99, (time.monotonic() - began) / duration_s))
         elif part := os.read(source.fileno(), 1 << 20):

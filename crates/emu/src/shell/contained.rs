@@ -27,9 +27,9 @@ pub(crate) enum Role {
         /// It gets the terminal.
         foreground: bool,
     },
-    /// The server at the outer end; it reads nothing from the terminal.
+    /// The server at the outer end; it reads nothing, and has no terminal.
     Server,
-    /// A program that is a flow; it reads nothing.
+    /// A program that is a flow; it reads nothing, and has no terminal.
     Program {
         /// Where its output goes.
         print: RawFd,
@@ -75,6 +75,10 @@ fn be_process_one(
     // If the parent was gone before the request, its end of the pipe is closed.
     if !matches!(sys::poll([alive.as_raw_fd()], libc::POLLIN, Some(Duration::ZERO)), Ok([0])) {
         return 1;
+    }
+    if !matches!(role, Role::Command { .. }) {
+        // A signal to its own group must not reach us, nor may it stop us by reading from our terminal.
+        process::lead_own_session();
     }
     if let Role::Program { wait, .. } = role {
         // Other load of the machine must not pass for the program's. No real-time priority: it may never pause.

@@ -128,6 +128,12 @@ pub(crate) fn heed_terminal_signals() {
     }
 }
 
+/// Makes the calling process, which leads no group, the leader of a session and a group of its own, without a terminal.
+pub(crate) fn lead_own_session() {
+    // SAFETY: no pointers. It fails only if the process leads a group.
+    unsafe { libc::setsid() };
+}
+
 /// The terminal's foreground process group, if standard input is a terminal and we are in that group.
 pub(crate) fn own_foreground() -> Option<libc::pid_t> {
     // SAFETY: no pointers.
