@@ -15,6 +15,8 @@ use crate::frame::flag;
 
 /// Segments of a stream that are remembered. Those beyond give no round-trip time: 90 MB in flight.
 const MOST_OUTSTANDING: usize = 1 << 16;
+/// Gaps in what was seen of a stream that are remembered: it is sent in order, unless it is forged.
+const MOST_GAPS: usize = 64;
 /// Where the numbers begin, so that earlier ones are above zero.
 const ORIGIN: u64 = 1 << 40;
 
@@ -25,6 +27,10 @@ pub(super) struct Stream {
     numbers: Option<Numbers>,
     /// In order of their numbers.
     outstanding: VecDeque<Outstanding>,
+    /// Numbers below the next one whose bytes were not seen, from one up to another.
+    gaps: Vec<(u64, u64)>,
+    /// Bytes of payload that were seen once or more, and not counted as delivered yet.
+    fresh: u64,
 }
 
 /// Sequence numbers that do not wrap.
@@ -69,6 +75,8 @@ impl Stream {
             let base = ORIGIN | u64::from(first);
             self.numbers = Some(Numbers { base, next: base, acknowledged: base });
             self.outstanding.clear();
+            self.gaps.clear();
+            self.fresh = 0;
         }
         let numbers = self.numbers.as_mut().expect("set above");
         if segment.payload == 0 {
@@ -77,7 +85,14 @@ impl Stream {
         let start = unwrapped(first, numbers.next);
         let end = start.wrapping_add(u64::from(segment.payload));
         let again = start < numbers.next;
+        self.fresh += fill(&mut self.gaps, start, end);
+        // A gap may have become two. Of those that are forgotten, no byte counts.
+        self.gaps.truncate(MOST_GAPS);
         if end > numbers.next {
+            self.fresh += end - start.max(numbers.next);
+            if start > numbers.next && self.gaps.len() < MOST_GAPS {
+                self.gaps.push((numbers.next, start));
+            }
             if self.outstanding.len() < MOST_OUTSTANDING {
                 let start = start.max(numbers.next);
                 self.outstanding.push_back(Outstanding { start, end, sent: at, again, sacked: false });
@@ -94,14 +109,19 @@ impl Stream {
         Sent::Again
     }
 
-    /// An acknowledgement leaves its receiver; returns how many bytes it is the first to acknowledge.
+    /// An acknowledgement leaves its receiver; returns how many bytes it is the first to acknowledge, of those that were seen:
+    /// the numbers of a program that forges its segments say nothing about how much it sent.
     pub(super) fn on_acknowledged(&mut self, ack: u32) -> u64 {
         let Some(numbers) = &mut self.numbers else { return 0 };
         // The sequence number of a FIN is no byte, and what was never sent cannot be there.
         let upto = unwrapped(ack, numbers.acknowledged).min(numbers.next);
         let more = upto.saturating_sub(numbers.acknowledged);
         numbers.acknowledged += more;
-        more
+        let upto = numbers.acknowledged;
+        self.gaps.retain(|(_, end)| *end > upto);
+        let credited = more.min(self.fresh);
+        self.fresh -= credited;
+        credited
     }
 
     /// An acknowledgement reaches the sender; returns the round-trip time that it tells, if it does.
@@ -144,6 +164,27 @@ impl Stream {
         }
         (newest, again)
     }
+}
+
+/// Takes the bytes from `start` to `end` out of the gaps; returns how many of them were in gaps.
+fn fill(gaps: &mut Vec<(u64, u64)>, start: u64, end: u64) -> u64 {
+    let mut filled = 0;
+    let mut at = 0;
+    while at < gaps.len() {
+        let (from, to) = gaps[at];
+        let (left, right) = (from.max(start), to.min(end));
+        if left >= right {
+            at += 1;
+            continue;
+        }
+        filled += right - left;
+        let rest = [(from, left), (right, to)].into_iter().filter(|(from, to)| from < to);
+        let rest: Vec<_> = rest.collect();
+        let kept = rest.len();
+        gaps.splice(at..=at, rest);
+        at += kept;
+    }
+    filled
 }
 
 /// The number of 64 bits that is nearest to `reference` and ends in these 32 bits.
@@ -264,6 +305,83 @@ mod tests {
         // The SYN again is no other connection.
         stream.on_sent(&syn, ms(4));
         assert_eq!(stream.on_acknowledged(88), 10);
+    }
+
+    #[test]
+    fn only_bytes_that_were_seen_are_delivered() {
+        let (mut stream, base) = stream();
+        let at = |offset: u32| base.wrapping_add(offset);
+        stream.on_sent(&data(base, 1), ms(1));
+        stream.on_sent(&data(at(0x7fff_0000), 1), ms(1));
+        assert_eq!(stream.on_acknowledged(at(0x7fff_0001)), 2);
+    }
+
+    #[test]
+    fn bytes_that_fill_a_gap_are_seen_once() {
+        let (mut stream, base) = stream();
+        let at = |offset: u32| base.wrapping_add(offset);
+        // The second of four comes last, and its middle first.
+        for (offset, payload) in [(0, 500), (1000, 1000), (600, 100), (500, 500), (500, 500)] {
+            stream.on_sent(&data(at(offset), payload), ms(1));
+        }
+        assert!(stream.gaps.is_empty());
+        assert_eq!(stream.on_acknowledged(at(2001)), 2000);
+        assert_eq!(stream.fresh, 0);
+    }
+
+    /// Numbers that a generator of 32 bits gives.
+    fn generated(mut number: u32) -> impl Iterator<Item = u32> {
+        std::iter::repeat_with(move || {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            number
+        })
+    }
+
+    #[test]
+    fn what_is_delivered_is_at_most_what_was_sent() {
+        for seed in 0..200 {
+            let mut numbers = generated(seed);
+            let mut draw = || numbers.next().unwrap();
+            let mut stream = Stream::default();
+            let (mut sent, mut delivered) = (0, 0);
+            // Small numbers meet, and wrap; a few are far away.
+            for _ in 0..2_000 {
+                let far = if draw() >> 28 == 0 { draw() } else { 0 };
+                let sequence = (draw() >> 18).wrapping_sub(1 << 13).wrapping_add(far);
+                let flags = if draw() >> 27 == 0 { flag::SYN } else { 0 };
+                let payload = draw() >> 21;
+                stream.on_sent(&Segment { sequence, flags, payload, ..Segment::default() }, ms(1));
+                sent += u64::from(payload);
+                let ack = if draw() >> 31 == 0 { sequence.wrapping_add(draw() >> 20) } else { draw() };
+                delivered += stream.on_acknowledged(ack);
+                assert!(delivered <= sent, "seed {seed}: {delivered} of {sent}");
+                assert!(stream.gaps.len() <= MOST_GAPS);
+            }
+            assert!(delivered > 0, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_in_order_is_delivered_whole() {
+        // Sent again or not, acknowledged at once or not, with numbers that wrap.
+        for seed in 0..200 {
+            let mut numbers = generated(seed);
+            let mut draw = || numbers.next().unwrap();
+            let (mut stream, base) = stream();
+            let (mut next, mut delivered) = (0_u32, 0);
+            for _ in 0..500 {
+                let payload = draw() >> 21;
+                let back = (draw() >> 22).min(next);
+                let start = if draw() >> 30 == 0 { next - back } else { next };
+                stream.on_sent(&data(base.wrapping_add(start), payload), ms(1));
+                next = next.max(start + payload);
+                if draw() >> 30 == 0 {
+                    delivered += stream.on_acknowledged(base.wrapping_add(next));
+                }
+            }
+            delivered += stream.on_acknowledged(base.wrapping_add(next));
+            assert_eq!(delivered, u64::from(next), "seed {seed}");
+        }
     }
 
     #[test]
