@@ -18,6 +18,10 @@ const SMOOTHING: u64 = 8;
 
 /// Kinds of payload.
 const KINDS: [Payload; 3] = [Payload::Tcp, Payload::QuicUdp, Payload::Udp];
+/// Their numbers.
+const TCP: usize = 0;
+const QUIC: usize = 1;
+const OTHER_UDP: usize = 2;
 
 /// What is known of a flow so far.
 #[derive(Debug, Default)]
@@ -28,8 +32,8 @@ pub(super) struct FlowMeter {
     ways: [Passed; 2],
     /// In the order of [`KINDS`].
     kinds: [Amounts; 3],
-    rtt: Rtt,
-    impossible: u64,
+    /// Of each kind.
+    rtts: [Rtt; 3],
     began: Option<Time>,
     samples: Vec<Sampled>,
 }
@@ -70,6 +74,8 @@ struct Amounts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Rtt {
     samples: u64,
+    /// Further ones that are shorter than the path.
+    impossible: u64,
     smoothed_ns: Option<u64>,
     least_ns: Option<u64>,
 }
@@ -77,7 +83,7 @@ struct Rtt {
 #[derive(Clone, Copy, Debug)]
 struct Sampled {
     at: Time,
-    rtt: Rtt,
+    rtts: [Rtt; 3],
     delivered_bytes: [u64; 3],
     retransmits: u64,
 }
@@ -98,8 +104,8 @@ impl FlowMeter {
                 else {
                     return;
                 };
-                let rtt = see_segment(streams, &mut self.kinds[0], &segment, glimpse);
-                rtt.into_iter().for_each(|rtt| self.rtt.take(rtt));
+                let rtt = see_segment(streams, &mut self.kinds[TCP], &segment, glimpse);
+                rtt.into_iter().for_each(|rtt| self.rtts[TCP].take(rtt));
             }
             Kind::Udp { payload, start } => {
                 let new = || Connection::Udp { is_quic: quic::begins(payload, start), spin: Spin::default() };
@@ -108,15 +114,15 @@ impl FlowMeter {
                 else {
                     return;
                 };
-                let amounts = &mut self.kinds[if *is_quic { 1 } else { 2 }];
+                let amounts = &mut self.kinds[if *is_quic { QUIC } else { OTHER_UDP }];
                 amounts.see_datagram(payload, glimpse);
                 if *is_quic && (way, stage) == (Way::Forward, Stage::Entered) {
                     let round = spin.on_sent(start, at);
                     let floor = self.ways.iter().map(|passed| passed.least.unwrap_or(Duration::ZERO));
                     let floor = floor.fold(Duration::ZERO, |sum, least| sum + least);
                     match round {
-                        Some(round) if round < floor => self.impossible += 1,
-                        Some(round) => self.rtt.take(round),
+                        Some(round) if round < floor => self.rtts[QUIC].impossible += 1,
+                        Some(round) => self.rtts[QUIC].take(round),
                         None => {}
                     }
                 }
@@ -133,9 +139,9 @@ impl FlowMeter {
         let delivered_bytes = self.kinds.map(|amounts| amounts.delivered_bytes);
         self.samples.push(Sampled {
             at,
-            rtt: self.rtt,
+            rtts: self.rtts,
             delivered_bytes,
-            retransmits: self.kinds[0].retransmits,
+            retransmits: self.kinds[TCP].retransmits,
         });
     }
 
@@ -156,10 +162,10 @@ impl FlowMeter {
         let moved = |amounts: &Amounts| amounts.sent_bytes + amounts.delivered_bytes + amounts.returned_bytes;
         // Of equals, the first: a flow without payload is TCP if it is anything.
         let main = (0..KINDS.len()).rev().max_by_key(|kind| moved(&self.kinds[*kind])).unwrap_or_default();
-        let (kind, amounts) = (KINDS[main], self.kinds[main]);
+        let (kind, amounts, rtt) = (KINDS[main], self.kinds[main], self.rtts[main]);
         let rtt_source = match kind {
-            Payload::Tcp if self.rtt.samples > 0 => RttSource::SequenceNumbers,
-            Payload::QuicUdp if quic::spins(self.rtt.samples, self.impossible) => RttSource::SpinBit,
+            Payload::Tcp if rtt.samples > 0 => RttSource::SequenceNumbers,
+            Payload::QuicUdp if quic::spins(rtt.samples, rtt.impossible) => RttSource::SpinBit,
             _ => RttSource::None,
         };
         let knows_rtt = rtt_source != RttSource::None;
@@ -168,8 +174,8 @@ impl FlowMeter {
         for sampled in &self.samples {
             series.push_seen(SeenSample {
                 time_ns: sampled.at.as_nanos(),
-                srtt_ns: sampled.rtt.smoothed_ns.filter(|_| knows_rtt),
-                min_rtt_ns: sampled.rtt.least_ns.filter(|_| knows_rtt),
+                srtt_ns: sampled.rtts[main].smoothed_ns.filter(|_| knows_rtt),
+                min_rtt_ns: sampled.rtts[main].least_ns.filter(|_| knows_rtt),
                 delivered_bytes: sampled.delivered_bytes[main],
                 retransmits: retransmits(sampled.retransmits),
             });
@@ -184,7 +190,7 @@ impl FlowMeter {
             seen: Seen {
                 payload: kind,
                 rtt_source,
-                rtt_samples: if knows_rtt { self.rtt.samples } else { 0 },
+                rtt_samples: if knows_rtt { rtt.samples } else { 0 },
                 connections: self.connections.len() as u64,
                 packets: forward.entered,
                 lost_packets: forward.lost(),

@@ -185,6 +185,42 @@ fn a_bit_that_does_not_spin_tells_none() {
     }
 }
 
+/// A connection by TCP and one by QUIC, which is larger. TCP tells 20 ms, and QUIC 30 ms if its bit spins.
+fn tcp_beside_quic(spins: bool) -> Metered {
+    let mut path = Played::new();
+    let syn = Segment { sequence: 0, flags: flag::SYN, ..Segment::default() };
+    path.passes(&tcp(syn), Way::Forward, ms(0));
+    let mut initial = vec![0; 1200];
+    initial[..6].copy_from_slice(&[0xc0, 0, 0, 0, 1, 8]);
+    path.passes(&udp(&initial), Way::Forward, ms(0));
+    for number in 0..20_u32 {
+        let at = ms(100 * u64::from(number));
+        let sequence = 1 + 100 * number;
+        path.passes(&tcp(Segment { sequence, payload: 100, ..Segment::default() }), Way::Forward, at);
+        let ack = Segment { ack: Some(sequence + 100), ..Segment::default() };
+        path.passes(&back(tcp(ack)), Way::Back, at + Duration::from_millis(10));
+        for step in 0..20 {
+            let mut datagram = vec![0x40; 1000];
+            let at = at + Duration::from_millis(5 * step);
+            let bit = spins && (at.as_nanos() / 30_000_000) % 2 == 1;
+            datagram[0] |= if bit { 0x20 } else { 0 };
+            path.passes(&udp(&datagram), Way::Forward, at);
+        }
+    }
+    path.end()
+}
+
+#[test]
+fn round_trips_of_tcp_are_not_those_of_quic() {
+    let metered = tcp_beside_quic(false);
+    assert_eq!((metered.seen.payload, metered.seen.rtt_source), (Payload::QuicUdp, RttSource::None));
+    assert!(metered.series.srtt_ns.iter().all(|srtt| *srtt == u64::MAX));
+    let metered = tcp_beside_quic(true);
+    assert_eq!(metered.seen.rtt_source, RttSource::SpinBit);
+    assert_eq!(metered.series.srtt_ns.last(), Some(&30_000_000));
+    assert_eq!(metered.series.min_rtt_ns.last(), Some(&30_000_000));
+}
+
 #[test]
 fn other_datagrams_are_no_quic() {
     let mut path = Played::new();
