@@ -237,6 +237,81 @@ def test_a_transfer_is_measured_in_the_direction_of_its_sender(peer: str, way: s
     assert series["delivered_bytes"][-1] == AMOUNT
 
 
+# A client that does not wait for an answer, and a server that says into a file how much it got.
+PUSH = """
+import pathlib, socket, sys
+side, address, port, amount, buffer, file = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]), sys.argv[6]
+if side == "server":
+    one, _ = socket.create_server((address, port)).accept()
+    got = 0
+    while part := one.recv(1 << 16):
+        got += len(part)
+    pathlib.Path(file).write_text(str(got))
+else:
+    one = socket.socket()
+    if buffer:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
+    one.connect((address, port))
+    one.sendall(bytes(amount))
+    one.close()
+"""
+
+
+def pushed(tmp_path: Path, buffer: int, duration: str) -> tuple[fp.Run, str]:
+    """The run of a client that leaves a megabyte to its kernel, and what its server got."""
+    file, got = tmp_path / "push.py", tmp_path / "got"
+    file.write_text(PUSH, encoding="utf-8")
+    got.write_text("nothing to its end", encoding="utf-8")
+    sides = (
+        f"{sys.executable} {file} {side} {{server}} {{port}} 1000000 {buffer} {got}"
+        for side in ("client", "server")
+    )
+    return run(*sides, duration=duration), got.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.parametrize("buffer", [0, 4_000_000])
+def test_what_a_client_leaves_to_its_kernel_arrives(tmp_path: Path, buffer: int) -> None:
+    one, got = pushed(tmp_path, buffer, "20 s")
+    (flow,) = one.summary["flows"]
+    assert (flow["delivered_bytes"], flow["completed"], got) == (1_000_000, True, "1000000")
+    # A megabyte needs 0.8 s.
+    assert 0.8 < (flow["end_ns"] - flow["start_ns"]) / 1e9 < 20
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_a_transfer_that_the_end_cuts_off_is_not_complete(tmp_path: Path) -> None:
+    one, _ = pushed(tmp_path, 4_000_000, "500 ms")
+    (flow,) = one.summary["flows"]
+    assert 0 < flow["delivered_bytes"] < 700_000 and not flow["completed"]
+    assert any(
+        "its client ended, but" in said and "had not arrived at the end of the scenario" in said
+        for said in one.summary["provenance"]["untrustworthy"]
+    )
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_datagrams_that_wait_in_the_queue_arrive(tmp_path: Path) -> None:
+    file = tmp_path / "burst.py"
+    file.write_text(
+        "import socket, sys\n"
+        "one = socket.socket(type=socket.SOCK_DGRAM)\n"
+        "if sys.argv[1] == 'server':\n"
+        "    one.bind((sys.argv[2], 7000))\n"
+        "    while one.recvfrom(2000):\n"
+        "        pass\n"
+        "for _ in range(200):\n"
+        "    one.sendto(bytes(1200), (sys.argv[2], 7000))\n",
+        encoding="utf-8",
+    )
+    sides = [f"{sys.executable} {file} {side} {{server}}" for side in ("client", "server")]
+    asked = document(*sides)
+    asked["path"]["buffer"] = "1 MB"
+    (one,) = fp.run(asked, world="kernel", attempts=1).runs
+    (flow,) = one.summary["flows"]
+    assert (flow["delivered_bytes"], flow["seen"]["lost_packets"], flow["completed"]) == (240_000, 0, True)
+
+
 @pytest.mark.usefixtures("kernel_world")
 def test_datagrams_are_counted_without_retransmissions(tmp_path: Path) -> None:
     file = tmp_path / "udp.py"

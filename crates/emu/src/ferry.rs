@@ -23,7 +23,7 @@ use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
 use crate::meter::{self, Stage, Way};
-use crate::path::{Classes, OneWay, Path, flow_of_ports};
+use crate::path::{Classes, OneWay, Path, Quiet, flow_of_ports};
 use crate::path_clock::{PathClock, Stall, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;
@@ -87,6 +87,7 @@ pub(crate) struct Ferry {
     /// Whether frames may wait at the near and at the far device.
     waiting: [bool; 2],
     buffer: Vec<u8>,
+    quiet: Option<Quiet>,
 }
 
 /// When the queues are sampled next.
@@ -118,6 +119,7 @@ impl Ferry {
             sampling: path.sample_interval.map(|interval| Sampling { interval, next: Time::ZERO }),
             waiting: [true; 2],
             buffer: vec![0; VNET_BYTES + MAX_FRAME_BYTES],
+            quiet: path.quiet.clone(),
         })
     }
 
@@ -128,6 +130,8 @@ impl Ferry {
         let began = clock.now();
         self.clock = PathClock::new(clock, self.standstill);
         let mut passes = 0;
+        // When the last pass began; since then both devices were asked for frames.
+        let mut asked = None;
         loop {
             let now = self.clock.now();
             passes += 1;
@@ -136,6 +140,11 @@ impl Ferry {
             }
             self.sample(now);
             let more = self.pass().map_err(|error| EmuError::system("read from the TUN device", error))?;
+            if let Some(quiet) = &self.quiet {
+                let is_empty = !more && self.forward.is_empty() && self.reverse.is_empty();
+                quiet.note(asked.filter(|_| is_empty));
+                asked = Some(clock.now());
+            }
             let planned = if more { Time::ZERO } else { self.next_wake() };
             if !self.wait(now, planned, stop)? {
                 break;
@@ -288,6 +297,11 @@ impl Direction {
             leaving: None,
             meter: None,
         })
+    }
+
+    /// Whether no packet is on this way.
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.chain.next() == Time::NEVER && self.chain.counts().inside.packets == 0
     }
 
     /// When there is something to do next.

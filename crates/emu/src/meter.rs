@@ -53,6 +53,8 @@ pub struct Metered {
     pub segments: u64,
     /// Of these, retransmissions; `None` where nobody can tell.
     pub retransmits: Option<u64>,
+    /// Payload that was sent forward and not delivered at the end of the path, of connections that were not reset.
+    pub on_its_way: u64,
     /// The rest.
     pub seen: Seen,
     /// Samples over time.

@@ -31,7 +31,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
 use std::thread;
 
@@ -93,6 +93,24 @@ pub struct Path {
     pub watcher: Option<Watcher>,
     /// Receives what a meter needs of each packet.
     pub(crate) metering: Option<Metering>,
+    /// Is told when nothing is on the path.
+    pub(crate) quiet: Option<Quiet>,
+}
+
+/// When nothing was on the path, in either direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quiet(Arc<AtomicU64>);
+
+impl Quiet {
+    /// Since this time, by the machine's clock, nothing has entered, and nothing is on the path now; `None`: something is.
+    pub(crate) fn note(&self, since: Option<Time>) {
+        self.0.store(since.map_or(0, Time::as_nanos), Ordering::Release);
+    }
+
+    /// A time after which nothing had entered an empty path; `None` if something is there.
+    pub(crate) fn last(&self) -> Option<Time> {
+        Some(self.0.load(Ordering::Acquire)).filter(|ns| *ns > 0).map(|ns| Time::ZERO + Duration::from_nanos(ns))
+    }
 }
 
 /// One direction of a path.
@@ -181,6 +199,7 @@ impl Path {
             gso_max_segs: HostSpec::GSO_MAX_SEGS,
             watcher: None,
             metering: None,
+            quiet: None,
         }
     }
 

@@ -1,10 +1,11 @@
 //! Programs as flows: the commands of a client and of a server on the two hosts of a path, measured by their packets.
 //!
 //! Servers start first, and clients when their servers have opened a port, not before their time. A client's end, or the end of
-//! the path, ends a flow. Each command runs under a process 1 of ours ([`crate::shell`]), so that nothing that it starts outlives
+//! the path, ends a flow; what the last client left on its way still arrives, until the end of the path. Each command runs under a process 1 of ours ([`crate::shell`]), so that nothing that it starts outlives
 //! it, however it or we end. Processes are made before the first thread: a fork of a process with threads may do very little.
 //!
 //! * [`process`](self::process): a command, what it printed, and how it ended.
+//! * [`tail`]: whether all that was sent has arrived.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,6 +16,7 @@ use fullpipe_scenario::{Program, Side};
 use fullpipe_units::{Duration, Time};
 
 use self::process::{Process, Set};
+use self::tail::Tail;
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
@@ -22,17 +24,20 @@ use crate::meter::{Metered, meter};
 use crate::namespace::{
     Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
 };
-use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path};
+use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path, Quiet};
 use crate::shell::server::{PATIENCE, wait_for_port};
 use crate::sys;
 use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};
 
 mod process;
+mod tail;
 
 /// Time between the last preparation and the start of the path.
 const GET_READY: Duration = Duration::from_millis(5);
 /// How often the main thread looks whether a process has ended.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
+/// How often it looks whether all has arrived.
+const LOOK_AT_TAIL: Duration = Duration::from_millis(5);
 /// A client has this time to notice that its server has failed.
 const GRACE: Duration = Duration::from_secs(2);
 /// If so many times as much payload goes the wrong way, the scenario names the wrong sender.
@@ -61,7 +66,7 @@ pub struct Ended {
     pub metered: Metered,
     /// When its client was started, and when it had ended or was ended.
     pub client: [Time; 2],
-    /// Whether its client ended by itself.
+    /// Whether its client ended by itself, and what it had sent arrived.
     pub completed: bool,
 }
 
@@ -101,6 +106,8 @@ pub fn run<T>(
 
     let (metering, meter) = meter(programs.len(), FIRST_PORT, path.sample_interval);
     path.metering = Some(metering.clone());
+    let quiet = Quiet::default();
+    path.quiet = Some(quiet.clone());
     let (stop, done) = (event_fd()?, event_fd()?);
     let clock = Clock::start_in(GET_READY);
     let (lives, ferried, measured) = thread::scope(|scope| {
@@ -112,6 +119,16 @@ pub fn run<T>(
             ferried
         });
         let lives = live(programs, &mut processes, &path, clock, &done);
+        let lives = lives.and_then(|lives| {
+            let end = Time::ZERO.saturating_add(path.duration);
+            if !lives.iter().any(|life| life.completed) {
+                // What is on the path arrives; the rest belongs to nobody.
+                clock.sleep_until(end.min(clock.now() + path.base_rtt()));
+                return Ok((false, lives));
+            }
+            near.enter()?;
+            Ok((all_arrived(&mut processes, &quiet, (clock, end), &done)?, lives))
+        });
         sys::signal_event(&stop);
         let ferried = ferry.join();
         // If the ferry failed before it had a tap.
@@ -122,10 +139,21 @@ pub fn run<T>(
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
     let measured = measured.map_err(|_| EmuError::Stopped("meter"))?.until(ferried.ended);
     processes.end();
-    let lives = lives?;
+    let (all_arrived, lives) = lives?;
     let ended = lives.into_iter().zip(measured.flows);
     let flows: Vec<Ended> = ended
-        .map(|(life, metered)| Ended { metered, client: [life.start, life.end], completed: life.completed })
+        .zip(programs)
+        .map(|((life, metered), launch)| {
+            let lacks = life.completed && !all_arrived && metered.on_its_way > 0;
+            if lacks {
+                doubts.push(format!(
+                    "{}: its client ended, but {} bytes or more that were sent had not arrived at the end of the scenario; \
+                     give it a longer duration",
+                    launch.label, metered.on_its_way
+                ));
+            }
+            Ended { metered, client: [life.start, life.end], completed: life.completed && !lacks }
+        })
         .collect();
     for (index, flow) in flows.iter().enumerate() {
         check_payload(&programs[index], flow, &processes)?;
@@ -266,8 +294,6 @@ fn live(
             }
         }
         if lives.iter().all(Option::is_some) || now >= end {
-            // What is on the path arrives.
-            clock.sleep_until(end.min(now + path.base_rtt()));
             return Ok(until_the_end(lives, programs, end));
         }
         processes.wait(done, &mut parent, next.saturating_since(now))?;
@@ -276,6 +302,30 @@ fn live(
             // The path has ended before this thread woke, or its ferry failed, which says why.
             return Ok(until_the_end(lives, programs, end));
         }
+    }
+}
+
+/// Waits until what the clients have sent has arrived, or until the end of the path; returns whether it has. The calling thread
+/// is in the sender's namespace.
+fn all_arrived(
+    processes: &mut Set,
+    quiet: &Quiet,
+    (clock, end): (Clock, Time),
+    done: &OwnedFd,
+) -> Result<bool, EmuError> {
+    let mut tail = Tail::default();
+    let mut parent = Parent::watched();
+    loop {
+        let now = clock.now();
+        if processes.is_over || now >= end {
+            return Ok(false);
+        }
+        if tail.is_gone(now, quiet) {
+            return Ok(true);
+        }
+        processes.wait(done, &mut parent, LOOK_AT_TAIL.min(end.saturating_since(now)))?;
+        // A server may end as it likes now.
+        processes.look()?;
     }
 }
 

@@ -9,6 +9,7 @@ use super::Metered;
 use super::packet::{Glimpse, Kind, Packet, Segment, Stage, Way};
 use super::quic::{self, Spin};
 use super::tcp::{Sent, Stream};
+use crate::frame::flag;
 use crate::histogram::Histogram;
 
 /// Connections of a flow that are told apart. Packets of further ones are counted, and nothing else is known of them.
@@ -68,6 +69,8 @@ struct Amounts {
     sent_bytes: u64,
     delivered_bytes: u64,
     returned_bytes: u64,
+    /// In datagrams on the forward path at its end.
+    remained_bytes: u64,
     last: Time,
 }
 
@@ -180,6 +183,11 @@ impl FlowMeter {
                 retransmits: retransmits(sampled.retransmits),
             });
         }
+        let unacknowledged = self.connections.values().map(|connection| match connection {
+            Connection::Tcp(streams) => streams[Way::Forward as usize].on_its_way(),
+            Connection::Udp { .. } => 0,
+        });
+        let remained = self.kinds.iter().map(|amounts| amounts.remained_bytes);
         let [forward, back] = &self.ways;
         Metered {
             began: self.began,
@@ -187,6 +195,7 @@ impl FlowMeter {
             delivered_bytes: amounts.delivered_bytes,
             segments: amounts.segments,
             retransmits: retransmits(amounts.retransmits),
+            on_its_way: unacknowledged.chain(remained).sum(),
             seen: Seen {
                 payload: kind,
                 rtt_source,
@@ -226,6 +235,10 @@ fn see_segment(
     glimpse: &Glimpse,
 ) -> Option<Duration> {
     let Glimpse { at, way, stage, .. } = *glimpse;
+    if segment.flags & flag::RST != 0 {
+        forward.on_reset();
+        back.on_reset();
+    }
     match (way, stage) {
         (Way::Forward, Stage::Entered) => {
             let sent = forward.on_sent(segment, at);
@@ -264,6 +277,7 @@ impl Amounts {
                 self.delivered_bytes += bytes;
                 self.last = glimpse.at;
             }
+            (Way::Forward, Stage::Remained) => self.remained_bytes += bytes,
             (Way::Back, Stage::Left) => self.returned_bytes += bytes,
             _ => {}
         }

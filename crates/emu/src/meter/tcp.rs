@@ -31,6 +31,8 @@ pub(super) struct Stream {
     gaps: Vec<(u64, u64)>,
     /// Bytes of payload that were seen once or more, and not counted as delivered yet.
     fresh: u64,
+    /// It was reset: nothing more will arrive.
+    is_reset: bool,
 }
 
 /// Sequence numbers that do not wrap.
@@ -77,6 +79,7 @@ impl Stream {
             self.outstanding.clear();
             self.gaps.clear();
             self.fresh = 0;
+            self.is_reset = false;
         }
         let numbers = self.numbers.as_mut().expect("set above");
         if segment.payload == 0 {
@@ -107,6 +110,17 @@ impl Stream {
             one.again = true;
         }
         Sent::Again
+    }
+
+    /// A segment of either direction resets the connection.
+    pub(super) fn on_reset(&mut self) {
+        self.is_reset = true;
+    }
+
+    /// Bytes that were sent, and not acknowledged at the receiver's end.
+    pub(super) fn on_its_way(&self) -> u64 {
+        let numbers = self.numbers.filter(|_| !self.is_reset);
+        numbers.map_or(0, |numbers| (numbers.next - numbers.acknowledged).min(self.fresh))
     }
 
     /// An acknowledgement leaves its receiver; returns how many bytes it is the first to acknowledge, of those that were seen:
@@ -314,6 +328,22 @@ mod tests {
         stream.on_sent(&data(base, 1), ms(1));
         stream.on_sent(&data(at(0x7fff_0000), 1), ms(1));
         assert_eq!(stream.on_acknowledged(at(0x7fff_0001)), 2);
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_on_its_way_unless_the_connection_is_reset() {
+        let (mut stream, base) = stream();
+        assert_eq!(stream.on_its_way(), 0);
+        stream.on_sent(&data(base, 500), ms(1));
+        stream.on_sent(&data(base.wrapping_add(500), 500), ms(1));
+        stream.on_acknowledged(base.wrapping_add(300));
+        assert_eq!(stream.on_its_way(), 700);
+        stream.on_reset();
+        assert_eq!(stream.on_its_way(), 0);
+        let syn = Segment { sequence: 77, flags: flag::SYN, ..Segment::default() };
+        stream.on_sent(&syn, ms(2));
+        stream.on_sent(&data(78, 10), ms(3));
+        assert_eq!(stream.on_its_way(), 10);
     }
 
     #[test]

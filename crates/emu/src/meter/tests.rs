@@ -78,7 +78,7 @@ fn a_transfer_by_tcp_is_measured_from_its_numbers() {
     path.see(&tcp(data(2)), Way::Forward, Stage::Entered, ms(80));
     path.see(&tcp(data(2)), Way::Forward, Stage::Remained, ms(85));
     let metered = path.end();
-    assert_eq!((metered.began, metered.last_payload), (Some(ms(0)), ms(70)));
+    assert_eq!((metered.began, metered.last_payload, metered.on_its_way), (Some(ms(0)), ms(70), 100));
     assert_eq!((metered.delivered_bytes, metered.segments, metered.retransmits), (200, 4, Some(1)));
     let seen = metered.seen;
     assert_eq!(
@@ -183,6 +183,19 @@ fn a_bit_that_does_not_spin_tells_none() {
         assert_eq!((metered.seen.rtt_source, metered.seen.rtt_samples), (RttSource::None, 0));
         assert!(metered.series.srtt_ns.iter().all(|srtt| *srtt == u64::MAX));
     }
+}
+
+#[test]
+fn datagrams_that_remain_on_the_path_are_on_their_way() {
+    let mut path = Played::new();
+    path.passes(&udp(&[0; 100]), Way::Forward, ms(0));
+    // One is lost.
+    for (number, stage) in [(1, None), (2, Some(Stage::Remained))] {
+        path.see(&udp(&[0; 30]), Way::Forward, Stage::Entered, ms(number));
+        stage.into_iter().for_each(|stage| path.see(&udp(&[0; 30]), Way::Forward, stage, ms(5)));
+    }
+    let metered = path.end();
+    assert_eq!((metered.delivered_bytes, metered.on_its_way, metered.seen.lost_packets), (100, 30, 1));
 }
 
 /// A connection by TCP and one by QUIC, which is larger. TCP tells 20 ms, and QUIC 30 ms if its bit spins.
