@@ -52,6 +52,32 @@ def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
         kernel._result(JOB, answers[:kept], -9, "first words\nlast words\n")
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        blob(b"hello"),
+        blob(b"\xff"),
+        blob(b"[" * 100_000),
+        blob(b'"ok"'),
+        blob(b"{" + b" " * (1 << 20) + b"}"),
+        b"".join(map(blob, (b'{"ok": true}', b"{}", b"flows", b"links", b"more"))),
+        # A program that writes first, and begins a blob that swallows the answers behind it.
+        b"".join(map(blob, (b'{"ok": true}', b"{}", b"flows", b"links"))) + b"\0\1",
+        b"".join(map(blob, (b'{"ok": true}', b"{}", b"flows", b"links"))) + blob(bytes(100))[:50],
+    ],
+)
+def test_something_else_than_answers_is_one_sentence(answers: bytes) -> None:
+    with pytest.raises(fp.WorldError, match="process sent .*; nothing of it was used") as caught:
+        kernel._result(JOB, answers, 0, "")
+    assert "\n" not in str(caught.value)
+
+
+def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_MOST_BYTES", 10)
+    with pytest.raises(fp.WorldError, match="process sent more than"):
+        kernel._ask({"doctor": True}, 1.0, ignore_progress)
+
+
 def test_a_child_that_does_not_end_in_time_is_killed() -> None:
     with pytest.raises(fp.WorldError, match="had not ended after 0 s, and was killed"):
         kernel._ask({"doctor": True}, 1.0, ignore_progress, most_s=0.0)

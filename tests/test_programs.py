@@ -387,6 +387,24 @@ def test_a_signal_to_its_own_group_reaches_only_the_program(peer: str, way: str)
 
 
 @pytest.mark.usefixtures("kernel_world")
+def test_a_program_reaches_no_file_of_ours(peer: str, tmp_path: Path) -> None:
+    client, server = (f"{peer} {side} {{server}} {{port}} {AMOUNT} up" for side in ("client", "server"))
+    listed = tmp_path / "listed"
+    # Root may look, and finds the pipes of its own command: its output, its start, and our life.
+    one = run(
+        f"ls -l /proc/1/fd > {listed} 2>/dev/null; "
+        # Not into those of the machine's own process 1.
+        '[ "$(readlink /proc/1/ns/pid)" != "$(readlink /proc/self/ns/pid)" ] || '
+        f"for file in /proc/1/fd/*; do echo forged 2>/dev/null > $file; done; {client}",
+        server,
+    )
+    assert one.summary["flows"][0]["delivered_bytes"] == AMOUNT
+    targets = [line.rpartition(" -> ")[2] for line in listed.read_text().splitlines() if " -> " in line]
+    assert all(target == "/dev/null" or target.startswith("pipe:") for target in targets), targets
+    assert len(targets) <= 6
+
+
+@pytest.mark.usefixtures("kernel_world")
 def test_a_program_has_no_terminal(peer: str) -> None:
     # What it would say to the terminal is in no command line, and so in no message.
     client = "printf 'ma%s' rker > /dev/tty; cat /dev/tty"

@@ -35,6 +35,9 @@ RUNS_A_CORE = 8
 # and for everything else. Another process may have stopped it.
 _SERVER_S = 10.0
 _MARGIN_S = 30.0
+# What a child may answer, and how long its header may be.
+_MOST_BYTES = 4 << 30
+_MOST_HEADER_BYTES = 1 << 20
 _TICK_S = 0.1
 _CHILD = "fullpipe.worlds._kernel_child"
 
@@ -216,6 +219,8 @@ def _read_all(source: IO[bytes], duration_s: float, tick: Progress, most_s: floa
             tick(min(0.99, (time.monotonic() - began) / duration_s))
         elif part := os.read(source.fileno(), 1 << 20):
             parts += part
+            if len(parts) > _MOST_BYTES:
+                raise _no_answer(f"more than {_MOST_BYTES >> 30} GB")
         else:
             return bytes(parts)
 
@@ -226,14 +231,16 @@ def _result(
     """The run, and the child's header."""
     summary, flows, links = _blobs(answers, code, complaint, expected=3)
     run = Run.of(job.alternative, world, job.seed, summary.decode(), flows, links)
-    return run, json.loads(_split(answers)[0])
+    return run, _header(_split(answers)[0][0])
 
 
 def _blobs(answers: bytes, code: int, complaint: str, *, expected: int) -> list[bytes]:
-    """The blobs after the child's header; raises the error if it sent one instead."""
-    blobs = _split(answers)
-    header = json.loads(blobs[0]) if blobs else {}
-    if header.get("ok") and len(blobs) == 1 + expected:
+    """The blobs after the child's header; raises the error if it sent one instead, or something else."""
+    blobs, is_whole = _split(answers)
+    header = _header(blobs[0]) if blobs else {}
+    if header.get("ok") and len(blobs) >= 1 + expected:
+        if len(blobs) > 1 + expected or not is_whole:
+            raise _no_answer("more than its answers")
         return blobs[1:]
     if "message" in header:
         # A child of ours names the number of an error only if it is about logs.
@@ -246,15 +253,33 @@ def _blobs(answers: bytes, code: int, complaint: str, *, expected: int) -> list[
     raise error
 
 
-def _split(answers: bytes) -> list[bytes]:
-    """The complete blobs in the child's output; an incomplete one at the end is left out."""
+def _header(blob: bytes) -> dict[str, Any]:
+    """The child's header."""
+    try:
+        header = json.loads(blob) if len(blob) <= _MOST_HEADER_BYTES else None
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise _no_answer("something else than answers")
+    return header
+
+
+def _no_answer(sent: str) -> Exception:
+    """That the child sent what no child of ours sends."""
+    error = _native.WorldError(f"the kernel world's process sent {sent}; nothing of it was used")
+    error.fix = "run it again; if that does not help, a program of the scenario may interfere with Fullpipe"
+    return error
+
+
+def _split(answers: bytes) -> tuple[list[bytes], bool]:
+    """The complete blobs in the child's output, and whether there is nothing else."""
     blobs = []
     at = 0
     while at + child.LENGTH.size <= len(answers):
         (length,) = child.LENGTH.unpack_from(answers, at)
-        at += child.LENGTH.size
-        if at + length > len(answers):
+        begins = at + child.LENGTH.size
+        if begins + length > len(answers):
             break
-        blobs.append(answers[at : at + length])
-        at += length
-    return blobs
+        at = begins + length
+        blobs.append(answers[begins:at])
+    return blobs, at == len(answers)

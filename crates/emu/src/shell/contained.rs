@@ -72,6 +72,16 @@ fn be_process_one(
     alive: &io::PipeReader,
 ) -> i32 {
     let _ = sys::die_with_parent_thread();
+    // Nor is /proc/1 a way to our descriptors for those who may not trace us.
+    let _ = process::forbid_tracing();
+    // A fork without exec has them all: the pipe of the results, devices, namespaces, and pipes of other programs. The command
+    // of a shell may have been given some by its user, and gets no others.
+    if let Role::Program { print, wait } = role {
+        process::close_all_but([alive.as_raw_fd(), print, wait]);
+        if process::close_standard_files().is_err() {
+            return NOT_RUNNABLE;
+        }
+    }
     // If the parent was gone before the request, its end of the pipe is closed.
     if !matches!(sys::poll([alive.as_raw_fd()], libc::POLLIN, Some(Duration::ZERO)), Ok([0])) {
         return 1;
@@ -113,7 +123,10 @@ fn be_process_one(
     };
     // SAFETY: `prepare` makes async-signal-safe calls only and allocates nothing.
     unsafe { program.pre_exec(prepare) };
-    match program.spawn() {
+    let spawned = program.spawn();
+    // Its copies of `print`.
+    drop(program);
+    match spawned {
         Ok(child) => process::reap_until(child.id()),
         Err(error) => {
             eprintln!("fullpipe: cannot run {:?}: {error}", command[0]);

@@ -104,6 +104,52 @@ pub(crate) fn two_of(fd: RawFd) -> io::Result<[OwnedFd; 2]> {
     Ok([copy()?, copy()?])
 }
 
+/// Closes all descriptors above the standard ones but these.
+pub(crate) fn close_all_but<const N: usize>(mut kept: [RawFd; N]) {
+    kept.sort_unstable();
+    let mut first = 3;
+    for fd in kept {
+        if fd > first {
+            close_range(first, fd - 1);
+        }
+        first = first.max(fd + 1);
+    }
+    close_range(first, RawFd::MAX);
+}
+
+fn close_range(first: RawFd, last: RawFd) {
+    // SAFETY: no pointers. The caller uses none of these descriptors any more, and never drops what owns them.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, last, 0) != 0 {
+            // Linux before 5.9.
+            let open = libc::sysconf(libc::_SC_OPEN_MAX).clamp(1024, 1 << 20) as RawFd;
+            (first..=last.min(open)).for_each(|fd| drop(libc::close(fd)));
+        }
+    }
+}
+
+/// Makes the three standard files /dev/null.
+pub(crate) fn close_standard_files() -> io::Result<()> {
+    // SAFETY: the path is NUL-terminated.
+    let null = check(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })?;
+    for standard in 0..3 {
+        // SAFETY: no pointers; the standard files are owned by nobody.
+        check(unsafe { libc::dup2(null, standard) })?;
+    }
+    if null > 2 {
+        // SAFETY: no pointers; it was opened above.
+        unsafe { libc::close(null) };
+    }
+    Ok(())
+}
+
+/// Nobody may trace this process or look into it who has no right to trace any: not what it starts, as an ordinary user.
+/// A command that it runs is an ordinary one again.
+pub(crate) fn forbid_tracing() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) }).map(drop)
+}
+
 /// Ends the process at once, without the exit handlers of the process it was forked from.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: no pointers.
