@@ -11,7 +11,7 @@
 use fullpipe_record::{FlowSeries, Seen};
 use fullpipe_units::{Duration, Time};
 
-use self::flow::FlowMeter;
+use self::flow::{FlowMeter, MOST_CONNECTIONS};
 pub(crate) use self::packet::{Glimpse, Stage, Way};
 use crate::batches::{Giving, Taking, batches};
 use crate::frame::Unit;
@@ -26,6 +26,8 @@ mod tcp;
 const BATCH: usize = 512;
 /// Batches that may wait: 20 MB.
 const MOST_WAITING: usize = 256;
+/// One part in so many of what was sent may be left out without a word.
+const MOST_UNCOUNTED: u64 = 100;
 
 /// Lets the ferry tell a [`Meter`] of packets.
 #[derive(Clone, Debug)]
@@ -55,10 +57,43 @@ pub struct Metered {
     pub retransmits: Option<u64>,
     /// Payload that was sent forward and not delivered at the end of the path, of connections that were not reset.
     pub on_its_way: u64,
+    /// What else it sent.
+    pub uncounted: Uncounted,
     /// The rest.
     pub seen: Seen,
     /// Samples over time.
     pub series: FlowSeries,
+}
+
+/// Payload that entered the forward path and is in no other measure of its flow, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uncounted {
+    /// Of connections behind the first [`MOST_CONNECTIONS`].
+    pub beyond: u64,
+    /// In fragments of IP packets, with their UDP headers.
+    pub fragments: u64,
+    /// Of the kinds of payload that are not the flow's.
+    pub of_other_kinds: u64,
+}
+
+impl Metered {
+    /// Why its numbers leave out more than a hundredth of what it sent; empty when they do not.
+    pub(crate) fn doubts(&self, label: &str) -> Vec<String> {
+        let Uncounted { beyond, fragments, of_other_kinds } = self.uncounted;
+        let all = self.seen.sent_bytes + beyond + fragments + of_other_kinds;
+        let reasons = [
+            (beyond, format!("they are of connections behind the first {MOST_CONNECTIONS}")),
+            (fragments, "they are in fragments of IP packets; let it send datagrams below the MTU".to_owned()),
+            (of_other_kinds, "they are of another protocol than most of its payload".to_owned()),
+        ];
+        let told = reasons.into_iter().filter(|(bytes, _)| is_much(*bytes, all));
+        told.map(|(bytes, why)| format!("{label}: {bytes} bytes that it sent are not counted: {why}")).collect()
+    }
+}
+
+/// Whether so many bytes of all are more than may be left out.
+fn is_much(bytes: u64, all: u64) -> bool {
+    bytes.saturating_mul(MOST_UNCOUNTED) > all
 }
 
 /// What all packets told, before its end is known.
@@ -74,6 +109,30 @@ pub(crate) struct Measured {
     pub(crate) flows: Vec<Metered>,
     /// Packets that were not looked at, because too many waited.
     pub(crate) missed: u64,
+    /// Payload of packets that entered the forward path and have no flow's port.
+    pub(crate) stray_bytes: u64,
+}
+
+impl Measured {
+    /// Why the flows are not all that the path carried; empty when they are.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let sent: u64 = self.flows.iter().map(|flow| flow.seen.sent_bytes).sum();
+        if is_much(self.stray_bytes, sent + self.stray_bytes) {
+            doubts.push(format!(
+                "{} bytes that were sent are of no flow, because they are not from or to the port of one; let each program use \
+                 only {{port}}",
+                self.stray_bytes
+            ));
+        }
+        if self.missed > 0 {
+            doubts.push(format!(
+                "{} packets were not looked at, because the programs sent more than the meter could take",
+                self.missed
+            ));
+        }
+        doubts
+    }
 }
 
 /// A meter of `flows` flows, and what tells it. One flow has all packets; of several, each has those from or to its port.
@@ -85,6 +144,7 @@ pub(crate) fn meter(flows: usize, first_port: u16, interval: Option<Duration>) -
         first_port,
         interval,
         next_sample: interval.map_or(Time::NEVER, |interval| Time::ZERO + interval),
+        stray_bytes: 0,
     };
     (Metering { batches: giving }, Meter { batches: taking, flows })
 }
@@ -109,7 +169,8 @@ impl Meter {
 impl Watched {
     /// What was measured, when the path ended at `end`.
     pub(crate) fn until(self, end: Time) -> Measured {
-        Measured { flows: self.flows.finish(end), missed: self.missed }
+        let stray_bytes = self.flows.stray_bytes;
+        Measured { flows: self.flows.finish(end), missed: self.missed, stray_bytes }
     }
 }
 
@@ -120,6 +181,7 @@ struct Flows {
     first_port: u16,
     interval: Option<Duration>,
     next_sample: Time,
+    stray_bytes: u64,
 }
 
 impl Flows {
@@ -155,6 +217,8 @@ impl Flows {
         };
         if let Some(index) = index {
             self.each[index].see(glimpse, &packet);
+        } else if (glimpse.way, glimpse.stage) == (Way::Forward, Stage::Entered) {
+            self.stray_bytes += packet.payload();
         }
     }
 }

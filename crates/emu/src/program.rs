@@ -140,6 +140,7 @@ pub fn run<T>(
     let measured = measured.map_err(|_| EmuError::Stopped("meter"))?.until(ferried.ended);
     processes.end();
     let (all_arrived, lives) = lives?;
+    doubts.extend(measured.doubts());
     let ended = lives.into_iter().zip(measured.flows);
     let flows: Vec<Ended> = ended
         .zip(programs)
@@ -157,16 +158,11 @@ pub fn run<T>(
         .collect();
     for (index, flow) in flows.iter().enumerate() {
         check_payload(&programs[index], flow, &processes)?;
+        doubts.extend(flow.metered.doubts(&programs[index].label));
     }
     let dropped_frames = [near.dropped()?, far.dropped()?];
     let carried = Carried { near: (), far: (), dropped_frames, ferried };
     doubts.extend(carried.doubts(&path));
-    if measured.missed > 0 {
-        doubts.push(format!(
-            "{} packets were not looked at, because the programs sent more than the meter could take",
-            measured.missed
-        ));
-    }
     Ok(Ran { flows, hosts: [near_tuned, far_tuned], ferried: carried.ferried, doubts })
 }
 
@@ -347,6 +343,11 @@ fn check_payload(launch: &Launch, flow: &Ended, processes: &Set) -> Result<(), E
     let (there, back) = (flow.metered.delivered_bytes, seen.returned_bytes);
     let sender = launch.program.sender;
     let end = if flow.completed { "" } else { "was still running at its end" };
+    let fragments = flow.metered.uncounted.fragments;
+    if there == 0 && back == 0 && fragments > 0 {
+        let what = format!("{end}, and all {fragments} bytes that it sent were in fragments, which are not counted");
+        return Err(client.failed(&what, "let it send datagrams below the MTU").beside(server));
+    }
     if there == 0 && back == 0 {
         let fix = "check that the client connects to {server}, and that the scenario lasts long enough";
         return Err(client.failed(&format!("{end}, and no payload crossed the path"), fix).beside(server));

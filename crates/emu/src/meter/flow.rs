@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use fullpipe_record::{Delay, FlowSeries, Payload, RttSource, Seen, SeenSample};
 use fullpipe_units::{Duration, Time};
 
-use super::Metered;
+use super::{Metered, Uncounted};
 use super::packet::{Glimpse, Kind, Packet, Segment, Stage, Way};
 use super::quic::{self, Spin};
 use super::tcp::{Sent, Stream};
 use crate::frame::flag;
 use crate::histogram::Histogram;
 
-/// Connections of a flow that are told apart. Packets of further ones are counted, and nothing else is known of them.
-const MOST_CONNECTIONS: usize = 4096;
+/// Connections of a flow that are told apart. Packets of further ones are counted, and their payload is [`Uncounted`].
+pub(super) const MOST_CONNECTIONS: usize = 4096;
 /// RFC 6298 section 2: the smoothed round-trip time moves by one part in this many.
 const SMOOTHING: u64 = 8;
 
@@ -36,6 +36,9 @@ pub(super) struct FlowMeter {
     /// Of each kind.
     rtts: [Rtt; 3],
     began: Option<Time>,
+    /// Payload of connections that are too many, and in fragments.
+    beyond_bytes: u64,
+    fragment_bytes: u64,
     samples: Vec<Sampled>,
 }
 
@@ -97,6 +100,10 @@ impl FlowMeter {
         let Glimpse { at, way, stage, .. } = *glimpse;
         self.began.get_or_insert(at);
         self.ways[way as usize].see(stage, glimpse.delay);
+        let enters = (way, stage) == (Way::Forward, Stage::Entered);
+        if enters && matches!(packet.kind, Kind::Fragment { .. }) {
+            self.fragment_bytes += packet.payload();
+        }
         let Some((from, to)) = packet.ports else { return };
         let (near, far) = if way == Way::Forward { (from, to) } else { (to, from) };
         match packet.kind {
@@ -105,6 +112,7 @@ impl FlowMeter {
                 let Some(Connection::Tcp(streams)) =
                     connection(&mut self.connections, (true, near, far), new)
                 else {
+                    self.beyond_bytes += if enters { packet.payload() } else { 0 };
                     return;
                 };
                 let rtt = see_segment(streams, &mut self.kinds[TCP], &segment, glimpse);
@@ -115,11 +123,12 @@ impl FlowMeter {
                 let Some(Connection::Udp { is_quic, spin }) =
                     connection(&mut self.connections, (false, near, far), new)
                 else {
+                    self.beyond_bytes += if enters { packet.payload() } else { 0 };
                     return;
                 };
                 let amounts = &mut self.kinds[if *is_quic { QUIC } else { OTHER_UDP }];
                 amounts.see_datagram(payload, glimpse);
-                if *is_quic && (way, stage) == (Way::Forward, Stage::Entered) {
+                if *is_quic && enters {
                     let round = spin.on_sent(start, at);
                     let floor = self.ways.iter().map(|passed| passed.least.unwrap_or(Duration::ZERO));
                     let floor = floor.fold(Duration::ZERO, |sum, least| sum + least);
@@ -130,7 +139,7 @@ impl FlowMeter {
                     }
                 }
             }
-            Kind::Other => {}
+            Kind::Fragment { .. } | Kind::Other => {}
         }
     }
 
@@ -195,6 +204,11 @@ impl FlowMeter {
             delivered_bytes: amounts.delivered_bytes,
             segments: amounts.segments,
             retransmits: retransmits(amounts.retransmits),
+            uncounted: Uncounted {
+                beyond: self.beyond_bytes,
+                fragments: self.fragment_bytes,
+                of_other_kinds: self.kinds.iter().map(|kind| kind.sent_bytes).sum::<u64>() - amounts.sent_bytes,
+            },
             on_its_way: unacknowledged.chain(remained).sum(),
             seen: Seen {
                 payload: kind,

@@ -1,7 +1,7 @@
 //! A glimpse of a packet: when it was where, and its headers.
 //!
 //! Header layout: RFC 791, RFC 9293, RFC 2018 (SACK), RFC 768. Anything but whole TCP segments and UDP datagrams over IPv4 is a
-//! packet without payload: IPv6, later fragments, headers that are cut short or lie about their length.
+//! packet without payload: IPv6, headers that are cut short or lie about their length. Of a fragment, only its length is known.
 
 use fullpipe_units::{Duration, Time};
 
@@ -66,6 +66,11 @@ pub(crate) enum Kind<'a> {
         /// The first of them.
         start: &'a [u8],
     },
+    /// Of a datagram or segment.
+    Fragment {
+        /// Bytes behind its IP header.
+        body: u32,
+    },
     Other,
 }
 
@@ -109,6 +114,15 @@ impl Glimpse {
 
 impl Packet<'_> {
     const OTHER: Packet<'static> = Packet { ports: None, kind: Kind::Other };
+
+    /// Bytes of payload, as far as it is known.
+    pub(crate) fn payload(&self) -> u64 {
+        match self.kind {
+            Kind::Tcp(Segment { payload, .. }) | Kind::Udp { payload, .. } => u64::from(payload),
+            Kind::Fragment { body } => u64::from(body),
+            Kind::Other => 0,
+        }
+    }
 }
 
 /// Reads the headers of an IP packet of `bytes` bytes; `split`: it is one of several of a frame, whose headers these are.
@@ -124,7 +138,7 @@ fn parse(head: &[u8], bytes: u32, split: bool) -> Option<Packet<'_>> {
     let body = length.checked_sub(ip_header as u32).filter(|_| length <= bytes)?;
     // More fragments follow, or this is not the first.
     if be16(head, 6)? & 0x3fff != 0 {
-        return None;
+        return Some(Packet { ports: None, kind: Kind::Fragment { body } });
     }
     let rest = &head[ip_header..];
     let rest = &rest[..rest.len().min(body as usize)];
@@ -286,12 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn fragments_and_other_protocols_have_no_payload() {
+    fn fragments_have_a_length_and_other_protocols_nothing() {
         let mut packet = udp(&[0; 20]);
+        let fragment = Some(Packet { ports: None, kind: Kind::Fragment { body: 28 } });
         packet[6] = 0x20;
-        assert_eq!(read(&packet), None);
+        assert_eq!(read(&packet), fragment);
         packet[6..8].copy_from_slice(&[0, 5]);
-        assert_eq!(read(&packet), None);
+        assert_eq!(read(&packet), fragment);
         assert_eq!(read(&ip(1, &[8, 0, 0, 0])), None);
         assert_eq!(read(&[0x60; 80]), None);
     }

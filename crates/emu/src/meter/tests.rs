@@ -198,6 +198,48 @@ fn datagrams_that_remain_on_the_path_are_on_their_way() {
     assert_eq!((metered.delivered_bytes, metered.on_its_way, metered.seen.lost_packets), (100, 30, 1));
 }
 
+/// A fragment with so many bytes behind its header.
+fn fragment(body: usize) -> Vec<u8> {
+    let mut ip = udp(&vec![0; body - 8]);
+    ip[6] = 0x20;
+    ip
+}
+
+#[test]
+fn fragments_are_not_counted_and_said() {
+    let mut path = Played::new();
+    for number in 0..100 {
+        path.passes(&udp(&[0; 200]), Way::Forward, ms(number));
+    }
+    path.passes(&fragment(200), Way::Forward, ms(101));
+    // What comes back is in no measure of the sender.
+    path.passes(&back(fragment(1480)), Way::Back, ms(102));
+    let metered = path.end();
+    assert_eq!((metered.delivered_bytes, metered.uncounted.fragments), (20_000, 200));
+    assert_eq!(metered.doubts("a"), [""; 0], "a hundredth may be left out");
+
+    let mut path = Played::new();
+    path.passes(&udp(&[0; 200]), Way::Forward, ms(1));
+    path.passes(&fragment(200), Way::Forward, ms(2));
+    let doubts = path.end().doubts("a");
+    assert!(doubts.len() == 1 && doubts[0].contains("200 bytes") && doubts[0].contains("fragments"), "{doubts:?}");
+}
+
+#[test]
+fn a_second_protocol_is_not_counted_and_said() {
+    let metered = tcp_beside_quic(false);
+    assert_eq!(metered.uncounted.of_other_kinds, 2_000);
+    assert_eq!(metered.doubts("a"), [""; 0]);
+
+    let mut path = Played::new();
+    let syn = Segment { sequence: 0, flags: flag::SYN, ..Segment::default() };
+    path.passes(&tcp(syn), Way::Forward, ms(0));
+    path.passes(&tcp(Segment { sequence: 1, payload: 100, ..Segment::default() }), Way::Forward, ms(1));
+    path.passes(&udp(&[0; 1000]), Way::Forward, ms(2));
+    let doubts = path.end().doubts("a");
+    assert!(doubts.len() == 1 && doubts[0].contains("100 bytes") && doubts[0].contains("protocol"), "{doubts:?}");
+}
+
 /// A connection by TCP and one by QUIC, which is larger. TCP tells 20 ms, and QUIC 30 ms if its bit spins.
 fn tcp_beside_quic(spins: bool) -> Metered {
     let mut path = Played::new();
@@ -260,8 +302,31 @@ fn several_flows_are_told_apart_by_their_ports() {
     see(40_001, 1);
     // Nobody's.
     see(40_000, 40_001);
+    assert_eq!(flows.stray_bytes, 0, "it is counted where it enters");
     let counts: Vec<u64> = flows.each.into_iter().map(|flow| flow.finish().delivered_bytes).collect();
     assert_eq!(counts, [10, 20]);
+}
+
+#[test]
+fn packets_of_no_flow_are_said() {
+    for (strays, said) in [(1, 0), (2, 1)] {
+        let (metering, meter) = meter(2, 1, None);
+        drop(metering);
+        let mut flows = meter.flows;
+        let mut see = |from: u16, to: u16| {
+            let mut ip = udp(&[0; 10]);
+            ip[20..22].copy_from_slice(&from.to_be_bytes());
+            ip[22..24].copy_from_slice(&to.to_be_bytes());
+            flows.see(&glimpse(&ip, Way::Forward, Stage::Entered, ms(1), Duration::ZERO));
+        };
+        (0..99).for_each(|_| see(40_000, 2));
+        (0..strays).for_each(|_| see(40_000, 40_001));
+        let measured = Watched { flows, missed: 0 }.until(ms(2));
+        assert_eq!(measured.stray_bytes, 10 * strays);
+        let doubts = measured.doubts();
+        assert_eq!(doubts.len(), said, "{doubts:?}");
+        assert!(doubts.iter().all(|doubt| doubt.contains("of no flow")));
+    }
 }
 
 #[test]
@@ -275,8 +340,13 @@ fn connections_are_bounded_and_hostile_packets_are_counted() {
     for hostile in [&[][..], &[0x45], &[0x60; 50], &[0xff; 120]] {
         path.see(hostile, Way::Forward, Stage::Entered, ms(1));
     }
-    let seen = path.end().seen;
+    let metered = path.end();
+    let seen = metered.seen;
     assert_eq!((seen.connections, seen.packets, seen.lost_packets), (4096, 5004, 5004));
+    assert_eq!(seen.sent_bytes + metered.uncounted.beyond, 5000 * 10);
+    let doubts = metered.doubts("a");
+    assert_eq!(doubts.len(), 1);
+    assert!(doubts[0].starts_with("a: 9040 bytes") && doubts[0].contains("behind the first 4096"), "{doubts:?}");
 }
 
 #[test]
