@@ -35,6 +35,10 @@ use crate::watch::Tap;
 const GAP: Duration = Duration::from_micros(30);
 /// Frames read from one device before the path is looked at again.
 const READS_AT_ONCE: usize = 64;
+/// What the path may hold: its packets are in this process's memory, which stays in RAM.
+const MOST_HELD: Bytes = Bytes::new(2_000_000_000);
+/// How much is read between two looks at what it holds.
+const LOOK_EVERY: Bytes = Bytes::new(100_000_000);
 /// The longest wait.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -140,6 +144,8 @@ impl Ferry {
             }
             self.sample(now);
             let more = self.pass().map_err(|error| EmuError::system("read from the TUN device", error))?;
+            self.forward.check_held()?;
+            self.reverse.check_held()?;
             if let Some(quiet) = &self.quiet {
                 let is_empty = !more && self.forward.is_empty() && self.reverse.is_empty();
                 quiet.note(asked.filter(|_| is_empty));
@@ -265,6 +271,8 @@ struct Direction {
     slowest: Rate,
     /// Bytes read since the last [`Direction::settle`].
     fetched: Bytes,
+    /// Bytes read since the last look at what the path holds.
+    unlooked: Bytes,
     /// Receives the packets that enter the path, and those that leave it.
     entering: Option<Rc<RefCell<Tap>>>,
     leaving: Option<Rc<RefCell<Tap>>>,
@@ -293,6 +301,7 @@ impl Direction {
             failed_writes: 0,
             slowest: rates::lowest_rate(&way.elements),
             fetched: Bytes::ZERO,
+            unlooked: Bytes::ZERO,
             entering: None,
             leaving: None,
             meter: None,
@@ -403,9 +412,20 @@ impl Direction {
                 frame::units(Rc::clone(&frame)).for_each(|unit| tap.borrow_mut().see(at, false, &unit));
             }
             let now = clock.now();
-            self.fetched += offer(&mut self.chain, now, (frame, class), self.bursts);
+            let offered = offer(&mut self.chain, now, (frame, class), self.bursts);
+            self.fetched += offered;
+            self.unlooked += offered;
         }
         Ok(true)
+    }
+
+    /// Refuses to hold more than there is memory for.
+    fn check_held(&mut self) -> Result<(), EmuError> {
+        if self.unlooked < LOOK_EVERY {
+            return Ok(());
+        }
+        self.unlooked = Bytes::ZERO;
+        check_held(&self.chain, MOST_HELD)
     }
 
     /// How many packets its queues have marked by `now`.
@@ -441,6 +461,23 @@ fn offer(chain: &mut Chain<Unit>, now: Time, (frame, class): (Rc<Frame>, u32), a
         }
     }
     offered
+}
+
+/// An error if the path holds more than `most`.
+fn check_held(chain: &Chain<Unit>, most: Bytes) -> Result<(), EmuError> {
+    let held = chain.counts().inside.bytes;
+    if held <= most {
+        return Ok(());
+    }
+    Err(EmuError::Unsupported {
+        field: "path.buffer".to_owned(),
+        reason: format!(
+            "the path holds {} MB, and may hold {}",
+            held.as_u64() / 1_000_000,
+            most.as_u64() / 1_000_000
+        ),
+        fix: "choose a smaller buffer, or let the program send less".to_owned(),
+    })
 }
 
 /// The class of a frame's packets.
@@ -488,6 +525,27 @@ mod tests {
             assert_eq!((offered, counts.entered.packets), (Bytes::new(15_000), 10));
             assert_eq!(counts.inside.packets, inside, "{unit:?}");
         }
+    }
+
+    #[test]
+    fn a_path_that_holds_too_much_is_an_error_that_names_its_buffer() {
+        let link = ElementConfig::Link {
+            name: "bottleneck".to_owned(),
+            rate_bps: Schedule::constant(Rate::from_bits_per_sec(10_000)),
+            queue: QueueConfig::drop_tail(Bytes::new(100_000_000_000), None),
+        };
+        let mut chain: Chain<Unit> = Chain::new(&[link], &[], 1).unwrap();
+        let most = Bytes::new(1_000_000);
+        for _ in 0..66 {
+            let frame = Rc::new(Frame::parse(&Sample::data(1, 10 * 1448).bytes()).unwrap());
+            offer(&mut chain, Time::ZERO, (frame, 0), false);
+        }
+        assert!(check_held(&chain, most).is_ok(), "{:?}", chain.counts().inside);
+        let frame = Rc::new(Frame::parse(&Sample::data(1, 10 * 1448).bytes()).unwrap());
+        offer(&mut chain, Time::ZERO, (frame, 0), false);
+        let error = check_held(&chain, most).unwrap_err();
+        assert_eq!(error.to_string(), "path.buffer: the path holds 1 MB, and may hold 1");
+        assert!(error.fix().starts_with("choose a smaller buffer"));
     }
 
     #[test]

@@ -83,11 +83,15 @@ impl Metered {
         let all = self.seen.sent_bytes + beyond + fragments + of_other_kinds;
         let reasons = [
             (beyond, format!("they are of connections behind the first {MOST_CONNECTIONS}")),
-            (fragments, "they are in fragments of IP packets; let it send datagrams below the MTU".to_owned()),
+            (
+                fragments,
+                "they are in fragments of IP packets; let it send datagrams below the MTU".to_owned(),
+            ),
             (of_other_kinds, "they are of another protocol than most of its payload".to_owned()),
         ];
         let told = reasons.into_iter().filter(|(bytes, _)| is_much(*bytes, all));
-        told.map(|(bytes, why)| format!("{label}: {bytes} bytes that it sent are not counted: {why}")).collect()
+        told.map(|(bytes, why)| format!("{label}: {bytes} bytes that it sent are not counted: {why}"))
+            .collect()
     }
 }
 

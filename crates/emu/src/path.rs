@@ -109,7 +109,9 @@ impl Quiet {
 
     /// A time after which nothing had entered an empty path; `None` if something is there.
     pub(crate) fn last(&self) -> Option<Time> {
-        Some(self.0.load(Ordering::Acquire)).filter(|ns| *ns > 0).map(|ns| Time::ZERO + Duration::from_nanos(ns))
+        Some(self.0.load(Ordering::Acquire))
+            .filter(|ns| *ns > 0)
+            .map(|ns| Time::ZERO + Duration::from_nanos(ns))
     }
 }
 

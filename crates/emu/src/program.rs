@@ -345,7 +345,8 @@ fn check_payload(launch: &Launch, flow: &Ended, processes: &Set) -> Result<(), E
     let end = if flow.completed { "" } else { "was still running at its end" };
     let fragments = flow.metered.uncounted.fragments;
     if there == 0 && back == 0 && fragments > 0 {
-        let what = format!("{end}, and all {fragments} bytes that it sent were in fragments, which are not counted");
+        let what =
+            format!("{end}, and all {fragments} bytes that it sent were in fragments, which are not counted");
         return Err(client.failed(&what, "let it send datagrams below the MTU").beside(server));
     }
     if there == 0 && back == 0 {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use fullpipe_record::{Delay, FlowSeries, Payload, RttSource, Seen, SeenSample};
 use fullpipe_units::{Duration, Time};
 
-use super::{Metered, Uncounted};
 use super::packet::{Glimpse, Kind, Packet, Segment, Stage, Way};
 use super::quic::{self, Spin};
 use super::tcp::{Sent, Stream};
+use super::{Metered, Uncounted};
 use crate::frame::flag;
 use crate::histogram::Histogram;
 
@@ -207,7 +207,8 @@ impl FlowMeter {
             uncounted: Uncounted {
                 beyond: self.beyond_bytes,
                 fragments: self.fragment_bytes,
-                of_other_kinds: self.kinds.iter().map(|kind| kind.sent_bytes).sum::<u64>() - amounts.sent_bytes,
+                of_other_kinds: self.kinds.iter().map(|kind| kind.sent_bytes).sum::<u64>()
+                    - amounts.sent_bytes,
             },
             on_its_way: unacknowledged.chain(remained).sum(),
             seen: Seen {

@@ -222,7 +222,10 @@ fn fragments_are_not_counted_and_said() {
     path.passes(&udp(&[0; 200]), Way::Forward, ms(1));
     path.passes(&fragment(200), Way::Forward, ms(2));
     let doubts = path.end().doubts("a");
-    assert!(doubts.len() == 1 && doubts[0].contains("200 bytes") && doubts[0].contains("fragments"), "{doubts:?}");
+    assert!(
+        doubts.len() == 1 && doubts[0].contains("200 bytes") && doubts[0].contains("fragments"),
+        "{doubts:?}"
+    );
 }
 
 #[test]
@@ -237,7 +240,10 @@ fn a_second_protocol_is_not_counted_and_said() {
     path.passes(&tcp(Segment { sequence: 1, payload: 100, ..Segment::default() }), Way::Forward, ms(1));
     path.passes(&udp(&[0; 1000]), Way::Forward, ms(2));
     let doubts = path.end().doubts("a");
-    assert!(doubts.len() == 1 && doubts[0].contains("100 bytes") && doubts[0].contains("protocol"), "{doubts:?}");
+    assert!(
+        doubts.len() == 1 && doubts[0].contains("100 bytes") && doubts[0].contains("protocol"),
+        "{doubts:?}"
+    );
 }
 
 /// A connection by TCP and one by QUIC, which is larger. TCP tells 20 ms, and QUIC 30 ms if its bit spins.
@@ -346,7 +352,10 @@ fn connections_are_bounded_and_hostile_packets_are_counted() {
     assert_eq!(seen.sent_bytes + metered.uncounted.beyond, 5000 * 10);
     let doubts = metered.doubts("a");
     assert_eq!(doubts.len(), 1);
-    assert!(doubts[0].starts_with("a: 9040 bytes") && doubts[0].contains("behind the first 4096"), "{doubts:?}");
+    assert!(
+        doubts[0].starts_with("a: 9040 bytes") && doubts[0].contains("behind the first 4096"),
+        "{doubts:?}"
+    );
 }
 
 #[test]

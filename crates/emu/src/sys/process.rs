@@ -123,7 +123,9 @@ fn close_range(first: RawFd, last: RawFd) {
         if libc::syscall(libc::SYS_close_range, first, last, 0) != 0 {
             // Linux before 5.9.
             let open = libc::sysconf(libc::_SC_OPEN_MAX).clamp(1024, 1 << 20) as RawFd;
-            (first..=last.min(open)).for_each(|fd| drop(libc::close(fd)));
+            for fd in first..=last.min(open) {
+                libc::close(fd);
+            }
         }
     }
 }
