@@ -67,7 +67,7 @@ def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
     ],
 )
 def test_something_else_than_answers_is_one_sentence(answers: bytes) -> None:
-    with pytest.raises(fp.WorldError, match="process sent .*; nothing of it was used") as caught:
+    with pytest.raises(fp.WorldError, match=r"process sent .*; nothing of it was used") as caught:
         kernel._result(JOB, answers, 0, "")
     assert "\n" not in str(caught.value)
 

@@ -99,7 +99,9 @@ class Kernel(World):
         request = {"spec": job.alternative.spec_json, "seed": job.seed, **more}
         with opened(job.logs, self.name, job.seed, job.alternative.label) as logs:
             if logs is None:
-                answered = _ask(request, job.alternative.duration_s, tick, most_s=_patience_s(job.alternative))
+                answered = _ask(
+                    request, job.alternative.duration_s, tick, most_s=_patience_s(job.alternative)
+                )
                 return _result(job, *answered, self.name)[0]
             with contextlib.ExitStack() as held:
                 # What a qlog needs of each packet waits here for the samples of the sockets, which are last.
