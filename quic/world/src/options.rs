@@ -154,7 +154,7 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
     let (least, most) = (LEAST_PAYLOAD + HEADER_BYTES, MAX_MTU);
     if !(least..=most).contains(&spec.mtu_bytes) {
         return Some(format!(
-            "path.mtu: {} bytes; QUIC needs {least} to {most} bytes (RFC 9000, section 14): choose such an MTU",
+            "hosts.mtu: {} bytes; QUIC needs {least} to {most} bytes (RFC 9000, section 14): choose such an MTU",
             spec.mtu_bytes
         ));
     }
