@@ -88,7 +88,7 @@ fn what_this_world_cannot_run_is_refused_with_what_to_change() {
     let cubic = r#"{ controller = "noq:cubic" }"#;
     assert_eq!(
         sentence(cubic, "mtu = 1000"),
-        "path.mtu: 1000 bytes; QUIC needs 1228 to 65535 bytes (RFC 9000, section 14): choose such an MTU"
+        "hosts.mtu: 1000 bytes; QUIC needs 1228 to 65535 bytes (RFC 9000, section 14): choose such an MTU"
     );
     assert!(sentence(cubic, r#"gro = "1 ms""#).starts_with("hosts.gro: "));
     assert!(sentence(cubic, r#"metrics = { cwnd = 10 }"#).starts_with("hosts.metrics: "));
