@@ -85,7 +85,7 @@ def test_a_child_that_does_not_end_in_time_is_killed() -> None:
 
 def test_only_programs_have_a_deadline_which_grows_with_their_servers() -> None:
     def patience_s(**flow: object) -> float:
-        document = {"duration": "8 s", "path": {"rate": "1 Mbit/s", "rtt": "2 ms"}, "flows": [flow]}
+        document = {"duration": "8 s", "path": {"rate": "10 Mbit/s", "rtt": "20 ms"}, "flows": [flow]}
         return kernel._patience_s(from_document(document).alternatives[0])
 
     assert patience_s(client="a {port}", server="b {port}", count=2) == 8 + 2 * 10 + 30
