@@ -121,8 +121,8 @@ pub fn run<T>(
         let lives = live(programs, &mut processes, &path, clock, &done);
         let lives = lives.and_then(|lives| {
             let end = Time::ZERO.saturating_add(path.duration);
-            if !lives.iter().any(|life| life.completed) {
-                // What is on the path arrives; the rest belongs to nobody.
+            if !lives.iter().zip(programs).any(|(life, launch)| life.leaves_a_tail(launch)) {
+                // What is on the path arrives; nobody waits for the rest.
                 clock.sleep_until(end.min(clock.now() + path.base_rtt()));
                 return Ok((false, lives));
             }
@@ -145,7 +145,7 @@ pub fn run<T>(
     let flows: Vec<Ended> = ended
         .zip(programs)
         .map(|((life, metered), launch)| {
-            let lacks = life.completed && !all_arrived && metered.on_its_way > 0;
+            let lacks = life.leaves_a_tail(launch) && !all_arrived && metered.on_its_way > 0;
             if lacks {
                 doubts.push(format!(
                     "{}: its client ended, but {} bytes or more that were sent had not arrived at the end of the scenario; \
@@ -240,6 +240,13 @@ struct Life {
     start: Time,
     end: Time,
     completed: bool,
+}
+
+impl Life {
+    /// Whether it may have left something to its kernel that is to arrive. A client that receives has what it wants.
+    fn leaves_a_tail(&self, launch: &Launch) -> bool {
+        self.completed && launch.program.sender == Side::Client
+    }
 }
 
 /// Starts the clients, each at its time, and waits for their ends.
@@ -393,6 +400,16 @@ mod tests {
         let program = Program { client: "a".into(), server: "b".into(), sender: Side::Client };
         let seconds = |count: u64| Time::from_micros(1_000_000 * count);
         Launch { label: "a".into(), program, start: seconds(start_s), stop: stop_s.map(seconds) }
+    }
+
+    #[test]
+    fn only_a_sender_that_ends_by_itself_leaves_a_tail() {
+        let sender = launch(0, None);
+        let mut receiver = launch(0, None);
+        receiver.program.sender = Side::Server;
+        let life = |completed| Life { start: Time::ZERO, end: Time::ZERO, completed };
+        assert!(life(true).leaves_a_tail(&sender) && !life(false).leaves_a_tail(&sender));
+        assert!(!life(true).leaves_a_tail(&receiver));
     }
 
     #[test]

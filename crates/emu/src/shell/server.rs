@@ -80,7 +80,9 @@ fn has_open_port(first: u32) -> bool {
         return false;
     }
     let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
-    let Some(own) = namespace(&first.to_string()) else { return false };
+    // Without the right to trace, only what process 1 has started can be looked into.
+    let mut within = std::iter::once(first.to_string()).chain(children_of(first));
+    let Some(own) = within.find_map(|process| namespace(&process)) else { return false };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut names = processes.filter_map(|entry| entry.file_name().into_string().ok());
     names.any(|name| {
@@ -88,6 +90,13 @@ fn has_open_port(first: u32) -> bool {
             && namespace(&name).as_ref() == Some(&own)
             && sockets_of(&name).any(|inode| open.contains(&inode))
     })
+}
+
+/// The children of a process, as far as the kernel says.
+fn children_of(process: u32) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    children.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// Inode numbers of a process's sockets.
@@ -135,6 +144,15 @@ mod tests {
         assert_eq!(parse_sockets(table, "0A"), [41234]);
         assert_eq!(parse_sockets(table, "01"), [41235]);
         assert_eq!(parse_sockets("", "0A"), [0; 0]);
+    }
+
+    #[test]
+    fn a_child_is_found_by_its_parent() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let found = children_of(std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id().to_string()), "{found:?}");
     }
 
     #[test]
