@@ -18,6 +18,8 @@ from fullpipe.ask.scenario import Alternative
 from fullpipe.simulation import Simulation
 
 LENGTH = struct.Struct(">Q")
+# What a terminal would obey, and a text that is too long to be shown.
+HOSTILE = "\x1b]0;x\x07\u202e\u2028rubbish" + "y" * 20_000
 # What it takes the controllers inside its stacks for.
 # What it says that it does not honour: of a controller inside quinn, of ours, and of a setting.
 QUINNS_PACER = "quinn's pacer takes no rate."
@@ -70,6 +72,8 @@ def simulated(spec_json: str) -> str:
 
 
 def refusal(spec_json: str) -> str | None:
+    if os.environ.get("STAND_IN") == "hostile refusal":
+        return HOSTILE
     spec = json.loads(spec_json)
     if spec["hosts"]["tcp_rmem_bytes"][2] < 1_000_000:
         return "hosts.tcp_rmem: QUIC has no such buffer; leave it out"
@@ -112,7 +116,34 @@ def run() -> None:
         answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
     header = json.loads(os.environ.get("STAND_IN_HEADER", "{}"))
-    answer(told(ok=True, **header), named(summary, asked["spec"]), flows, links)
+    blobs = spoilt(os.environ.get("STAND_IN", ""), named(summary, asked["spec"]), flows, links)
+    answer(told(ok=True, **header), *blobs)
+
+
+def spoilt(how: str, summary: bytes, flows: bytes, links: bytes) -> tuple[bytes, bytes, bytes]:
+    """A record that looks like one."""
+    found = json.loads(summary)
+    match how:
+        case "no parquet":
+            flows = links = b"PAR1PAR1"
+        case "other columns":
+            flows = links
+        case "untrustworthy":
+            found["provenance"]["untrustworthy"] = 5
+        case "untrustworthy numbers":
+            found["provenance"]["untrustworthy"] = [5]
+        case "hostile reason":
+            found["provenance"]["untrustworthy"] = [HOSTILE]
+        case "no links":
+            found["links"] = ["x"]
+        case "rtt":
+            found["flows"][0]["rtt_ms"] = 5.0
+        case "rtt without":
+            found["flows"][0]["rtt_ms"] = {"min": 5.0}
+        case "nested":
+            for _ in range(900):
+                found["flows"][0]["more"] = [found["flows"][0].get("more")]
+    return told(**found), flows, links
 
 
 def misbehave(how: str) -> None:
@@ -163,6 +194,28 @@ def misbehave(how: str) -> None:
         case "fails":
             answer(told(ok=False, kind="WorldError", message="it is broken; repair it", fix="repair it"))
             sys.exit(0)
+        case "hostile message":
+            answer(told(ok=False, kind="WorldError", message=HOSTILE, fix=HOSTILE))
+            sys.exit(0)
+        case "hostile end":
+            sys.exit(HOSTILE)
+        case "loud":
+            for _ in range(64):
+                sys.stderr.write("on_ack\n" * (1 << 17))
+            sys.exit("last words")
+        case "stalls":
+            answer(told(ok=True))
+            time.sleep(600)
+        case "drips":
+            answer(told(ok=True))
+            os.write(1, LENGTH.pack(1 << 20))
+            while True:
+                os.write(1, b" ")
+                time.sleep(0.01)
+        case "large":
+            answer(told(ok=True), told(flows=[]))
+            os.write(1, LENGTH.pack(1 << 33))
+            time.sleep(600)
         case "half":
             answer(told(ok=True))
             sys.exit(0)
@@ -199,6 +252,13 @@ def play() -> None:
 
 
 match sys.argv[1:]:
+    case ["about"] if os.environ.get("STAND_IN") == "hostile about":
+        sys.exit(HOSTILE)
+    case ["about"] if os.environ.get("STAND_IN") == "hostile protocol":
+        print(json.dumps({"protocol": HOSTILE}))
+    case ["about"] if os.environ.get("STAND_IN") == "hostile names":
+        own = {"name": "red", "summary": HOSTILE}
+        print(json.dumps(ABOUT | {"stacks": [{"name": "noq", "version": HOSTILE, "controllers": [own]}]}))
     case ["about"]:
         print(json.dumps(ABOUT | json.loads(os.environ.get("STAND_IN_ABOUT", "{}"))))
     case ["refuses"]:

@@ -7,10 +7,13 @@ import json
 import math
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import api, cli
-from fullpipe.conformance import minimal
+from fullpipe.conformance import beds, minimal
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Result
@@ -33,6 +36,7 @@ from fullpipe.worlds import Stop, child, quic, quic_program, registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import Logs
 
+ABOUT = {"protocol": 1, "build": "x", "stacks": []}
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
 CANDIDATES = ("--candidates", "cubic", "--candidates", "noq:bbr3")
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "1 s"}
@@ -367,6 +371,49 @@ def test_a_program_that_misbehaves_is_an_error(
         quic.WORLD.run(Job(alternative, 1), Stop())
 
 
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("no parquet", "flow_parquet = 'parquet: File out of specification"),
+        ("other columns", "flow_parquet['flow'] = None; expected a column of String"),
+        ("untrustworthy", "summary['provenance']['untrustworthy'] = 5; expected a list"),
+        ("untrustworthy numbers", "summary['provenance']['untrustworthy'] = [5]; expected a list of texts"),
+        ("no links", "summary['links'] = ['x']; expected a list of tables"),
+        ("rtt", "summary['flows'][0]['rtt_ms'] = 5.0; expected a dict"),
+        ("rtt without", "summary = \"KeyError: 'mean'\"; expected all that measures need"),
+        ("nested", "summary = '...'; expected fewer levels"),
+    ],
+)
+@pytest.mark.usefixtures("there")
+def test_a_record_that_only_looks_like_one_is_a_sentence(
+    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", how)
+    code, said = command("compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH)
+    assert code == 2 and said.startswith(f"fullpipe: the world quic answered with {reason}"), said
+
+
+@pytest.mark.usefixtures("there")
+def test_a_played_record_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quic_program.Talk, "record", lambda *_: ("{}", b"PAR1PAR1", b"PAR1PAR1"))
+    with pytest.raises(fp.WorldError, match=r"answered with summary\['provenance'\] = None"):
+        beds.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1).record()
+
+
+@pytest.mark.parametrize("how", ["about", "protocol", "names", "refusal", "message", "end", "reason"])
+@pytest.mark.usefixtures("there")
+def test_no_text_of_the_program_reaches_a_terminal_as_it_is(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", f"hostile {how}")
+    # What was asked before is not asked again.
+    monkeypatch.setattr(quic_program, "_refusals", OrderedDict())
+    arguments = ["compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH]
+    done = CliRunner().invoke(cli.app, ["controllers", "noq:red"] if how == "names" else arguments)
+    assert "rubbish" in done.output and len(done.output) < 4000
+    assert [one for one in done.output if one != "\n" and not one.isprintable()] == []
+
+
 @pytest.mark.usefixtures("there")
 @pytest.mark.parametrize(
     ("how", "kind", "reason"),
@@ -395,6 +442,12 @@ def test_a_program_that_does_nothing_is_an_error(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(quic_program, "_PATIENCE_S", 0.2)
     with pytest.raises(fp.WorldError, match=r"it does not answer within 0\.2 s"):
         quic_program.refused("{}")
+    # Nor is it one that sends byte after byte.
+    drips = "printf '\\0\\0\\0\\0\\0\\020\\0\\0'; while printf x; do sleep 0.01; done"
+    program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ {drips}; }}\n")
+    with pytest.raises(fp.WorldError, match=r"it does not answer within 0\.305 s"):
+        quic_program.refused("{}")
+    path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
     # More than a pipe holds.
     with quic_program.Talk("run") as talk, pytest.raises(fp.WorldError, match="it does not read"):
         talk.tell({"spec": "x" * (1 << 20)})
@@ -411,9 +464,86 @@ def test_an_answer_that_is_too_long_is_not_waited_for(
         talk.header()
 
 
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("stalls", "it does not answer within 0.2"), ("drips", "within 0.2"), ("large", "something else than")],
+)
 @pytest.mark.usefixtures("there")
-def test_a_run_is_stopped_and_its_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAND_IN", "hangs")
+def test_a_record_that_does_not_come_is_not_waited_for(
+    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (alternative,) = api.load(DOCUMENT).alternatives
+    assert quic.WORLD.refuses(alternative) is None
+    monkeypatch.setenv("STAND_IN", how)
+    monkeypatch.setattr(quic_program, "_LEAST_BYTES_S", 1e12)
+    monkeypatch.setattr(quic_program, "_PATIENCE_S", 0.2)
+    with pytest.raises(fp.WorldError, match=re.escape(reason)):
+        quic.WORLD.run(Job(alternative, 1), Stop())
+
+
+def test_a_series_may_be_as_long_as_its_run() -> None:
+    def most(**changes: Any) -> int:
+        (alternative,) = api.load({**DOCUMENT, **changes}).alternatives
+        return quic_program._most_of_series(alternative.spec_json)
+
+    # A row is 256 bytes, for the flow and for each of three elements; a sample each 10 ms, and two more.
+    assert most() == 2**20 + 102 * 4 * 256
+    assert most(duration="100 s") == 2**20 + 10_002 * 4 * 256
+    spec = {**api.load(DOCUMENT).alternatives[0].spec, "sample_interval_ns": None}
+    assert quic_program._most_of_series(json.dumps(spec)) == 2**20 + 3 * 4 * 256
+
+
+@pytest.mark.usefixtures("there")
+def test_of_what_it_complains_only_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN", "loud")
+    (alternative,) = api.load(DOCUMENT).alternatives
+    with quic_program.Talk("run") as talk:
+        talk.tell({"spec": alternative.spec_json, "seed": 1})
+        with pytest.raises(fp.WorldError, match="it ended with code 1: last words"):
+            talk.header()
+    assert len(talk._complaints) <= quic_program._MOST_KEPT
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[int]:
+    """A wrapper around a program that does not watch its input; a pipe that says "up" and ends with it."""
+    about = json.dumps(ABOUT)
+    os.mkfifo(tmp_path / "alive")
+    alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    inner = f"exec 3>{tmp_path}/alive; echo up >&3; exec sleep 600"
+    path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || sh -c '{inner}'\nexit\n")
+    monkeypatch.setenv(quic_program.VARIABLE, str(path))
+    yield alive
+    os.close(alive)
+
+
+def has_ended(alive: int) -> bool:
+    return bool(child.readable([alive], 10)) and os.read(alive, 1) == b""
+
+
+def test_a_wrapper_ends_with_what_it_wraps(stuck: int) -> None:
+    with quic_program.Talk("run"):
+        assert child.readable([stuck], 60) and os.read(stuck, 3) == b"up\n"
+    assert has_ended(stuck)
+
+
+def test_an_interrupt_leaves_no_process(stuck: int) -> None:
+    # In a shell's background, interrupts are ignored.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script += "from fullpipe.__main__ import main; main()"
+    arguments = ["compare", "noq:cubic", "--world", "quic", *ON_PATH]
+    process = subprocess.Popen([sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE)
+    assert child.readable([stuck], 60) and os.read(stuck, 3) == b"up\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, b"fullpipe: interrupted\n")
+    assert has_ended(stuck)
+
+
+@pytest.mark.parametrize("how", ["hangs", "stalls", "drips"])
+@pytest.mark.usefixtures("there")
+def test_a_run_is_stopped_and_its_process_ends(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN", how)
     (alternative,) = api.load(DOCUMENT).alternatives
     stop, seen = Stop(), threading.Event()
     started: list[subprocess.Popen[bytes]] = []
@@ -427,9 +557,10 @@ def test_a_run_is_stopped_and_its_process_ends(monkeypatch: pytest.MonkeyPatch) 
 
     def progress(done: float) -> None:
         # What is no number is no progress.
-        assert done == 0
-        seen.set()
-        stop.set()
+        assert done == 0 or how != "hangs"
+        if how == "hangs" or done > 0:
+            seen.set()
+            stop.set()
 
     with pytest.raises(fp.Cancelled):
         quic.WORLD.run(Job(alternative, 1), stop, progress)

@@ -71,6 +71,10 @@ def leave() -> "NoReturn":
         # stderr may be closed, or interrupted within a write.
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             stream.flush()
+    # Their threads, which would end them, are not waited for.
+    if (child := sys.modules.get("fullpipe.worlds.child")) is not None:
+        with contextlib.suppress(AttributeError):  # Interrupted while it is imported.
+            child.end_all()
     os.write(2, b"fullpipe: interrupted\n")
     # CPython remembers a KeyboardInterrupt that went through `exec` (dataclasses, named tuples), handled or
     # not, and would end this process by signal, whatever its exit code. This also does not wait for threads.

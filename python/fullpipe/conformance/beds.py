@@ -15,8 +15,7 @@ from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import Bed, Opener
 from fullpipe.results.runs import Run, Runs
 from fullpipe.simulation import Simulation
-from fullpipe.worlds import quic, quic_program
-from fullpipe.worlds.answer import checked
+from fullpipe.worlds import answer, quic, quic_program
 from fullpipe.worlds.job import Job
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
@@ -113,11 +112,11 @@ class OverQuic:
         """Ends it, and returns its record."""
         ended_ns = int(self._now["now_ns"])
         self._talk.tell({"finish": True})
-        answer = self._talk.record()
+        said = self._talk.record(self._alternative.spec_json)
         self._talk.close()
-        run = Run.of(self._alternative, quic.NAME, self._seed, *answer)
+        run = Run.of(self._alternative, quic.NAME, self._seed, *said)
         # The program may be a developer's own.
-        run = checked(quic.NAME, Job(self._alternative, self._seed), run)
+        run = answer.checked(quic.NAME, Job(self._alternative, self._seed), run)
         return _recorded(self._scenario, run, ended_ns)
 
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:

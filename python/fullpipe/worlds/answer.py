@@ -1,11 +1,16 @@
 """Checks what a world that is not built in answers, so that no comparison uses garbage."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+import polars as pl
+
 from fullpipe import _native
-from fullpipe.results.runs import Run
+from fullpipe.results.measures import estimates
+from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.system import plugs
 from fullpipe.worlds.job import Job
 
 # What every flow's summary has, each a number.
@@ -32,6 +37,22 @@ _NUMBERS = {
     *("total_goodput_bps", "jain_index", "share", "utilisation", "drop_ratio"),
     *("early_packets", "marked_packets"),
 }
+# What is a table, a list or a text wherever a summary has it, or None.
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness"), dict),
+    **dict.fromkeys(("transfers_ms", "untrustworthy", "sysctls"), list),
+    **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
+}
+# What such a list has: whether something is one, and what it is called.
+_ELEMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "links": (lambda one: isinstance(one, dict), "tables"),
+    "untrustworthy": (lambda one: isinstance(one, str), "texts"),
+    "sysctls": (lambda one: isinstance(one, list | tuple) and len(one) == 2, "pairs of name and value"),
+}
+# Texts that are the scenario's own.
+_GIVEN = ("label", "spec_json")
+# Columns of tables in which the series of several runs are.
+_OF_TABLES = ("world", "alternative", "seed")
 
 
 def checked(world: str, job: Job, run: object) -> Run:
@@ -48,8 +69,45 @@ def checked(world: str, job: Job, run: object) -> Run:
     for name, series in (("flow_parquet", run.flow_parquet), ("link_parquet", run.link_parquet)):
         if not isinstance(series, bytes):
             raise _wrong(world, name, series, "a Parquet file, as bytes")
-    _check_summary(world, job, run.summary)
+    try:
+        _check_summary(world, job, run.summary)
+        run = replace(run, summary=_shown(run.summary))
+    except RecursionError:
+        raise _wrong(world, "summary", "...", "fewer levels of tables and lists") from None
+    try:
+        estimates([run.summary])
+    except Exception as error:
+        raise _wrong(world, "summary", plugs.described(error), "all that measures need") from None
+    _check_series(world, "flow_parquet", run.flow_series, FLOW_COLUMNS)
+    _check_series(world, "link_parquet", run.link_series, LINK_COLUMNS)
     return run
+
+
+def _check_series(
+    world: str, name: str, read: Callable[[], pl.DataFrame], columns: Mapping[str, Any]
+) -> None:
+    try:
+        found = read().schema
+    except BaseException as error:
+        # Polars has both: exceptions, and panics of its native half.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise _wrong(world, name, plugs.shown(plugs.said(error)), "a Parquet file that can be read") from None
+    for column, kind in columns.items():
+        if found.get(column) != kind:
+            raise _wrong(world, f"{name}[{column!r}]", found.get(column), f"a column of {kind}")
+    for column in _OF_TABLES:
+        if column in found:
+            raise _wrong(world, f"{name}[{column!r}]", found[column], "no such column")
+
+
+def _shown(value: Any, key: object = None) -> Any:
+    """The same with texts that a terminal can show."""
+    if isinstance(value, dict):
+        return {name: _shown(inner, name) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(inner, key) for inner in value]
+    return plugs.shown(value) if isinstance(value, str) and key not in _GIVEN else value
 
 
 def _check_summary(world: str, job: Job, summary: object) -> None:
@@ -75,6 +133,7 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
         given = _labels(listed)
         if given != expected:
             raise _wrong(world, place, given, f"{what} of each flow, in the scenario's order: {expected}")
+    _check_kinds(world, summary, "summary")
     for place, value, known in _leaves({name: summary[name] for name in _PARTS}, "summary"):
         if known and value is not None and not (_is_finite(value) and value >= 0):
             raise _wrong(world, place, value, "a finite number from 0")
@@ -88,6 +147,24 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
     if not _is_finite(summary["total_goodput_bps"]):
         given = summary["total_goodput_bps"]
         raise _wrong(world, "summary['total_goodput_bps']", given, "a finite number from 0")
+
+
+def _check_kinds(world: str, value: Any, place: str) -> None:
+    """Whether what is known is a table, a list or a text wherever it is."""
+    if isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            _check_kinds(world, inner, f"{place}[{number}]")
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        inside = f"{place}[{key!r}]"
+        kind = _KINDS.get(key)
+        if kind is not None and inner is not None and not isinstance(inner, kind):
+            raise _wrong(world, inside, inner, f"a {kind.__name__}")
+        fits, what = _ELEMENTS.get(key, (None, ""))
+        if fits is not None and isinstance(inner, list) and not all(map(fits, inner)):
+            raise _wrong(world, inside, inner, f"a list of {what}")
+        _check_kinds(world, inner, inside)
 
 
 def _labels(listed: Any) -> Any:

@@ -6,15 +6,21 @@ A blob is its length in 8 bytes, big endian, and its bytes.
 import contextlib
 import errno
 import math
+import os
 import select
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.system import plugs
 
 LENGTH = Struct(">Q")
+# Of a child that is ours: its sentence may have the last lines of several programs in it.
+_MOST_OF_OURS = 4000
+_started: set[subprocess.Popen[bytes]] = set()
 
 
 def blob(content: bytes) -> bytes:
@@ -22,11 +28,35 @@ def blob(content: bytes) -> bytes:
     return LENGTH.pack(len(content)) + content
 
 
+def start(arguments: list[Any], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a child that `end` ends, or `end_all`.
+
+    It has its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
+    """
+    child = subprocess.Popen(arguments, process_group=0, **options)
+    _started.add(child)
+    return child
+
+
+def end_all() -> None:
+    """Kills the children that `start` started, for a process that leaves without waiting for its threads."""
+    for child in list(_started):
+        _kill(child)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kills a child's process group, so that no wrapper keeps what it wraps."""
+    # The number of a child that was waited for may be another's by now.
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
 def end(child: subprocess.Popen[bytes]) -> None:
-    """Ends a child, if it still runs, and closes its pipes."""
-    if child.poll() is None:
-        child.kill()
+    """Ends a child and its process group, if it still runs, and closes its pipes."""
+    _kill(child)
     child.wait()
+    _started.discard(child)
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
             with contextlib.suppress(BrokenPipeError, BlockingIOError):
@@ -35,7 +65,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 def last_line(complaints: bytes) -> str:
     """The last line that a child complained of, or nothing."""
-    return "".join(complaints.decode(errors="replace").strip().splitlines()[-1:])
+    return plugs.shown("".join(complaints.decode(errors="replace").strip().splitlines()[-1:]))
 
 
 def readable(descriptors: Iterable[int], most_s: float) -> list[int]:
@@ -56,17 +86,18 @@ def _ready(descriptors: Iterable[int], event: int, most_s: float) -> list[int]:
     return [one for one, _ in waiting.poll(math.ceil(most_s * 1e3))]
 
 
-def as_error(header: Mapping[str, Any], *, logs: bool) -> Exception:
-    """The child's error, as an exception of this process.
+def as_error(header: Mapping[str, Any], *, logs: bool, most: int = _MOST_OF_OURS) -> Exception:
+    """The child's error, as an exception of this process. Each of its texts has at most so many characters.
 
     An `OSError` is about logs that the child writes, which its caller names. Without `logs`, there is no file
     that it could be about.
     """
+    message = plugs.shown(str(header["message"]), most)
     if logs and type(number := header.get("errno")) is int and number in errno.errorcode:
-        return OSError(number, str(header["message"]))
+        return OSError(number, message)
     kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
-    error = kind(str(header["message"]))
+    error = kind(message)
     for name in ("field", "given", "expected", "fix"):
         if isinstance(header.get(name), str):
-            setattr(error, name, header[name])
+            setattr(error, name, plugs.shown(header[name], most))
     return error

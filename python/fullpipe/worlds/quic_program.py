@@ -20,9 +20,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from fullpipe import _native
+from fullpipe.system import plugs
 from fullpipe.worlds import child
 from fullpipe.worlds.job import Progress
 
@@ -39,8 +40,14 @@ _GOODBYE_S = 1.0
 _MOST_PRINTED = 1 << 20
 # No answer in JSON is as long: some kilobytes for each flow, of which there are 100,000 at most.
 _MOST_JSON_BYTES = 1 << 28
-# No record is as long; what claims to be is no blob.
-_MOST_BYTES = 1 << 36
+# A row of a series is shorter: 16 values.
+_MOST_ROW_BYTES = 256
+# Whatever else is in its file.
+_MOST_OTHER_BYTES = 1 << 20
+# The least that a program sends, or writes into a series, in a second.
+_LEAST_BYTES_S = 1e7
+# What is kept of what a program complains of: its last line is shown.
+_MOST_KEPT = 1 << 16
 _NO_ANSWER = "it sends something else than answers"
 # How a Parquet file begins and ends.
 _PARQUET = b"PAR1"
@@ -127,20 +134,25 @@ def _asked(program: Path) -> About:
         told = _read_json(printed)
         protocol = told["protocol"]
         if protocol != PROTOCOL:
-            raise _broken(program, f"it speaks protocol {protocol}, this Fullpipe {PROTOCOL}")
+            spoken = plugs.shown(str(protocol))
+            raise _broken(program, f"it speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
         stacks = tuple(
             {
-                "name": str(stack["name"]),
+                "name": plugs.shown(str(stack["name"])),
                 # A program that was built before it named its crates has the stack's name instead.
-                "crate": f"{stack.get('package', stack['name'])} {stack['version']}",
+                "crate": plugs.shown(f"{stack.get('package', stack['name'])} {stack['version']}"),
                 "controllers": [
-                    {"name": str(one["name"]), "summary": str(one["summary"]), "own": bool(one.get("own"))}
+                    {
+                        "name": plugs.shown(str(one["name"])),
+                        "summary": plugs.shown(str(one["summary"])),
+                        "own": bool(one.get("own")),
+                    }
                     for one in stack["controllers"]
                 ],
             }
             for stack in told["stacks"]
         )
-        return About(program, str(told["build"]), stacks, told.get("qlog") is True)
+        return About(program, plugs.shown(str(told["build"])), stacks, told.get("qlog") is True)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -150,12 +162,11 @@ def _asked(program: Path) -> About:
 def _printed(program: Path) -> tuple[bytes, bytes, int]:
     """What `about` prints and complains of, and its exit code. Neither its length nor its time is trusted."""
     try:
-        process = subprocess.Popen(
+        process = child.start(
             [program, "about"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            process_group=0,
         )
     except OSError as error:
         raise _broken(program, error.strerror or str(error)) from None
@@ -255,7 +266,7 @@ def refused(spec_json: str) -> str | None:
         told = talk.header()
     reason = told.get("refused")
     with _lock:
-        _refusals[key] = None if reason is None else str(reason)
+        _refusals[key] = None if reason is None else plugs.shown(str(reason))
         if len(_refusals) > _MOST_REMEMBERED:
             _refusals.popitem(last=False)
         return _refusals[key]
@@ -276,27 +287,26 @@ class Talk:
         self._what = program
         self._patience_s = patience_s
         self._writes_logs = bool(files)
-        # In memory, because a disk may be full.
-        self._complaints: IO[bytes] = open(os.memfd_create("complaints"), "w+b")  # noqa: PTH123, SIM115
         try:
-            # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
-            self._process = subprocess.Popen(
+            self._process = child.start(
                 [program, what],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                process_group=0,
+                stderr=subprocess.PIPE,
                 pass_fds=files,
             )
         except OSError as error:
-            self._complaints.close()
             raise _broken(program, error.strerror or str(error)) from None
-        assert self._process.stdin is not None
+        assert self._process.stdin is not None and self._process.stderr is not None
         # A program that does not read must not keep us from noticing that.
         os.set_blocking(self._process.stdin.fileno(), False)
+        # The end of what it complains of. It is read all along: a program waits while its pipe is full.
+        self._complaints = bytearray()
+        self._complaining: int | None = self._process.stderr.fileno()
+        os.set_blocking(self._complaining, False)
         # What was read and not yet taken: a step of a case costs one read.
         self._waiting = bytearray()
-        self.close = weakref.finalize(self, _end, self._process, self._complaints)
+        self.close = weakref.finalize(self, child.end, self._process)
 
     def __enter__(self) -> "Talk":
         return self
@@ -309,12 +319,15 @@ class Talk:
         assert self._process.stdin is not None
         to = self._process.stdin.fileno()
         rest = memoryview(child.blob(json.dumps(request).encode()))
+        ends_s = time.monotonic() + _PATIENCE_S
         while rest:
             try:
                 rest = rest[os.write(to, rest) :]
             except BlockingIOError:
-                if not child.writable(to, _PATIENCE_S):
+                if time.monotonic() > ends_s:
                     raise self._ended("it does not read what it is told") from None
+                self._hear()
+                child.writable(to, _TICK_S)
             except BrokenPipeError:
                 return
 
@@ -325,7 +338,8 @@ class Talk:
         """
         done = 0.0
         while True:
-            content = self.blob(None if tick is None else lambda: tick(done), _MOST_JSON_BYTES)  # noqa: B023
+            still = None if tick is None else lambda: tick(done)  # noqa: B023
+            content = self._blob(still, _MOST_JSON_BYTES, self._patience_s)
             told = self._as_dict(content)
             if tick is not None and "progress" in told:
                 with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -333,7 +347,9 @@ class Talk:
                 tick(done)
                 continue
             if told.get("ok") is False:
-                raise child.as_error({"message": "it does not say why", **told}, logs=self._writes_logs)
+                raise child.as_error(
+                    {"message": "it does not say why", **told}, logs=self._writes_logs, most=plugs.MOST_SHOWN
+                )
             return told
 
     def state(self) -> dict[str, Any]:
@@ -350,28 +366,36 @@ class Talk:
             raise self._ended(_NO_ANSWER)
         return told
 
-    def record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes]:
+    def record(self, spec_json: str) -> tuple[str, bytes, bytes]:
         """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
-        return self.logged_record(tick)[:3]
+        return self.logged_record(spec_json)[:3]
 
-    def logged_record(self, tick: Progress | None = None) -> tuple[str, bytes, bytes, float | None]:
+    def logged_record(
+        self, spec_json: str, tick: Progress | None = None
+    ) -> tuple[str, bytes, bytes, float | None]:
         """The same, and when its logs were full, in seconds; None unless they end there."""
         header = self.header(tick)
         full_at_s = header.get("full_at_s")
         if header.get("ok") is not True or not (full_at_s is None or _is_number(full_at_s)):
             raise self._ended(_NO_ANSWER)
-        summary, flows, links = self.blob(), self.blob(), self.blob()
+        still = None if tick is None else lambda: tick(0.99)
+        series_bytes = _most_of_series(spec_json)
+        # They are encoded one after the other.
+        summary, flows, links = (
+            self._blob(still, most, _PATIENCE_S + most / _LEAST_BYTES_S)
+            for most in (_MOST_JSON_BYTES, series_bytes, series_bytes)
+        )
         self._as_dict(summary)
         if not all(one.startswith(_PARQUET) and one.endswith(_PARQUET) for one in (flows, links)):
             raise self._ended(_NO_ANSWER)
         return summary.decode(), flows, links, full_at_s
 
-    def blob(self, tick: Callable[[], None] | None = None, most: int = _MOST_BYTES) -> bytes:
-        """The next blob, of at most so many bytes."""
-        (length,) = child.LENGTH.unpack(self._read(child.LENGTH.size, tick))
+    def _blob(self, tick: Callable[[], None] | None, most: int, patience_s: float) -> bytes:
+        """The next blob, of at most so many bytes. It must begin within the patience."""
+        (length,) = child.LENGTH.unpack(self._read(child.LENGTH.size, tick, patience_s))
         if length > most:
             raise self._ended(_NO_ANSWER)
-        return self._read(length, tick)
+        return self._read(length, tick, _PATIENCE_S + length / _LEAST_BYTES_S)
 
     def _as_dict(self, content: bytes) -> dict[str, Any]:
         """The table that is in a blob."""
@@ -383,33 +407,53 @@ class Talk:
             raise self._ended(_NO_ANSWER)
         return told
 
-    def _read(self, length: int, tick: Callable[[], None] | None) -> bytes:
+    def _read(self, length: int, tick: Callable[[], None] | None, patience_s: float) -> bytes:
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
-        ends_s = time.monotonic() + self._patience_s
+        now_s = time.monotonic()
+        ends_s, ticks_s = now_s + patience_s, now_s + _TICK_S
         while len(self._waiting) < length:
-            if not child.readable([source], _TICK_S):
-                if tick is not None:
-                    tick()
-                if time.monotonic() > ends_s:
-                    raise self._ended(f"it does not answer within {self._patience_s:g} s")
-                continue
-            part = os.read(source, 1 << 20)
-            if not part:
-                raise self._ended()
-            self._waiting += part
+            sources = [one for one in (source, self._complaining) if one is not None]
+            ready = child.readable(sources, _TICK_S)
+            if self._complaining in ready:
+                self._hear()
+            if source in ready:
+                part = os.read(source, 1 << 20)
+                if not part:
+                    raise self._ended()
+                self._waiting += part
+            # Also while bytes arrive: they may do so one by one.
+            now_s = time.monotonic()
+            if tick is not None and now_s >= ticks_s:
+                ticks_s = now_s + _TICK_S
+                tick()
+            if now_s > ends_s and len(self._waiting) < length:
+                raise self._ended(f"it does not answer within {patience_s:.3g} s")
         content = bytes(self._waiting[:length])
         del self._waiting[:length]
         return content
 
+    def _hear(self) -> None:
+        """Takes some of what it complains of, and keeps the end."""
+        if self._complaining is None:
+            return
+        with contextlib.suppress(BlockingIOError):
+            part = os.read(self._complaining, 1 << 16)
+            self._complaints += part
+            del self._complaints[:-_MOST_KEPT]
+            if not part:
+                self._complaining = None
+
     def _ended(self, why: str = "") -> _native.WorldError:
         """The error that says why there is no answer."""
         if not why:
+            ends_s = time.monotonic() + _GOODBYE_S
+            while self._complaining is not None and (left_s := ends_s - time.monotonic()) > 0:
+                child.readable([self._complaining], left_s)
+                self._hear()
             try:
-                code = self._process.wait(_GOODBYE_S)
-                length = self._complaints.seek(0, os.SEEK_END)
-                self._complaints.seek(max(0, length - _MOST_PRINTED))
-                last = child.last_line(self._complaints.read())
+                code = self._process.wait(max(0.0, ends_s - time.monotonic()))
+                last = child.last_line(bytes(self._complaints))
                 why = f"it ended with code {code}: {last or 'it printed nothing'}"
             except subprocess.TimeoutExpired:
                 why = "it closes its output and goes on"
@@ -441,12 +485,16 @@ def run(
         request["qlog"] = asdict(qlog)
     with Talk("run", files=() if qlog is None else qlog.files) as talk:
         talk.tell(request)
-        return talk.logged_record(tick)
+        return talk.logged_record(spec_json, tick)
 
 
-def _end(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:
-    child.end(process)
-    complaints.close()
+def _most_of_series(spec_json: str) -> int:
+    """The most bytes that a series of such a run has: a row for each sample and flow, or queue."""
+    spec = json.loads(spec_json)
+    # Without an interval, there is no series.
+    samples = 2 + spec["duration_ns"] // (spec.get("sample_interval_ns") or spec["duration_ns"] or 1)
+    sampled: int = len(spec["flows"]) + len(spec["forward"]) + len(spec["reverse"])
+    return _MOST_OTHER_BYTES + int(samples) * sampled * _MOST_ROW_BYTES
 
 
 def _there() -> Path:
