@@ -249,7 +249,7 @@ def test_pages_and_json_of_cases_have_what_is_not_honoured(in_empty_folder: Path
 @pytest.mark.usefixtures("there")
 def test_sentences_of_a_program_are_checked(name: str, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({name: said}))
-    with pytest.raises(fp.WorldError, match=rf"summary\['provenance'\]\['{name}'\].*a list of sentences"):
+    with pytest.raises(fp.WorldError, match=rf"summary\['provenance'\]\['{name}'\].*expected a list"):
         fp.compare(["bbr3"], world="quic", seeds=1, **PATH)
 
 
@@ -377,7 +377,10 @@ def test_a_program_that_misbehaves_is_an_error(
         ("no parquet", "flow_parquet = 'parquet: File out of specification"),
         ("other columns", "flow_parquet['flow'] = None; expected a column of String"),
         ("untrustworthy", "summary['provenance']['untrustworthy'] = 5; expected a list"),
-        ("untrustworthy numbers", "summary['provenance']['untrustworthy'] = [5]; expected a list of texts"),
+        (
+            "untrustworthy numbers",
+            "summary['provenance']['untrustworthy'] = [5]; expected a list of sentences",
+        ),
         ("no links", "summary['links'] = ['x']; expected a list of tables"),
         ("rtt", "summary['flows'][0]['rtt_ms'] = 5.0; expected a dict"),
         ("rtt without", "summary = \"KeyError: 'mean'\"; expected all that measures need"),

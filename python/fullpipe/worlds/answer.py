@@ -40,13 +40,13 @@ _NUMBERS = {
 # What is a table, a list or a text wherever a summary has it, or None.
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness"), dict),
-    **dict.fromkeys(("transfers_ms", "untrustworthy", "sysctls"), list),
+    **dict.fromkeys(("transfers_ms", "untrustworthy", "not_honoured", "sysctls"), list),
     **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
 }
 # What such a list has: whether something is one, and what it is called.
 _ELEMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "links": (lambda one: isinstance(one, dict), "tables"),
-    "untrustworthy": (lambda one: isinstance(one, str), "texts"),
+    **dict.fromkeys(("untrustworthy", "not_honoured"), (lambda one: isinstance(one, str), "sentences")),
     "sysctls": (lambda one: isinstance(one, list | tuple) and len(one) == 2, "pairs of name and value"),
 }
 # Texts that are the scenario's own.
@@ -120,10 +120,6 @@ def _check_summary(world: str, job: Job, summary: object) -> None:
     for name, kind in kinds.items():
         if not isinstance(summary[name], kind):
             raise _wrong(world, f"summary[{name!r}]", summary[name], f"a {kind.__name__}")
-    for name in ("untrustworthy", "not_honoured"):
-        said = summary["provenance"].get(name)
-        if said is not None and not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
-            raise _wrong(world, f"summary['provenance'][{name!r}]", said, "a list of sentences")
     flows, fairness = summary["flows"], summary["fairness"]
     expected = [flow["label"] for flow in job.alternative.spec["flows"]]
     for place, listed, what in (
