@@ -128,7 +128,7 @@ def test_another_source_is_another_build(name: str, tell: Tell, copy: Path) -> N
 
 def test_a_new_file_is_another_build_and_a_test_is_none(tell: Tell, copy: Path) -> None:
     before = tell()
-    for name in ("quic/noq/tests/more.rs", "crates/path/src/tests.rs", "quic/quinn/src/more.rs"):
+    for name in ("quic/noq/tests/more.rs", "crates/path/src/tests.rs", "quic/s2n/src/more.rs"):
         (copy / name).write_text("// more", encoding="utf-8")
     assert tell() == before
     (copy / "quic/noq/src/more.rs").write_text("// more", encoding="utf-8")
