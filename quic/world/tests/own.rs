@@ -30,6 +30,10 @@ fn a_controller_of_ones_own_runs_as_one_that_the_stack_ships() {
         let shipped = run(&of("cubic"), 1);
         mine.provenance.spec_json.clone_from(&shipped.provenance.spec_json);
         mine.flows[0].controller.clone_from(&shipped.flows[0].controller);
+        // One of a program's own may have a rate, which Quinn's pacer does not take.
+        let told = mine.provenance.not_honoured.iter().any(|sentence| sentence.contains("takes no rate"));
+        assert_eq!(told, stack == "quinn");
+        mine.provenance.not_honoured.clone_from(&shipped.provenance.not_honoured);
         assert_same(&mine, &shipped, stack);
         let sentence = attempt(&of("mine"), 1).unwrap_err().to_string();
         assert!(sentence.contains(&format!("{stack} has no controller mine")), "{sentence}");
