@@ -151,6 +151,8 @@ pub struct Bytewise<A> {
     newest_lost: Option<Counts>,
     /// A packet may leave whatever the window is; with it, no more than this is in flight.
     spare: Option<u64>,
+    /// The largest flight since the window was last reduced (draft-ietf-ccwg-ratelimited-increase: `maxFS`), in bytes.
+    max_flight: u64,
     in_flight: u64,
     flight: u64,
     srtt_us: u64,
@@ -185,6 +187,7 @@ impl<A: Increase> Bytewise<A> {
             state: connection.state,
             newest_lost: None,
             spare: None,
+            max_flight: window.cwnd,
             in_flight: connection.in_flight as u64 * unit,
             flight: connection.packets_out as u64 * unit,
             srtt_us: connection.srtt.as_micros(),
@@ -244,6 +247,7 @@ impl<A: Increase> Bytewise<A> {
         let before = self.window.cwnd;
         self.period = period;
         self.increase.reduce(&mut self.window, Cause::Loss, self.flight);
+        self.max_flight = 0;
         // RFC 9002 7.3.2: a single packet can be sent prior to the reduction, so that the retransmission leaves at once.
         self.spare = Some(before);
     }
@@ -258,6 +262,13 @@ impl<A: Increase> Bytewise<A> {
         self.saved = Saved { is_allowed, cwnd, ssthresh, increase: self.increase };
     }
 
+    /// The most that the window may become for this flight.
+    #[inline]
+    fn limit(&self, flight: u64) -> u64 {
+        // draft-ietf-ccwg-ratelimited-increase 3: what the acknowledgements of one such flight would make of it.
+        if self.window.cwnd < self.window.ssthresh { 2 * flight } else { flight + self.window.mss }
+    }
+
     /// Whether the window was the limit.
     #[inline]
     fn is_used(&self, ack: &Ack) -> bool {
@@ -265,7 +276,14 @@ impl<A: Increase> Bytewise<A> {
         ack.cwnd_limited
             || (self.paced
                 && !ack.sample.app_limited
-                && self.window.cwnd < 2 * ack.max_packets_out as u64 * self.unit)
+                && self.window.cwnd < self.limit(ack.max_packets_out as u64 * self.unit))
+    }
+
+    /// Remembers the largest flight.
+    #[inline]
+    fn note_flight(&mut self, ack: &Ack) {
+        let flight = ack.max_packets_out.max(ack.prior_in_flight) as u64 * self.unit;
+        self.max_flight = self.max_flight.max(flight);
     }
 
     #[inline]
@@ -274,8 +292,10 @@ impl<A: Increase> Bytewise<A> {
         let mut left = bytes;
         if cwnd < ssthresh {
             // RFC 9002 7.3.1: slow start grows by the bytes acknowledged.
-            let growth = if self.is_searching() { self.hystart.growth(bytes, mss) } else { bytes }
-                .min(ssthresh - cwnd);
+            // draft-ietf-ccwg-ratelimited-increase 3: the transport says for a whole round that the window was the limit, but the
+            // window may be twice as large by then.
+            let most = ssthresh.min(self.limit(self.max_flight)).saturating_sub(cwnd);
+            let growth = if self.is_searching() { self.hystart.growth(bytes, mss) } else { bytes }.min(most);
             self.window.cwnd += growth;
             left = if self.window.cwnd < ssthresh { 0 } else { bytes - growth };
         }
@@ -379,6 +399,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                     self.save(true);
                 }
                 self.increase.collapse(&mut self.window, self.flight, !change.reduce);
+                self.max_flight = 0;
                 // RFC 9002 B.8: the period is over. What was sent before counts as one loss with it.
                 self.period = Period { is_active: false, ..period };
                 // RFC 9002 7.5: the congestion controller does not block probes. A transport that counts bytes sends them by itself; TCP
@@ -402,6 +423,7 @@ impl<A: Increase> Controller for Bytewise<A> {
                     self.period = period;
                     // RFC 9002 B.7: ProcessECN
                     self.increase.reduce(&mut self.window, cause, self.flight);
+                    self.max_flight = 0;
                 }
                 self.saved.is_allowed &= !change.proven;
             }
@@ -415,6 +437,7 @@ impl<A: Increase> Controller for Bytewise<A> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.note(&ack.connection);
+        self.note_flight(ack);
         let bytes = ack.newly_delivered as u64 * self.unit;
         if bytes == 0 {
             return;
@@ -496,6 +519,7 @@ mod tests {
     use crate::newreno::{NewReno, Params};
     use crate::testing::{CONFIG, Flow};
     use fullpipe_units::Duration;
+    use std::vec::Vec;
 
     const MSS: u64 = CONFIG.mss as u64;
 
@@ -877,6 +901,73 @@ mod tests {
         assert!(!grows(true, true, 9), "the application");
         assert!(!grows(true, false, 5), "or flow control");
         assert!(!grows(false, false, 9), "without pacing, the window would be full");
+    }
+
+    /// draft-ietf-ccwg-ratelimited-increase 3.1: ten packets, a pause, four packets. Without the limit, the window is 24.
+    #[test]
+    fn slow_start_grows_to_twice_the_largest_flight_at_most() {
+        for paced in [false, true] {
+            let mut flow = Flow { max_packets_out: 10, ..Flow::new() };
+            let mut controller =
+                NewReno::new(&Params::default(), &Config { paced, ..CONFIG }, &flow.connection);
+            let mut windows = Vec::new();
+            for packets in [10, 4, 4] {
+                controller.on_ack(&flow.ack(packets));
+                windows.push(controller.limits().cwnd);
+            }
+            assert_eq!(windows, [20, 20, 20], "paced: {paced}");
+            flow.max_packets_out = 28;
+            (0..100).for_each(|_| controller.on_ack(&flow.ack(1)));
+            assert_eq!(controller.limits().cwnd, 56, "28 in flight, paced: {paced}");
+        }
+    }
+
+    /// draft-ietf-ccwg-ratelimited-increase 3: a flight of before the reduction allows nothing after it.
+    #[test]
+    fn a_reduction_forgets_the_largest_flight() {
+        let mut flow = Flow { max_packets_out: 100, ..Flow::new() };
+        let mut controller = grown(&mut flow, 100);
+        flow.change(&mut controller, CaState::Loss, true);
+        flow.change(&mut controller, CaState::Open, false);
+        flow.max_packets_out = 4;
+        (0..100).for_each(|_| controller.on_ack(&flow.ack(1)));
+        assert_eq!(controller.limits().cwnd, 8);
+    }
+
+    /// draft-ietf-ccwg-ratelimited-increase 3: a packet more than the flight, where the receiver's window is the limit.
+    #[test]
+    fn congestion_avoidance_grows_to_a_packet_more_than_the_flight() {
+        let grown_to = |max_packets_out, cwnd_limited, app_limited| {
+            let mut flow = Flow { max_packets_out, ..Flow::new() };
+            let config = Config { paced: true, ..CONFIG };
+            let mut controller = NewReno::new(&Params::default(), &config, &flow.connection);
+            controller.set_window_for_test(50 * MSS, 50 * MSS);
+            for _ in 0..200 {
+                let ack = flow.ack(25);
+                let sample = RateSample { app_limited, ..ack.sample };
+                controller.on_ack(&Ack { cwnd_limited, sample, ..ack });
+            }
+            controller.limits().cwnd
+        };
+        assert_eq!(grown_to(50, false, false), 51);
+        assert_eq!(grown_to(30, false, false), 50);
+        assert_eq!(grown_to(50, false, true), 50, "the application");
+        assert!(grown_to(50, true, false) > 100, "the window");
+    }
+
+    /// RFC 9002 7.8: what is paced uses its window, if it has data to send.
+    #[test]
+    fn a_window_that_pacing_fills_late_doubles_in_slow_start() {
+        let mut flow = Flow::new();
+        let config = Config { paced: true, ..CONFIG };
+        let mut controller = NewReno::new(&Params::default(), &config, &flow.connection);
+        for round in 1..5 {
+            let cwnd = controller.limits().cwnd;
+            // At 5/4 of a window a round trip, nine tenths of a window are in flight.
+            flow.max_packets_out = cwnd * 9 / 10;
+            controller.on_ack(&Ack { cwnd_limited: false, ..flow.ack(cwnd) });
+            assert!(controller.limits().cwnd * 10 >= cwnd * 18, "round {round}");
+        }
     }
 
     /// RFC 9002 7.7: N * cwnd / srtt with N = 1.25.

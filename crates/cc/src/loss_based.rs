@@ -701,7 +701,7 @@ mod tests {
 
     #[test]
     fn an_rtt_ends_slow_start_before_the_same_ack_begins_a_recovery() {
-        let mut flow = Flow::new();
+        let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
         cubic.on_rtt(&ack.rtt_sample().unwrap());
         assert_eq!(cubic.limits().ssthresh, 40, "HyStart ends slow start");
@@ -711,7 +711,7 @@ mod tests {
 
     #[test]
     fn an_undo_stays_in_slow_start_whatever_the_rtt_of_its_ack() {
-        let mut flow = Flow::new();
+        let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
         flow.change(&mut cubic, CaState::Recovery, true);
         // In recovery the window is at the threshold or above, where HyStart has nothing to end.
@@ -827,7 +827,7 @@ mod tests {
 
     #[test]
     fn pacing_is_twice_the_window_in_slow_start_and_a_fifth_more_otherwise() {
-        let mut flow = Flow::new();
+        let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let config = Config { paced: true, ..CONFIG };
         let mut reno = Reno::new(&Params::default(), &config, &flow.connection);
         // 10 segments of 1,448 bytes in 100 ms.

@@ -30,6 +30,8 @@ pub(crate) struct Flow {
     pub(crate) connection: Connection,
     pub(crate) snd_una: u64,
     pub(crate) snd_nxt: u64,
+    /// The most that was out; by default, more than any window of the tests.
+    pub(crate) max_packets_out: u32,
 }
 
 impl Flow {
@@ -46,7 +48,7 @@ impl Flow {
             departure: now,
             ..Connection::default()
         };
-        Flow { connection, snd_una: 0, snd_nxt: 0 }
+        Flow { connection, snd_una: 0, snd_nxt: 0, max_packets_out: 1 << 20 }
     }
 
     pub(crate) fn pass(&mut self, duration: Duration) {
@@ -79,7 +81,7 @@ impl Flow {
                 ..RateSample::NONE
             },
             cwnd_limited: true,
-            max_packets_out: 0,
+            max_packets_out: self.max_packets_out,
             may_raise_cwnd: true,
             may_answer_probe: false,
         }
