@@ -327,6 +327,7 @@ impl World {
                 // Not in the scenario, but it decides results.
                 sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
                 lateness: None,
+                processor: None,
                 untrustworthy: Vec::new(),
                 not_honoured: not_honoured(spec),
             },
