@@ -375,6 +375,7 @@ fn missing_function(messages: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     fn refused(code: i32, messages: &str) -> Refused {
         Refused { error: std::io::Error::from_raw_os_error(code), messages: messages.to_owned() }
