@@ -123,6 +123,11 @@ def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
     summary = results.runs[1].summary
     assert summary["provenance"]["kernel"]
     assert summary["provenance"]["lateness"]["packets"] > 0
+    processor = summary["provenance"]["processor"]
+    assert processor["processors"] >= 1 and processor["stolen_ns"] >= 0
+    if Path("/proc/self/schedstat").exists():
+        assert all(ran > 0 for ran in processor["ran_ns"]) and len(processor["waited_ns"]) == 2
+    assert "processor" not in results.runs[0].summary["provenance"]
     assert summary["provenance"]["sysctls"]
     assert 5e6 < summary["flows"][0]["goodput_bps"] < 10e6
     assert results.runs[1].flow_series().height > 0

@@ -185,6 +185,28 @@ fn a_run_that_stood_still_says_so_and_goes_on() {
     assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 20.0, "{text}");
 }
 
+/// The emulator has real-time priority and is on time. The hosts have the idle class (`chrt -i`), and others use every processor.
+#[test]
+fn a_run_whose_hosts_wait_for_a_processor_is_untrustworthy() {
+    let Some(binary) = example("kernel_run") else { return };
+    if Command::new("chrt").arg("--version").output().is_err() {
+        return println!("skipped: chrt of util-linux is not installed");
+    }
+    let busy = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let mut others: Vec<Child> = (0..processors).map(busy).collect();
+    // Above 200 Mbit/s hosts have no real-time priority.
+    let run = ["cubic", "500", "20", "1250000", "0", "2"];
+    let mut starved = Command::new("chrt");
+    let output = starved.args(["-i", "0"]).arg(binary).args(run).stdin(Stdio::null()).output().unwrap();
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    let Some(text) = skip_or_text(&output) else { return };
+    assert!(text.contains("waited for a processor for"), "{text}");
+}
+
 /// Names the processes of one test in their environment.
 const TOKEN: &str = "FULLPIPE_TEST_TOKEN";
 

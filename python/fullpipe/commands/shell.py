@@ -278,11 +278,15 @@ def _without_file(
 def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -> dict[str, Any]:
     """Path, hosts, seed and the duration, which bounds changes, of a scenario, with the options in place."""
     from fullpipe import _native
+    from fullpipe.errors import renamed
     from fullpipe.system import kinds
 
-    kinds.check("scenario", file, ("Scenario", "Grid"), "a scenario file")
+    kinds.check("path", file, ("Scenario", "Grid"), "a scenario file")
     # Only resolved: its flows, and files that they name, are not run.
-    text = json.loads(_native.resolve_file(str(file))[0])
+    try:
+        text = json.loads(_native.resolve_file(str(file))[0])
+    except _native.ScenarioError as error:
+        raise renamed(error, {"scenario": "path"}) from None
     document: dict[str, Any] = {key: text[key] for key in ("duration", "hosts", "seed") if key in text}
     path = text["path"]
     ways = [
