@@ -215,7 +215,8 @@ def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
 @pytest.mark.usefixtures("kernel_world")
 def test_the_hosts_of_programs_negotiate_ecn_if_the_scenario_says_so(peer: str, tmp_path: Path) -> None:
     def read(side: str) -> str:
-        return f"cat /proc/sys/net/ipv4/tcp_ecn > {tmp_path / side}; exec {peer} {side} {{server}} {{port}} 1000 up"
+        words = f"{peer} {side} {{server}} {{port}} 1000 up"
+        return f"cat /proc/sys/net/ipv4/tcp_ecn > {tmp_path / side}; exec {words}"
 
     asked = document(read("client"), read("server"))
     fp.run({**asked, "hosts": {"ecn": True}}, world="kernel", attempts=1)
