@@ -1,10 +1,11 @@
 // Tests of the page in a real browser, as `fullpipe lab` hands it out.
 //
-// CHROMIUM is the browser; without it, Playwright's own. FULLPIPE is the command; LAB_PORT a port that is free.
+// CHROMIUM is the browser; without it, Playwright's own. FULLPIPE is the command. LAB_PORT is a port that is free; without it, one that
+// other checkouts that run their tests do not use. Workers read this file, too, and inherit the variable.
 
 import { defineConfig } from "@playwright/test";
 
-const port = process.env["LAB_PORT"] ?? "8719";
+const port = (process.env["LAB_PORT"] ??= String(20_000 + (process.pid % 10_000)));
 const chromium = process.env["CHROMIUM"] ?? "";
 
 export default defineConfig({

@@ -1,5 +1,6 @@
 """Shared by all tests: a small comparison in the simulator, and whether the kernel world is possible here."""
 
+import ctypes
 import os
 import resource
 import signal
@@ -96,6 +97,21 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs the test where nothing is, so that what it writes is found and goes away."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def own_network() -> Generator[None]:
+    """The test and what it starts have a network namespace of their own, without the devices of others.
+
+    Where that is not allowed, they stay in the machine's: without rights, a shell makes no device there.
+    """
+    linux = ctypes.CDLL(None, use_errno=True)
+    clone_newnet = 0x40000000  # linux/sched.h
+    with Path("/proc/thread-self/ns/net").open("rb") as machine:
+        inside = linux.unshare(clone_newnet) == 0
+        yield
+        if inside and linux.setns(machine.fileno(), clone_newnet) != 0:
+            pytest.exit(f"cannot leave the test's network namespace: {os.strerror(ctypes.get_errno())}")
 
 
 @pytest.fixture(scope="session")

@@ -89,9 +89,41 @@ def test_retransmissions_within_a_factor_once_they_count(ours: int, theirs: int,
 
 
 def test_the_kernels_own_range_counts() -> None:
-    kernel = [run("kernel", 1, [80e6]), run("kernel", 2, [120e6])]
-    assert verdicts([run("sim", 1, [85e6])], kernel)["Goodput"]
-    assert not verdicts([run("sim", 1, [79e6])], kernel)["Goodput"]
+    """Of many repetitions, whose mean is known within the tolerance: 100 Mbit/s, half an interval of 2.5."""
+    kernel = [
+        run("kernel", 2 * seed + one, [rate]) for seed in range(8) for one, rate in enumerate((95e6, 105e6))
+    ]
+    goodput = judged([run("sim", 1, [104e6])], kernel).checks[0]
+    assert (goodput.verdict, goodput.inconclusive) == ("agrees, within the kernel's own range", False)
+    assert not verdicts([run("sim", 1, [94e6])], kernel)["Goodput"]
+
+
+@pytest.mark.parametrize("ours", [100e6, 85e6, 40e6])
+def test_repetitions_that_differ_by_more_than_the_tolerance_give_no_verdict(ours: float) -> None:
+    kernel = [run("kernel", 1, [80e6]), run("kernel", 2, [120e6]), run("kernel", 3, [100e6])]
+    found = judged([run("sim", 1, [ours])], kernel)
+    goodput, rtt = found.checks[:2]
+    assert (goodput.inconclusive, goodput.agrees, rtt.verdict) == (True, False, "agrees")
+    assert goodput.verdict == "inconclusive, repetitions differ by more than the tolerance"
+    assert (found.conclusive, found.agrees, found.to_dict()["agrees"]) == (False, False, None)
+    assert found.to_dict()["checks"][0]["agrees"] is None
+    assert found.verdict.startswith(
+        "Inconclusive: bbr1 has no verdict on Goodput (repetitions differ by more than the tolerance)."
+    )
+
+
+def test_repetitions_within_the_tolerance_and_seeds_beyond_it_give_a_verdict() -> None:
+    kernel = [run("kernel", seed, [rate]) for seed, rate in enumerate((99e6, 101e6))]
+    sims = [run("sim", seed, [rate]) for seed, rate in enumerate((80e6, 120e6))]
+    assert judged(sims, kernel).agrees
+    assert judged([run("sim", 1, [80e6])], kernel).checks[0].differs
+
+
+def test_a_difference_is_reported_beside_a_measure_without_a_verdict() -> None:
+    kernel = [run("kernel", seed, [rate]) for seed, rate in enumerate((80e6, 120e6))]
+    found = judged([run("sim", 1, [100e6], rtt_ms=60)], kernel)
+    assert found.conclusive and not found.agrees
+    assert "bbr1 has no verdict on Goodput" in found.verdict
 
 
 def test_several_flows_must_share_alike() -> None:

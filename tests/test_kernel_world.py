@@ -5,6 +5,7 @@ import math
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -122,6 +123,11 @@ def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
     summary = results.runs[1].summary
     assert summary["provenance"]["kernel"]
     assert summary["provenance"]["lateness"]["packets"] > 0
+    processor = summary["provenance"]["processor"]
+    assert processor["processors"] >= 1 and processor["stolen_ns"] >= 0
+    if Path("/proc/self/schedstat").exists():
+        assert all(ran > 0 for ran in processor["ran_ns"]) and len(processor["waited_ns"]) == 2
+    assert "processor" not in results.runs[0].summary["provenance"]
     assert summary["provenance"]["sysctls"]
     assert 5e6 < summary["flows"][0]["goodput_bps"] < 10e6
     assert results.runs[1].flow_series().height > 0
@@ -194,19 +200,19 @@ def test_agree_runs_both_worlds(in_empty_folder: Path) -> None:
     assert judged or "Inconclusive" in done.stdout
 
 
-@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.usefixtures("kernel_world", "own_network")
 @pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5])
 def test_sigkill_at_any_moment_leaves_nothing(after_s: float) -> None:
     end_abruptly(after_s, signal.SIGKILL)
 
 
-@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.usefixtures("kernel_world", "own_network")
 @pytest.mark.parametrize("after_s", [0.5, 2.0])
 def test_an_interrupt_leaves_nothing(after_s: float) -> None:
     end_abruptly(after_s, signal.SIGINT)
 
 
-@pytest.mark.usefixtures("kernel_world")
+@pytest.mark.usefixtures("kernel_world", "own_network")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_check_of_the_emulator_that_is_ended_leaves_nothing(how: signal.Signals) -> None:
     end_abruptly(2.5, how, "kernel", "check", "--quick")
@@ -216,27 +222,28 @@ COMPARISON = ("compare", "bbr1", "cubic", *PATH, "--duration", "20 s", "--world"
 
 
 def end_abruptly(after_s: float, how: signal.Signals, *arguments: str) -> None:
-    """Starts a kernel comparison, or another command, ends it after a while, and looks for what it left."""
+    """Starts a kernel comparison, or another command, ends it after a while, and looks for what it left.
+
+    What others do on the machine does not matter: processes are found by a token, and devices are those of
+    the test's own network namespace. Network namespaces end with their processes, unless they are mounted.
+    Mounts are looked for while the processes run: later, the kernel gives the same numbers to others.
+    """
     token = uuid.uuid4().hex
-    devices, named = set(os.listdir("/sys/class/net")), mounted_namespaces()  # noqa: PTH208
+    devices = set(socket.if_nameindex())
     running = subprocess.Popen(
         [sys.executable, "-m", "fullpipe", *(arguments or COMPARISON)],
         env={**os.environ, TOKEN: token},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    ours: set[str] = set()
     deadline = time.monotonic() + after_s
     while time.monotonic() < deadline:
-        ours |= namespaces_of(processes(token))
+        assert not mounted(namespaces_of(processes(token)) - namespaces_of([os.getpid()]))
         time.sleep(0.02)
     running.send_signal(how)
     running.wait(timeout=15)
     within(15, lambda: not processes(token), lambda: f"processes: {processes(token)}")
-    ours -= namespaces_of([os.getpid()])
-    within(15, lambda: not ours & all_namespaces(), lambda: f"namespaces: {ours & all_namespaces()}")
-    assert mounted_namespaces() <= named
-    assert set(os.listdir("/sys/class/net")) <= devices  # noqa: PTH208
+    assert set(socket.if_nameindex()) <= devices
 
 
 def processes(token: str) -> list[int]:
@@ -268,14 +275,10 @@ def namespaces_of(pids: list[int]) -> set[str]:
     return found
 
 
-def all_namespaces() -> set[str]:
-    return namespaces_of([int(process.name) for process in Path("/proc").iterdir() if process.name.isdigit()])
-
-
-def mounted_namespaces() -> set[str]:
-    """Namespaces that a mount keeps alive."""
+def mounted(namespaces: set[str]) -> list[str]:
+    """Mounts that keep one of these namespaces alive."""
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    return {mount for mount in mounts if " - nsfs " in mount}
+    return [mount for mount in mounts if " - nsfs " in mount and namespaces & set(mount.split())]
 
 
 def within(seconds: float, holds: Callable[[], bool], complaint: Callable[[], str]) -> None:

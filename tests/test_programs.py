@@ -213,6 +213,17 @@ def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
 
 
 @pytest.mark.usefixtures("kernel_world")
+def test_the_hosts_of_programs_negotiate_ecn_if_the_scenario_says_so(peer: str, tmp_path: Path) -> None:
+    def read(side: str) -> str:
+        words = f"{peer} {side} {{server}} {{port}} 1000 up"
+        return f"cat /proc/sys/net/ipv4/tcp_ecn > {tmp_path / side}; exec {words}"
+
+    asked = document(read("client"), read("server"))
+    fp.run({**asked, "hosts": {"ecn": True}}, world="kernel", attempts=1)
+    assert [(tmp_path / side).read_text() for side in ("client", "server")] == ["1\n", "1\n"]
+
+
+@pytest.mark.usefixtures("kernel_world")
 @pytest.mark.parametrize(("way", "sender"), [("up", "client"), ("down", "server")])
 def test_a_transfer_is_measured_in_the_direction_of_its_sender(peer: str, way: str, sender: str) -> None:
     one = run(

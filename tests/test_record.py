@@ -4,7 +4,10 @@ Recording needs root, clang and libbpf beside the kernel world. Where one of the
 record are skipped with the recorder's own sentence, also where FULLPIPE_REQUIRE_KERNEL is set.
 """
 
+import contextlib
+import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -32,7 +35,18 @@ SLOW = ("--rate", "20 Mbit/s", "--rtt", "20 ms", "--buffer", "1 bdp")
 
 
 @pytest.fixture(scope="module")
-def recorded(kernel_world: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone() -> Iterator[None]:
+    """No other test on this machine records: the names of congestion controls are the machine's."""
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            folder = os.open("/sys/fs/bpf", os.O_RDONLY)
+            held.callback(os.close, folder)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="module")
+def recorded(kernel_world: None, alone: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds of one BBR flow."""
     return record(tmp_path_factory.mktemp("recorded"), "bbr", *SLOW, "--duration", "2 s")
 

@@ -103,6 +103,112 @@ def test_a_direction_with_a_trace_has_no_rate_and_the_other_way_round(
     assert path["down"]["delivery_trace"]["opportunities_ms"] == [1]
 
 
+FILE = """
+name = "mine"
+seed = 77
+duration = "9 s"
+[path]
+rate = "30 Mbit/s"
+rtt = "60 ms"
+buffer = "90 KB"
+loss = "1 %"
+[[path.before]]
+kind = "policer"
+rate = "8 Mbit/s"
+burst = "40 KB"
+[[path.changes]]
+at = "2 s"
+rate = "3 Mbit/s"
+[path.reverse]
+deliveries = "slow.trace"
+buffer = "30 KB"
+[hosts]
+mtu = 1400
+[[flows]]
+client = "touch never"
+server = "touch never"
+"""
+
+
+@pytest.fixture
+def spec_of(monkeypatch: pytest.MonkeyPatch, in_empty_folder: Path) -> Callable[..., dict[str, Any]]:
+    """The spec of `fullpipe shell` with these options; the command itself does not start."""
+    requests: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: requests.append(arguments[-1]))
+    Path("files").mkdir()
+    Path("files/mine.toml").write_text(FILE, encoding="utf-8")
+    # Beside the file, and a different one in the working directory.
+    Path("files/slow.trace").write_text("10\n", encoding="ascii")
+    Path("own.trace").write_text("1\n", encoding="ascii")
+
+    def spec(*options: str) -> dict[str, Any]:
+        done = CliRunner().invoke(cli.app, ["shell", *options])
+        assert done.exit_code == 0, done.stderr
+        found: dict[str, Any] = json.loads(json.loads(requests.pop())["spec"])
+        return found
+
+    return spec
+
+
+def kinds(spec: dict[str, Any], direction: str) -> dict[str, dict[str, Any]]:
+    return {element["kind"]: element for element in spec[direction]}
+
+
+def test_a_file_gives_elements_changes_hosts_and_seed(spec_of: Callable[..., dict[str, Any]]) -> None:
+    spec = spec_of("--path", "files/mine.toml")
+    up, down = kinds(spec, "forward"), kinds(spec, "reverse")
+    assert "policer" in up
+    assert up["link"]["rate_bps"]["initial"] == 30_000_000
+    assert up["link"]["rate_bps"]["changes"] == [[2_000_000_000, 3_000_000]]
+    assert down["delivery_trace"]["opportunities_ms"] == [10]
+    assert (spec["mtu_bytes"], spec["seed"], spec["hosts"].get("ecn", False)) == (1400, 77, False)
+    assert [flow.get("program") for flow in spec["flows"]] == [None]
+    assert not Path("never").exists()
+
+
+def test_options_win_over_the_file(spec_of: Callable[..., dict[str, Any]]) -> None:
+    options = ("--rtt", "20 ms", "--loss", "2 %", "--down-rate", "5mbit", "--seed", "3", "--ecn")
+    spec = spec_of("--path", "files/mine.toml", *options)
+    up, down = kinds(spec, "forward"), kinds(spec, "reverse")
+    assert up["delay"]["delay_ns"]["initial"] == down["delay"]["delay_ns"]["initial"] == 10_000_000
+    for way in (up, down):
+        assert way["loss"]["probability"]["initial"] == pytest.approx(0.02 * 2**32, abs=1)
+    assert down["link"]["rate_bps"]["initial"] == 5_000_000 and "delivery_trace" not in down
+    assert up["link"]["rate_bps"]["initial"] == 30_000_000 and "policer" in up
+    assert (spec["seed"], spec["hosts"]["ecn"]) == (3, True)
+
+
+def test_a_trace_of_an_option_is_relative_to_the_working_directory(
+    spec_of: Callable[..., dict[str, Any]],
+) -> None:
+    down = kinds(spec_of("--path", "files/mine.toml", "--down-deliveries", "own.trace"), "reverse")
+    assert down["delivery_trace"]["opportunities_ms"] == [1]
+
+
+def test_each_shell_has_another_seed(spec_of: Callable[..., dict[str, Any]]) -> None:
+    assert len({spec_of(*PATH)["seed"] for _ in range(4)}) == 4
+    assert {spec_of(*PATH, "--seed", "12")["seed"] for _ in range(2)} == {12}
+
+
+@pytest.mark.usefixtures("spec_of")
+@pytest.mark.parametrize(
+    ("options", "start", "words"),
+    [
+        (("--path", "files/none.toml"), '--path "files/none.toml"', "No such file"),
+        (("--path", "files/slow.trace"), '--path "files/slow.trace"', "expected a scenario file"),
+        (("--path", "files/mine.toml", "--rtt", "soon"), "--rtt ", "soon"),
+        (("--path", "files/mine.toml", "--down-rate", "5 parsecs"), "--down-rate ", "parsecs"),
+        (("--rate", "1mbit"), "--rtt ", "add --rtt '40 ms', or --path"),
+    ],
+)
+def test_a_mistake_beside_a_file_names_what_was_typed(
+    options: tuple[str, ...], start: str, words: str
+) -> None:
+    done = CliRunner().invoke(cli.app, ["shell", *options])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"fullpipe: {start}") and words in done.stderr, done.stderr
+
+
 RTT = ("--rtt", "100 ms")
 MISTAKES = {
     "no rate": ((*RTT,), "--rate", "add --rate"),
@@ -342,6 +448,16 @@ def test_curl_downloads_through_the_path(in_empty_folder: Path) -> None:
     # In segments of 1448 bytes.
     assert outcome(done.stderr, "down")["packets"] >= 139
     assert outcome(done.stderr, "down")["packets"] > outcome(done.stderr, "up")["packets"]
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_hosts_behind_a_shell_negotiate_ecn_if_it_says_so() -> None:
+    read = "cat /proc/sys/net/ipv4/tcp_ecn"
+    server = shlex.join(["sh", "-c", f"{read} >&2; exec {sys.executable} -m http.server {{port}} >&2"])
+    done = command("shell", *PATH, "--ecn", "--seed", "5", "--server", server, "--", "sh", "-c", read)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1\n" and "1" in done.stderr.splitlines()
+    assert "fullpipe: seed 5; --seed 5 repeats" in done.stderr
 
 
 @pytest.mark.usefixtures("kernel_world")

@@ -487,6 +487,10 @@ fn class_of(frame: &Frame, classes: Classes) -> u32 {
         Classes::Ports { first, flows } => {
             frame.ports.and_then(|ports| flow_of_ports(ports, first, flows)).unwrap_or(0)
         }
+        Classes::Programs { first, flows } => {
+            let program = frame.ports.and_then(|ports| flow_of_ports(ports, first, flows)).unwrap_or(0);
+            program + flows * (frame.flow() % Classes::OF_A_PROGRAM)
+        }
         Classes::Flows => frame.flow(),
     }
 }
@@ -498,7 +502,7 @@ fn batches(classes: Classes) -> u32 {
     match classes {
         Classes::One => 1,
         Classes::Ports { flows, .. } => flows.max(1),
-        Classes::Flows => HASHED,
+        Classes::Programs { .. } | Classes::Flows => HASHED,
     }
 }
 
@@ -525,6 +529,27 @@ mod tests {
             assert_eq!((offered, counts.entered.packets), (Bytes::new(15_000), 10));
             assert_eq!(counts.inside.packets, inside, "{unit:?}");
         }
+    }
+
+    #[test]
+    fn connections_of_one_program_have_classes_of_their_own_and_its_delay() {
+        let frame = |ports: [u16; 2]| {
+            let mut bytes = Sample::data(1, 1448).bytes();
+            bytes[VNET_BYTES + 20..VNET_BYTES + 22].copy_from_slice(&ports[0].to_be_bytes());
+            bytes[VNET_BYTES + 22..VNET_BYTES + 24].copy_from_slice(&ports[1].to_be_bytes());
+            Frame::parse(&bytes).unwrap()
+        };
+        let (first, flows) = (10_000, 3);
+        let class = |ports| class_of(&frame(ports), Classes::Programs { first, flows });
+        let of_one = [40_000, 40_002, 40_004].map(|client| class([client, 10_001]));
+        assert!(of_one.iter().all(|class| class % flows == 1), "{of_one:?}");
+        assert!(of_one[0] != of_one[1] && of_one[1] != of_one[2], "{of_one:?}");
+        assert_eq!(class([40_000, 10_001]), of_one[0]);
+        // On its way back, a packet is of the same program; an unknown port counts as the first.
+        assert_eq!((class([10_002, 40_000]) % flows, class([1, 2]) % flows), (2, 0));
+        // As before, a flow of our own traffic generator is one class.
+        let ours = |ports| class_of(&frame(ports), Classes::Ports { first, flows });
+        assert_eq!((ours([10_001, 10_001]), ours([40_000, 10_001])), (1, 1));
     }
 
     #[test]

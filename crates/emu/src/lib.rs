@@ -12,7 +12,8 @@
 //!   that belong to threads, settings, dying with the parent.
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
-//!   the path's time, which stops while the machine does. `trust`: what makes a run untrustworthy.
+//!   the path's time, which stops while the machine does. `load`: what the hosts got of the processors. `trust`: what makes a run
+//!   untrustworthy.
 //! * `watch`: packets at the near device, copied for a log. `meter`: flows measured by their packets. `batches`: how both get
 //!   theirs without the ferry waiting.
 //! * `router`: a host behind a queue of Linux instead of an emulated one; [`qdisc`]: that queue in the words of `tc`.
@@ -34,6 +35,7 @@ pub mod ferry;
 mod flow;
 mod frame;
 pub mod histogram;
+mod load;
 mod merge;
 mod meter;
 pub mod namespace;

@@ -36,13 +36,14 @@ use std::sync::mpsc::{self, Receiver as Inbox, Sender as Outbox};
 use std::thread;
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_record::QueueSample;
+use fullpipe_record::{ProcessorTime, QueueSample};
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
+use crate::load::{Machine, TaskTime};
 use crate::meter::Metering;
 use crate::namespace::{ask_to_die_with_parent, become_capable, enter_new_network, wait_for};
 use crate::path_clock::Standstill;
@@ -144,8 +145,29 @@ pub enum Classes {
         /// Number of flows. Packets of other ports are in class 0.
         flows: u32,
     },
+    /// Those of a scenario's programs, by the ports of their servers. Within a program, the packets of one connection share a
+    /// class, so that fair queueing keeps connections apart as a router would. See [`Classes::delays`].
+    Programs {
+        /// Port of program 0; program `i` uses `first + i`.
+        first: u16,
+        /// Number of programs. Packets of other ports count as those of program 0.
+        flows: u32,
+    },
     /// Those of one flow share a class, which is a hash of their addresses, protocol and ports.
     Flows,
+}
+
+impl Classes {
+    /// Classes of one program. More than FQ-CoDel has queues (1024), so that they seldom add a collision to its own.
+    pub(crate) const OF_A_PROGRAM: u32 = 4096;
+
+    /// The extra delay of each class, from those of each flow: class `c` of programs is one of program `c % flows`.
+    fn delays(self, of_flows: Vec<Duration>) -> Vec<Duration> {
+        match self {
+            Classes::Programs { .. } => of_flows.repeat(Classes::OF_A_PROGRAM as usize),
+            _ => of_flows,
+        }
+    }
 }
 
 /// The number of the flow, below `flows`, that packets of these ports belong to, source and destination. Our own flows have the
@@ -167,6 +189,8 @@ pub struct Carried<N, F> {
     pub dropped_frames: [u64; 2],
     /// What the ferry recorded.
     pub ferried: FerryReport,
+    /// What the hosts got of the machine's processors.
+    pub processor: ProcessorTime,
 }
 
 /// A host that is set up: the calling thread is in its namespace, and the path ends here.
@@ -235,8 +259,13 @@ impl Path {
 
     /// The path of a scenario. `seed` drives its random elements.
     pub fn of(spec: &Spec, seed: u64) -> Path {
+        let (first, flows) = (FIRST_PORT, spec.flows.len() as u32);
+        let classes = match spec.program_flow() {
+            Some(_) => Classes::Programs { first, flows },
+            None => Classes::Ports { first, flows },
+        };
         let delays =
-            |delay: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(delay).collect() };
+            |delay: fn(&FlowSpec) -> Duration| classes.delays(spec.flows.iter().map(delay).collect());
         let forward = OneWay {
             elements: spec.forward.clone(),
             before: 0,
@@ -252,7 +281,7 @@ impl Path {
             gro: Duration::ZERO,
         };
         Path {
-            classes: Classes::Ports { first: FIRST_PORT, flows: spec.flows.len() as u32 },
+            classes,
             mtu_bytes: spec.mtu_bytes,
             duration: spec.duration_ns,
             sample_interval: spec.sample_interval_ns,
@@ -307,6 +336,7 @@ impl Path {
         become_capable()?;
         ask_to_die_with_parent();
         let (stop_ferry, done) = (event_fd()?, event_fd()?);
+        let machine = Machine::now();
         let stage = Stage {
             path: self,
             near_over: AtomicBool::new(false),
@@ -354,13 +384,15 @@ impl Path {
         });
         let beside = beside.map_err(|_| EmuError::Stopped("log"));
         let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
-        let (near, near_dropped, first) = near.map_err(|_| EmuError::Stopped("sending host"))??;
-        let (far, far_dropped) = far.map_err(|_| EmuError::Stopped("receiving host"))??;
+        let (near, first) = near.map_err(|_| EmuError::Stopped("sending host"))??;
+        let far = far.map_err(|_| EmuError::Stopped("receiving host"))??;
+        let processor = machine.until_now([near.time, far.time]);
         let mut ferried = ferried?;
         if let (Some(queue), Some(end)) = (&self.queue, first) {
             ferried.links.insert(0, queue.record(end, ferried.carried));
         }
-        Ok((Carried { near, far, dropped_frames: [near_dropped, far_dropped], ferried }, beside?))
+        let dropped_frames = [near.dropped, far.dropped];
+        Ok((Carried { near: near.done, far: far.done, dropped_frames, ferried, processor }, beside?))
     }
 
     /// The RTT of the empty path for the class with the lowest.
@@ -371,6 +403,11 @@ impl Path {
     /// Why a run over this path cannot be trusted, as the ferry recorded it; empty when it can.
     pub fn doubts(&self, ferried: &FerryReport) -> Vec<String> {
         trust::doubts(self, ferried)
+    }
+
+    /// The same for a run whose hosts got this much of the machine's processors.
+    pub fn doubts_of_hosts(ferried: &FerryReport, processor: &ProcessorTime) -> Vec<String> {
+        trust::starved(processor, ferried.carried)
     }
 }
 
@@ -401,6 +438,7 @@ impl<N, F> Carried<N, F> {
             })
             .collect();
         doubts.extend(path.doubts(&self.ferried));
+        doubts.extend(Path::doubts_of_hosts(&self.ferried, &self.processor));
         doubts
     }
 }
@@ -436,6 +474,15 @@ fn event_fd() -> Result<OwnedFd, EmuError> {
     sys::event_fd().map_err(|error| EmuError::system("create an eventfd", error))
 }
 
+/// What a host has done.
+struct Lived<T> {
+    done: T,
+    /// Frames that its kernel dropped.
+    dropped: u64,
+    /// How long its thread ran and waited; `None` where the kernel does not count it.
+    time: Option<TaskTime>,
+}
+
 /// What the threads of a run share.
 struct Stage<'a> {
     path: &'a Path,
@@ -454,11 +501,10 @@ impl Stage<'_> {
         &'a self,
         (up, go): (Outbox<Arc<Tun>>, Inbox<Clock>),
         work: impl FnOnce(End<'a>) -> Result<T, E>,
-    ) -> Result<(T, u64, Option<QueueSample>), E> {
+    ) -> Result<(Lived<T>, Option<QueueSample>), E> {
         let over = &self.near_over;
         let Some(queue) = &self.path.queue else {
-            let (done, dropped) = self.host(NEAR, (up, go), over, work)?;
-            return Ok((done, dropped, None));
+            return Ok((self.host(NEAR, (up, go), over, work)?, None));
         };
         let router = Router::create(
             queue,
@@ -471,23 +517,26 @@ impl Stage<'_> {
             },
         )?;
         self.take_priority();
+        let before = TaskTime::of_this_thread();
         let done = work(End { tun: router.tun(), up, go, over })?;
+        let time = TaskTime::since(before);
         let (end, dropped) = router.finish()?;
-        Ok((done, dropped, Some(end)))
+        Ok((Lived { done, dropped, time }, Some(end)))
     }
 
-    /// The life of a host: its own namespace, its end of the path, its work. Returns the frames that its kernel dropped
-    /// as well.
+    /// The life of a host: its own namespace, its end of the path, its work.
     fn host<'a, T, E: From<EmuError>>(
         &self,
         address: Ipv4Addr,
         (up, go): (Outbox<Arc<Tun>>, Inbox<Clock>),
         over: &'a AtomicBool,
         work: impl FnOnce(End<'a>) -> Result<T, E>,
-    ) -> Result<(T, u64), E> {
+    ) -> Result<Lived<T>, E> {
         let tun = Arc::new(self.connect(address)?);
+        let before = TaskTime::of_this_thread();
         let done = work(End { tun: Arc::clone(&tun), up, go, over })?;
-        Ok((done, transmit_drops(tun.name())))
+        let time = TaskTime::since(before);
+        Ok(Lived { done, dropped: transmit_drops(tun.name()), time })
     }
 
     /// Makes a namespace of the calling thread's own and connects it to the path.

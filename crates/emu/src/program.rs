@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
+use fullpipe_record::ProcessorTime;
 use fullpipe_scenario::{Program, Side};
 use fullpipe_units::{Duration, Time};
 
@@ -20,6 +21,7 @@ use self::tail::Tail;
 use crate::EmuError;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
+use crate::load::{Machine, Processes};
 use crate::meter::{Metered, meter};
 use crate::namespace::{
     Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
@@ -79,6 +81,8 @@ pub struct Ran<T> {
     pub hosts: [T; 2],
     /// What the ferry recorded.
     pub ferried: FerryReport,
+    /// What the programs got of the machine's processors, those of the sender's and those of the receiver's host.
+    pub processor: ProcessorTime,
     /// Why the run cannot be trusted; empty when it can.
     pub doubts: Vec<String>,
 }
@@ -109,6 +113,9 @@ pub fn run<T>(
     let quiet = Quiet::default();
     path.quiet = Some(quiet.clone());
     let (stop, done) = (event_fd()?, event_fd()?);
+    processes.look_at_load(programs);
+    processes.load.iter_mut().for_each(Processes::begin);
+    let machine = Machine::now();
     let clock = Clock::start_in(GET_READY);
     let (lives, ferried, measured) = thread::scope(|scope| {
         let meter = scope.spawn(|| meter.run());
@@ -138,6 +145,9 @@ pub fn run<T>(
     // The cause of what the programs noticed.
     let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
     let measured = measured.map_err(|_| EmuError::Stopped("meter"))?.until(ferried.ended);
+    processes.look_at_load(programs);
+    let [sender, receiver] = &processes.load;
+    let processor = machine.until_now([sender.total(), receiver.total()]);
     processes.end();
     let (all_arrived, lives) = lives?;
     doubts.extend(measured.doubts());
@@ -161,9 +171,9 @@ pub fn run<T>(
         doubts.extend(flow.metered.doubts(&programs[index].label));
     }
     let dropped_frames = [near.dropped()?, far.dropped()?];
-    let carried = Carried { near: (), far: (), dropped_frames, ferried };
+    let carried = Carried { near: (), far: (), dropped_frames, ferried, processor };
     doubts.extend(carried.doubts(&path));
-    Ok(Ran { flows, hosts: [near_tuned, far_tuned], ferried: carried.ferried, doubts })
+    Ok(Ran { flows, hosts: [near_tuned, far_tuned], ferried: carried.ferried, processor, doubts })
 }
 
 /// One end of the path.
@@ -263,6 +273,7 @@ fn live(
     let mut parent = Parent::watched();
     loop {
         let now = clock.now();
+        processes.look_at_load(programs);
         let mut next = end.min(now + LOOK_AROUND);
         for (index, launch) in programs.iter().enumerate() {
             let stop = launch.stop.map_or(end, |stop| stop.min(end));
@@ -376,6 +387,16 @@ fn event_fd() -> Result<OwnedFd, EmuError> {
 }
 
 impl Set {
+    /// Notes what the programs at either host have got of the processors.
+    fn look_at_load(&mut self, programs: &[Launch]) {
+        for (side, all) in [(Side::Server, &self.servers), (Side::Client, &self.clients)] {
+            for (launch, process) in programs.iter().zip(all).filter(|(_, process)| process.ended.is_none()) {
+                let host = usize::from(side != launch.program.sender);
+                self.load[host].look(process.id());
+            }
+        }
+    }
+
     /// Waits for output, for `done` or for `timeout`.
     fn wait(&mut self, done: &OwnedFd, parent: &mut Parent, timeout: Duration) -> Result<(), EmuError> {
         let mut fds = vec![done.as_raw_fd(), parent.input()];

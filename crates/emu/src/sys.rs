@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem;
-use std::net::SocketAddrV4;
+use std::net::{Ipv6Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use fullpipe_units::Duration;
@@ -157,6 +157,17 @@ pub fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
+/// Waits until no other process has locked this open file, and locks it until its descriptor is closed (flock(2)).
+pub(crate) fn lock(file: &OwnedFd) -> io::Result<()> {
+    loop {
+        // SAFETY: no pointers.
+        match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done.map(drop),
+        }
+    }
+}
+
 /// Number of a device of the calling thread's network namespace.
 pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
     // SAFETY: `name` is NUL-terminated.
@@ -166,22 +177,51 @@ pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
     }
 }
 
-/// Sets one numeric attribute of a device: an RTM_SETLINK message (rtnetlink(7)), and its acknowledgement.
+/// Sets one numeric attribute of a device: an RTM_SETLINK message (rtnetlink(7)).
 pub(crate) fn set_link_u32(index: u32, attribute: u16, value: u32) -> io::Result<()> {
-    /// Header, `ifinfomsg`, and one attribute of 4 bytes behind its own header.
-    const LENGTH: u32 = 16 + 16 + 8;
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-    let mut message = Vec::with_capacity(LENGTH as usize);
-    message.extend(LENGTH.to_ne_bytes());
-    message.extend(libc::RTM_SETLINK.to_ne_bytes());
+    let mut body = vec![0; 4]; // ifinfomsg: any family, any type
+    body.extend(index.to_ne_bytes());
+    body.extend([0; 8]); // flags and their mask: no change
+    push_attribute(&mut body, attribute, &value.to_ne_bytes());
+    change_by_netlink(libc::RTM_SETLINK, 0, &body)
+}
+
+/// Gives a device an IPv6 address, without asking whether another host has it: an RTM_NEWADDR message.
+pub(crate) fn add_ipv6_address(index: u32, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
+    let mut body = vec![libc::AF_INET6 as u8, prefix, libc::IFA_F_NODAD as u8, libc::RT_SCOPE_UNIVERSE]; // ifaddrmsg
+    body.extend(index.to_ne_bytes());
+    push_attribute(&mut body, libc::IFA_LOCAL, &address.octets());
+    push_attribute(&mut body, libc::IFA_ADDRESS, &address.octets());
+    change_by_netlink(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+}
+
+/// Sends all IPv6 packets without another route through a device: an RTM_NEWROUTE message.
+pub(crate) fn add_ipv6_default_route(index: u32) -> io::Result<()> {
+    let kind = [libc::RT_TABLE_MAIN, libc::RTPROT_BOOT, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST];
+    let mut body = vec![libc::AF_INET6 as u8, 0, 0, 0]; // rtmsg: to any destination, from any source
+    body.extend(kind);
+    body.extend([0; 4]);
+    push_attribute(&mut body, libc::RTA_OIF, &index.to_ne_bytes());
+    change_by_netlink(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+}
+
+/// Adds an attribute whose length is a multiple of 4, so that it needs no padding.
+fn push_attribute(body: &mut Vec<u8>, attribute: u16, value: &[u8]) {
+    body.extend((4 + value.len() as u16).to_ne_bytes());
+    body.extend(attribute.to_ne_bytes());
+    body.extend(value);
+}
+
+/// Sends one message of rtnetlink(7) and reads its acknowledgement.
+fn change_by_netlink(kind: u16, more_flags: libc::c_int, body: &[u8]) -> io::Result<()> {
+    const HEADER: u32 = 16;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | more_flags) as u16;
+    let mut message = Vec::new();
+    message.extend((HEADER + body.len() as u32).to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
     message.extend(flags.to_ne_bytes());
-    message.extend([0; 8]); // sequence and port
-    message.extend([0; 4]); // family, padding, type
-    message.extend(index.to_ne_bytes());
-    message.extend([0; 8]); // flags and their mask: no change
-    message.extend(8u16.to_ne_bytes());
-    message.extend(attribute.to_ne_bytes());
-    message.extend(value.to_ne_bytes());
+    message.extend([0; 8]); // sequence number and port
+    message.extend(body);
     // SAFETY: no pointers. On success the descriptor is new and owned by nobody else.
     let socket = unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;

@@ -1,6 +1,7 @@
-//! Why a run cannot be trusted, by the ferry's own record.
+//! Why a run cannot be trusted, by the ferry's own record and by what the hosts got of the machine's processors.
 
 use fullpipe_path::rates;
+use fullpipe_record::ProcessorTime;
 use fullpipe_units::{Bytes, Duration};
 
 use crate::ferry::FerryReport;
@@ -21,6 +22,14 @@ const STANDSTILL_LIMIT: Duration = Duration::from_millis(100);
 /// A run is untrustworthy if the path's time stopped for more than one part in this many of the run: goodput is measured by
 /// the machine's clock, which keeps running.
 const STANDSTILL_SHARE: u64 = 100;
+/// A run is untrustworthy if one of its hosts waited for a processor for more than one part in this many of the run, as with
+/// [`STANDSTILL_SHARE`]: the path goes on meanwhile, so that goodput can be lower by that share, which is a third of what
+/// `fullpipe agree` tolerates. Where nothing else competes, hosts waited 0.05 to 0.84 % at 200 Mbit/s to 2 Gbit/s on two processors, and
+/// at 500 Mbit/s on busy ones 2.6 to 12 %.
+const WAIT_SHARE: u64 = 100;
+/// A run is untrustworthy if the machine's own host took more than one part in this many of its processors' time: a thread that is
+/// on a processor then does not see that it waits.
+const STEAL_SHARE: u64 = 100;
 /// One in this many: 5 %.
 const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in this many was late.
@@ -73,6 +82,28 @@ pub(crate) fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
         reasons.push(format!(
             "the emulator woke more than 1 ms late {} times out of {}",
             ferried.overruns, ferried.passes
+        ));
+    }
+    reasons
+}
+
+/// The reasons why a run that was carried for so long is untrustworthy because its hosts could not run when they were to.
+pub(crate) fn starved(processor: &ProcessorTime, carried: Duration) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let limit = Duration::from_nanos(carried.as_nanos() / WAIT_SHARE);
+    for (host, waited_ns) in ["sender", "receiver"].iter().zip(processor.waited_ns.unwrap_or_default()) {
+        if waited_ns > limit.as_nanos() {
+            reasons.push(format!(
+                "the {host} waited for a processor for {} in total (limit {limit}), because the machine was busy",
+                Duration::from_nanos(waited_ns)
+            ));
+        }
+    }
+    let limit = Duration::from_nanos(carried.as_nanos().saturating_mul(processor.processors) / STEAL_SHARE);
+    if processor.stolen_ns > limit.as_nanos() {
+        reasons.push(format!(
+            "the host of this virtual machine took {} of its processors' time (limit {limit})",
+            Duration::from_nanos(processor.stolen_ns)
         ));
     }
     reasons
@@ -156,6 +187,35 @@ mod tests {
             ..report(Duration::ZERO)
         };
         assert_eq!(doubts(&path, &troubled).len(), 3);
+    }
+
+    #[test]
+    fn hosts_that_waited_for_a_processor_spoil_a_run() {
+        let carried = Duration::from_secs(4);
+        let ms = 1_000_000;
+        let idle = ProcessorTime {
+            waited_ns: Some([9 * ms, 40 * ms]),
+            softirq_waited_ns: Some(500 * ms),
+            stolen_ns: 80 * ms,
+            pressure_ns: Some(4000 * ms),
+            processors: 2,
+            ..ProcessorTime::default()
+        };
+        assert!(starved(&idle, carried).is_empty(), "{:?}", starved(&idle, carried));
+        let reasons = starved(&ProcessorTime { waited_ns: Some([41 * ms, 472 * ms]), ..idle }, carried);
+        assert!(
+            matches!(&reasons[..], [sender, receiver]
+                if sender.starts_with("the sender waited for a processor for 41 ms in total (limit 40 ms)")
+                    && receiver.starts_with("the receiver waited for a processor for 472 ms")),
+            "{reasons:?}"
+        );
+        let reasons = starved(&ProcessorTime { stolen_ns: 90 * ms, ..idle }, carried);
+        assert!(
+            matches!(&reasons[..], [one] if one.contains("took 90 ms") && one.contains("(limit 80 ms)")),
+            "{reasons:?}"
+        );
+        // A kernel that counts nothing gives no reason.
+        assert!(starved(&ProcessorTime::default(), carried).is_empty());
     }
 
     #[test]

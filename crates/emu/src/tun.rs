@@ -4,14 +4,14 @@
 
 use std::ffi::CString;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use fullpipe_scenario::spec::HostSpec;
 
 use crate::EmuError;
 use crate::frame::VNET_BYTES;
-use crate::namespace::set_sysctl;
+use crate::namespace::{set_sysctl, sysctl};
 use crate::sys;
 
 /// Devices are called this and a number.
@@ -76,8 +76,7 @@ impl Tun {
         };
         let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(address.prefix)).unwrap_or(0));
         self.set_queue_length()?;
-        // Neighbour discovery and multicast reports would be foreign traffic on the path. In a namespace of ours IPv6 is
-        // off already, but the outer end of a shell is in the caller's.
+        // Neighbour discovery and multicast reports would be foreign traffic on the path. [`Tun::add_ipv6`] does without them.
         let _ = set_sysctl(&format!("net.ipv6.conf.{}.disable_ipv6", self.name), "1");
         set("MTU", libc::SIOCSIFMTU as libc::Ioctl, &|r| r.ifr_ifru.ifru_mtu = address.mtu as i32)?;
         set("address", libc::SIOCSIFADDR as libc::Ioctl, &|r| r.ifr_ifru.ifru_addr = generic(address.own))?;
@@ -112,6 +111,37 @@ impl Tun {
             .map_err(|error| EmuError::system("add a default route", error))
     }
 
+    /// Gives the device an IPv6 address, too. It has no link-local address, so that it never sends by itself: no neighbour or router
+    /// discovery, no multicast reports. Returns false where IPv6 is not possible: the kernel has none, or the MTU is below what it
+    /// needs (RFC 8200 section 5).
+    pub(crate) fn add_ipv6(&self, address: Ipv6Addr, prefix: u8, mtu: u32) -> Result<bool, EmuError> {
+        const LEAST_MTU: u32 = 1280;
+        let setting = |name: &str| format!("net.ipv6.conf.{}.{name}", self.name);
+        if mtu < LEAST_MTU || sysctl(&setting("disable_ipv6")).is_none() {
+            return Ok(false);
+        }
+        // 1: no link-local address (Linux: IN6_ADDR_GEN_MODE_NONE).
+        set_sysctl(&setting("addr_gen_mode"), "1")?;
+        set_sysctl(&setting("accept_ra"), "0")?;
+        set_device_flags(&self.name, libc::IFF_UP | libc::IFF_RUNNING | libc::IFF_NOARP)?;
+        set_sysctl(&setting("disable_ipv6"), "0")?;
+        sys::add_ipv6_address(self.index()?, address, prefix)
+            .map_err(|error| EmuError::system(format!("add an IPv6 address to {}", self.name), error))?;
+        Ok(true)
+    }
+
+    /// Sends everything of IPv6 that has no other route through this device.
+    pub(crate) fn add_default_route6(&self) -> Result<(), EmuError> {
+        sys::add_ipv6_default_route(self.index()?)
+            .map_err(|error| EmuError::system("add a default route for IPv6", error))
+    }
+
+    fn index(&self) -> Result<u32, EmuError> {
+        let name = CString::new(&*self.name).expect("device names have no NUL");
+        sys::interface_index(&name)
+            .map_err(|error| EmuError::system(format!("find the device {}", self.name), error))
+    }
+
     /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -141,9 +171,13 @@ impl Tun {
 
 /// Brings a device of the calling thread's namespace up.
 pub(crate) fn bring_up(name: &str) -> Result<(), EmuError> {
+    set_device_flags(name, libc::IFF_UP | libc::IFF_RUNNING)
+}
+
+fn set_device_flags(name: &str, flags: libc::c_int) -> Result<(), EmuError> {
     let control = control_socket()?;
     let mut request = Request::new(name);
-    request.0.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    request.0.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: SIOCSIFFLAGS takes an ifreq.
     unsafe { sys::ioctl(&control, libc::SIOCSIFFLAGS as libc::Ioctl, &mut request.0) }
         .map_err(|error| EmuError::system(format!("bring {name} up"), error))

@@ -5,11 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
+
+use fullpipe_emu::namespace::enter_new_network;
 
 const NOT_PERMITTED: i32 = 3;
 
@@ -71,28 +73,46 @@ fn marks_are_conserved_and_checksums_hold() {
     assert_eq!((number(&text, "InHdrErrors"), number(&text, "InCsumErrors")), (0, 0), "{text}");
 }
 
-fn network_devices() -> BTreeSet<String> {
-    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+/// Gives the test's thread, and what it starts, a network namespace of its own, so that it never sees a device of another
+/// shell on this machine. Without the right to do so, a shell makes no device in its caller's namespace either.
+fn work_alone() -> bool {
+    let entered = enter_new_network();
+    if let Err(error) = &entered {
+        println!("in the machine's network namespace: {error}");
+    }
+    entered.is_ok()
 }
 
-/// Shells have their outer end in our own namespace, so only one runs at a time.
-static SHELLS: Mutex<()> = Mutex::new(());
+/// Whether a shell printed that shells are not possible here.
+fn is_skipped(err: &str) -> bool {
+    let skipped = err.contains("not permitted") || err.contains("/dev/net/tun");
+    if skipped {
+        println!("skipped: {err}");
+    }
+    skipped
+}
 
-fn assert_no_device_left() {
+/// Devices of shells in the namespace of the calling thread. `/sys/class/net` would show the machine's.
+fn shell_devices() -> Vec<String> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
+    names.filter(|name| name.starts_with("fullpipe")).map(str::to_owned).collect()
+}
+
+fn assert_no_device_remains() {
     for _ in 0..200 {
-        if !network_devices().iter().any(|name| name.starts_with("fullpipe")) {
+        if shell_devices().is_empty() {
             return;
         }
         sleep(Duration::from_millis(10));
     }
-    panic!("a device is left: {:?}", network_devices());
+    panic!("devices remain: {:?}", shell_devices());
 }
 
 #[test]
 fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
     let Some(shell) = example("shell") else { return };
-    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
+    work_alone();
     let script = "exec 3<>/dev/tcp/$FULLPIPE_SERVER/9753 && head -c 5 <&3 && exit 42";
     let server = r#"python3 -c 'import socket; s=socket.create_server(("", 9753)); c,_=s.accept(); c.sendall(b"hello")'"#;
     let wait = format!(
@@ -104,18 +124,101 @@ fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
         .output()
         .unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if err.contains("not permitted") || err.contains("/dev/net/tun") {
-        println!("skipped: {err}");
+    if is_skipped(&err) {
         return;
     }
     assert_eq!((output.status.code(), &*out), (Some(42), "hello"), "{err}");
-    assert_no_device_left();
+    assert_no_device_remains();
+}
+
+/// A shell's server has a network namespace of its own: a port that is in use on the machine is free there.
+#[test]
+fn a_server_gets_a_port_that_is_in_use_outside() {
+    let Some(shell) = example("shell") else { return };
+    work_alone();
+    let _in_use = std::net::TcpListener::bind("0.0.0.0:10000").unwrap();
+    let server = "exec python3 -c 'import os, socket; s=socket.create_server((\"\", int(os.environ[\"FULLPIPE_PORT\"]))); \
+                  c,_=s.accept(); c.sendall(b\"hello\")' {port}";
+    let script =
+        "exec 3<>/dev/tcp/$FULLPIPE_SERVER/$FULLPIPE_PORT && head -c 5 <&3 && echo \" on $FULLPIPE_PORT\"";
+    let output = Command::new(shell)
+        .args(["10", "20", "100000", "--server", server, "--", "bash", "-c", script])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !is_skipped(&err) {
+        assert_eq!(&*out, "hello on 10000\n", "{err}");
+    }
+}
+
+/// IPv6 goes through the path like IPv4, also through that of a shell around it, and sends nothing by itself.
+#[test]
+fn ipv6_reaches_the_server_through_nested_shells() {
+    let Some(shell) = example("shell") else { return };
+    if !std::path::Path::new("/proc/net/if_inet6").exists() {
+        return println!("skipped: this kernel has no IPv6");
+    }
+    work_alone();
+    let server = r#"exec python3 -c 'import socket; s=socket.create_server(("::", 9753), family=socket.AF_INET6); c,_=s.accept(); c.sendall(b"hello")'"#;
+    let client = r#"import os, socket
+print(socket.create_connection((os.environ["OUTER"], 9753)).recv(5).decode())
+print(*{line.split()[2] for line in open("/proc/net/igmp6")}, *{line[:4] for line in open("/proc/net/if_inet6")})"#;
+    let inner =
+        format!("OUTER=$FULLPIPE_SERVER6 exec {} 10 20 100000 -- python3 -c '{client}'", shell.display());
+    let output = Command::new(&shell)
+        .args(["10", "20", "100000", "--server", server, "--", "sh", "-c", &inner])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if is_skipped(&err) {
+        return;
+    }
+    let mut words = out.split_whitespace();
+    assert_eq!(words.next(), Some("hello"), "{err}");
+    // Nothing makes a device send by itself: no group but those of all nodes (RFC 3810 section 6), no link-local address.
+    let quiet = ["ff020000000000000000000000000001", "ff010000000000000000000000000001", "fd3f", "0000"];
+    assert!(words.all(|word| quiet.contains(&word)), "{out}");
+}
+
+/// Shells that start at the same time in one namespace do not choose the same addresses.
+#[test]
+fn shells_that_start_together_have_addresses_of_their_own() {
+    let Some(shell) = example("shell") else { return };
+    if !work_alone() {
+        return println!("skipped: without rights, each shell has a network namespace of its own");
+    }
+    let start = |_| {
+        Command::new(&shell)
+            .args(["10", "20", "100000", "--", "sh", "-c", "echo $FULLPIPE_SERVER; read wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut shells: Vec<_> = (0..6).map(start).collect();
+    let mut addresses = BTreeSet::new();
+    for shell in &mut shells {
+        let mut address = String::new();
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+        if address.is_empty() {
+            return println!("skipped: shells are not permitted here");
+        }
+        addresses.insert(address);
+    }
+    for mut shell in shells {
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+    }
+    assert_eq!(addresses.len(), 6, "{addresses:?}");
 }
 
 #[test]
 fn killing_a_shell_kills_everything_in_it() {
     let Some(shell) = example("shell") else { return };
-    let _alone = SHELLS.lock().unwrap_or_else(PoisonError::into_inner);
+    work_alone();
     let marker = format!("{}.25", 1_000_000 + std::process::id());
     let script = format!("sleep {marker} & setsid sleep {marker} & echo ready; wait");
     let mut child = Command::new(shell)
@@ -147,7 +250,7 @@ fn killing_a_shell_kills_everything_in_it() {
     child.wait().unwrap();
     for _ in 0..200 {
         if running() == 0 {
-            assert_no_device_left();
+            assert_no_device_remains();
             return;
         }
         sleep(Duration::from_millis(10));

@@ -74,7 +74,7 @@ fn record(spec: &Spec, seed: u64, ran: Ran<Host>) -> Run {
     let flows = spec.flows.iter().zip(ran.flows);
     let stalls = &ran.ferried.stalls;
     Run {
-        provenance: provenance(spec, seed, sysctls, lateness, untrustworthy),
+        provenance: provenance(spec, seed, sysctls, (lateness, ran.processor), untrustworthy),
         flows: flows.map(|(spec, ended)| flow(spec, ended, stalls)).collect(),
         links: ran.ferried.links,
     }

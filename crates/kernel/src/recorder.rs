@@ -375,6 +375,7 @@ fn missing_function(messages: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     fn refused(code: i32, messages: &str) -> Refused {
         Refused { error: std::io::Error::from_raw_os_error(code), messages: messages.to_owned() }
@@ -414,8 +415,16 @@ mod tests {
     /// Twice as much as the path holds, as in a flow whose calls all run.
     const SANE_SEGMENTS: u32 = 1000;
 
+    /// Makes other tests on this machine that record wait: the names of congestion controls are the machine's.
+    fn alone() -> Option<std::fs::File> {
+        let folder = std::fs::File::open("/sys/fs/bpf").ok()?;
+        // SAFETY: no pointers.
+        (unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) } == 0).then_some(folder)
+    }
+
     /// Records a flow with losses whose `ssthresh` returns garbage in every other recovery, as if skipped.
     fn record_with_skipped_calls(ops: Ops) {
+        let _alone = alone();
         let arguments = [ops.name(), "20", "20", "50000", "0.01", "3"].map(str::to_owned);
         let (spec, seed) = common::spec_of(&arguments).unwrap();
         let skipping = |ops| build::compile(ops, &["-DSKIP_EPISODES"]);

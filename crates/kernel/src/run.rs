@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use fullpipe_emu::namespace::sysctl;
 use fullpipe_emu::{Carried, EmuError, End, Path, Stall, watch};
-use fullpipe_record::{FlowRecord, Lateness, Provenance, Run, WorldName};
+use fullpipe_record::{FlowRecord, Lateness, ProcessorTime, Provenance, Run, WorldName};
 use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::Duration;
 
@@ -228,6 +228,7 @@ pub(crate) fn no_algorithm(name: &str, error: io::Error) -> KernelError {
 /// Puts the threads' reports together.
 fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, Host), Host>) -> Run {
     let lateness = carried.ferried.lateness();
+    let processor = carried.processor;
     let doubts = carried.doubts(path);
     let (sent, sender) = carried.near;
     let mut untrustworthy = sent.failures;
@@ -244,7 +245,7 @@ fn record(spec: &Spec, seed: u64, path: &Path, carried: Carried<(SenderReport, H
         flows.iter_mut().for_each(|flow| in_path_time(flow, &carried.ferried.stalls));
     }
     Run {
-        provenance: provenance(spec, seed, sysctls, lateness, untrustworthy),
+        provenance: provenance(spec, seed, sysctls, (lateness, processor), untrustworthy),
         flows,
         links: carried.ferried.links,
     }
@@ -255,7 +256,7 @@ pub(crate) fn provenance(
     spec: &Spec,
     seed: u64,
     sysctls: Vec<(String, String)>,
-    lateness: Lateness,
+    (lateness, processor): (Lateness, ProcessorTime),
     untrustworthy: Vec<String>,
 ) -> Provenance {
     let (host, kernel) = sys::host_and_kernel();
@@ -268,6 +269,7 @@ pub(crate) fn provenance(
         kernel,
         sysctls,
         lateness: Some(lateness),
+        processor: Some(processor),
         untrustworthy,
         not_honoured: Vec::new(),
     }
@@ -429,7 +431,13 @@ mod tests {
             near: (sent, host("sender")),
             far: host("receiver"),
             dropped_frames: [0, 3],
-            ferried: FerryReport { failed_writes: 1, passes: 1, ..FerryReport::default() },
+            ferried: FerryReport {
+                failed_writes: 1,
+                passes: 1,
+                carried: Duration::from_secs(1),
+                ..FerryReport::default()
+            },
+            processor: ProcessorTime { waited_ns: Some([0, 20_000_000]), ..ProcessorTime::default() },
         };
         let reasons = record(&spec, 1, &Path::of(&spec, 1), carried).provenance.untrustworthy;
         let expected = [
@@ -438,6 +446,7 @@ mod tests {
             "receiver",
             "the receiver's kernel dropped 3",
             "the kernel refused 1 frames",
+            "the receiver waited for a processor for 20 ms",
         ];
         assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
         assert!(reasons.iter().zip(expected).all(|(found, start)| found.starts_with(start)), "{reasons:?}");

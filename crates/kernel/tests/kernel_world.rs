@@ -10,6 +10,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use fullpipe_emu::namespace::enter_new_network;
+
 const NOT_PERMITTED: i32 = 3;
 
 /// The example's binary: `target/<profile>/examples`, seen from `target/<profile>/deps/<test>`.
@@ -167,7 +169,7 @@ fn a_run_that_stood_still_says_so_and_goes_on() {
     command.args(["bbr", "20", "20", "100000", "0", "3"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let started = namespaces_of(&mut child).is_some();
+    let started = has_namespaces(&mut child);
     let signal = |name: &str| Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     if started {
         sleep(Duration::from_millis(800));
@@ -183,88 +185,128 @@ fn a_run_that_stood_still_says_so_and_goes_on() {
     assert!(number(&text, "flow 0", "goodput_mbps") > 0.2 * 20.0, "{text}");
 }
 
-/// Network namespaces of all processes and threads that can be seen.
-fn namespaces() -> BTreeSet<PathBuf> {
-    let tasks = fs::read_dir("/proc").unwrap().flatten().flat_map(|process| {
-        fs::read_dir(process.path().join("task")).into_iter().flatten().flatten().map(|task| task.path())
-    });
-    tasks.filter_map(|task| fs::read_link(task.join("ns/net")).ok()).collect()
+/// The emulator has real-time priority and is on time. The hosts have the idle class (`chrt -i`), and others use every processor.
+#[test]
+fn a_run_whose_hosts_wait_for_a_processor_is_untrustworthy() {
+    let Some(binary) = example("kernel_run") else { return };
+    if Command::new("chrt").arg("--version").output().is_err() {
+        return println!("skipped: chrt of util-linux is not installed");
+    }
+    let busy = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let mut others: Vec<Child> = (0..processors).map(busy).collect();
+    // Above 200 Mbit/s hosts have no real-time priority.
+    let run = ["cubic", "500", "20", "1250000", "0", "2"];
+    let mut starved = Command::new("chrt");
+    let output = starved.args(["-i", "0"]).arg(binary).args(run).stdin(Stdio::null()).output().unwrap();
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    let Some(text) = skip_or_text(&output) else { return };
+    assert!(text.contains("waited for a processor for"), "{text}");
 }
 
-fn network_devices() -> BTreeSet<String> {
-    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+/// Names the processes of one test in their environment.
+const TOKEN: &str = "FULLPIPE_TEST_TOKEN";
+
+/// A run that lasts, and how its processes are found.
+struct LongRun {
+    child: Child,
+    token: String,
+    /// The devices of the test's own network namespace; `None` if it may not have one. Nor can a run make devices then.
+    devices: Option<BTreeSet<String>>,
 }
 
-/// Waits until the process's threads have namespaces of their own; `None` if it ended before, or never does.
-fn namespaces_of(child: &mut Child) -> Option<BTreeSet<PathBuf>> {
-    let own = fs::read_link("/proc/self/ns/net").unwrap();
+impl LongRun {
+    /// Starts one in a network namespace of the test's own, in which nobody else makes a device.
+    fn start(test: &str, stdin: Stdio) -> Option<LongRun> {
+        let devices = enter_new_network().ok().map(|()| devices());
+        let token = format!("{test}-{}", std::process::id());
+        let mut command = Command::new(example("kernel_run")?);
+        command.args(["bbr", "20", "20", "100000", "0", "30"]).env(TOKEN, &token);
+        let child = command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Some(LongRun { child, token, devices })
+    }
+
+    /// Its processes, zombies excluded. Its namespaces end with them. The numbers of namespaces would prove nothing: the kernel
+    /// gives a number that is free to the next namespace that anybody makes.
+    fn processes(&self) -> Vec<PathBuf> {
+        let entry = format!("{TOKEN}={}", self.token);
+        let has_token = |process: &PathBuf| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+        };
+        fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(has_token).collect()
+    }
+
+    /// Asserts that its processes end, and that it has made no device outside its namespaces.
+    fn assert_gone(&self) {
+        for _ in 0..200 {
+            if self.processes().is_empty() {
+                assert!(self.devices.as_ref().is_none_or(|before| *before == devices()), "{:?}", devices());
+                return;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        panic!("processes remain: {:?}", self.processes());
+    }
+}
+
+/// Network devices of the calling thread's namespace. `/sys/class/net` would show the machine's.
+fn devices() -> BTreeSet<String> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned()).collect()
+}
+
+/// Waits until the process's threads have two network namespaces of their own; false if it ended before, or never does.
+fn has_namespaces(child: &mut Child) -> bool {
+    let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
     for _ in 0..500 {
         if child.try_wait().unwrap().is_some() {
-            return None;
+            return false;
         }
         let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
         let links = tasks.filter_map(|task| fs::read_link(task.path().join("ns/net")).ok());
-        let others: BTreeSet<PathBuf> = links.filter(|link| *link != own).collect();
-        if others.len() >= 2 {
-            return Some(others);
+        if links.filter(|link| *link != own).collect::<BTreeSet<_>>().len() >= 2 {
+            return true;
         }
         sleep(Duration::from_millis(10));
     }
-    None
-}
-
-/// The kernel takes namespaces apart in the background.
-fn assert_gone(used: &BTreeSet<PathBuf>) {
-    for _ in 0..200 {
-        if namespaces().is_disjoint(used) {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("of {used:?} there is still {:?}", namespaces());
-}
-
-fn start_long_run(stdin: Stdio) -> Option<Child> {
-    let mut command = Command::new(example("kernel_run")?);
-    command.args(["bbr", "20", "20", "100000", "0", "30"]);
-    Some(command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    false
 }
 
 #[test]
-fn nothing_remains_after_sigkill_in_the_middle_of_a_run() {
-    let devices = network_devices();
-    let Some(mut child) = start_long_run(Stdio::null()) else { return };
-    let Some(used) = namespaces_of(&mut child) else {
+fn sigkill_in_the_middle_of_a_run_leaves_nothing() {
+    let Some(mut run) = LongRun::start("sigkill", Stdio::null()) else { return };
+    if !has_namespaces(&mut run.child) {
         println!("skipped: the kernel world did not start");
-        let _ = child.kill();
+        let _ = run.child.kill();
         return;
-    };
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_gone(&used);
-    let more: Vec<_> = network_devices().difference(&devices).cloned().collect();
-    // A shell's outer end, if somebody runs one just now.
-    assert!(more.iter().all(|name| name.starts_with("fullpipe")), "{more:?}");
+    }
+    assert!(!run.processes().is_empty());
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    run.assert_gone();
 }
 
 #[test]
 fn a_run_ends_with_its_parent() {
-    let Some(mut child) = start_long_run(Stdio::piped()) else { return };
-    let Some(used) = namespaces_of(&mut child) else {
+    let Some(mut run) = LongRun::start("parent", Stdio::piped()) else { return };
+    if !has_namespaces(&mut run.child) {
         println!("skipped: the kernel world did not start");
-        let _ = child.kill();
+        let _ = run.child.kill();
         return;
-    };
+    }
     // What the death of the parent does to the pipe.
-    drop(child.stdin.take());
+    drop(run.child.stdin.take());
     for _ in 0..200 {
-        if child.try_wait().unwrap().is_some() {
-            assert_gone(&used);
+        if run.child.try_wait().unwrap().is_some() {
+            run.assert_gone();
             return;
         }
         sleep(Duration::from_millis(10));
     }
-    child.kill().unwrap();
+    run.child.kill().unwrap();
     panic!("the run went on without its parent");
 }

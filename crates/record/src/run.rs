@@ -52,6 +52,9 @@ pub struct Provenance {
     pub sysctls: Vec<(String, String)>,
     /// How late the emulator was, kernel world only.
     pub lateness: Option<Lateness>,
+    /// What the hosts got of the machine's processors, kernel world only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<ProcessorTime>,
     /// Why this run cannot be trusted; empty when it can.
     pub untrustworthy: Vec<String>,
     /// What was asked for that the world did not do, or that a controller did not get from its transport, one sentence each.
@@ -72,6 +75,24 @@ pub struct Lateness {
     pub p999_ns: u64,
     /// The worst.
     pub max_ns: u64,
+}
+
+/// What the hosts of a run got of the machine's processors, in nanoseconds; `None` where the kernel does not count it. Pairs are of
+/// the sender's and the receiver's host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorTime {
+    /// How long the hosts ran (Linux: `/proc/PID/schedstat`).
+    pub ran_ns: Option<[u64; 2]>,
+    /// How long they were ready to run and waited for a processor.
+    pub waited_ns: Option<[u64; 2]>,
+    /// How long the kernel's own threads for packets (`ksoftirqd`) waited, whomever the packets belonged to.
+    pub softirq_waited_ns: Option<u64>,
+    /// Time of all processors together that the machine's own host took from it (`steal` in `/proc/stat`), in steps of 10 ms.
+    pub stolen_ns: u64,
+    /// Time in which some task of the machine waited (`/proc/pressure/cpu`).
+    pub pressure_ns: Option<u64>,
+    /// Processors of the machine.
+    pub processors: u64,
 }
 
 /// What one flow did.
@@ -594,6 +615,7 @@ pub(crate) fn example() -> Run {
             kernel: String::new(),
             sysctls: Vec::new(),
             lateness: None,
+            processor: None,
             untrustworthy: Vec::new(),
             not_honoured: Vec::new(),
         },

@@ -3,7 +3,7 @@
 //! ```json
 //! {
 //!   "provenance": {"world": "sim", "seed": 1, "spec_json": "…", "version": "…", "host": "", "kernel": "",
-//!                  "sysctls": [["name", "value"]], "lateness": null, "untrustworthy": []},
+//!                  "sysctls": [["name", "value"]], "lateness": null, "untrustworthy": []},    // kernel world: "processor", too
 //!   "flows": [{"label": "a", "controller": "bbr1",
 //!              "start_ns": 0, "end_ns": 0, "completed": false, "delivered_bytes": 0,
 //!              "segments_sent": 0, "retransmits": 0, "timeouts": 0, "undos": 0, "written_bytes": 0, "written_ns": 0,

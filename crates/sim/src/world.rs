@@ -403,6 +403,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 kernel: String::new(),
                 sysctls: Vec::new(),
                 lateness: None,
+                processor: None,
                 untrustworthy: Vec::new(),
                 not_honoured: Vec::new(),
             },

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -13,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import Rtt, complete_queues, path_text
+from fullpipe.commands import _common
+from fullpipe.commands._common import Ecn, complete_queues, path_text
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
 _DEFAULT_BUFFER = "1 bdp"
@@ -81,12 +83,23 @@ class _Direction:
 
 
 def shell(
-    rtt: Rtt,
     command: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="-- COMMAND...", help="What to run behind the path.", show_default="your shell"
         ),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCENARIO.toml",
+            help="Take path and hosts from a scenario, whose forward direction is up. Options win.",
+            parser=_common.path,
+        ),
+    ] = None,
+    rtt: Annotated[
+        str | None,
+        typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.", show_default="the file's"),
     ] = None,
     rate: Annotated[
         str | None, _option("rate", "Rate of the bottleneck, e.g. '10 Mbit/s' or 10mbit.", _BOTH)
@@ -146,16 +159,23 @@ def shell(
     server: Annotated[
         str | None,
         typer.Option(
-            metavar="COMMAND", help="What to run at the far end, e.g. 'iperf3 -s'.", show_default="none"
+            metavar="COMMAND",
+            help="What to run at the far end, e.g. 'iperf3 -s' or 'iperf3 -s -p {port}'.",
+            show_default="none",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of random loss and jitter.")] = 1,
+    ecn: Ecn = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of random loss and jitter.", show_default="the file's, or a new one"),
+    ] = None,
 ) -> None:
     """Run a command, or a shell, behind an emulated path. Shells nest.
 
     Each option of the path applies to both directions. --up-... and --down-... override it for one.
     The round-trip time is split evenly between them. The far end's address is in the environment
-    variable FULLPIPE_SERVER of the command, the path in FULLPIPE_PATH. The exit code is the command's.
+    variables FULLPIPE_SERVER and, for IPv6, FULLPIPE_SERVER6 of the command, the path in FULLPIPE_PATH. With
+    --server, FULLPIPE_PORT is a port that is free there. The exit code is the command's.
 
     For example:
 
@@ -176,8 +196,9 @@ def shell(
     )
     up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_queue, up_loss, up_jitter)
     down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter)
+    more = {"rtt": rtt, "router": router, "burst": burst}
     request = {
-        "spec": _spec(rtt, seed, both, up, down, {"router": router, "burst": burst}),
+        "spec": _spec(path, seed, ecn, (both, up, down), more),
         "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),
         "server": None if server is None else _far_end(server),
     }
@@ -195,58 +216,110 @@ def shell(
 
 
 def _spec(
-    rtt: str,
-    seed: int,
-    both: _Direction,
-    up: _Direction,
-    down: _Direction,
-    bucket: dict[str, str | None],
+    file: Path | None,
+    seed: int | None,
+    ecn: bool,
+    directions: tuple[_Direction, _Direction, _Direction],
+    more: dict[str, str | None],
 ) -> str:
+    """The spec of the file's path, or of none, with the options of the directions, and more."""
     from fullpipe.ask import scenario
     from fullpipe.errors import unfit
 
-    for one in (both, up, down):
+    both, up, down = directions
+    for one in directions:
         if one.rate is not None and one.deliveries is not None:
             raise unfit(
                 f"--{one.prefix}deliveries",
                 f"cannot be used with --{one.prefix}rate",
                 "remove one of the two",
             )
+    given = {key: value for key, value in more.items() if value is not None}
     paths = [one.over(both) for one in (up, down)]
+    document = _without_file(directions, paths, given) if file is None else _from_file(file, paths, given)
+    if ecn:
+        document["hosts"] = {**document.get("hosts", {}), "ecn": True}
+    if seed is not None or "seed" not in document:
+        # Without --seed, each shell has other random losses; it prints the number that repeats them.
+        document["seed"] = secrets.randbelow(1 << 32) if seed is None else seed
+    # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
+    document["flows"] = [{"controller": "reno"}]
+    loaded = scenario.from_document(
+        document,
+        base_dir=Path() if file is None else file.parent,
+        parameters=_parameters(both, up, down, None if file is None else {**given, **paths[0], **paths[1]}),
+    )
+    return loaded.alternatives[0].spec_json
+
+
+def _without_file(
+    directions: tuple[_Direction, _Direction, _Direction],
+    paths: list[dict[str, str]],
+    given: dict[str, str],
+) -> dict[str, Any]:
+    """The document of the options alone."""
+    from fullpipe.errors import unfit
+
+    if "rtt" not in given:
+        raise unfit("--rtt", "is missing", "add --rtt '40 ms', or --path with a scenario file")
     missing = [
         one
-        for one, path in zip((up, down), paths, strict=True)
+        for one, path in zip(directions[1:], paths, strict=True)
         if "rate" not in path and "deliveries" not in path
     ]
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
     # On the way up, it is the scenario's own default; errors then say that nobody wrote it.
-    paths[1].setdefault("buffer", _DEFAULT_BUFFER)
-    given = {key: value for key, value in bucket.items() if value is not None}
-    # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
-    document: dict[str, Any] = {
-        "name": "shell",
-        "seed": seed,
-        "path": {"rtt": rtt, **paths[0], **given, "reverse": paths[1]},
-        "flows": [{"controller": "reno"}],
-    }
-    parameters = _parameters(both, up, down)
-    loaded = scenario.from_document(document, base_dir=Path(), parameters=parameters)
-    return loaded.alternatives[0].spec_json
+    back = {"buffer": _DEFAULT_BUFFER, **paths[1]}
+    return {"name": "shell", "path": {**paths[0], **given, "reverse": back}}
 
 
-def _parameters(both: _Direction, up: _Direction, down: _Direction) -> dict[str, str]:
-    """The parameter of `shell` that each field of the document is made from."""
+def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -> dict[str, Any]:
+    """Path, hosts, seed and the duration, which bounds changes, of a scenario, with the options in place."""
+    from fullpipe import _native
+    from fullpipe.errors import renamed
+    from fullpipe.system import kinds
+
+    kinds.check("path", file, ("Scenario", "Grid"), "a scenario file")
+    # Only resolved: its flows, and files that they name, are not run.
+    try:
+        text = json.loads(_native.resolve_file(str(file))[0])
+    except _native.ScenarioError as error:
+        raise renamed(error, {"scenario": "path"}) from None
+    document: dict[str, Any] = {key: text[key] for key in ("duration", "hosts", "seed") if key in text}
+    path = text["path"]
+    ways = [
+        _replaced(way, options) for way, options in zip((path, path.get("reverse", {})), paths, strict=True)
+    ]
+    document["path"] = {**ways[0], **given, "reverse": ways[1]}
+    return {"name": "shell", **document}
+
+
+def _replaced(way: dict[str, Any], options: dict[str, str]) -> dict[str, Any]:
+    """A direction of a file with options: a rate replaces deliveries, and deliveries replace a rate."""
+    links = ("rate", "deliveries", "trace")
+    kept = {key: value for key, value in way.items() if not (key in links and set(links) & set(options))}
+    if "deliveries" in options:
+        # Relative to the working directory, not to the file.
+        options = {**options, "deliveries": str(Path(options["deliveries"]).absolute())}
+    return {**kept, **options}
+
+
+def _parameters(
+    both: _Direction, up: _Direction, down: _Direction, given: dict[str, str] | None
+) -> dict[str, str]:
+    """The parameter of `shell` that each field of the document is made from. The others are a file's."""
+    links = ("rate", "deliveries", "buffer", "queue", "loss", "jitter")
     return {
-        "path.rtt": "rtt",
-        "path.router": "router",
-        "path.burst": "burst",
         "seed": "seed",
+        "hosts.ecn": "ecn",
+        **{f"path.{key}": key for key in ("rtt", "router", "burst") if given is None or key in given},
         **{
             f"{path}.{key}": direction.parameter(key, both)
             for path, direction in (("path", up), ("path.reverse", down))
-            for key in ("rate", "deliveries", "buffer", "queue", "loss", "jitter")
+            for key in links
+            if given is None or key in given
         },
     }
 

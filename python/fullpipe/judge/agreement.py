@@ -3,7 +3,9 @@
 The second world is the reference. A measure agrees when the difference of the means is within its tolerance,
 or the first world's mean lies within the range that the reference's own runs span. The shares of several
 flows must agree, too. Untrustworthy runs are left out; an alternative without a trusted run in both worlds
-cannot be judged. `differences` tells why a grid is judged by another rule.
+cannot be judged. Nor can a measure whose repetitions differ by more than its tolerance: a busy machine makes
+them differ, and a wide range would agree with anything. Repetitions of worlds whose seeds repeat a run do not
+count as such. `differences` tells why a grid is judged by another rule.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fullpipe.judge import differences
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.results.statistics import Estimate
-from fullpipe.system.words import capitalised
+from fullpipe.system.words import capitalised, joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def range_counts(worlds: Sequence[str] = registry.PAIR) -> str:
     ours, theirs = map(registry.named, worlds)
     return (
         f"The {ours.short}'s mean within the range of the {theirs.short}'s own {theirs.noun}s counts as "
-        "agreement."
+        f"agreement. Where {theirs.noun}s differ by more than the tolerance, there is no verdict, unless so "
+        "many ran that the 95 % interval of their mean is within it."
     )
 
 
@@ -57,11 +60,17 @@ class Check:
     tolerance: str
     agrees: bool
     reason: str  # The reason, if the verdict does not follow from the tolerance; else empty.
+    inconclusive: bool = False  # There is no verdict; `agrees` is False then.
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is a verdict, and it is a difference."""
+        return not self.agrees and not self.inconclusive
 
     @property
     def verdict(self) -> str:
         """In words."""
-        verdict = "agrees" if self.agrees else "differs"
+        verdict = "inconclusive" if self.inconclusive else "agrees" if self.agrees else "differs"
         return f"{verdict}, {self.reason}" if self.reason else verdict
 
 
@@ -95,7 +104,7 @@ class Agreement(Generic[R]):
             else:
                 ours, theirs = groups
                 assert ours is not None and theirs is not None
-                checks += _checks(ours, theirs, pair[1])
+                checks += _checks(ours, theirs, pair)
         return Agreement(results, (pair[0].name, pair[1].name), tuple(checks), unjudged)
 
     @staticmethod
@@ -105,8 +114,21 @@ class Agreement(Generic[R]):
 
     @property
     def conclusive(self) -> bool:
-        """Whether there is a verdict: some check differs, or every alternative was judged."""
-        return any(not check.agrees for check in self.checks) or bool(self.checks and not self.unjudged)
+        """Whether there is a verdict: some check differs, or everything was judged."""
+        return any(check.differs for check in self.checks) or bool(self.checks and not self._not_judged)
+
+    @property
+    def _not_judged(self) -> dict[str, str]:
+        """Why alternatives, or some of their measures, have no verdict, by label."""
+        found = dict(self.unjudged)
+        for label in dict.fromkeys(check.alternative for check in self.checks if check.inconclusive):
+            names = [
+                check.measure.partition(",")[0]
+                for check in self.checks
+                if check.inconclusive and check.alternative == label
+            ]
+            found[label] = f"has no verdict on {joined(names)} ({_SPREAD})"
+        return found
 
     @property
     def agrees(self) -> bool:
@@ -117,7 +139,7 @@ class Agreement(Generic[R]):
     def verdict(self) -> str:
         """A sentence or two."""
         counted = f"{sum(check.agrees for check in self.checks)} of {len(self.checks)} measures agree"
-        why = "; ".join(f"{label} {reason}" for label, reason in self.unjudged.items())
+        why = "; ".join(f"{label} {reason}" for label, reason in self._not_judged.items())
         if not self.conclusive:
             rest = f" Of what could be judged, {counted}." if self.checks else ""
             return f"Inconclusive: {why or 'there is nothing to compare'}.{rest}"
@@ -169,7 +191,7 @@ class Agreement(Generic[R]):
             theirs: check.theirs,
             "difference": check.difference,
             "tolerance": check.tolerance,
-            "agrees": check.agrees,
+            "agrees": None if check.inconclusive else check.agrees,
             "reason": check.reason,
         }
 
@@ -180,19 +202,27 @@ _JUDGED = (
     ("retransmits", differences.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=False)),
 )
 _POINTS = differences.points(SHARE_TOLERANCE)
+_SPREAD = "repetitions differ by more than the tolerance"
 
 
-def _checks(ours: "Group", theirs: "Group", reference: "World") -> Iterator[Check]:
-    own_range = f"within the {reference.short}'s own range"
+def _checks(ours: "Group", theirs: "Group", worlds: "tuple[World, World]") -> Iterator[Check]:
     for name, compare in _JUDGED:
         pair = ours.measures[name], theirs.measures[name]
-        yield from _check(ours.label, BY_NAME[name], *pair, compare, own_range)
+        yield from _check(ours.label, BY_NAME[name], *pair, compare, worlds)
     our_shares, their_shares = ([shares(run.summary) for run in group.trusted] for group in (ours, theirs))
     flows = list(our_shares[0])
     for flow in flows if len(flows) > 1 else []:
         share = replace(SHARE, title=f"{SHARE.title} of {flow}")
         mine, other = (known([run[flow] for run in runs]) for runs in (our_shares, their_shares))
-        yield from _check(ours.label, share, mine, other, _POINTS, own_range)
+        yield from _check(ours.label, share, mine, other, _POINTS, worlds)
+
+
+def _is_spread(found: Estimate, compare: differences.Compare, world: "World") -> bool:
+    """Whether the repetitions differ so much that they do not tell their mean within the tolerance."""
+    if world.deterministic or compare(found.most, found.least).tolerable:
+        return False
+    half = found.half_width
+    return half is None or not compare(found.mean + half, found.mean).tolerable
 
 
 def _check(
@@ -201,13 +231,16 @@ def _check(
     ours: Estimate | None,
     theirs: Estimate | None,
     compare: differences.Compare,
-    own_range: str,
+    worlds: "tuple[World, World]",
 ) -> Iterator[Check]:
     """The check of one quantity; none if neither world has a value."""
     title = f"{quantity.title}, {quantity.unit}"
     if ours is not None and theirs is not None:
         difference = compare(ours.mean, theirs.mean)
         in_range = theirs.least <= ours.mean <= theirs.most
+        spread = any(_is_spread(one, compare, of) for one, of in zip((ours, theirs), worlds, strict=True))
+        agrees = not spread and (difference.tolerable or in_range)
+        own_range = "" if difference.tolerable else f"within the {worlds[1].short}'s own range"
         mean, least, most = map(quantity.show, (theirs.mean, theirs.least, theirs.most))
         yield Check(
             alternative=label,
@@ -216,8 +249,9 @@ def _check(
             theirs=f"{mean} ({least} to {most})" if theirs.count > 1 else mean,
             difference=difference.said,
             tolerance=difference.limit,
-            agrees=difference.tolerable or in_range,
-            reason="" if difference.tolerable or not in_range else own_range,
+            agrees=agrees,
+            reason=_SPREAD if spread else own_range if agrees else "",
+            inconclusive=spread,
         )
     elif ours is not theirs:
         yield Check(

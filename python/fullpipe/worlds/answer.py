@@ -39,7 +39,7 @@ _NUMBERS = {
 }
 # What is a table, a list or a text wherever a summary has it, or None.
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness"), dict),
+    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness", "processor"), dict),
     **dict.fromkeys(("transfers_ms", "untrustworthy", "not_honoured", "sysctls"), list),
     **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
 }

@@ -10,7 +10,7 @@ use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
 };
 use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
-use fullpipe_units::{Duration, Time};
+use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::cc::{self, Own};
 use crate::flow::{Ends, Flow, Wire, max_window};
@@ -21,6 +21,8 @@ use crate::watch::{self, Beat};
 
 /// Events between two checks of the cancel flag.
 const CANCEL_EVERY: u32 = 1 << 10;
+/// What the path may hold: its datagrams are in memory. The same as in the kernel world.
+const MOST_HELD: Bytes = Bytes::new(2_000_000_000);
 /// More events than this at one instant are a loop without end, in this world or in a stack.
 const MOST_AT_ONCE: u32 = 10_000_000;
 
@@ -50,6 +52,7 @@ pub(crate) struct World {
     reverse_series: Vec<LinkSeries>,
     scratch: Vec<u8>,
     at_once: u32,
+    most_held: Bytes,
 }
 
 impl World {
@@ -114,6 +117,7 @@ impl World {
             flows,
             scratch: Vec::with_capacity(64 << 10),
             at_once: 0,
+            most_held: MOST_HELD,
         })
     }
 
@@ -160,8 +164,11 @@ impl World {
                 self.due[index] = flow.next();
             }
             events = events.wrapping_add(1);
-            if events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
-                return Err(QuicError::Cancelled);
+            if events.is_multiple_of(CANCEL_EVERY) {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(QuicError::Cancelled);
+                }
+                self.check_held()?;
             }
             if self.open == 0 {
                 // Nothing is left to measure; the other worlds end here too.
@@ -174,6 +181,20 @@ impl World {
         self.now = self.now.max(until.min(self.end));
         self.settle();
         Ok(())
+    }
+
+    /// Refuses to hold more datagrams than there is memory for.
+    fn check_held(&self) -> Result<(), QuicError> {
+        let inside = |wire: &Wire| wire.chain.counts().inside.bytes;
+        let held = inside(&self.forward) + inside(&self.reverse);
+        if held <= self.most_held {
+            return Ok(());
+        }
+        Err(QuicError::Refused(format!(
+            "path.rate: after {} the path holds {held}, and the world quic keeps at most {} in memory (rate x (rtt + buffer)); \
+             choose a lower path.rate, a shorter path.rtt or a smaller path.buffer, or the world sim",
+            self.now, self.most_held
+        )))
     }
 
     #[inline]
@@ -327,6 +348,7 @@ impl World {
                 // Not in the scenario, but it decides results.
                 sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
                 lateness: None,
+                processor: None,
                 untrustworthy: Vec::new(),
                 not_honoured: not_honoured(spec),
             },
@@ -407,4 +429,30 @@ fn link_records(
     end: Time,
 ) -> Vec<LinkRecord> {
     LinkRecord::of_path(elements, (0..chain.queues()).map(|index| chain.queue(index)), series, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_scenario::{Format, resolve};
+
+    #[test]
+    fn a_path_that_holds_too_much_ends_the_run_and_names_its_keys() {
+        let document = "duration = \"5 s\"\npath = { rate = \"100 Mbit/s\", rtt = \"400 ms\" }\nflows = [{ controller = \"noq:cubic\" }]";
+        let spec = resolve(document, Format::Toml, None).unwrap();
+        let run = |most_held: Bytes| {
+            crate::run::begin(1).unwrap();
+            let mut world = World::new(&spec, 1, Options::default(), &[], true, None).unwrap();
+            world.most_held = most_held;
+            world.advance(Time::NEVER, &AtomicBool::new(false)).map(|()| world.now)
+        };
+        // A bandwidth-delay product, the queue, and acknowledgements: below 11 MB.
+        assert_eq!(run(Bytes::new(11_000_000)).unwrap(), Time::ZERO + spec.duration_ns);
+        let error = run(Bytes::new(1_000_000)).unwrap_err().to_string();
+        assert!(
+            error.starts_with("path.rate: after ") && error.contains("keeps at most 1 MB in memory"),
+            "{error}"
+        );
+        assert!(error.contains("a shorter path.rtt or a smaller path.buffer"), "{error}");
+    }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use fullpipe_scenario::Side;
 use fullpipe_units::Duration;
 
+use crate::load::Processes;
 use crate::shell::contained::{Contained, NOT_FOUND, Role, start};
 use crate::sys;
 use crate::{EmuError, ProgramFailure};
@@ -25,6 +26,8 @@ pub(super) struct Set {
     pub(super) servers: Vec<Process>,
     /// The path has ended.
     pub(super) is_over: bool,
+    /// What the programs at the sender's and at the receiver's host have got of the processors.
+    pub(super) load: [Processes; 2],
 }
 
 /// A command.

@@ -32,7 +32,21 @@ pub(super) fn plan(way: Way, elements: &[ElementConfig]) -> String {
     if parts.is_empty() {
         parts.push("no limit".to_owned());
     }
+    let changes = elements.iter().map(changes_of).sum::<usize>();
+    if changes > 0 {
+        parts.push(format!("with {changes} scheduled {}", if changes == 1 { "change" } else { "changes" }));
+    }
     format!("{way}: {}", parts.join(", "))
+}
+
+/// How often a setting of an element changes while the path is carried.
+fn changes_of(element: &ElementConfig) -> usize {
+    match element {
+        ElementConfig::Link { rate_bps, .. } => rate_bps.changes.len(),
+        ElementConfig::Delay { delay_ns } => delay_ns.changes.len(),
+        ElementConfig::Loss { probability, .. } => probability.changes.len(),
+        _ => 0,
+    }
 }
 
 fn parts_of(element: &ElementConfig) -> Vec<String> {
@@ -198,6 +212,17 @@ mod tests {
         );
         assert_eq!(plan(Way::Down, &spec.reverse), "down (to the command): delay of 40 ms");
         assert_eq!(plan(Way::Down, &[]), "down (to the command): no limit");
+    }
+
+    #[test]
+    fn scheduled_changes_are_counted() {
+        let changes = "[[path.changes]]\nat = \"1 s\"\nrate = \"1 Mbit/s\"\nloss = \"1 %\"\n[[path.changes]]\nat = \"2 s\"\nrtt = \"9 ms\"";
+        let spec = spec(&format!("rate = \"10 Mbit/s\"\n{changes}"));
+        let [up, down] = [plan(Way::Up, &spec.forward), plan(Way::Down, &spec.reverse)];
+        assert!(
+            up.ends_with(", with 3 scheduled changes") && down.ends_with(", with 1 scheduled change"),
+            "{up} {down}"
+        );
     }
 
     #[test]
