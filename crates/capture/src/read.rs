@@ -47,6 +47,28 @@ pub struct Capture {
     pub notes: Vec<String>,
 }
 
+impl Capture {
+    /// Checks what holds for every capture, of a file of so many bytes. For tests and fuzzing.
+    ///
+    /// # Panics
+    /// When something does not hold.
+    #[doc(hidden)]
+    pub fn check(&self, file_bytes: usize) {
+        // The shortest record has 12 bytes.
+        assert!(self.packets as usize <= file_bytes / 12);
+        let skipped: u64 = self.skipped.iter().map(|(_, packets)| packets).sum();
+        assert_eq!(self.segments + skipped, self.packets);
+        assert!(self.transfers.len() as u64 <= self.segments);
+        let mut flows = 0;
+        for transfer in &self.transfers {
+            assert!(transfer.flow <= flows && transfer.bytes > 0);
+            assert!(transfer.start_ns <= self.duration_ns && transfer.pause_ns <= transfer.start_ns);
+            flows = flows.max(transfer.flow + 1);
+        }
+        assert!(self.notes.iter().all(|note| note.len() < 400 && !note.contains(char::is_control)));
+    }
+}
+
 /// Reads the regular file at `path`. Setting `stop` ends it soon.
 ///
 /// # Errors

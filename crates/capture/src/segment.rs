@@ -443,4 +443,4 @@ fn udp(rest: &mut Rest<'_>) -> Result<Layer, Skip> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -344,6 +344,108 @@ fn empty_captures_have_nothing() {
     assert_eq!(read(&classic(Order::Big, NANO, 101, &[])[..]).expect("a capture"), Capture::default());
 }
 
+/// Small whole files with every link type, tunnel and fragment, in both formats and byte orders.
+fn corpus() -> Vec<Vec<u8>> {
+    let packets = crate::segment::tests::samples();
+    let in_classic = |order: Order, magic: u32, link: u16, packet: &[u8]| {
+        let mut file = classic(order, magic, link.into(), &[]);
+        let length = packet.len() as u32;
+        for second in 0..2 {
+            for field in [second, 7, length, length] {
+                file.extend(order.u32(field));
+            }
+            file.extend(packet);
+        }
+        file
+    };
+    let mut files: Vec<Vec<u8>> = packets
+        .iter()
+        .enumerate()
+        .map(|(index, (link, packet))| match index % 3 {
+            0 => in_classic(Order::Little, MICROS, *link, packet),
+            1 => in_classic(Order::Big, NANO, *link, packet),
+            _ => {
+                let order = if index % 2 == 0 { Order::Little } else { Order::Big };
+                [section(order), interface(order, *link, &[]), enhanced(order, 0, 5, packet).repeat(2)]
+                    .concat()
+            }
+        })
+        .collect();
+    // One with all of them, each on an interface of its own.
+    let order = Order::Little;
+    let mut all = section(order);
+    packets.iter().for_each(|(link, _)| all.extend(interface(order, *link, &[])));
+    for (number, (_, packet)) in packets.iter().enumerate() {
+        all.extend(enhanced(order, number as u32, 100 * number as u32, packet));
+    }
+    files.push(all);
+    files
+}
+
+#[test]
+fn every_file_of_the_corpus_is_read_completely() {
+    for file in corpus() {
+        let capture = read(&file[..]).expect("a capture");
+        capture.check(file.len());
+        assert!(!capture.cut_off && capture.packets > 0);
+        // Alone in its file, a fragment lacks its first one.
+        let whole = capture.skipped.iter().all(|(kind, _)| kind == "IP fragments without their first one");
+        assert!(whole, "{:?}", capture.skipped);
+    }
+}
+
+/// Mutates the corpus as often as `FULLPIPE_FUZZ_RUNS` says. With `FULLPIPE_CORPUS`, writes it there, too.
+#[test]
+fn fuzzed_files_are_read_or_refused() {
+    let corpus = corpus();
+    if let Some(folder) = std::env::var_os("FULLPIPE_CORPUS") {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for (number, file) in corpus.iter().enumerate() {
+            std::fs::write(Path::new(&folder).join(format!("{number}")), file).expect("a file");
+        }
+    }
+    let runs = std::env::var("FULLPIPE_FUZZ_RUNS").map_or(20_000, |runs| runs.parse().expect("a number"));
+    // xorshift64*, so that each run repeats.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound.max(1)
+    };
+    let mut readable = 0u64;
+    for _ in 0..runs {
+        let mut file = corpus[below(corpus.len())].clone();
+        for _ in 0..=below(4) {
+            let at = below(file.len());
+            match below(6) {
+                0 => file[at] = below(256) as u8,
+                1 => file[at] ^= 1 << below(8),
+                2 => file[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+                3 => file.truncate(at.max(1)),
+                4 => {
+                    let end = file.len().min(at + below(40));
+                    let part = file[at..end].to_vec();
+                    let to = below(file.len());
+                    file.splice(to..to, part);
+                }
+                _ => {
+                    let other = &corpus[below(corpus.len())];
+                    let from = below(other.len());
+                    file.truncate(at.max(1));
+                    file.extend(&other[from..]);
+                }
+            }
+        }
+        if let Ok(capture) = read(&file[..]) {
+            capture.check(file.len());
+            readable += 1;
+        }
+    }
+    // Most mutations leave something to read: else this would test the first bytes alone.
+    assert!(readable > runs / 3, "{readable} of {runs}");
+}
+
 proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000), as_ng: bool) {

@@ -120,8 +120,8 @@ fn an_ip_length_of_zero_means_the_frames() {
     assert_eq!(payload(Link::Ip, &outer), 1400);
 }
 
-#[test]
-fn every_link_header_is_skipped() {
+/// A segment behind the header of each link type.
+fn links() -> Vec<(u16, Vec<u8>)> {
     let cooked = |device: u16, protocol: u16| {
         [&[0, 0], &device.to_be_bytes()[..], &[0; 10], &protocol.to_be_bytes(), &tcp4()].concat()
     };
@@ -131,7 +131,7 @@ fn every_link_header_is_skipped() {
     let family = |number: [u8; 4], packet: Vec<u8>| [&number[..], &packet].concat();
     let snap = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &tcp4()].concat();
     let pppoe = |number: [u8; 2]| [&[0x11, 0, 0, 1, 5, 0xa2][..], &number, &tcp4()].concat();
-    for (number, packet) in [
+    vec![
         (0, family(2u32.to_le_bytes(), tcp4())),
         (0, family(2u32.to_be_bytes(), tcp4())),
         (0, family(30u32.to_le_bytes(), tcp6())),
@@ -160,17 +160,22 @@ fn every_link_header_is_skipped() {
         (219, [&[0, 0, 0x11, 64][..], &tcp4()].concat()),
         (276, cooked2(1, 0x0800)),
         (276, cooked2(65_534, 0x0800)),
-    ] {
-        let link = Link::of(number).expect("a known link type");
+    ]
+}
+
+#[test]
+fn every_link_header_is_skipped() {
+    for (number, packet) in links() {
+        let link = Link::of(number.into()).expect("a known link type");
         assert_eq!(payload(link, &packet), 1400, "{number} {:02x?}", &packet[..24]);
     }
 }
 
-#[test]
-fn every_tag_and_tunnel_is_skipped() {
+/// Ethernet frames with a segment in each tag and tunnel.
+fn tunnels() -> Vec<Vec<u8>> {
     let frame = ethernet(0x0800, &tcp4());
     let gre = |header: &[u8], inside: &[u8]| over4(47, &[header, inside].concat());
-    for packet in [
+    vec![
         // Tags: 802.1Q, 802.1ad with 802.1Q, and the older number.
         ethernet(0x8100, &[&[0, 7, 8, 0][..], &tcp4()].concat()),
         ethernet(0x88a8, &[&[0, 7, 0x81, 0, 0, 8, 0x86, 0xdd][..], &tcp6()].concat()),
@@ -218,7 +223,27 @@ fn every_tag_and_tunnel_is_skipped() {
         ),
         ethernet(0x86dd, &over6(51, &[&[6, 4][..], &[0; 22], &tcp6()[40..]].concat())),
         ethernet(0x0800, &over4(51, &[&[6, 4][..], &[0; 22], &tcp4()[20..]].concat())),
-    ] {
+    ]
+}
+
+/// A packet of every kind that is read, with its link type.
+pub(crate) fn samples() -> Vec<(u16, Vec<u8>)> {
+    let fragment = fragment6(&tcp6(), 0, 800);
+    let mut samples = links();
+    samples.extend(tunnels().into_iter().map(|packet| (1, packet)));
+    samples.extend([
+        (101, fragment4(&tcp4(), 0, 800)),
+        (101, fragment4(&tcp4(), 800, 1420)),
+        (101, fragment),
+    ]);
+    // The segments' own bytes matter to no header.
+    samples.iter_mut().for_each(|(_, packet)| packet.truncate(160));
+    samples
+}
+
+#[test]
+fn every_tag_and_tunnel_is_skipped() {
+    for packet in tunnels() {
         assert_eq!(payload(Link::Ethernet, &packet), 1400, "{:02x?}", &packet[12..48]);
         // A capture of headers only gives the same.
         let kept = &packet[..packet.len() - PAYLOAD];
