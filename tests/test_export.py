@@ -219,12 +219,16 @@ def test_wireshark_finds_our_packets_valid_and_counts_as_we_do(tmp_path: Path) -
     path = tmp_path / "sim-one-seed1.pcapng"
     assert count(path, WRONG) == 0
     assert count(path, "tcp.checksum.status == 1") == count(path, "tcp") > 1000
-    # One that comes soon after a duplicate ACK, Wireshark calls out of order.
+    # Wireshark calls those out of order that follow the highest segment by less than the handshake's RTT.
     again = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
     for number, flow in enumerate(run.summary["flows"]):
         of_flow = f"tcp.stream == {number} && tcp.len > 0"
         assert count(path, of_flow) == flow["segments_sent"]
         assert count(path, f"{of_flow} && ({again})") == flow["retransmits"] > 0
+        assert count(path, f"{of_flow} && tcp.analysis.fast_retransmission") > 0
+    numbers = ("-T", "fields", "-e", "frame.number")
+    marked = tshark(path, "-Y", 'frame.comment contains "retransmission"', *numbers)
+    assert marked == tshark(path, "-Y", again, *numbers)
     options = ("mss_val == 1460", "sack_perm", "wscale", "timestamp.tsval")
     has_all = " && ".join(f"tcp.options.{one}" for one in options)
     assert count(path, f"tcp.flags.syn == 1 && {has_all}") == 4

@@ -23,7 +23,7 @@ from fullpipe.sweeps.memory import Memory
 from fullpipe.system.limits import check_runs
 from fullpipe.worlds import log_size, registry
 from fullpipe.worlds.job import Job, Progress, jobs, logged
-from fullpipe.worlds.logs import SNAPLEN, Logs
+from fullpipe.worlds.logs import LIMIT, SNAPLEN, Logs
 from fullpipe.worlds.world import World, refusal
 
 # How often an untrustworthy run is tried in all.
@@ -60,7 +60,7 @@ def compare(
     qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int = SNAPLEN,
-    log_limit: str | int = log_size.LIMIT,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
     begin_logs: LogBeginner | None = None,
@@ -128,7 +128,7 @@ def run(
     qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int = SNAPLEN,
-    log_limit: str | int = log_size.LIMIT,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
     begin_logs: LogBeginner | None = None,
@@ -273,7 +273,7 @@ def execute(
     repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     logs: Logs | None = None,
-    log_limit: str | int = log_size.LIMIT,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
     begin_logs: LogBeginner | None = None,

@@ -40,8 +40,7 @@ from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.commands._programs import client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.worlds import registry
-from fullpipe.worlds.log_size import LIMIT
-from fullpipe.worlds.logs import SNAPLEN
+from fullpipe.worlds.logs import LIMIT, SNAPLEN
 
 if TYPE_CHECKING:
     from fullpipe.ask.controllers import Chosen

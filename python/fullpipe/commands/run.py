@@ -33,8 +33,7 @@ from fullpipe.commands._common import (
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
-from fullpipe.worlds.log_size import LIMIT
-from fullpipe.worlds.logs import SNAPLEN
+from fullpipe.worlds.logs import LIMIT, SNAPLEN
 
 
 def run(

@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError, WorldError
+from fullpipe.ask.scenario import Alternative
 from fullpipe.errors import mistake, stated
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import MOST, Logs
 from fullpipe.worlds.world import most_packets
 
-# The most bytes that the logs of a command may have without being asked for: they are written in seconds, and
-# Wireshark and qvis still open them.
-LIMIT = "250 MB"
+if TYPE_CHECKING:
+    from fullpipe.results.runs import Run
+
 # Bytes of both forms of qlog for each segment that a sender sends, with half an ACK and its events.
 _QLOG_BYTES = 1320
 # What pcapng adds to a packet.
@@ -37,8 +39,13 @@ def estimate(jobs: Sequence[Job]) -> float:
             digest = job.alternative.digest
             if digest not in packets:
                 packets[digest] = min(_packets(job), MOST / 1.5)
-            total += packets[digest] * _bytes_each(job, job.logs)
+            total += packets[digest] * _bytes_each(job.alternative, job.logs)
     return total
+
+
+def of_runs(runs: "Iterable[Run]", logs: Logs) -> float:
+    """About how many bytes the logs have when these runs are repeated with logs."""
+    return sum(min(_segments(run.summary), MOST / 1.5) * _bytes_each(run.alternative, logs) for run in runs)
 
 
 def check(size: float, limit: str | int | float) -> None:
@@ -83,12 +90,16 @@ def _packets(job: Job) -> float:
         summary, *_ = _native.simulate(alternative.spec_json, job.seed)
     except (ScenarioError, WorldError):
         return most  # E.g. programs, or controllers that only another world has.
-    return float(sum(flow["segments_sent"] for flow in json.loads(summary)["flows"]))
+    return _segments(json.loads(summary))
 
 
-def _bytes_each(job: Job, logs: Logs) -> float:
+def _segments(summary: Mapping[str, Any]) -> float:
+    return float(sum(flow["segments_sent"] for flow in summary["flows"]))
+
+
+def _bytes_each(alternative: Alternative, logs: Logs) -> float:
     """Bytes in all files for each data segment."""
-    frame = job.alternative.spec["mtu_bytes"] + 14
+    frame = alternative.spec["mtu_bytes"] + 14
     qlog = 0 if logs.qlog is None else _QLOG_BYTES
     records = min(logs.snaplen, frame) + min(logs.snaplen, _ACK_BYTES) / 2 + 1.5 * _RECORD_BYTES
     return qlog + (0 if logs.pcap is None else records)
