@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from conftest import PATH
+from conftest import PATH, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.errors import OutputError
@@ -219,12 +219,16 @@ def test_wireshark_finds_our_packets_valid_and_counts_as_we_do(tmp_path: Path) -
     path = tmp_path / "sim-one-seed1.pcapng"
     assert count(path, WRONG) == 0
     assert count(path, "tcp.checksum.status == 1") == count(path, "tcp") > 1000
-    # One that comes soon after a duplicate ACK, Wireshark calls out of order.
+    # Wireshark calls those out of order that follow the highest segment by less than the handshake's RTT.
     again = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
     for number, flow in enumerate(run.summary["flows"]):
         of_flow = f"tcp.stream == {number} && tcp.len > 0"
         assert count(path, of_flow) == flow["segments_sent"]
         assert count(path, f"{of_flow} && ({again})") == flow["retransmits"] > 0
+        assert count(path, f"{of_flow} && tcp.analysis.fast_retransmission") > 0
+    numbers = ("-T", "fields", "-e", "frame.number")
+    marked = tshark(path, "-Y", 'frame.comment contains "retransmission"', *numbers)
+    assert marked == tshark(path, "-Y", again, *numbers)
     options = ("mss_val == 1460", "sack_perm", "wscale", "timestamp.tsval")
     has_all = " && ".join(f"tcp.options.{one}" for one in options)
     assert count(path, f"tcp.flags.syn == 1 && {has_all}") == 4
@@ -316,6 +320,69 @@ def test_a_controller_in_python_is_logged(tmp_path: Path) -> None:
     _, *events = sequence(path)
     assert_events(events)
     assert {one["data"].get("congestion_window", 28960) for one in events} == {28960}
+
+
+def ready(name: str, duration: str | None = None) -> dict[str, Any]:
+    """A ready scenario, also shortened."""
+    document = dict(fp.load(Path(__file__).parent.parent / "scenarios" / f"{name}.toml").document)
+    return document | ({} if duration is None else {"duration": duration})
+
+
+@pytest.mark.parametrize(
+    ("document", "snaplen"),
+    [
+        (ready("bbr-vs-cubic-1bdp", "2 s"), 128),
+        (ready("policer", "3 s"), 128),
+        (ready("random-loss-1", "2 s"), 65_535),
+        (ready("requests", "4 s"), 128),
+        (ready("bursts", "3 s"), 64),
+        (ready("video", "3 s"), 1000),
+    ],
+    ids=["bulk", "policer", "loss", "requests", "bursts", "video"],
+)
+def test_the_size_of_logs_is_estimated_within_a_factor_of_two(
+    document: dict[str, Any], snaplen: int, tmp_path: Path
+) -> None:
+    stated: list[float] = []
+    fp.run(document, qlog=tmp_path / "q", pcap=tmp_path / "p", snaplen=snaplen, begin_logs=stated.append)
+    for folder in ("q", "p"):
+        fp.run(document, **{"qlog" if folder == "q" else "pcap": tmp_path / "one"}, begin_logs=stated.append)
+    assert len(stated) == 3
+    written = sum(one.stat().st_size for folder in ("q", "p") for one in (tmp_path / folder).iterdir())
+    assert 0.5 < stated[0] / written < 2
+    qlogs = sum(one.stat().st_size for one in (tmp_path / "q").iterdir())
+    assert 0.5 < stated[1] / qlogs < 2
+
+
+def test_large_logs_are_refused_unless_asked_for(in_empty_folder: Path) -> None:
+    long = (
+        "compare",
+        "cubic",
+        "--rate",
+        "1gbit",
+        "--rtt",
+        "10ms",
+        "--seeds",
+        "1",
+        "--qlog",
+        "logs",
+        "--json",
+    )
+    refused = command(*long, "--duration", "10 s")
+    assert refused.returncode == 2 and not Path("logs").exists()
+    assert '--log-limit "250 MB" is less than the logs will have, about 1.1 GB (estimated);' in refused.stderr
+    assert 'write --log-limit "1.6 GB"' in refused.stderr
+    short = command(*long, "--duration", "0.1 s", "--log-limit", "20MB")
+    assert short.returncode == 0 and "the logs will have about" in short.stderr
+
+
+def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
+    for limit in ("much", "-1 MB", "", -1, True):
+        with pytest.raises(fp.ScenarioError) as caught:
+            fp.run(ONE, qlog=tmp_path, log_limit=limit)
+        assert caught.value.field == "log_limit"
+    with pytest.raises(fp.ScenarioError, match="1 KB is less than"):
+        fp.run(ONE, qlog=tmp_path, log_limit=1000)
 
 
 def test_a_log_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

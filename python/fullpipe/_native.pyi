@@ -601,7 +601,9 @@ def replay(path: str) -> str:
 def read_capture(path: str) -> tuple[str, bytes]:
     """Reads a pcap or pcapng file: what it holds as JSON; four unsigned 64-bit integers a transfer.
 
-    Flow, start and pause in nanoseconds, bytes; in this machine's byte order.
+    The JSON has `packets`, `segments`, `duration_ns`, `skipped` (pairs of a kind and its packets), `cut_off`
+    and `notes`. Raises `RecordingError` for a file that is no capture or is damaged. The numbers of
+    a transfer are its flow, start and pause in nanoseconds, and bytes; in this machine's byte order.
     """
 
 def file_kind(path: str) -> tuple[str, str, str] | None:

@@ -21,9 +21,9 @@ from fullpipe.show.results import Results
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.system.limits import check_runs
-from fullpipe.worlds import registry
+from fullpipe.worlds import log_size, registry
 from fullpipe.worlds.job import Job, Progress, jobs, logged
-from fullpipe.worlds.logs import SNAPLEN, Logs
+from fullpipe.worlds.logs import LIMIT, SNAPLEN, Logs
 from fullpipe.worlds.world import World, refusal
 
 # How often an untrustworthy run is tried in all.
@@ -38,6 +38,8 @@ Runnable: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 Watcher: TypeAlias = Callable[[str, float, int], None]
 # Called before the first run, with the runs to do and how many seconds they take, about.
 Beginner: TypeAlias = Callable[[int, float], None]
+# Called before the first run, with about how many bytes all logs will have, if there are logs.
+LogBeginner: TypeAlias = Callable[[float], None]
 
 
 def compare(
@@ -58,8 +60,10 @@ def compare(
     qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int = SNAPLEN,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
+    begin_logs: LogBeginner | None = None,
 ) -> Results:
     """Puts each controller alone on one path and measures it.
 
@@ -75,8 +79,9 @@ def compare(
     world that is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So
     is a controller that a world does not have, as long as others can run there. `qlog` and `pcap` are
     folders for logs of each run's packets, as qlog and as pcapng, which keeps `snaplen` bytes of each
-    (docs/export.md). `watch` and `begin` are told of the progress and of the work before it (`Watcher`,
-    `Beginner`).
+    (docs/export.md). Logs that would be larger than `log_limit` in all, by an estimate, are an error before
+    the first run. `watch`, `begin` and `begin_logs` are called with the progress, with the work before it,
+    and with the estimated size of the logs (`Watcher`, `Beginner`, `LogBeginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -99,8 +104,10 @@ def compare(
             repetitions=repetitions,
             attempts=attempts,
             logs=Logs.of(qlog, pcap, snaplen),
+            log_limit=log_limit,
             watch=watch,
             begin=begin,
+            begin_logs=begin_logs,
         )
     except _native.WorldError as error:
         refused = _native.WorldError(str(error).removeprefix(_CONTROLLER))
@@ -121,8 +128,10 @@ def run(
     qlog: str | Path | None = None,
     pcap: str | Path | None = None,
     snaplen: int = SNAPLEN,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
+    begin_logs: LogBeginner | None = None,
 ) -> Results:
     """Runs a scenario, from a file or a dict of the same shape, in one world or all.
 
@@ -138,8 +147,10 @@ def run(
         repetitions=_numbers("repetitions", repetitions, first, len(loaded.alternatives)),
         attempts=attempts,
         logs=Logs.of(qlog, pcap, snaplen),
+        log_limit=log_limit,
         watch=watch,
         begin=begin,
+        begin_logs=begin_logs,
     )
     return Results(loaded, runs, [*loaded.notes, *notes])
 
@@ -262,8 +273,10 @@ def execute(
     repetitions: int | Sequence[int] | None = None,
     attempts: int = ATTEMPTS,
     logs: Logs | None = None,
+    log_limit: str | int = LIMIT,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
+    begin_logs: LogBeginner | None = None,
 ) -> tuple[list[Run], list[str]]:
     """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run.
 
@@ -271,6 +284,7 @@ def execute(
     """
     planned = _planned(what, registry.chosen(world), seeds, repetitions, attempts)
     planned = [(one, logged(wanted, logs)) for one, wanted in planned]
+    _check_logs(begin_logs, planned, log_limit)
     _tell(begin, planned)
     runs, notes = _carry_out(planned, attempts, watch)
     return runs, [*notes, *(note for run in runs for note in run.log_notes)]
@@ -308,6 +322,23 @@ def _tell(begin: Beginner | None, planned: Sequence[tuple[World, list[Job]]]) ->
         if refusal(world, job.alternative) is None
     ]
     begin(len(tasks), Local().takes_s(tasks))
+
+
+def _check_logs(
+    begin: LogBeginner | None, planned: Sequence[tuple[World, list[Job]]], limit: str | int
+) -> None:
+    """Reports how large the logs become, before the first run. Raises `ScenarioError` if that is too much."""
+    log_size.in_bytes(limit)
+    wanted = [
+        job
+        for world, jobs_of_world in planned
+        for job in jobs_of_world
+        if world.writes_logs and refusal(world, job.alternative) is None
+    ]
+    if (size := log_size.estimate(wanted)) > 0:
+        log_size.check(size, limit)
+        if begin is not None:
+            begin(size)
 
 
 def _side_by_side(world: World) -> bool:

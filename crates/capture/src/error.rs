@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::link::Link;
+
 /// Why a capture could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -10,7 +12,9 @@ pub enum CaptureError {
     #[error("it {0}")]
     Open(fullpipe_files::FileError),
     /// It does not begin as a capture does.
-    #[error("it is no packet capture; expected pcap or pcapng, unpacked (gunzip a .gz first)")]
+    #[error(
+        "it is no packet capture; expected pcap or pcapng; convert other formats with `editcap -F pcap IN OUT`"
+    )]
     Foreign,
     /// Reading stopped with an error of the operating system.
     #[error("it cannot be read beyond record {records}")]
@@ -18,12 +22,9 @@ pub enum CaptureError {
         /// Records read until then.
         records: u64,
     },
-    /// It ends within a record.
-    #[error("it ends within record {records}: it was cut off; copy it again, or cut it with editcap")]
-    CutOff {
-        /// The record.
-        records: u64,
-    },
+    /// It ends before its first packet.
+    #[error("it was cut off before its first packet; copy it again, or capture again")]
+    CutOff,
     /// A record is longer than any packet.
     #[error("record {records} says that it is over {most} bytes long: the file is damaged")]
     TooLong {
@@ -38,11 +39,19 @@ pub enum CaptureError {
         /// The record.
         records: u64,
     },
-    /// Its packets begin with a header that is not known here.
-    #[error("its link type is {found}; expected Ethernet (1) or raw IP (101, 228, 229)")]
+    /// Its packets begin with a header that is not read.
+    #[error("its packets are of {}, which is not read; {}", Link::name(*found), Link::way_out(*found))]
     LinkType {
         /// As in <https://www.tcpdump.org/linktypes.html>.
         found: i32,
+    },
+    /// More interfaces than any machine has.
+    #[error("record {records} describes interface {most}; expected fewer: the file is damaged")]
+    Interfaces {
+        /// The record.
+        records: u64,
+        /// How many may be described.
+        most: usize,
     },
     /// Time stamps in a unit that does not exist.
     #[error("record {records} says that time stamps count an impossible fraction of a second")]
@@ -57,12 +66,6 @@ pub enum CaptureError {
         records: u64,
         /// Its number.
         interface: u32,
-    },
-    /// Packets without time stamps.
-    #[error("record {records} has no time stamp")]
-    Untimed {
-        /// The record.
-        records: u64,
     },
     /// The caller wanted no more of it.
     #[error("reading was stopped after record {records}")]

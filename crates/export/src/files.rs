@@ -64,7 +64,7 @@ impl<W: Write> Files<W> {
         if let Some((pcapng, addresses)) = &mut self.pcapng
             && let Some(frame) = addresses.frame(flow, event)
         {
-            pcapng.packet(at, frame.inbound, frame.bytes, frame.length)?;
+            pcapng.packet(at, frame)?;
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use fullpipe_units::Time;
 
+use crate::tcp::Frame;
+
 /// Ethernet (`LINKTYPE_ETHERNET`).
 const ETHERNET: u16 = 1;
 /// Of `if_tsresol`: powers of ten.
@@ -55,11 +57,12 @@ impl<W: Write> Pcapng<W> {
         self.snaplen
     }
 
-    /// A packet, `length` bytes long, of which `bytes` are known: at least what the file keeps of it, or all.
+    /// A packet of which `frame.bytes` are known: at least what the file keeps of it, or all.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn packet(&mut self, at: Time, inbound: bool, bytes: &[u8], length: u32) -> io::Result<()> {
+    pub fn packet(&mut self, at: Time, frame: Frame<'_>) -> io::Result<()> {
+        let Frame { bytes, length, inbound, comment } = frame;
         let kept = bytes.len().min(self.snaplen as usize);
         let mut head = [0; 20];
         let words = [0, (at.as_nanos() >> 32) as u32, at.as_nanos() as u32, kept as u32, length];
@@ -69,7 +72,9 @@ impl<W: Write> Pcapng<W> {
         let direction = if inbound { 1u32 } else { 2 };
         self.packets += 1;
         self.latest = self.latest.max(at);
-        self.block(PACKET, &head, &bytes[..kept], &[(2, &direction.to_le_bytes())])
+        let direction = direction.to_le_bytes();
+        let fields: [Field<'_>; 2] = [(2, &direction), (1, comment.unwrap_or_default().as_bytes())];
+        self.block(PACKET, &head, &bytes[..kept], &fields[..1 + usize::from(comment.is_some())])
     }
 
     /// Ends the file with the number of packets, and a comment.

@@ -3,7 +3,7 @@
 //! The addresses are those that the emulator uses: 100.64.0.1 sends to 100.64.0.2, and flow `i` has port 10000 + `i` at both ends.
 //! Both streams begin at sequence number 1, behind the SYN. The payload is zeros.
 
-use crate::event::{Acknowledgement, Event, Flow, Sent};
+use crate::event::{Acknowledgement, Event, Flow, Sent, Why};
 
 /// Length of an Ethernet header.
 pub const ETHERNET_BYTES: usize = 14;
@@ -69,6 +69,8 @@ pub struct Frame<'a> {
     pub length: u32,
     /// Whether it arrives at the sender.
     pub inbound: bool,
+    /// What its headers do not show: that it is a retransmission, and why.
+    pub comment: Option<&'static str>,
 }
 
 /// A TCP segment to be composed.
@@ -79,6 +81,7 @@ struct Segment {
     window: u16,
     codepoint: u8,
     payload: usize,
+    comment: Option<&'static str>,
 }
 
 impl Addresses {
@@ -122,6 +125,7 @@ impl Addresses {
                 window: UNSCALED_WINDOW,
                 codepoint: sent.codepoint.0,
                 payload: 0,
+                comment: retransmission(sent),
             }
         } else {
             stamps(&mut options, sent.stamp, sent.echo);
@@ -132,6 +136,7 @@ impl Addresses {
                 window: SENDERS_WINDOW,
                 codepoint: sent.codepoint.0,
                 payload: sent.payload as usize,
+                comment: retransmission(sent),
             }
         };
         self.compose(flow, false, &segment, &options)
@@ -150,6 +155,7 @@ impl Addresses {
                 window: ack.edge.min(u16::MAX as u64) as u16,
                 codepoint: ack.codepoint.0,
                 payload: 0,
+                comment: None,
             }
         } else {
             stamps(&mut options, ack.stamp, ack.echo);
@@ -169,6 +175,7 @@ impl Addresses {
                 window: window.min(u16::MAX as u64) as u16,
                 codepoint: ack.codepoint.0,
                 payload: ack.payload as usize,
+                comment: None,
             }
         };
         self.compose(flow, true, &segment, &options)
@@ -220,8 +227,18 @@ impl Addresses {
         frame[tcp + 16..tcp + 18].copy_from_slice(&check);
         let length = ETHERNET_BYTES + length;
         frame.resize(length.min(self.snaplen.max(frame.len())), 0);
-        Frame { bytes: frame, length: length as u32, inbound }
+        Frame { bytes: frame, length: length as u32, inbound, comment: segment.comment }
     }
+}
+
+/// Wireshark finds retransmissions by its own rule, which calls most of a recovery with SACK out of order.
+fn retransmission(sent: &Sent) -> Option<&'static str> {
+    sent.again.map(|why| match why {
+        Why::Lost => "retransmission: lost",
+        Why::TimedOut => "retransmission: timeout",
+        Why::Probe => "retransmission: tail loss probe",
+        Why::Unknown => "retransmission",
+    })
 }
 
 /// The sequence number of byte `byte` of a stream, which begins behind the SYN.

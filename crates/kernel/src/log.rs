@@ -97,7 +97,8 @@ impl Collecting {
             self.frame.clear();
             self.frame.extend(tcp::ethernet(inbound));
             self.frame.extend(&*ip);
-            pcap.packet(at, inbound, &self.frame, self.frame.len() as u32)?;
+            let length = self.frame.len() as u32;
+            pcap.packet(at, tcp::Frame { bytes: &self.frame, length, inbound, comment: None })?;
         }
         if let Some(spool) = &mut self.spool {
             let kept = &ip[..ip.len().min(HEADERS)];

@@ -41,8 +41,16 @@ pub(crate) fn trip_columns(trips: &[Trip]) -> Vec<u8> {
 
 /// What a capture holds, besides its transfers.
 pub(crate) fn capture_json(capture: &Capture) -> String {
-    let Capture { packets, segments, duration_ns, .. } = capture;
-    json!({"packets": packets, "segments": segments, "duration_ns": duration_ns}).to_string()
+    let Capture { transfers: _, packets, segments, duration_ns, skipped, cut_off, notes } = capture;
+    json!({
+        "packets": packets,
+        "segments": segments,
+        "duration_ns": duration_ns,
+        "skipped": skipped,
+        "cut_off": cut_off,
+        "notes": notes,
+    })
+    .to_string()
 }
 
 /// Flow, start, pause and bytes of each transfer.

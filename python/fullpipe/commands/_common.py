@@ -104,6 +104,10 @@ Pcap = Annotated[
     ),
 ]
 Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packet pcapng keeps.")]
+LogLimit = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="The most that all logs may have, e.g. '1 GB'; more is refused."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
@@ -181,6 +185,13 @@ def print_agreement(results: "Results") -> None:
     """Prints how far the worlds are apart, if two ran."""
     if results.agreement is not None:
         print(results.agreement.verdict)
+
+
+def tell_log_size(size: float) -> None:
+    """Prints before the runs how large their logs become."""
+    from fullpipe.worlds.log_size import words
+
+    say(f"fullpipe: the logs will have about {words(size)} (estimated)")
 
 
 def tell_logs(results: "Results") -> None:

@@ -13,6 +13,7 @@ from fullpipe.commands._common import (
     Attempts,
     Buffer,
     Ecn,
+    LogLimit,
     Loss,
     Pcap,
     Qlog,
@@ -29,6 +30,7 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_log_size,
     tell_logs,
     tell_work,
     watching,
@@ -38,7 +40,7 @@ from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.commands._programs import client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.worlds import registry
-from fullpipe.worlds.logs import SNAPLEN
+from fullpipe.worlds.logs import LIMIT, SNAPLEN
 
 if TYPE_CHECKING:
     from fullpipe.ask.controllers import Chosen
@@ -89,6 +91,7 @@ def compare(
     qlog: Qlog = None,
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
+    log_limit: LogLimit = LIMIT,
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
@@ -117,9 +120,11 @@ def compare(
             qlog=qlog,
             pcap=pcap,
             snaplen=snaplen,
+            log_limit=log_limit,
             world=world,
             watch=watch,
             begin=tell_work,
+            begin_logs=tell_log_size,
         )
     note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:

@@ -8,6 +8,7 @@ import typer
 from fullpipe.commands._common import (
     DISAGREE,
     AsJson,
+    LogLimit,
     complete_controllers,
     console,
     folder_for,
@@ -15,12 +16,14 @@ from fullpipe.commands._common import (
     plain,
     results_folder,
     say,
+    tell_log_size,
     watching,
 )
 from fullpipe.commands._holds import CONFORMITY, refuse_others
 from fullpipe.commands._programs import PROGRAMS, client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.system.words import counted, joined
+from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,6 +109,7 @@ def conform(
             parser=path,
         ),
     ] = None,
+    log_limit: LogLimit = LIMIT,
     as_json: AsJson = False,
 ) -> None:
     """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
@@ -191,7 +195,7 @@ def conform(
             written = found.write(folder.create())
         say(f"Pages: {written / 'index.html'}")
     if qlog is not None:
-        logged, without = found.log(qlog)
+        logged, without = found.log(qlog, log_limit=log_limit, begin=tell_log_size)
         said = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
         if logged:
             say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")

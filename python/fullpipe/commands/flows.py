@@ -50,15 +50,17 @@ def flows(
         if asked is not None and not synthetic:
             raise unfit(option, "needs --synthetic", "leave it out")
     check_file(out)
+    notes: tuple[str, ...] = ()
     if capture is not None and out.exists() and out.samefile(capture):
         raise unfit("--out", "is the capture itself", "name another file")
     if capture is not None:
-        frame, lasts_s = flow_list.of_capture(capture)
-        if (note := flow_list.disorder(frame)) is not None:
-            say(f"fullpipe: {note}")
+        captured = flow_list.of_capture(capture)
+        frame, lasts_s, notes = captured.flows, captured.lasts_s, captured.notes
+        for note in notes:
+            say(f"fullpipe: {capture}: {note}")
     else:
         number = count or made_up.FLOWS
         lasts_s = duration or made_up.seconds(number)
         frame = made_up.draw(flows=number, seconds=lasts_s, seed=seed)
-    flow_list.write(frame, out)
+    flow_list.write(frame, out, notes)
     print(f"{out}: {flow_list.summary(frame, lasts_s)}")

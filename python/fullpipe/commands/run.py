@@ -8,6 +8,7 @@ import typer
 from fullpipe.commands._common import (
     AsJson,
     Attempts,
+    LogLimit,
     Pcap,
     Qlog,
     Repetitions,
@@ -24,6 +25,7 @@ from fullpipe.commands._common import (
     print_json,
     print_notes,
     results_folder,
+    tell_log_size,
     tell_logs,
     tell_work,
     watching,
@@ -31,7 +33,7 @@ from fullpipe.commands._common import (
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.worlds import registry
-from fullpipe.worlds.logs import SNAPLEN
+from fullpipe.worlds.logs import LIMIT, SNAPLEN
 
 
 def run(
@@ -67,6 +69,7 @@ def run(
     qlog: Qlog = None,
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
+    log_limit: LogLimit = LIMIT,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
@@ -89,8 +92,10 @@ def run(
             qlog=qlog,
             pcap=pcap,
             snaplen=snaplen,
+            log_limit=log_limit,
             watch=watch,
             begin=tell_work,
+            begin_logs=tell_log_size,
         )
     note_unused(world, seeds=seeds != 1, repetitions=repetitions != 1)
     if as_json:

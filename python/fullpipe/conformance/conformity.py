@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.results.runs import Runs
 from fullpipe.system.words import counted
+from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -222,11 +223,20 @@ class Conformity:
 
         return write(self, Path(folder))
 
-    def log(self, folder: str | Path) -> tuple[list[Path], list[str]]:
-        """Writes a qlog for each stage; returns the files, and the cases without (their buffer changed)."""
+    def log(
+        self,
+        folder: str | Path,
+        *,
+        log_limit: str | int = LIMIT,
+        begin: "Callable[[float], None] | None" = None,
+    ) -> tuple[list[Path], list[str]]:
+        """Writes a qlog for each stage; returns the files, and the cases without (their buffer changed).
+
+        `begin` is called with the estimated size of all files. More than `log_limit` is a `ScenarioError`.
+        """
         from fullpipe.conformance.packet_logs import write
 
-        return write(self, Path(folder))
+        return write(self, Path(folder), log_limit=log_limit, begin=begin)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """The table in a terminal."""

@@ -1,15 +1,15 @@
 """A qlog for each stage of a result: its record has all changes of the path, so that it can run again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fullpipe._native import WorldError
 from fullpipe.conformance.conformity import Conformity, Played, Result
 from fullpipe.engines import pool
 from fullpipe.system import files
-from fullpipe.worlds import registry
+from fullpipe.worlds import log_size, registry
 from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import Logs
+from fullpipe.worlds.logs import LIMIT, Logs
 
 
 def check(name: str) -> None:
@@ -20,17 +20,23 @@ def check(name: str) -> None:
 
 
 def write(
-    conformity: Conformity, folder: Path, results: Sequence[Result] | None = None
+    conformity: Conformity,
+    folder: Path,
+    results: Sequence[Result] | None = None,
+    *,
+    log_limit: str | int = LIMIT,
+    begin: Callable[[float], None] | None = None,
 ) -> tuple[list[Path], list[str]]:
     """Writes the files; returns their paths, and the cases that have none although they were played.
 
+    `begin` is called with their estimated size before. A size above `log_limit` raises `ScenarioError`.
     Those of all its results, or of these. Their names have the controller, so that a folder can hold the logs
     of several.
     """
     check(conformity.world)
     world = registry.named(conformity.world)
     logs = Logs(qlog=folder)
-    jobs, without = [], []
+    jobs, without, size = [], [], 0.0
     for one in conformity.results if results is None else results:
         for number, played in enumerate(one.played):
             if not played.repeatable:
@@ -39,6 +45,10 @@ def write(
             name = f"{files.shortened(conformity.controller)}-{one.case.name}"
             name = name if len(one.played) == 1 else f"{name}-{number + 1}"
             jobs.append(_job(played, logs.named(name)))
+            size += log_size.of_runs(played.runs.runs, logs)
+    log_size.check(size, log_limit)
+    if begin is not None and jobs:
+        begin(size)
     runs = pool.run(world, jobs)
     return [path for run in runs for path in run.logs], list(dict.fromkeys(without))
 

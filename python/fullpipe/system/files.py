@@ -104,10 +104,10 @@ def write_named(path: Path, data: bytes) -> None:
     write(target.parent, target.name, data)
 
 
-def parquet(frame: "pl.DataFrame") -> bytes:
-    """A data frame as a Parquet file in memory."""
+def parquet(frame: "pl.DataFrame", metadata: dict[str, str] | None = None) -> bytes:
+    """A data frame as a Parquet file in memory; `metadata` goes into the file's key-value metadata."""
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    frame.write_parquet(buffer, metadata=metadata)
     return buffer.getvalue()
 
 

@@ -19,6 +19,9 @@ SNAPLEN = 128
 _LONGEST_SNAPLEN = 262_144
 # The most packets in a file: about 1.5 GB of pcapng, and 5 and 3 GB of qlog.
 MOST = 10_000_000
+# The most bytes that the logs of a command may have in all, unless somebody asks for more: written in
+# seconds, and small enough for Wireshark and qvis.
+LIMIT = "250 MB"
 
 
 @dataclass(frozen=True)

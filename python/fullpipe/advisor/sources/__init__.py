@@ -14,7 +14,7 @@ from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import Question, parsed
 from fullpipe.errors import mistake, stated
-from fullpipe.system import reading
+from fullpipe.system import kinds, reading
 
 # No source of these is larger, but captures, which are read elsewhere.
 MOST_BYTES = 32 << 20
@@ -93,6 +93,8 @@ def read(path: File) -> list[Path]:
     kind = _native.file_kind(str(path))
     if kind is not None and kind[0] == "Capture":
         return [_printable(one) for one in capture.read(path)]
+    if kind is not None and kind[0] in kinds.CONVERTIBLE:
+        raise mistake("from", str(path), f"a file that can be read as it is; it is {kind[1]}", kind[2])
     text = _text(path)
     readers: tuple[Reader, ...] = (iperf3, prometheus, ss, rum, table)
     for reader in readers:

@@ -4,14 +4,23 @@ from pathlib import Path as File
 
 import polars as pl
 
+from fullpipe._native import RecordingError
 from fullpipe.advisor.sources import Path
 from fullpipe.ask.arrivals import flow_list
+from fullpipe.errors import stated
 
 
 def read(path: File) -> list[Path]:
-    """One path, with the size of which flows of at least that size have half the bytes."""
-    frame, lasts_s = flow_list.of_capture(path)
-    sizes = sorted(frame.group_by("flow").agg(pl.col("bytes").sum())["bytes"].to_list())
+    """One path, with the size of which flows of at least that size have half the bytes.
+
+    Raises:
+        ScenarioError: It cannot be read, or no flow in it sent payload.
+    """
+    try:
+        captured = flow_list.of_capture(path)
+    except RecordingError as error:
+        raise stated("from", str(path), str(error), "a packet capture", "give another file") from None
+    sizes = sorted(captured.flows.group_by("flow").agg(pl.col("bytes").sum())["bytes"].to_list())
     half, seen = sum(sizes) / 2, 0
     median = sizes[-1]
     for size in sizes:
@@ -19,5 +28,6 @@ def read(path: File) -> list[Path]:
         if seen >= half:
             median = size
             break
-    note = f"{len(sizes)} flows in {lasts_s:.1f} s; half of the bytes are in flows of at least {median} bytes"
-    return [Path(path.name, {"flow_size": f"{median} B"}, 1.0, (note,))]
+    lasts = f"{captured.lasts_s:.1f} s"
+    note = f"{len(sizes)} flows in {lasts}; half of the bytes are in flows of at least {median} bytes"
+    return [Path(path.name, {"flow_size": f"{median} B"}, 1.0, (note, *captured.notes))]

@@ -11,6 +11,8 @@
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -34,23 +36,42 @@ MOST_NS = 366 * 86_400 * 10**9
 MOST_BYTES = 4 * 10**17
 
 
-def of_capture(path: Path) -> tuple[pl.DataFrame, float]:
-    """The flows of a pcap or pcapng file that sent payload, and how many seconds the capture lasts.
+@dataclass(frozen=True)
+class Captured:
+    """What a packet capture has."""
+
+    flows: pl.DataFrame
+    lasts_s: float
+    # What was skipped or is missing, in sentences without a final stop.
+    notes: tuple[str, ...]
+
+
+def of_capture(path: Path) -> Captured:
+    """The flows of a pcap or pcapng file that sent payload.
 
     Raises:
-        RecordingError: It is not a capture, or it is damaged.
+        RecordingError: It is not a capture, it is damaged, or no flow in it can be read.
     """
     about_json, columns = _native.read_capture(str(path))
     about, values = json.loads(about_json), memoryview(columns).cast("Q")
+    notes = tuple(about["notes"])
     if not len(values):
-        expected = f"a capture with TCP payload; there is none in its {about['packets']} packets"
-        raise mistake("capture", str(path), expected, "capture a link that carries traffic")
+        found = "; ".join(
+            [f"{about['packets']} packets, {about['segments']} of them TCP without payload", *notes]
+        )
+        raise _native.RecordingError(
+            f"{path}: it has no TCP payload ({found}); capture TCP connections while they transfer data"
+        )
     lasts_ns = about["duration_ns"]
     if lasts_ns > MOST_NS:
-        expected = f"time stamps within a year; its are {_days(lasts_ns)} apart"
-        raise mistake("capture", str(path), expected, "cut such packets out with editcap -A, -B")
+        raise _native.RecordingError(
+            f"{path}: its time stamps are {_days(lasts_ns)} apart; expected at most a year; "
+            "cut such packets out with editcap -A, -B"
+        )
     rows = {name: values[at :: len(SCHEMA)].tolist() for at, name in enumerate(SCHEMA)}
-    return pl.DataFrame(rows, schema=SCHEMA), lasts_ns / 1e9
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+    back = disorder(frame)
+    return Captured(frame, lasts_ns / 1e9, notes if back is None else (*notes, back))
 
 
 def read(path: Path, field: str = "flows") -> pl.DataFrame:
@@ -74,9 +95,10 @@ def read(path: Path, field: str = "flows") -> pl.DataFrame:
     return frame
 
 
-def write(frame: pl.DataFrame, path: Path) -> None:
-    """Writes a list."""
-    files.write_named(path, files.parquet(frame))
+def write(frame: pl.DataFrame, path: Path, notes: Sequence[str] = ()) -> None:
+    """Writes a list; `notes` go into the file's metadata, as a JSON list with the key `fullpipe.notes`."""
+    metadata = {"fullpipe.notes": json.dumps(notes)} if notes else None
+    files.write_named(path, files.parquet(frame, metadata))
 
 
 def summary(frame: pl.DataFrame, seconds: float) -> str:
