@@ -115,10 +115,10 @@ MISTAKES = {
     "a bad buffer": ((*PATH, "--buffer", ""), "--buffer", '""'),
     "a bad queue": ((*PATH, "--queue", "codle"), "--queue", "codel"),
     "a bad queue of one direction": ((*PATH, "--down-queue", "red:max=1 mile"), "--down-queue", "1 mile"),
-    "a default buffer below a frame": (
-        ("--rate", "1mbit", "--rtt", "1ms", "--router", "tbf", "--burst", "9KB"),
+    "a buffer below a frame": (
+        ("--rate", "1mbit", "--rtt", "1ms", "--router", "tbf", "--burst", "9KB", "--buffer", "1000 B"),
         "--buffer",
-        '"1 bdp" is the default, which is below one Ethernet frame (125 B); expected at least one Ethernet '
+        '"1000 B" is below one Ethernet frame; expected at least one Ethernet '
         'frame of 1514 bytes (hosts.mtu and its header); write --buffer "100 KB"',
     ),
     "a bucket beyond what tc takes": (

@@ -16,6 +16,7 @@ use fullpipe_units::{Bytes, Duration, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
+use crate::bounds;
 use crate::decimal::{Decimal, Problem};
 use crate::error::ScenarioError;
 
@@ -113,6 +114,13 @@ impl Size {
             Size::Packets(packets) => packet.as_u64().checked_mul(u64::from(packets)).map(Bytes::new),
             Size::Bdp(factor) => factor.times(bdp.as_u64()).map(Bytes::new),
         }
+    }
+
+    /// Whether it is one bandwidth-delay product or more, and yet below one packet: not the size is small, but the path is
+    /// slow. A queue then holds what is assumed where no buffer is given.
+    pub fn is_of_slow_path(self, packet: Bytes, bdp: Bytes) -> bool {
+        let whole = matches!(self, Size::Bdp(factor) if factor.times(1_000_000).is_none_or(|millionths| millionths >= 1_000_000));
+        whole && bdp > Bytes::ZERO && self.bytes(packet, bdp).is_some_and(|bytes| bytes < packet)
     }
 }
 
@@ -283,7 +291,11 @@ impl Said<Size> {
             }
             (_, bdp) => bdp.unwrap_or(Bytes::ZERO),
         };
-        let size = self.read(field)?.bytes(packet, bdp).filter(|&size| size >= packet);
+        let size = self.read(field)?;
+        if size.is_of_slow_path(packet, bdp) {
+            return Ok(Bytes::new(bounds::LEAST_ASSUMED_PACKETS * packet.as_u64()));
+        }
+        let size = size.bytes(packet, bdp).filter(|&size| size >= packet);
         size.ok_or_else(|| {
             let error = self.error(field, "is below one packet, or too large");
             error.expected(format!("at least one packet of {packet}")).write("\"20 packets\"")

@@ -8,6 +8,7 @@ import typer
 from fullpipe.commands._common import (
     AsJson,
     Attempts,
+    Ecn,
     Pcap,
     Qlog,
     Repetitions,
@@ -44,6 +45,7 @@ def run(
             autocompletion=complete_queues,
         ),
     ] = None,
+    ecn: Ecn = False,
     world: World = registry.DEFAULT,
     seed: Annotated[
         int | None,
@@ -74,7 +76,7 @@ def run(
     from fullpipe.ask.scenario import from_file
     from fullpipe.show import tables
 
-    loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue)
+    loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue, ecn=ecn)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: loaded.named)

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import Rtt, complete_queues, path_text
+from fullpipe.commands._common import BUFFER, Rtt, complete_queues, path_text, say
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
-_DEFAULT_BUFFER = "1 bdp"
 _PROMPT = Path(__file__).parent / "prompt"
 _POSIX_SHELLS = ("sh", "dash", "ash", "ksh", "mksh")
 
@@ -101,7 +100,7 @@ def shell(
     buffer: Annotated[
         str | None,
         _option(
-            "buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=_DEFAULT_BUFFER
+            "buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=BUFFER
         ),
     ] = None,
     queue: Annotated[
@@ -221,8 +220,10 @@ def _spec(
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
-    # On the way up, it is the scenario's own default; errors then say that nobody wrote it.
-    paths[1].setdefault("buffer", _DEFAULT_BUFFER)
+    parameters = _parameters(both, up, down)
+    notes: list[str] = []
+    if "buffer" not in paths[1]:
+        paths[1]["buffer"], notes = _assumed_buffer(rtt, paths[1], parameters)
     given = {key: value for key, value in bucket.items() if value is not None}
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document: dict[str, Any] = {
@@ -231,9 +232,28 @@ def _spec(
         "path": {"rtt": rtt, **paths[0], **given, "reverse": paths[1]},
         "flows": [{"controller": "reno"}],
     }
-    parameters = _parameters(both, up, down)
     loaded = scenario.from_document(document, base_dir=Path(), parameters=parameters)
+    for note in dict.fromkeys([*loaded.notes, *notes]):
+        say(f"fullpipe: {note}")
     return loaded.alternatives[0].spec_json
+
+
+def _assumed_buffer(
+    rtt: str, path: dict[str, str], parameters: dict[str, str]
+) -> tuple[str, list[str]]:
+    """The buffer on the way down if none is given, and notes on it: what a scenario assumes for its way up.
+
+    For its way down, a scenario assumes Linux's 1000 packets instead.
+    """
+    from fullpipe.ask import scenario
+
+    names = {"path.rtt": "rtt"}
+    names |= {f"path.{key}": parameters[f"path.reverse.{key}"] for key in path}
+    link = {key: value for key, value in path.items() if key in ("rate", "deliveries")}
+    document = {"path": {"rtt": rtt, **link}, "flows": [{"controller": "reno"}]}
+    loaded = scenario.from_document(document, base_dir=Path(), parameters=names)
+    queue = loaded.alternatives[0].spec["forward"][0]["queue"]
+    return f"{queue['bytes']} B", [note for note in loaded.notes if note.startswith("buffer: ")]
 
 
 def _parameters(both: _Direction, up: _Direction, down: _Direction) -> dict[str, str]:
