@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,6 @@ VALUES: dict[str, list[Any]] = {
     "video.buffer": ["600 ms"],
     "video.rate": ["3 Mbit/s"],
 }
-LINK = {"kind": "link", "rate": "8 Mbit/s", "buffer": "20 KB"}
 ELEMENTS: dict[str, dict[str, Any]] = {
     "link": {"rate": "8 Mbit/s", "buffer": "20 KB"},
     "delivery_trace": {"deliveries": "fast.trace", "buffer": "20 KB"},
@@ -138,46 +136,64 @@ ITEMS: dict[str, dict[str, Any]] = {
 
 PATH = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "30 KB"}
 PLAIN = {"duration": "1 s", "path": PATH, "flows": [{"controller": "cubic"}]}
+MERGED = {"kind": "aggregate", "every": "5 ms", "merge": True}
+VIDEO = {"rate": "2 Mbit/s", "chunk": "100 ms", "buffer": "300 ms"}
 
 
 def _with(**others: Any) -> dict[str, Any]:
     made: dict[str, Any] = copy.deepcopy(PLAIN)
     for key, value in others.items():
-        made[key] = {**made[key], **value} if key == "path" else value
+        made[key] = {**PATH, **value} if key == "path" else value
     return made
 
 
 SITUATIONS: dict[str, dict[str, Any]] = {
     "a cubic flow": PLAIN,
     "a bbr flow": _with(flows=[{"controller": "bbr1"}]),
+    "compared flows": {**_with(compare=["bbr1", "cubic"]), "flows": [{}]},
     "linux hosts": _with(hosts={"model": "linux"}),
     "ecn": _with(hosts={"ecn": True}, path={"queue": "codel"}),
     "dctcp": _with(flows=[{"controller": "dctcp"}], path={"queue": "step"}),
-    "codel": _with(path={"queue": "codel"}),
+    "codel without ecn": _with(path={"queue": "codel"}),
     "loss": _with(path={"loss": "1 %"}),
-    "jitter": _with(path={"jitter": "2 ms"}),
     "single packets": _with(hosts={"gso_max_segs": 1}),
     "a token bucket": _with(path={"burst": "30 KB"}),
     "a router": _with(path={"burst": "30 KB", "router": "tbf"}),
     "deliveries": {**PLAIN, "path": {"deliveries": "fast.trace", "rtt": "20 ms", "buffer": "30 KB"}},
-    "changes": _with(path={"changes": [{"at": "500 ms", "rate": "5 Mbit/s"}]}),
+    "a change": _with(path={"changes": [{"at": "500 ms", "rate": "5 Mbit/s"}]}),
+    "a slow interface": _with(path={"before": [{"kind": "link", "rate": "8 Mbit/s", "buffer": "20 KB"}]}),
     "a link back": _with(path={"reverse": {"rate": "150 kbit/s", "buffer": "2 KB"}}),
-    "one after the other": _with(
-        flows=[{"controller": "cubic", "size": "100 KB", "count": 2, "stagger": "400 ms"}],
-        hosts={"metrics": {}},
-    ),
-    "requests": _with(flows=[{"controller": "cubic", "requests": {"size": "50 KB"}}]),
-    "bursts": _with(flows=[{"controller": "cubic", "bursts": {"size": "50 KB", "every": "80 ms"}}]),
-    "video": _with(flows=[{"controller": "cubic", "video": {"rate": "2 Mbit/s", "chunk": "100 ms", "buffer": "300 ms"}}]),
-    "transfers": _with(flows=[{"controller": "cubic", "transfers": [{"size": "30 KB"}, {"size": "9 KB"}]}]),
-    "no series": _with(record={"series": False}),
-    "kept window": _with(hosts={"metrics": {"cwnd": 5}}),
     "jitter back": _with(path={"reverse": {"jitter": "3 ms"}}),
-    "loss back": _with(path={"reverse": {"loss": "20 %"}}),
-    "merged acks": _with(path={"reverse": {"loss": "20 %", "before": [{"kind": "aggregate", "every": "5 ms", "merge": True}]}}),
-    "a slow interface": _with(path={"before": [LINK]}),
-    "equal ends": _with(hosts={"tcp_rmem": ["4096", "100000", "900000"], "tcp_wmem": ["4096", "90000", "900000"]}),
+    "loss back": _with(seed=2, path={"reverse": {"loss": "5 %"}}),
+    "merged data": _with(path={"before": [MERGED], "loss": "1 %", "unit": "burst"}),
+    "requests": _with(flows=[{"controller": "cubic", "requests": {"size": "50 KB"}}]),
+    "bursts": _with(flows=[{"controller": "cubic", "bursts": {"size": "50 KB", "every": "60 ms"}}]),
+    "video": _with(flows=[{"controller": "cubic", "video": VIDEO}]),
+    "transfers": _with(flows=[{"controller": "cubic", "transfers": [{"size": "200 KB"}, {"size": "3 MB"}]}]),
+    "a kept window": _with(hosts={"metrics": {"cwnd": 5}}),
+    "socket buffers": _with(hosts={"tcp_rmem": [4096, 90_000, 900_000], "tcp_wmem": [4096, 90_000, 900_000]}),
 }
+# Settings that a run may not come to depend on: each has an effect in some situation, but not in all.
+SOMETIMES = {
+    ("<cellular>", "demand"),
+    ("<cellular>", "review"),
+    ("<duplicate>", "probability"),
+    ("<reorder>", "delay"),
+    ("hosts", "gso_max_segs"),
+    ("hosts", "tcp_memory"),
+    ("hosts", "tcp_wmem"),
+    ("[]", "max_cwnd"),
+    ("<policer>", "burst"),
+    ("<policer>", "rate"),
+    ("<token_bucket>", "burst"),
+    ("<delivery_trace>", "unit"),
+    ("path", "unit"),
+    ("[]", "ecn"),
+    ("buffer",),
+    ("queue",),
+}
+# Situations in which a path is often idle: only settings of flows are looked at there.
+IDLE = {"requests", "bursts", "video", "transfers"}
 
 
 def leaves() -> list[tuple[str, ...]]:
@@ -213,7 +229,9 @@ def leaves() -> list[tuple[str, ...]]:
     return list(found)
 
 
-def with_setting(document: dict[str, Any], place: tuple[str, ...], value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def with_setting(
+    document: dict[str, Any], place: tuple[str, ...], value: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The document with the tables that the setting is in, without it and with it."""
     made = copy.deepcopy(document)
     at: Any = made
@@ -244,14 +262,94 @@ def values(place: tuple[str, ...]) -> list[Any]:
     return next(VALUES[end] for end in ends if end in VALUES)
 
 
-def outcome(scenario: Scenario) -> list[Any]:
-    """What the runs give: their names, measures and series."""
-    found: list[Any] = [scenario.name]
-    for one in scenario.alternatives:
-        summary, *series = _native.simulate(one.spec_json, scenario.seed)
-        measures = json.loads(summary)
-        # Records have the scenario itself, too.
-        del measures["provenance"]
-        tables = [pl.read_parquet(one).rows() for one in series]
-        found += [one.label, measures, *tables]
+def fields(place: tuple[str, ...]) -> str:
+    """The place as errors and notes begin with it: `path.after`."""
+    return ".".join(place[: place.index("[]")] if "[]" in place else place)
+
+
+class Runs:
+    """What settings do. A scenario runs once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.known: dict[str, list[Any]] = {}
+
+    def effect(self, document: dict[str, Any], place: tuple[str, ...], value: Any) -> str:
+        """`error`, `note`, `result` for another result, or `none`."""
+        without, made = with_setting(document, place, value)
+        try:
+            scenario = from_document(made, base_dir=self.folder)
+        except ScenarioError:
+            return "error"
+        # Of an element that does nothing, the note may be the same whatever its settings are.
+        if any(fields(place) in note and "no effect" in note for note in scenario.notes):
+            return "note"
+        try:
+            before = from_document(without, base_dir=self.folder)
+        except ScenarioError:
+            return "result"
+        return "none" if self.of(without, before) == self.of(made, scenario) else "result"
+
+    def of(self, document: dict[str, Any], scenario: Scenario) -> list[Any]:
+        """What the runs give: their names, measures and series."""
+        key = json.dumps(document, sort_keys=True)
+        if key not in self.known:
+            found: list[Any] = [scenario.name]
+            for one in scenario.alternatives:
+                summary, *series = _native.simulate(one.spec_json, scenario.seed)
+                measures = json.loads(summary)
+                # Records have the scenario itself, too.
+                del measures["provenance"]
+                found += [one.label, measures, *(pl.read_parquet(part).rows() for part in series)]
+            self.known[key] = found
+        return self.known[key]
+
+
+@pytest.fixture(scope="module")
+def effects(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[tuple[str, ...], str], dict[str, str]]:
+    """What each value of each setting does in each situation."""
+    folder = tmp_path_factory.mktemp("traces")
+    (folder / "fast.trace").write_text("".join(f"{ms}\n" for ms in range(1, 20) if ms % 4))
+    (folder / "slow.trace").write_text("9\n17\n30\n")
+    (folder / "acks.trace").write_text("30\n60\n")
+    runs = Runs(folder)
+    found: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
+    for place in leaves():
+        for value in values(place):
+            found[place, str(value)] = {
+                name: runs.effect(document, place, value)
+                for name, document in SITUATIONS.items()
+                if with_setting(document, place, value)[0] != with_setting(document, place, value)[1]
+            }
     return found
+
+
+def test_a_setting_changes_results_or_is_refused_or_noted(effects: Any) -> None:
+    silent = {
+        (".".join(place), value): [
+            name
+            for name, effect in found.items()
+            if effect == "none" and (place[0] == "flows" or name not in IDLE)
+        ]
+        for (place, value), found in effects.items()
+        if not any(place[-len(end) :] == end for end in SOMETIMES)
+    }
+    assert {where: names for where, names in silent.items() if names} == {}
+
+
+def test_a_setting_that_a_run_may_not_need_has_an_effect_in_another(effects: Any) -> None:
+    for end in SOMETIMES:
+        found = [by.values() for (place, _), by in effects.items() if place[-len(end) :] == end]
+        assert any("result" in by for by in found), end
+
+
+def test_the_schema_is_enumerated_down_to_its_values() -> None:
+    found = leaves()
+    for place in (
+        "path.unit",
+        "hosts.metrics.locked",
+        "flows.[].video.chunk",
+        "path.reverse.changes.[].loss",
+    ):
+        assert tuple(place.split(".")) in found
+    assert ("path", "after", "[]", "<gilbert_elliott>", "unit") in found

@@ -75,11 +75,21 @@ def test_a_delivery_trace_applies_to_both_directions(
 def test_the_options_of_one_direction_override_those_of_both(resolved: Callable[..., Directions]) -> None:
     path = resolved("--rate", "10mbit", "--loss", "1%", "--up-rate", "1mbit", "--down-loss", "0")
     assert path["up"]["link"]["rate_bps"]["initial"] == 1_000_000
-    assert path["up"]["link"]["queue"]["bytes"] == 12_500
+    # A buffer that nobody gave is at least 10 packets.
+    assert path["up"]["link"]["queue"]["bytes"] == 15_000
     assert path["down"]["link"]["rate_bps"]["initial"] == 10_000_000
     assert path["down"]["link"]["queue"]["bytes"] == 125_000
     assert path["up"]["loss"]["probability"]["initial"] > 0
     assert path["down"]["loss"]["probability"]["initial"] == 0
+
+
+def test_an_assumed_buffer_holds_ten_packets_in_each_direction(
+    resolved: Callable[..., Directions],
+) -> None:
+    path = resolved("--rate", "300kbit", "--rtt", "40 ms")
+    assert [path[way]["link"]["queue"]["bytes"] for way in ("up", "down")] == [15_000, 15_000]
+    path = resolved("--rate", "300kbit", "--rtt", "40 ms", "--down-buffer", "1 bdp")
+    assert [path[way]["link"]["queue"]["bytes"] for way in ("up", "down")] == [15_000, 1_500]
 
 
 def test_a_queue_discipline_applies_to_both_directions_or_to_one(resolved: Callable[..., Directions]) -> None:

@@ -119,9 +119,7 @@ def from_file(
     return _scenario(text, pairs, Given(), Path(path).parent)
 
 
-def _changed(
-    text: str, queue: str | None, ecn: bool, folder: Path
-) -> tuple[str, list[tuple[str, str]]]:
+def _changed(text: str, queue: str | None, ecn: bool, folder: Path) -> tuple[str, list[tuple[str, str]]]:
     """A valid document with another discipline of the bottleneck's queue, or with ECN, resolved again."""
     document = json.loads(text)
     if queue is not None:

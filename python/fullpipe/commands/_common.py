@@ -49,7 +49,9 @@ Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. 
 BUFFER = "1 bdp, at least 10 packets"
 Buffer = Annotated[
     str | None,
-    typer.Option(help="What fits into the bottleneck's queue, e.g. '2 bdp' or '100 KB'.", show_default=BUFFER),
+    typer.Option(
+        help="What fits into the bottleneck's queue, e.g. '2 bdp' or '100 KB'.", show_default=BUFFER
+    ),
 ]
 
 

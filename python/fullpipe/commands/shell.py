@@ -99,9 +99,7 @@ def shell(
     ] = None,
     buffer: Annotated[
         str | None,
-        _option(
-            "buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=BUFFER
-        ),
+        _option("buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=BUFFER),
     ] = None,
     queue: Annotated[
         str | None,
@@ -238,9 +236,7 @@ def _spec(
     return loaded.alternatives[0].spec_json
 
 
-def _assumed_buffer(
-    rtt: str, path: dict[str, str], parameters: dict[str, str]
-) -> tuple[str, list[str]]:
+def _assumed_buffer(rtt: str, path: dict[str, str], parameters: dict[str, str]) -> tuple[str, list[str]]:
     """The buffer on the way down if none is given, and notes on it: what a scenario assumes for its way up.
 
     For its way down, a scenario assumes Linux's 1000 packets instead.

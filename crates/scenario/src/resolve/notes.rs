@@ -174,15 +174,17 @@ impl<'a> Way<'a> {
                 };
                 found.push(format!("{place}.unit = \"burst\" has no effect: {why}."));
             }
-            if let ElementConfig::Aggregate { merge: true, .. } = element
-                && !self.elements[index + 1..].iter().any(|later| later.unit() == AdmissionUnit::Burst)
-            {
-                found.push(format!(
-                    "{place}.merge = true has no effect: no element behind it has unit = \"burst\"."
-                ));
+            if let ElementConfig::Aggregate { merge: true, .. } = element {
+                let used =
+                    self.elements[index + 1..].iter().any(|later| later.unit() == AdmissionUnit::Burst);
+                let why = match self.is_forward() {
+                    false => Some("acknowledgements are not merged"),
+                    true => (!used).then_some("no element behind it has unit = \"burst\""),
+                };
+                found.extend(why.map(|why| format!("{place}.merge = true has no effect: {why}.")));
             }
             let was = together;
-            together = element.leaves_together(was);
+            together = self.is_forward() && element.leaves_together(was);
             if was && !together {
                 parted_by = Some(element.name().map_or(place, str::to_owned));
             }
@@ -233,6 +235,9 @@ impl<'a> Way<'a> {
                 }
                 ElementConfig::Bleach { .. } | ElementConfig::EcnBlackhole {} if !capable => {
                     nothing("no packet there is ECN-capable")
+                }
+                ElementConfig::Bleach { .. } if !self.elements.iter().any(looks_at_ecn) => {
+                    nothing("no queue on that way marks packets")
                 }
                 _ => element.queue().filter(|_| !capable).and_then(|queue| unmarking(&place, queue)),
             }
@@ -311,6 +316,12 @@ fn marks(discipline: &DisciplineConfig) -> bool {
     !discipline.is_fifo() && (value("ecn") != Some(0) || value("ce_threshold").is_some_and(|time| time > 0))
 }
 
+/// Whether an element treats ECN-capable packets in a way of their own.
+fn looks_at_ecn(element: &ElementConfig) -> bool {
+    matches!(element, ElementConfig::EcnBlackhole {})
+        || element.queue().is_some_and(|queue| marks(&queue.discipline))
+}
+
 /// Settings of disciplines that are about ECN-capable packets only.
 const ABOUT_ECN: &[&str] = &["ecn", "ce_threshold", "mark_ecnth", "harddrop"];
 
@@ -341,12 +352,8 @@ fn unused_ecn(document: &Document, alternatives: &[Spec]) -> Vec<String> {
     let own =
         flows.filter(|(_, flow)| flow.ecn == Some(true)).map(|(index, _)| format!("flows[{index}].ecn"));
     let asks: Vec<String> = host.into_iter().chain(own).collect();
-    let seen = |element: &ElementConfig| {
-        matches!(element, ElementConfig::EcnBlackhole {})
-            || element.queue().is_some_and(|queue| marks(&queue.discipline))
-    };
     if let (Some(spec), false) = (alternatives.first(), asks.is_empty())
-        && !spec.forward.iter().chain(&spec.reverse).any(seen)
+        && !spec.forward.iter().chain(&spec.reverse).any(looks_at_ecn)
     {
         found.push(format!(
             "{} = true has no effect: no queue of the path marks packets.",

@@ -176,6 +176,11 @@ fn settings_without_an_effect_are_noted() {
             "path.after[0].merge = true has no effect: no element behind it has unit",
         ),
         (
+            "reverse = { before = [{ kind = \"aggregate\", every = \"1 ms\", merge = true }] }",
+            "",
+            "path.reverse.before[0].merge = true has no effect: acknowledgements are not merged",
+        ),
+        (
             "jitter = \"0 ms\"\njitter_reorders = true",
             "",
             "path: jitter has no effect: no packet overtakes another",
@@ -206,6 +211,11 @@ fn settings_without_an_effect_are_noted() {
             "path.before[0]: bleach has no effect: no packet there is ECN-",
         ),
         (
+            "queue = \"codel\"\nreverse = { before = [{ kind = \"bleach\" }] }",
+            "compare = [\"dctcp\"]",
+            "path.reverse.before[0]: bleach has no effect: no queue on that way marks packets",
+        ),
+        (
             "queue = \"codel\"\nreverse = { before = [{ kind = \"ecn_blackhole\" }] }",
             "hosts.ecn = true",
             "path.reverse.before[0]: ecn_blackhole has no effect",
@@ -231,8 +241,9 @@ fn settings_without_an_effect_are_noted() {
             "hosts.tcp_memory has no effect",
         ),
     ] {
+        let flow = if more.starts_with("compare") { "" } else { FLOW };
         let found = notes_of(&format!(
-            "duration = \"1 s\"\n{more}\n[path]\nrate = \"20 Mbit/s\"\nrtt = \"20 ms\"\n{path}\n{FLOW}"
+            "duration = \"1 s\"\n{more}\n[path]\nrate = \"20 Mbit/s\"\nrtt = \"20 ms\"\n{path}\n{flow}"
         ));
         assert_eq!(found.len(), 1, "{path} {more}: {found:?}");
         assert!(found[0].starts_with(expected), "{path} {more}: {found:?}");
