@@ -127,7 +127,7 @@ class Question:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is assumed about the path, and what has no effect on it. Nothing of a range: its paths differ."""
+        """What is assumed about the path, and what has no effect on it; empty for a range of paths."""
         if self.ranges:
             return ()
         return self._scenario([{}], self.candidates or ("cubic",), f"{self.duration_s():.3f} s").notes
