@@ -219,9 +219,6 @@ def _spec(
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
     parameters = _parameters(both, up, down)
-    notes: list[str] = []
-    if "buffer" not in paths[1]:
-        paths[1]["buffer"], notes = _assumed_buffer(rtt, paths[1], parameters)
     given = {key: value for key, value in bucket.items() if value is not None}
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document: dict[str, Any] = {
@@ -231,6 +228,10 @@ def _spec(
         "flows": [{"controller": "reno"}],
     }
     loaded = scenario.from_document(document, base_dir=Path(), parameters=parameters)
+    notes: list[str] = []
+    if "buffer" not in paths[1]:
+        paths[1]["buffer"], notes = _assumed_buffer(rtt, paths[1], parameters)
+        loaded = scenario.from_document(document, base_dir=Path(), parameters=parameters)
     for note in dict.fromkeys([*loaded.notes, *notes]):
         say(f"fullpipe: {note}")
     return loaded.alternatives[0].spec_json
