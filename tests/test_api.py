@@ -5,12 +5,14 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import fullpipe as fp
 from conftest import SIMULATED
+from fullpipe.ask import scenario
 from fullpipe.show.results import Results
 
 FLOW_COLUMNS = {
@@ -203,6 +205,41 @@ def test_a_bucket_bounds_what_a_run_sends_even_without_delay() -> None:
         "bottleneck: its bucket of 4.294967295 GB adds 68719 times what 50 Mbit/s carry in the run; while it "
         "has tokens, packets pass as fast as they come."
     ]
+
+
+def test_an_assumed_buffer_holds_ten_packets_and_is_noted() -> None:
+    slow: dict[str, Any] = {"rate": "300 kbit/s", "rtt": "40 ms", "duration": "60 s", "seeds": 1}
+    results = fp.compare(["cubic", "bbr1"], **slow)
+    assert results.notes == ["buffer: 10 packets (assumed; 1 BDP is 1.0 packets)"]
+    assert all(run.summary["total_goodput_bps"] > 0.27e6 for run in results.runs)
+    given = fp.compare("cubic", buffer="1 bdp", **slow)
+    assert "path.buffer: the queue has room for 1 packet" in given.notes[0]
+    assert given.runs[0].summary["total_goodput_bps"] < 0.2e6
+
+
+def test_a_slow_delivery_trace_runs_with_a_given_bandwidth_delay_product(tmp_path: Path) -> None:
+    (tmp_path / "low.deliveries").write_text("100\n200\n")
+    path = {"deliveries": "low.deliveries", "rtt": "40 ms"}
+    cases: list[tuple[dict[str, str], str]]
+    cases = [({}, "1 BDP is 0.4 packets"), ({"buffer": "1 bdp"}, "1 bdp is below one packet")]
+    for buffer, said in cases:
+        document = {"duration": "20 s", "path": path | buffer, "compare": ["bbr1", "cubic"]}
+        results = fp.run(scenario.from_document(document, tmp_path))
+        assert len(results.notes) == 1 and f"10 packets (assumed; {said})" in results.notes[0]
+        assert all(run.summary["total_goodput_bps"] > 0.1e6 for run in results.runs)
+
+
+def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
+    path = {"rate": "100 Mbit/s", "rtt": "10.3 ms", "buffer": "1000 packets", "loss": "0.1 %"}
+
+    def goodput(path: dict[str, object]) -> float:
+        document = {"duration": "10 s", "path": path, "flows": [{"controller": "cubic"}]}
+        return sum(run.summary["total_goodput_bps"] for run in fp.run(document, seeds=3).runs)
+
+    bursts = goodput({**path, "unit": "burst"})
+    assert bursts > 1.5 * goodput({**path, "unit": "segment"})
+    element = {"kind": "loss", "probability": path.pop("loss"), "unit": "burst"}
+    assert goodput({**path, "before": [element]}) == bursts
 
 
 def test_an_error_of_one_run_stops_the_rest() -> None:

@@ -37,6 +37,21 @@ BAD_ARGUMENTS = {
     "negative rtt": (compare("bbr1", "--rate", "10mbit", "--rtt", "-1 ms"), '--rtt "', "-1"),
     "rtt NaN": (compare("bbr1", "--rate", "10mbit", "--rtt", "nan ms"), '--rtt "', "nan"),
     "buffer below one packet": (compare("bbr1", *PATH, "--buffer", "100 B"), '--buffer "', "100 B"),
+    "buffer below one packet of a slow path": (
+        compare("bbr1", "--rate", "1mbit", "--rtt", "10ms", "--buffer", "0.5bdp"),
+        '--buffer "0.5bdp" is below one packet (625 B)',
+        'write --buffer "20 packets"',
+    ),
+    "a range of round-trip times": (
+        compare("bbr1", "--rate", "10mbit", "--rtt", "20..80ms"),
+        '--rtt "20..80ms" is a range, not one value',
+        'write --rtt "40 ms"',
+    ),
+    "a range with a dash": (
+        compare("bbr1", "--rate", "10-20mbit", "--rtt", "20ms"),
+        '--rate "10-20mbit" is a range, not one value',
+        "expected a number with a unit",
+    ),
     "buffer negative": (compare("bbr1", *PATH, "--buffer", "-1 bdp"), '--buffer "', "-1"),
     "unknown queue": (compare("bbr1", *PATH, "--queue", "fifoo"), '--queue "fifoo', "did you mean fifo"),
     "empty queue": (compare("bbr1", *PATH, "--queue", ""), "--queue", '""'),

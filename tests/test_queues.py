@@ -88,6 +88,29 @@ def test_compare_and_run_take_every_discipline(name: str, in_empty_folder: Path)
     assert ran["results"][0]["goodput_bps"] == result["goodput_bps"]
 
 
+def test_run_and_compare_take_ecn_alike(in_empty_folder: Path) -> None:
+    compared = answer("compare", "cubic", *PATH, "--queue", "codel", "--ecn", *SHORT)
+    document = {**compared["scenario"], "duration": "1 s"}
+    del document["hosts"]
+    Path("it.json").write_text(json.dumps(document), encoding="utf-8")
+    without, ran = (answer("run", "it.json", *ecn, "--json") for ecn in ((), ("--ecn",)))
+    assert ran["scenario"]["hosts"] == {"ecn": True}
+    (result,), (plain,) = ran["results"], without["results"]
+    assert result["goodput_bps"] == compared["results"][0]["goodput_bps"]
+    assert result["marked_packets"]["mean"] > 0 and not plain.get("marked_packets", {"mean": 0})["mean"]
+
+
+def test_a_flow_s_ecn_wins_over_the_hosts_and_the_option(in_empty_folder: Path) -> None:
+    path = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "100 KB", "queue": "codel"}
+    flows = [{"controller": "cubic", "ecn": ecn, "label": f"ecn {ecn}"} for ecn in (True, False)]
+    document = {"duration": "3 s", "path": path, "flows": flows, "hosts": {"ecn": False}}
+    Path("it.json").write_text(json.dumps(document), encoding="utf-8")
+    (plain,), (asked,) = (answer("run", "it.json", *ecn, "--json")["results"] for ecn in ((), ("--ecn",)))
+    assert plain["goodput_bps"] == asked["goodput_bps"] and plain["marked_packets"]["mean"] > 0
+    with pytest.raises(fp.WorldError, match=r"flows\[1\]\.ecn: Linux negotiates ECN for all connections"):
+        fp.run(document, world="kernel")
+
+
 def test_fifo_is_what_there_is_without_a_queue() -> None:
     plain, fifo = (
         fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=queue, duration="1 s", seeds=1)

@@ -75,11 +75,21 @@ def test_a_delivery_trace_applies_to_both_directions(
 def test_the_options_of_one_direction_override_those_of_both(resolved: Callable[..., Directions]) -> None:
     path = resolved("--rate", "10mbit", "--loss", "1%", "--up-rate", "1mbit", "--down-loss", "0")
     assert path["up"]["link"]["rate_bps"]["initial"] == 1_000_000
-    assert path["up"]["link"]["queue"]["bytes"] == 12_500
+    # A buffer that nobody gave is at least 10 packets.
+    assert path["up"]["link"]["queue"]["bytes"] == 15_000
     assert path["down"]["link"]["rate_bps"]["initial"] == 10_000_000
     assert path["down"]["link"]["queue"]["bytes"] == 125_000
     assert path["up"]["loss"]["probability"]["initial"] > 0
     assert path["down"]["loss"]["probability"]["initial"] == 0
+
+
+def test_an_assumed_buffer_holds_ten_packets_in_each_direction(
+    resolved: Callable[..., Directions],
+) -> None:
+    path = resolved("--rate", "300kbit", "--rtt", "40 ms")
+    assert [path[way]["link"]["queue"]["bytes"] for way in ("up", "down")] == [15_000, 15_000]
+    path = resolved("--rate", "300kbit", "--rtt", "40 ms", "--down-buffer", "1 bdp")
+    assert [path[way]["link"]["queue"]["bytes"] for way in ("up", "down")] == [15_000, 1_500]
 
 
 def test_a_queue_discipline_applies_to_both_directions_or_to_one(resolved: Callable[..., Directions]) -> None:
@@ -221,10 +231,10 @@ MISTAKES = {
     "a bad buffer": ((*PATH, "--buffer", ""), "--buffer", '""'),
     "a bad queue": ((*PATH, "--queue", "codle"), "--queue", "codel"),
     "a bad queue of one direction": ((*PATH, "--down-queue", "red:max=1 mile"), "--down-queue", "1 mile"),
-    "a default buffer below a frame": (
-        ("--rate", "1mbit", "--rtt", "1ms", "--router", "tbf", "--burst", "9KB"),
+    "a buffer below a frame": (
+        ("--rate", "1mbit", "--rtt", "1ms", "--router", "tbf", "--burst", "9KB", "--buffer", "1000 B"),
         "--buffer",
-        '"1 bdp" is the default, which is below one Ethernet frame (125 B); expected at least one Ethernet '
+        '"1000 B" is below one Ethernet frame; expected at least one Ethernet '
         'frame of 1514 bytes (hosts.mtu and its header); write --buffer "100 KB"',
     ),
     "a bucket beyond what tc takes": (
@@ -467,7 +477,7 @@ def test_the_exit_code_and_every_nested_path_are_passed_on() -> None:
     done = command("shell", *PATH, "--", sys.executable, "-m", "fullpipe", *inner, "--", "sh", "-c", script)
     assert done.returncode == 42, done.stderr
     assert done.stdout == "[10 Mbit/s 100 ms] [up 1 Mbit/s, down 2 Mbit/s 1 % loss, 20 ms]\n"
-    assert "up (from the command): 1 Mbit/s, queue of 2.5 KB, delay of 10 ms" in done.stderr
+    assert "up (from the command): 1 Mbit/s, queue of 15 KB, delay of 10 ms" in done.stderr
     assert "down (to the command): 2 Mbit/s, queue of 5 KB, random loss of 1 %, delay of 10 ms" in done.stderr
     # The outcome of both directions, first of the inner shell.
     assert len(re.findall(r": (?:no|\d+) packets?", done.stderr)) == 4

@@ -615,8 +615,11 @@ def read_parquet(path: str) -> bytes:
 def path_facts(spec_json: str) -> str:
     """What the path of a spec allows, as JSON: `PathFacts` in crates/scenario/src/facts.rs."""
 
-def scenario_notes(spec_json: str) -> list[str]:
-    """What the scenario of a spec means where its words hide it: sentences on its path and its hosts."""
+def scenario_notes(document: str, specs_json: Sequence[str]) -> list[str]:
+    """What was assumed, what the words of a document hide, and which of its settings have no effect.
+
+    Takes the document in JSON, and the specs of its alternatives.
+    """
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, fix."""

@@ -47,7 +47,7 @@ def compare(
     *,
     rate: Amount,
     rtt: Amount,
-    buffer: Amount = "1 bdp",
+    buffer: Amount | None = None,
     queue: str | None = None,
     loss: Amount | None = None,
     duration: Amount | None = None,
@@ -68,8 +68,9 @@ def compare(
     """Puts each controller alone on one path and measures it.
 
     Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
-    `loss="0.1 %"`, `duration="20 s"`. `queue` is the discipline of the queue, which `buffer` limits:
-    `"fifo"` by default; `queues()` lists them. With `ecn`, connections negotiate ECN, as those of
+    `loss="0.1 %"`, `duration="20 s"`. Without `buffer`, the queue holds one bandwidth-delay product, but at
+    least 10 packets. `queue` is its discipline: `"fifo"` by default; `queues()` lists them. With `ecn`,
+    connections negotiate ECN, as those of
     controllers that need it always do. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may
     be one of your own: a class that extends `Controller`, or `"mine.py:MyController"`. A `Program` is
     measured by its packets, in the kernel world. `flows` of the same controller share the path. `seeds` is

@@ -11,13 +11,14 @@ use fullpipe_units::Time;
 
 use crate::KernelError;
 use crate::host::Host;
-use crate::run::{provenance, stood_before};
+use crate::run::{hosts_of, provenance, stood_before};
 
 /// Runs a scenario whose flows are programs. As [`crate::run()`], which calls it for such scenarios.
 pub(crate) fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {
     let launches = launches(spec, seed)?;
     let path = Path::of(spec, seed);
-    let ran = program::run(path, &launches, |name| Host::tune_without_default(name, &spec.hosts))?;
+    let hosts = hosts_of(spec)?;
+    let ran = program::run(path, &launches, |name| Host::tune_without_default(name, &hosts))?;
     Ok(record(spec, seed, ran))
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use fullpipe_emu::namespace::sysctl;
 use fullpipe_emu::{Carried, EmuError, End, Path, Stall, watch};
 use fullpipe_record::{FlowRecord, Lateness, ProcessorTime, Provenance, Run, WorldName};
-use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
 use fullpipe_units::Duration;
 
 use crate::KernelError;
@@ -107,9 +107,10 @@ fn run_beside<B: Send>(
     beside: impl FnOnce() -> B + Send,
 ) -> Result<(Run, B), KernelError> {
     check(spec)?;
+    let hosts = hosts_of(spec)?;
     let progress = Progress::of(spec, seed);
     let sending = |end: End<'_>| {
-        let host = Host::tune("sender", &spec.hosts);
+        let host = Host::tune("sender", &hosts);
         if let Some(recorder) = recorder {
             recorder.is_here();
         }
@@ -122,13 +123,28 @@ fn run_beside<B: Send>(
         Ok::<_, KernelError>((sender.run(is_over)?, host))
     };
     let receiving = |end: End<'_>| {
-        let host = Host::tune("receiver", &spec.hosts);
+        let host = Host::tune("receiver", &hosts);
         let receiver = Receiver::listen(spec)?;
         receiver.run(spec, end.start()?, &progress)?;
         Ok(host)
     };
     let (carried, beside) = path.carry_beside(sending, receiving, beside)?;
     Ok((record(spec, seed, &path, carried), beside))
+}
+
+/// The settings of the hosts, which all connections share.
+///
+/// # Errors
+/// When some flows are to negotiate ECN and others are not.
+pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
+    match spec.shared_ecn() {
+        Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
+        Err(number) => Err(KernelError::from(EmuError::Unsupported {
+            field: format!("flows[{number}].ecn"),
+            reason: "Linux negotiates ECN for all connections of a host, or for none".to_owned(),
+            fix: "give all flows the same ecn, or use the simulator (--world sim)".to_owned(),
+        })),
+    }
 }
 
 /// The congestion control that each flow sets. The scenario has been checked: some kernel has each.
@@ -172,6 +188,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
             "begin with an earlier flow that leaves them, or use the simulator (--world sim)",
         );
     }
+    hosts_of(spec)?;
     Path::of(spec, spec.seed).with_router()?.check()?;
     for (number, flow) in spec.flows.iter().enumerate() {
         if flow.controller.stack().is_some() {
@@ -353,7 +370,7 @@ mod tests {
     use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
     use fullpipe_record::{FlowSeries, FlowTotals};
     use fullpipe_scenario::controller::ControllerChoice;
-    use fullpipe_scenario::spec::{HostModel, HostSpec, Workload};
+    use fullpipe_scenario::spec::{HostModel, Workload};
     use fullpipe_units::{Bytes, Rate, Time};
 
     fn spec(buffer_bytes: u64) -> Spec {
@@ -374,6 +391,7 @@ mod tests {
             extra_forward_ns: Duration::from_millis(5),
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,
+            ecn: None,
             program: None,
         };
         Spec {

@@ -194,7 +194,7 @@ impl ElementConfig {
     }
 
     /// Its kind as a scenario spells it.
-    pub(crate) const fn kind(&self) -> &'static str {
+    pub const fn kind(&self) -> &'static str {
         match self {
             ElementConfig::Link { .. } => "link",
             ElementConfig::DeliveryTrace { .. } => "delivery_trace",
@@ -225,6 +225,27 @@ impl ElementConfig {
             | ElementConfig::Loss { unit, .. }
             | ElementConfig::GilbertElliott { unit, .. } => *unit,
             _ => self.queue().map_or(AdmissionUnit::Segment, |queue| queue.unit),
+        }
+    }
+
+    /// Whether packets that are one burst in front of it, as `together` says, can be one burst behind it.
+    pub fn leaves_together(&self, together: bool) -> bool {
+        match self {
+            ElementConfig::Link { .. }
+            | ElementConfig::DeliveryTrace { .. }
+            | ElementConfig::Cellular { .. }
+            | ElementConfig::Jitter { .. }
+            | ElementConfig::Reorder { .. } => false,
+            // What its tokens suffice for leaves at once.
+            ElementConfig::TokenBucket { queue, .. } => together && queue.unit == AdmissionUnit::Burst,
+            ElementConfig::Aggregate { merge, .. } => *merge,
+            ElementConfig::Policer { .. }
+            | ElementConfig::Delay { .. }
+            | ElementConfig::Loss { .. }
+            | ElementConfig::GilbertElliott { .. }
+            | ElementConfig::Duplicate { .. }
+            | ElementConfig::Bleach { .. }
+            | ElementConfig::EcnBlackhole {} => together,
         }
     }
 

@@ -22,6 +22,7 @@ use fullpipe_files::Kind;
 use fullpipe_kernel::KernelError;
 use fullpipe_record::{Run, WorldName, frames, parquet, table::Table};
 use fullpipe_replay::Ops;
+use fullpipe_scenario::document::Document;
 use fullpipe_scenario::{Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -332,10 +333,12 @@ fn path_facts(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     Ok(read_spec(py, spec_json)?.path_facts().to_json())
 }
 
-/// What the scenario of a spec means where its words hide it: sentences for whoever reads its results.
+/// What to know about a document in JSON and the specs of its alternatives: sentences for whoever reads its results.
 #[pyfunction]
-fn scenario_notes(py: Python<'_>, spec_json: &str) -> PyResult<Vec<String>> {
-    Ok(fullpipe_scenario::resolve::notes(&read_spec(py, spec_json)?))
+fn scenario_notes(py: Python<'_>, document: &str, specs_json: Vec<String>) -> PyResult<Vec<String>> {
+    let document = Document::read(document, Format::Json).map_err(|error| scenario_error(py, &error))?;
+    let specs: Vec<Spec> = specs_json.iter().map(|json| read_spec(py, json)).collect::<PyResult<_>>()?;
+    Ok(fullpipe_scenario::resolve::notes(&document, &specs))
 }
 
 /// JSON list of what the kernel world needs: name, ok, found, fix.

@@ -19,6 +19,8 @@ pub const MIN_MTU: u32 = 576;
 pub const MAX_MTU: u32 = 65_535;
 /// The largest buffer: 1 TB.
 pub const MAX_BUFFER: Bytes = Bytes::new(1_000_000_000_000);
+/// The packets that an assumed buffer holds at least. A flow loses packets in a smaller one although the link has capacity left.
+pub const LEAST_ASSUMED_PACKETS: u64 = 10;
 /// The deepest bucket, and the largest buffer of a router: tc has 32 bits for tbf's `burst` and `limit`. Nothing but its depth
 /// bounds what a bucket lets pass at once, at whatever speed the hosts have.
 pub const MAX_BURST: Bytes = Bytes::new(u32::MAX as u64);

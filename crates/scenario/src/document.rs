@@ -18,7 +18,8 @@
 //!
 //! Quantities stay text here ([`Said`]); [`crate::resolve`](mod@crate::resolve) reads them and fills in the defaults.
 //! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, jitter, the elements
-//! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds.
+//! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds. Loss of whole bursts is in front of
+//! the bottleneck.
 
 use std::fmt;
 
@@ -149,7 +150,8 @@ pub struct PathDocument {
     /// Round-trip time of the empty path, half in each direction.
     #[schemars(required)]
     pub rtt: Option<Said<Duration>>,
-    /// What fits into the queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp.
+    /// What fits into the queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp, but at least 10
+    /// packets.
     pub buffer: Option<Said<Size>>,
     /// What that queue does with packets, with settings overridden by name. Default: fifo, which drops what does not fit.
     #[schemars(extend("examples" = crate::queue::names()))]
@@ -157,7 +159,8 @@ pub struct PathDocument {
     /// What that queue and `loss` take or drop as one: each segment, or the bursts that the host hands over. Default: segment,
     /// with `router` burst.
     pub unit: Option<Unit>,
-    /// Independent random loss behind the bottleneck.
+    /// Independent random loss behind the bottleneck; with `unit` burst, in front of a bottleneck that sends the segments of a
+    /// burst one after the other.
     pub loss: Option<Said<Probability>>,
     /// Random extra delay behind the bottleneck, uniform between zero and this.
     pub jitter: Option<Said<Duration>>,
@@ -365,6 +368,8 @@ pub struct FlowDocument {
     pub label: Option<String>,
     /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt`.
     pub max_cwnd: Option<Said<Size>>,
+    /// Whether its connection negotiates ECN. A controller that needs ECN negotiates it in any case. Default: as `hosts.ecn`.
+    pub ecn: Option<bool>,
 }
 
 /// An application that writes the same amount repeatedly, whether or not the previous one has arrived.

@@ -208,6 +208,17 @@ pub enum Element {
 }
 
 impl Element {
+    /// What fits into its queue, as it is given.
+    pub(crate) fn buffer(&self) -> Option<&Said<Size>> {
+        match self {
+            Element::Link { buffer, .. }
+            | Element::DeliveryTrace { buffer, .. }
+            | Element::Cellular { buffer, .. }
+            | Element::TokenBucket { buffer, .. } => buffer.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The element in numbers. `field` is its place in the document.
     pub(crate) fn resolve(
         &self,
@@ -228,7 +239,7 @@ impl Element {
                     name: builder.name(&at("name"), name, "link")?,
                     queue: builder.sizes().queue(
                         &at,
-                        read::required(&at("buffer"), buffer)?,
+                        Some(read::required(&at("buffer"), buffer)?),
                         queue,
                         *unit,
                         initial,
@@ -247,7 +258,7 @@ impl Element {
                     opportunities_ms,
                     queue: builder.sizes().queue(
                         &at,
-                        read::required(&at("buffer"), buffer)?,
+                        Some(read::required(&at("buffer"), buffer)?),
                         queue,
                         *unit,
                         rate,
@@ -268,7 +279,7 @@ impl Element {
                     demand_ns: read::delay(&at("demand"), demand)?,
                     queue: builder.sizes().queue(
                         &at,
-                        read::required(&at("buffer"), buffer)?,
+                        Some(read::required(&at("buffer"), buffer)?),
                         queue,
                         *unit,
                         highest,
@@ -288,7 +299,7 @@ impl Element {
                     frame_bytes: 0,
                     queue: builder.sizes().queue(
                         &at,
-                        read::required(&at("buffer"), buffer)?,
+                        Some(read::required(&at("buffer"), buffer)?),
                         queue,
                         *unit,
                         rate_bps,

@@ -16,6 +16,7 @@ use fullpipe_units::{Bytes, Duration, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
+use crate::bounds;
 use crate::decimal::{Decimal, Problem};
 use crate::error::ScenarioError;
 
@@ -113,6 +114,13 @@ impl Size {
             Size::Packets(packets) => packet.as_u64().checked_mul(u64::from(packets)).map(Bytes::new),
             Size::Bdp(factor) => factor.times(bdp.as_u64()).map(Bytes::new),
         }
+    }
+
+    /// Whether it is one bandwidth-delay product or more, and yet below one packet: not the size is small, but the path is
+    /// slow. A queue then holds what is assumed where no buffer is given.
+    pub fn is_of_slow_path(self, packet: Bytes, bdp: Bytes) -> bool {
+        let whole = matches!(self, Size::Bdp(factor) if factor.times(1_000_000).is_none_or(|millionths| millionths >= 1_000_000));
+        whole && bdp > Bytes::ZERO && self.bytes(packet, bdp).is_some_and(|bytes| bytes < packet)
     }
 }
 
@@ -233,7 +241,10 @@ impl<T: Quantity> Said<T> {
     /// # Errors
     /// When the text is not a quantity of this kind.
     pub fn read(&self, field: &str) -> Result<T, ScenarioError> {
-        T::parse(&self.text).map_err(|problem| self.error(field, problem))
+        T::parse(&self.text).map_err(|problem| {
+            let problem = if is_range(&self.text) { "is a range, not one value".to_owned() } else { problem };
+            self.error(field, problem)
+        })
     }
 
     /// An error about this text, with the form of a `T` and what to write: the same number with a unit if it has none.
@@ -283,7 +294,11 @@ impl Said<Size> {
             }
             (_, bdp) => bdp.unwrap_or(Bytes::ZERO),
         };
-        let size = self.read(field)?.bytes(packet, bdp).filter(|&size| size >= packet);
+        let size = self.read(field)?;
+        if size.is_of_slow_path(packet, bdp) {
+            return Ok(Bytes::new(bounds::LEAST_ASSUMED_PACKETS * packet.as_u64()));
+        }
+        let size = size.bytes(packet, bdp).filter(|&size| size >= packet);
         size.ok_or_else(|| {
             let error = self.error(field, "is below one packet, or too large");
             error.expected(format!("at least one packet of {packet}")).write("\"20 packets\"")
@@ -308,6 +323,16 @@ impl<T: Quantity + PartialOrd> Said<T> {
         };
         Err(self.error(field, problem).expected(format!("{} from {low} to {high}", T::NOUN)))
     }
+}
+
+/// Whether a text that is no quantity is two of them: `20..80 ms`, `40-120ms`.
+fn is_range(text: &str) -> bool {
+    let begins = |part: &str| part.trim_start().starts_with(|first: char| first.is_ascii_digit());
+    ["..", "-", "\u{2013}", " to "].iter().any(|between| {
+        // A sign in an exponent is none between two values.
+        let parts = text.split_once(between).filter(|(low, _)| !low.ends_with(['e', 'E']));
+        parts.is_some_and(|(low, high)| begins(low) && begins(high))
+    })
 }
 
 /// From a text or a number: `"40 ms"`, `0.01`, `1500`.
@@ -465,6 +490,22 @@ mod tests {
 
     fn problem<T: Quantity>(text: &str) -> String {
         T::parse(text).err().unwrap_or_else(|| panic!("{text} was accepted"))
+    }
+
+    #[test]
+    fn a_range_is_refused_as_a_range() {
+        for text in ["20..80 ms", "20ms..80ms", "40-120ms", "40 ms - 120 ms", "40\u{2013}120 ms", "1 to 2 s"]
+        {
+            let error = Said::<Duration>::new(text).read("rtt").unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("rtt: {text:?} is a range, not one value; expected")),
+                "{error}"
+            );
+        }
+        for text in ["-40 ms", "5e-30 s", "40 parsecs", "..40 ms", "a-b"] {
+            let error = Said::<Duration>::new(text).read("rtt").unwrap_err().to_string();
+            assert!(!error.contains("range"), "{error}");
+        }
     }
 
     #[test]

@@ -202,6 +202,27 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_loss_finds_that_of_bursts_in_front_of_the_link() {
+        let said: SaidChange = toml::from_str("loss = '50 %'").unwrap();
+        let spot = |document: &str| {
+            said.read(&resolve(document, Format::Toml, None).unwrap(), Time::ZERO).unwrap()[0].0
+        };
+        let bursts = DOCUMENT.replace("loss = ", "unit = \"burst\", loss = ");
+        assert_eq!(spot(&bursts), Spot { forward: true, index: 0 });
+        // The path's own, not one that is further on.
+        let after = bursts.replace("loss = ", "after = [{ kind = \"loss\", probability = 0 }], loss = ");
+        assert_eq!(spot(&after), Spot { forward: true, index: 0 });
+        assert_eq!(spot(DOCUMENT), Spot { forward: true, index: 1 });
+    }
+
+    #[test]
+    fn a_buffer_of_a_slow_path_is_ten_packets() {
+        let buffer = |text: &str| changes(text).unwrap().last().unwrap().1;
+        assert_eq!(buffer("rate = '100 kbit/s'\nbuffer = '1 bdp'"), Change::Buffer(Bytes::new(15_000)));
+        assert!(sentence("rate = '100 kbit/s'\nbuffer = '0.5 bdp'").contains("is below one packet"));
+    }
+
+    #[test]
     fn an_error_names_what_was_said_and_how_to_fix_it() {
         assert_eq!(
             sentence("rate = '1 Mbit/s'\nelement = 'wifi'"),

@@ -83,6 +83,18 @@ impl Spec {
             .fix("run it in the kernel world (--world kernel)"))
     }
 
+    /// Whether connections negotiate ECN, for worlds whose hosts have one setting for all of them (Linux `net.ipv4.tcp_ecn`).
+    /// Connections whose controller needs ECN do not count.
+    ///
+    /// # Errors
+    /// When flows differ: the number of the first that is not as the ones before.
+    pub fn shared_ecn(&self) -> Result<bool, usize> {
+        let uses = self.flows.iter().map(|flow| flow.ecn(&self.hosts)).enumerate();
+        let mut uses = uses.filter(|(_, ecn)| !matches!(ecn, EcnUse::Exact(_)));
+        let Some((_, first)) = uses.next() else { return Ok(self.hosts.ecn) };
+        uses.find(|(_, ecn)| *ecn != first).map_or(Ok(first == EcnUse::Classic), |(number, _)| Err(number))
+    }
+
     /// The number of its flows, elements, changes, transfers and opportunities. Its size in memory grows with them.
     pub(crate) fn parts(&self) -> u64 {
         let elements = self.forward.iter().chain(&self.reverse).map(|element| match element {
@@ -226,6 +238,10 @@ pub struct FlowSpec {
     pub extra_reverse_ns: Duration,
     /// A fixed cap on the window in segments; `None` for none.
     pub max_cwnd: Option<u32>,
+    /// Whether its connection negotiates ECN; `None` for what the hosts do. A controller that needs ECN does in any case
+    /// ([`FlowSpec::ecn`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
     /// The program that sends its packets; `None` for a flow that the world itself makes, with its controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
@@ -238,12 +254,12 @@ impl FlowSpec {
         hosts.pacing || self.controller.params().is_some_and(|params| params.needs_pacing())
     }
 
-    /// How its connection uses ECN: as its controller needs it, or else as the hosts are set.
+    /// How its connection uses ECN: as its controller needs it, or else as the flow is set, or else as the hosts are.
     pub fn ecn(&self, hosts: &HostSpec) -> EcnUse {
         match self.controller.params().and_then(|params| params.ecn()) {
             Some(Ect::Zero) => EcnUse::Exact(Ecn::Ect0),
             Some(Ect::One) => EcnUse::Exact(Ecn::Ect1),
-            None if hosts.ecn => EcnUse::Classic,
+            None if self.ecn.unwrap_or(hosts.ecn) => EcnUse::Classic,
             None => EcnUse::None,
         }
     }

@@ -35,7 +35,7 @@ function options(setup: Setup, form: Form): [name: "rate" | "rtt" | "buffer" | "
     setup.controllers.every((one) => /^[a-z][^\s]*$/i.test(one) && !one.includes(".py"));
   if (!sayable) return null;
   return (["rate", "rtt", "buffer", "queue", "loss", "duration"] as const)
-    .filter((name) => !(name === "queue" && setup.queue === DEFAULTS.queue) && !(name === "loss" && setup.loss === ""))
+    .filter((name) => !((name === "queue" || name === "buffer") && setup[name] === DEFAULTS[name]) && !(name === "loss" && setup.loss === ""))
     .map((name) => [name, setup[name]]);
 }
 

@@ -104,6 +104,11 @@ controller = "cubic"
 `);
   });
 
+  it("has no buffer where the visitor chose none", () => {
+    expect(shared(DEFAULTS).text).not.toContain("buffer");
+    expect(shared({ ...DEFAULTS, buffer: "2 bdp" }).text).toContain('buffer = "2 bdp"');
+  });
+
   it("puts all of them on one path", () => {
     expect(shared(SETUP).text.match(/^controller = .*/gm)).toHaveLength(6);
   });

@@ -51,7 +51,9 @@ function quoted(text: string): string {
 }
 
 function pathOf(setup: Setup): string[] {
-  const lines = ["[path]", `rate = ${quoted(setup.rate)}`, `rtt = ${quoted(setup.rtt)}`, `buffer = ${quoted(setup.buffer)}`];
+  const lines = ["[path]", `rate = ${quoted(setup.rate)}`, `rtt = ${quoted(setup.rtt)}`];
+  // The engine's own default is 1 bdp, too, but never below 10 packets.
+  if (setup.buffer !== DEFAULTS.buffer) lines.push(`buffer = ${quoted(setup.buffer)}`);
   if (setup.queue !== DEFAULTS.queue) lines.push(`queue = ${quoted(setup.queue)}`);
   if (setup.loss !== "") lines.push(`loss = ${quoted(setup.loss)}`);
   if (setup.jitter !== "") lines.push(`jitter = ${quoted(setup.jitter)}`);

@@ -21,7 +21,7 @@ test("the scenario, the command and the lines of Python are of the setup that is
   await visit(page, `packets?${QUICK}&cc=bbr1&cc=reno`);
   await page.getByText("Export", { exact: true }).click();
   await expect(page.getByRole("region", { name: "the command line" })).toHaveText(
-    "fullpipe compare bbr1 reno --rate='5 Mbit/s' --rtt='20 ms' --buffer='1 bdp' --duration='2 s' --seeds=1",
+    "fullpipe compare bbr1 reno --rate='5 Mbit/s' --rtt='20 ms' --duration='2 s' --seeds=1",
   );
   await expect(page.getByRole("region", { name: "the lines of Python" })).toContainText('["bbr1", "reno"],');
   const toml = await saved(page, () => page.getByRole("button", { name: "Scenario (TOML)" }).click());

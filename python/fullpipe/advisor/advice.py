@@ -146,6 +146,7 @@ class Advice:
             "goal": self.goal,
             "world": self.world,
             "path": path_of(self.question),
+            "notes": list(self.question.notes),
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
             "untrustworthy": list(self.doubts),

@@ -129,6 +129,7 @@ def _fixed(of: DecisionMap) -> str:
         for name in ("rate", "rtt", "buffer", "loss", "jitter")
         if name not in (of.x, of.y) and getattr(asked, name) is not None
     ]
+    said += [f"buffer {asked.buffer_text}"] if asked.buffer is None and "buffer" not in (of.x, of.y) else []
     said += [f"queue {asked.queue}"] if asked.queue else []
     said += [f"beside {count} {name}" for name, count in asked.competitors]
     return ", ".join(said)

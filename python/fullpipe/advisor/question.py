@@ -40,6 +40,8 @@ PARAMETERS = {
     # The candidates are in `compare`, so that only competitors are named here.
     "flows": "competitors",
 }
+# The scenario's own default, in words.
+ASSUMED_BUFFER = "1 bdp, at least 10 packets (assumed)"
 # A flow is watched for this many round trips, but not shorter or longer than the times after it.
 _ROUNDS, _LEAST_S, _MOST_S = 300, 20.0, 60.0
 # Nor for more round trips or packets than these, as long as that leaves a second and a hundred round trips.
@@ -100,7 +102,7 @@ class Question:
 
     rate: Amount | Range
     rtt: Amount | Range
-    buffer: Amount | Range = "1 bdp"
+    buffer: Amount | Range | None = None
     loss: Amount | Range | None = None
     jitter: Amount | Range | None = None
     queue: str | None = None
@@ -117,6 +119,18 @@ class Question:
     def ranges(self) -> tuple[str, ...]:
         """The quantities that are ranges."""
         return tuple(name for name in QUANTITIES if isinstance(getattr(self, name), Range))
+
+    @property
+    def buffer_text(self) -> str:
+        """The buffer as it was given, or what is assumed without one."""
+        return ASSUMED_BUFFER if self.buffer is None else str(self.buffer)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is assumed about the path, and what has no effect on it; empty for a range of paths."""
+        if self.ranges:
+            return ()
+        return self._scenario([{}], self.candidates or ("cubic",), f"{self.duration_s():.3f} s").notes
 
     @property
     def neighbour(self) -> str:
@@ -239,12 +253,9 @@ class Question:
     def _scenario(
         self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
-        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt, "buffer": self.buffer}
-        path |= {
-            name: value
-            for name, value in (("loss", self.loss), ("jitter", self.jitter), ("queue", self.queue))
-            if value is not None
-        }
+        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt}
+        others = ("buffer", "loss", "jitter", "queue")
+        path |= {name: value for name in others if (value := getattr(self, name)) is not None}
         if self.policer is not None:
             path["before"] = [_policer(self.policer)]
         hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}

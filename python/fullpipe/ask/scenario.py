@@ -80,8 +80,8 @@ class Scenario:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What it means where its words hide it: of path and hosts, which all alternatives share."""
-        return tuple(_native.scenario_notes(self.alternatives[0].spec_json))
+        """What was assumed, what its words hide, and which of its settings have no effect."""
+        return tuple(_native.scenario_notes(self.text, [one.spec_json for one in self.alternatives]))
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -91,21 +91,27 @@ class Scenario:
 
 
 def from_file(
-    path: str | Path, *, code: bool = False, programs: bool = False, queue: str | None = None
+    path: str | Path,
+    *,
+    code: bool = False,
+    programs: bool = False,
+    queue: str | None = None,
+    ecn: bool = False,
 ) -> Scenario:
     """Reads a scenario in TOML (or JSON, by its suffix). Files that it names are relative to its folder.
 
     A controller in a Python file is a program, chosen by the scenario's author. It runs only with the consent
     of the caller: `code`. So do flows that are programs: `programs`. `queue` replaces the discipline of the
-    bottleneck's queue.
+    bottleneck's queue. With `ecn`, connections negotiate ECN, whatever `hosts.ecn` says; a flow with an `ecn`
+    of its own keeps it.
 
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
     kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
-    if queue is not None:
-        text, pairs = _with_queue(text, queue, Path(path).parent)
+    if queue is not None or ecn:
+        text, pairs = _changed(text, queue, ecn, Path(path).parent)
     if not code:
         _refuse_code(pairs, path)
     if not programs:
@@ -113,10 +119,13 @@ def from_file(
     return _scenario(text, pairs, Given(), Path(path).parent)
 
 
-def _with_queue(text: str, queue: str, folder: Path) -> tuple[str, list[tuple[str, str]]]:
-    """A valid document with another discipline of the bottleneck's queue, resolved again."""
+def _changed(text: str, queue: str | None, ecn: bool, folder: Path) -> tuple[str, list[tuple[str, str]]]:
+    """A valid document with another discipline of the bottleneck's queue, or with ECN, resolved again."""
     document = json.loads(text)
-    document["path"]["queue"] = queue
+    if queue is not None:
+        document["path"]["queue"] = queue
+    if ecn:
+        document.setdefault("hosts", {})["ecn"] = True
     try:
         return _native.resolve(_to_json(document), "json", str(folder))
     except ScenarioError as error:
@@ -162,7 +171,7 @@ def comparison(
     *,
     rate: Amount,
     rtt: Amount,
-    buffer: Amount = "1 bdp",
+    buffer: Amount | None = None,
     queue: str | None = None,
     loss: Amount | None = None,
     duration: Amount | None = None,

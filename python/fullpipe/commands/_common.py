@@ -45,7 +45,14 @@ def path_text(given: str) -> str:
 
 Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
 Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
-Buffer = Annotated[str, typer.Option(help="What fits into the bottleneck's queue, e.g. '1 bdp' or '100 KB'.")]
+# What is assumed where no buffer is given.
+BUFFER = "1 bdp, at least 10 packets"
+Buffer = Annotated[
+    str | None,
+    typer.Option(
+        help="What fits into the bottleneck's queue, e.g. '2 bdp' or '100 KB'.", show_default=BUFFER
+    ),
+]
 
 
 def complete_queues(incomplete: str) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fullpipe.commands._common import (
+    BUFFER,
     AsJson,
     Candidates,
     Competitors,
@@ -40,8 +41,11 @@ def advise(
         ),
     ] = None,
     buffer: Annotated[
-        str, typer.Option(help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}")
-    ] = "1 bdp",
+        str | None,
+        typer.Option(
+            help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}", show_default=BUFFER
+        ),
+    ] = None,
     loss: Annotated[str | None, typer.Option(help="Random loss, or a range.", show_default="none")] = None,
     jitter: Annotated[
         str | None, typer.Option(help="Random extra delay up to this, or a range.", show_default="none")

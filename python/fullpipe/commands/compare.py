@@ -68,7 +68,7 @@ def compare(
     ] = None,
     server: Annotated[list[str] | None, server_option(" One for each --program.")] = None,
     sender: Annotated[list[str] | None, sender_option(" One for all, or for each --program.")] = None,
-    buffer: Buffer = "1 bdp",
+    buffer: Buffer = None,
     queue: Queue = None,
     loss: Loss = None,
     ecn: Ecn = False,

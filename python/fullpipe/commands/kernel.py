@@ -9,6 +9,7 @@ import typer
 
 from fullpipe.commands import kernel_advice
 from fullpipe.commands._common import (
+    BUFFER,
     DISAGREE,
     AsJson,
     Loss,
@@ -42,7 +43,7 @@ def record(
     rate: Annotated[str | None, typer.Option(help="Rate of the bottleneck.", show_default="none")] = None,
     rtt: Annotated[str | None, typer.Option(help="Round-trip time.", show_default="none")] = None,
     buffer: Annotated[
-        str | None, typer.Option(help="What fits into the bottleneck's queue.", show_default="1 bdp")
+        str | None, typer.Option(help="What fits into the bottleneck's queue.", show_default=BUFFER)
     ] = None,
     queue: Queue = None,
     loss: Loss = None,

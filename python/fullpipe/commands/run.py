@@ -8,6 +8,7 @@ import typer
 from fullpipe.commands._common import (
     AsJson,
     Attempts,
+    Ecn,
     LogLimit,
     Pcap,
     Qlog,
@@ -46,6 +47,7 @@ def run(
             autocompletion=complete_queues,
         ),
     ] = None,
+    ecn: Ecn = False,
     world: World = registry.DEFAULT,
     seed: Annotated[
         int | None,
@@ -77,7 +79,7 @@ def run(
     from fullpipe.ask.scenario import from_file
     from fullpipe.show import tables
 
-    loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue)
+    loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue, ecn=ecn)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: loaded.named)

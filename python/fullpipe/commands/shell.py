@@ -15,10 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from fullpipe.commands import _common
-from fullpipe.commands._common import Ecn, complete_queues, path_text
+from fullpipe.commands._common import BUFFER, Ecn, complete_queues, path_text, say
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
-_DEFAULT_BUFFER = "1 bdp"
 _PROMPT = Path(__file__).parent / "prompt"
 _POSIX_SHELLS = ("sh", "dash", "ash", "ksh", "mksh")
 
@@ -113,9 +112,7 @@ def shell(
     ] = None,
     buffer: Annotated[
         str | None,
-        _option(
-            "buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=_DEFAULT_BUFFER
-        ),
+        _option("buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=BUFFER),
     ] = None,
     queue: Annotated[
         str | None,
@@ -244,11 +241,15 @@ def _spec(
         document["seed"] = secrets.randbelow(1 << 32) if seed is None else seed
     # A scenario needs a flow; this one never runs. What runs behind the path chooses its own algorithm.
     document["flows"] = [{"controller": "reno"}]
-    loaded = scenario.from_document(
-        document,
-        base_dir=Path() if file is None else file.parent,
-        parameters=_parameters(both, up, down, None if file is None else {**given, **paths[0], **paths[1]}),
-    )
+    parameters = _parameters(both, up, down, None if file is None else {**given, **paths[0], **paths[1]})
+    base = Path() if file is None else file.parent
+    loaded = scenario.from_document(document, base_dir=base, parameters=parameters)
+    notes: list[str] = []
+    if file is None and "buffer" not in paths[1]:
+        paths[1]["buffer"], notes = _assumed_buffer(given["rtt"], paths[1], parameters)
+        loaded = scenario.from_document(document, base_dir=base, parameters=parameters)
+    for note in dict.fromkeys([*loaded.notes, *notes]):
+        say(f"fullpipe: {note}")
     return loaded.alternatives[0].spec_json
 
 
@@ -270,9 +271,23 @@ def _without_file(
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
         raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
-    # On the way up, it is the scenario's own default; errors then say that nobody wrote it.
-    back = {"buffer": _DEFAULT_BUFFER, **paths[1]}
-    return {"name": "shell", "path": {**paths[0], **given, "reverse": back}}
+    return {"name": "shell", "path": {**paths[0], **given, "reverse": paths[1]}}
+
+
+def _assumed_buffer(rtt: str, path: dict[str, str], parameters: dict[str, str]) -> tuple[str, list[str]]:
+    """The buffer on the way down if none is given, and notes on it: what a scenario assumes for its way up.
+
+    For its way down, a scenario assumes Linux's 1000 packets instead.
+    """
+    from fullpipe.ask import scenario
+
+    names = {"path.rtt": "rtt"}
+    names |= {f"path.{key}": parameters[f"path.reverse.{key}"] for key in path}
+    link = {key: value for key, value in path.items() if key in ("rate", "deliveries")}
+    document = {"path": {"rtt": rtt, **link}, "flows": [{"controller": "reno"}]}
+    loaded = scenario.from_document(document, base_dir=Path(), parameters=names)
+    queue = loaded.alternatives[0].spec["forward"][0]["queue"]
+    return f"{queue['bytes']} B", [note for note in loaded.notes if note.startswith("buffer: ")]
 
 
 def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -> dict[str, Any]:

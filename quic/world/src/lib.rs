@@ -16,7 +16,7 @@
 //! * the recovery state is RFC 9002's, from what the stack tells its controller (section 7.3.2);
 //! * the windows of flow control, of the connection and of each stream, are what Linux offers of `hosts.tcp_rmem` (its maximum):
 //!   160 bytes of payload for 256 of memory. `hosts.tcp_wmem` (its maximum) is the send window;
-//! * packets carry ECN codepoints only with `hosts.ecn`; the stacks then mark every packet ECT(0) as they do by default;
+//! * packets carry ECN codepoints only with `hosts.ecn` or the flow's own `ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
 //! What a run does not honour is in its record, in sentences (`src/honoured.rs`).

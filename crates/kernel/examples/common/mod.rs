@@ -24,6 +24,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             extra_forward_ns: Duration::ZERO,
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,
+            ecn: None,
             program: None,
         })
     };

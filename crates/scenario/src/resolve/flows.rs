@@ -112,6 +112,7 @@ impl Group {
             extra_forward_ns,
             extra_reverse_ns: extra - extra_forward_ns,
             max_cwnd: max_cwnd(&at("max_cwnd"), &document.max_cwnd, frame, bdp)?,
+            ecn: document.ecn,
             program,
         };
         if first.program.is_some() {

@@ -114,10 +114,9 @@ impl Builder<'_> {
         let name = "bottleneck".to_string();
         let fixed = |what: &str, with: &str| fixed_rate("path.changes", what, "rtt and loss", with);
         let at = |key: &str| format!("path.{key}");
-        let buffer = default(&document.buffer, "1 bdp");
         let sizes = self.counting(router::counted(document));
-        let buffer_sizes = if document.buffer.is_none() { sizes.unasked() } else { sizes };
-        let queue = |rate| buffer_sizes.queue(&at, &buffer, &document.queue, router::unit(document), rate);
+        let (buffer, unit) = (document.buffer.as_ref(), router::unit(document));
+        let queue = |rate| sizes.queue(&at, buffer, &document.queue, unit, rate);
         let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
         if let Some(router) = document.router {
             router::check(router, document)?;
@@ -185,6 +184,11 @@ impl Builder<'_> {
             read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
         }
         let link = self.reverse_link(document, rates)?;
+        if document.unit.is_some() && link.is_none() && document.loss.is_none() && losses.is_empty() {
+            return Err(ScenarioError::new("path.reverse.unit", "unit", "has nothing to apply to")
+                .expected("a rate or a loss on the way back")
+                .fix("remove unit"));
+        }
         self.direction(Direction {
             field: FIELD,
             before: &document.before,
@@ -205,8 +209,9 @@ impl Builder<'_> {
         let name = "reverse".to_string();
         let buffer = default(&document.buffer, "1000 packets");
         let at = |key: &str| format!("path.reverse.{key}");
-        let queue =
-            |builder: &Self, rate| builder.sizes().queue(&at, &buffer, &document.queue, document.unit, rate);
+        let queue = |builder: &Self, rate| {
+            builder.sizes().queue(&at, Some(&buffer), &document.queue, document.unit, rate)
+        };
         match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
             (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
             (Some(_), None) => {
@@ -234,13 +239,18 @@ impl Builder<'_> {
     fn direction(&mut self, direction: Direction<'_>) -> Result<Vec<ElementConfig>, ScenarioError> {
         let Direction { field, before, link, unit, loss, jitter, after, delay } = direction;
         let mut elements = self.elements(&format!("{field}.before"), before)?;
-        elements.extend(link);
         let (initial, changes) = loss;
-        if initial.is_some() || !changes.is_empty() {
+        let loss = if initial.is_some() || !changes.is_empty() {
             let initial = default(initial, "0").read(&format!("{field}.loss"))?;
             let probability = Schedule { initial, changes };
-            elements.push(ElementConfig::Loss { probability, unit: Unit::config(unit) });
-        }
+            Some(ElementConfig::Loss { probability, unit: Unit::config(unit) })
+        } else {
+            None
+        };
+        // A link sends the packets of a burst one after the other: behind it, no burst could be lost as one.
+        let parts = link.as_ref().is_some_and(|link| !link.leaves_together(true));
+        let loss_first = parts && unit == Some(Unit::Burst);
+        elements.extend(if loss_first { [loss, link] } else { [link, loss] }.into_iter().flatten());
         match jitter {
             (Some(said), reorder) => elements.push(ElementConfig::Jitter {
                 amplitude_ns: said
@@ -382,10 +392,16 @@ impl Builder<'_> {
             let error = ScenarioError::new(field, &shown, "takes no time");
             return Err(error.expected(EXPECTED).fix("make the last time greater than zero"));
         };
-        let bits = opportunities.len() as u128 * u128::from(fullpipe_path::OPPORTUNITY_BYTES) * 8;
-        let bps = bits * 1000 / u128::from(last_ms);
-        Ok((Arc::new(opportunities), Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))))
+        let rate = mean_rate(opportunities.len(), last_ms);
+        Ok((Arc::new(opportunities), rate))
     }
+}
+
+/// The mean rate of a delivery trace with so many opportunities, the last at `last_ms`.
+pub(super) fn mean_rate(opportunities: usize, last_ms: u64) -> Rate {
+    let bits = opportunities as u128 * u128::from(fullpipe_path::OPPORTUNITY_BYTES) * 8;
+    let bps = bits * 1000 / u128::from(last_ms.max(1));
+    Rate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX))
 }
 
 /// What is wrong with a delivery trace: the line and the kind of problem, without the contents of the line.

@@ -1,6 +1,6 @@
 //! Where a change of the path goes while a run goes on: the same in every world whose runs can change.
 
-use fullpipe_path::config::ElementConfig;
+use fullpipe_path::config::{AdmissionUnit, ElementConfig};
 use fullpipe_path::{Change, ConfigError, rates};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
@@ -11,7 +11,7 @@ use crate::error::shortened;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
     /// The one that a scenario's own `path.rate`, `path.buffer`, `path.loss` and `path.rtt` are about: the bottleneck, the first
-    /// loss behind it, and the delay at the end of the way to the receivers.
+    /// loss behind it (or that of whole bursts right in front of it), and the delay at the end of the way to the receivers.
     Path,
     /// The queue of this name, in either direction.
     Named(&'a str),
@@ -64,7 +64,13 @@ impl Spec {
             (Place::Path, Change::Loss(_)) => {
                 let behind = forward.iter().position(|one| one.name() == Some(Spec::BOTTLENECK)).unwrap_or(0);
                 let is_loss = |one: &ElementConfig| matches!(one, ElementConfig::Loss { .. });
-                let index = forward[behind..].iter().position(is_loss).map(|index| behind + index);
+                let of_bursts = |one: &ElementConfig| is_loss(one) && one.unit() == AdmissionUnit::Burst;
+                let parts =
+                    |link: &ElementConfig| link.unit() == AdmissionUnit::Burst && !link.leaves_together(true);
+                let first = forward.get(behind).is_some_and(parts);
+                let in_front = behind.checked_sub(1).filter(|&index| first && of_bursts(&forward[index]));
+                let behind = || forward[behind..].iter().position(is_loss).map(|index| behind + index);
+                let index = in_front.or_else(behind);
                 index.map(|index| Spot { forward: true, index })
             }
         };

@@ -75,9 +75,10 @@ describe("a question", () => {
   it("asks for a buffer of at least a packet", () => {
     const buffer = (asked: string) => {
       const { alone } = planOf({ ...SHARED, buffer: asked }, cellAt(1e6, 0.01), "bbr3", "delay");
-      return (JSON.parse(alone.text) as { path: { buffer: string } }).path.buffer;
+      return (JSON.parse(alone.text) as { path: { buffer?: string } }).path.buffer;
     };
-    expect(buffer("1 bdp")).toBe("1500 B");
+    expect(buffer("1 bdp")).toBeUndefined();
+    expect(buffer("0.9 bdp")).toBe("1500 B");
     expect(buffer("2 bdp")).toBe("2 bdp");
     expect(buffer("1 B")).toBe("1 B");
   });
@@ -91,7 +92,7 @@ describe("a question", () => {
     const { alone, duel, neighbour } = planOf(shared, cellAt(1e7, 0.02), "bbr3", "neighbours");
     expect(JSON.parse(alone.text)).toMatchObject({
       flows: [{ label: "you", controller: "bbr3" }, { controller: "reno", count: 2, label: "reno-neighbour" }],
-      path: { rate: "10000000 bit/s", rtt: "20000 us", buffer: "1 bdp" },
+      path: { rate: "10000000 bit/s", rtt: "20000 us" },
     });
     expect(JSON.parse(duel?.text ?? "")).toMatchObject({ flows: [{ controller: "bbr3" }, { label: "neighbour", controller: "reno" }] });
     expect(JSON.parse(neighbour?.text ?? "")).toMatchObject({ flows: [{ label: "neighbour", controller: "reno" }] });

@@ -217,7 +217,7 @@ export default function DecisionMap() {
   const command = () => {
     const words = [
       "fullpipe map", `--x=${shellWord(`rate=${end("x", "low")}..${end("x", "high")}`)}`, `--y=${shellWord(`rtt=${end("y", "low")}..${end("y", "high")}`)}`,
-      `--buffer=${shellWord(setup.buffer)}`, `--for=${goal()}`,
+      ...(setup.buffer === DEFAULTS.buffer ? [] : [`--buffer=${shellWord(setup.buffer)}`]), `--for=${goal()}`,
       ...candidates().map((one) => `--candidates=${shellWord(one)}`), `--steps=${String(steps())}`, `--seeds=${String(seeds())}`,
     ];
     if (setup.loss !== "") words.push(`--loss=${shellWord(setup.loss)}`);

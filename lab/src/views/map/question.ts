@@ -1,7 +1,7 @@
 // The question of a map: the documents of a cell, as `fullpipe map` makes them (python/fullpipe/advisor/question.py).
 
 import type { Document } from "../../engine/protocol";
-import type { Setup } from "../../state/setup";
+import { DEFAULTS, type Setup } from "../../state/setup";
 import { amountOf } from "../../ui/quantity";
 
 export const GOALS = ["throughput", "delay", "balance", "neighbours"] as const;
@@ -62,11 +62,12 @@ export function durationOf({ rate_bps, rtt_us }: Cell, length: Length): number {
   return Math.min(long_s, Math.max(fast, fast_rounds * rtt_s, fast_s));
 }
 
-/** The buffer of a path: what was asked, but at least one packet, which a small BDP may be below. */
-function bufferOf(buffer: string, { rate_bps, rtt_us }: Cell): string {
+/** The buffer of a path: what was asked, but at least one packet, which a small BDP may be below; none for the default, which the engine knows. */
+function bufferOf(buffer: string, { rate_bps, rtt_us }: Cell): { buffer?: string } {
+  if (buffer === DEFAULTS.buffer) return {};
   const amount = amountOf("size", buffer);
   const bdp_bytes = (rate_bps * rtt_us) / 8e6;
-  return amount?.unit === "bdp" && amount.value * bdp_bytes < PACKET_BYTES ? `${String(PACKET_BYTES)} B` : buffer;
+  return { buffer: amount?.unit === "bdp" && amount.value * bdp_bytes < PACKET_BYTES ? `${String(PACKET_BYTES)} B` : buffer };
 }
 
 interface Flow {
@@ -85,7 +86,7 @@ function document(shared: Shared, cell: Cell, flows: Flow[]): Document {
     path: {
       rate: `${String(cell.rate_bps)} bit/s`,
       rtt: `${String(cell.rtt_us)} us`,
-      buffer: bufferOf(shared.buffer, cell),
+      ...bufferOf(shared.buffer, cell),
       ...(shared.loss === "" ? {} : { loss: shared.loss }),
       ...(shared.jitter === "" ? {} : { jitter: shared.jitter }),
       queue: shared.queue,

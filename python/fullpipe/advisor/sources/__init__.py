@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from fullpipe import _native
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import Question, parsed
-from fullpipe.errors import mistake, stated
+from fullpipe.errors import mistake, stated, typed
 from fullpipe.system import kinds, reading
 
 # No source of these is larger, but captures, which are read elsewhere.
@@ -59,6 +59,8 @@ class Path:
             relative = error.field == "buffer" and "bdp" in str(question.buffer).lower()
             if error.field not in self.says and not relative:
                 raise
+            if error.field not in self.says:
+                error = typed(error, {"buffer": "--buffer"})
             raise stated("from", self.name, f"{self.name}: {error}", error.expected, error.fix) from None
         return question
 

@@ -35,8 +35,6 @@ pub(crate) struct Sizes {
     packet: Bytes,
     rtt: Duration,
     counted: Counted,
-    /// Whether nobody wrote them: they are defaults.
-    unasked: bool,
 }
 
 /// What is too small, and what is too large.
@@ -59,41 +57,60 @@ impl Builder<'_> {
 
     /// Reads sizes of what counts this.
     pub(super) fn counting(&self, counted: Counted) -> Sizes {
-        Sizes { packet: self.packet, rtt: self.rtt, counted, unasked: false }
+        Sizes { packet: self.packet, rtt: self.rtt, counted }
     }
 }
 
 impl Sizes {
-    /// The same, of defaults.
-    pub(super) fn unasked(self) -> Sizes {
-        Sizes { unasked: true, ..self }
-    }
-
     /// What it counts besides the packet from IP upwards.
     pub(super) fn header_bytes(self) -> u32 {
         self.counted.header_bytes()
     }
 
-    /// A queue that holds at least one packet, from the keys `buffer` and `queue` of a table. `at` is the place of a key.
+    /// A queue that holds at least one packet, from the keys `buffer` and `queue` of a table. Without a buffer, or with one of
+    /// bandwidth-delay products that are below one packet, the one that is assumed. `at` is the place of a key.
     pub(crate) fn queue(
         self,
         at: &dyn Fn(&str) -> String,
-        buffer: &Said<Size>,
+        buffer: Option<&Said<Size>>,
         discipline: &Option<String>,
         unit: Option<Unit>,
         rate: Rate,
     ) -> Result<QueueConfig, ScenarioError> {
         let field = at("buffer");
-        let size = buffer.read(&field)?;
-        let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
         let within = match self.counted {
             Counted::Packet => BUFFER,
             Counted::Frame => Within { usual: BUFFER.usual, ..BURST },
         };
-        // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
-        let bytes = self.within(&field, buffer, size, rate, &within)?;
+        let (bytes, packets) = match buffer {
+            None => (self.assumed(&field, rate, &within)?, None),
+            Some(said) => {
+                let size = said.read(&field)?;
+                let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
+                if size.is_of_slow_path(self.least(), rate.bytes_in(self.rtt)) {
+                    (self.assumed(&field, rate, &within)?, None)
+                } else {
+                    // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
+                    (self.within(&field, said, size, rate, &within)?, packets)
+                }
+            }
+        };
         let discipline = queue::read(&at("queue"), discipline)?;
         Ok(QueueConfig { bytes, packets, discipline, unit: Unit::config(unit) })
+    }
+
+    /// One bandwidth-delay product, but at least [`bounds::LEAST_ASSUMED_PACKETS`].
+    fn assumed(self, field: &str, rate: Rate, within: &Within) -> Result<Bytes, ScenarioError> {
+        let least = Bytes::new(bounds::LEAST_ASSUMED_PACKETS * self.least().as_u64());
+        let bytes = rate.bytes_in(self.rtt).max(least);
+        if bytes <= within.most {
+            return Ok(bytes);
+        }
+        let most = Size::Bytes(within.most).text();
+        Err(Said::<Size>::new("1 bdp")
+            .error(field, format!("is the default, which is above {most}"))
+            .expected(format!("at most {most}{}", within.why))
+            .write("\"100 MB\""))
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
@@ -109,13 +126,12 @@ impl Sizes {
         rate: Rate,
         within: &Within,
     ) -> Result<Bytes, ScenarioError> {
-        let which = if self.unasked { "is the default, which " } else { "" };
         let bdp = rate.bytes_in(self.rtt);
         let bytes = size.bytes(self.packet, bdp).filter(|bytes| *bytes <= within.most);
         let Some(bytes) = bytes else {
             let most = Size::Bytes(within.most).text();
             return Err(said
-                .error(field, format!("{which}is above {most}"))
+                .error(field, format!("is above {most}"))
                 .expected(format!("at most {most}{}", within.why))
                 .write("\"100 MB\""));
         };
@@ -138,7 +154,7 @@ impl Sizes {
             }
         };
         Err(said
-            .error(field, format!("{which}is below one {what}{computed}"))
+            .error(field, format!("is below one {what}{computed}"))
             .expected(expected)
             .write(format!("\"{}\"", self.enough(said, bdp, within))))
     }

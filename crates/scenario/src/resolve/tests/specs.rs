@@ -124,3 +124,22 @@ fn the_hosts_are_ideal_unless_a_model_is_named() {
     let refused = error(&format!("{PATH}[hosts]\nmodel = \"windows\"\n{FLOW}")).to_string();
     assert!(refused.contains("hosts.model") && refused.contains("linux"), "{refused}");
 }
+
+#[test]
+fn the_ecn_of_a_flow_wins_over_that_of_the_hosts() {
+    let spec = |hosts: bool, flows: &[(&str, &str)]| {
+        let flows = flows.iter().map(|(name, ecn)| format!("[[flows]]\ncontroller = \"{name}\"\n{ecn}\n"));
+        let flows = flows.collect::<String>();
+        toml(&format!("[hosts]\necn = {hosts}\n{PATH}{flows}"))
+    };
+    let mixed = [("cubic", "ecn = true"), ("cubic", "ecn = false"), ("cubic", ""), ("dctcp", "ecn = false")];
+    for (hosts, third) in [(false, EcnUse::None), (true, EcnUse::Classic)] {
+        let spec = spec(hosts, &mixed);
+        let uses: Vec<EcnUse> = spec.flows.iter().map(|flow| flow.ecn(&spec.hosts)).collect();
+        assert_eq!(uses, [EcnUse::Classic, EcnUse::None, third, EcnUse::Exact(Ecn::Ect0)]);
+        assert_eq!(spec.shared_ecn(), Err(1));
+    }
+    assert_eq!(spec(false, &[("cubic", "ecn = true"), ("dctcp", "")]).shared_ecn(), Ok(true));
+    assert_eq!(spec(true, &[("cubic", "ecn = false"), ("reno", "ecn = false")]).shared_ecn(), Ok(false));
+    assert_eq!(spec(true, &[("dctcp", "ecn = false")]).shared_ecn(), Ok(true));
+}
