@@ -370,8 +370,20 @@ fn unit_problem(noun: &str, unit: &str) -> Problem {
     if unit.is_empty() {
         return format!("is not {noun}: the unit is missing");
     }
+    if is_range(unit) {
+        return format!("is a range, and not {noun}: one value is needed");
+    }
     let shown: String = unit.chars().take(20).collect();
     format!("is not {noun}: unknown unit {shown:?}")
+}
+
+/// Whether what follows the first number of a text is the rest of a range: `..8mbit`, `ms-120ms`, ` – 120 ms`.
+fn is_range(rest: &str) -> bool {
+    let number = |text: &str| text.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    // Reading 5..8 as a decimal takes one of the dots.
+    let dotted = rest.strip_prefix('.').is_some_and(number);
+    let mut ends = rest.match_indices(['-', '–', '—', '−']).map(|(at, dash)| &rest[at + dash.len()..]);
+    dotted || rest.contains("..") || rest.contains('…') || ends.any(number)
 }
 
 /// `number` times `factor`, rounded; a positive number must not become zero.
@@ -465,6 +477,28 @@ mod tests {
 
     fn problem<T: Quantity>(text: &str) -> String {
         T::parse(text).err().unwrap_or_else(|| panic!("{text} was accepted"))
+    }
+
+    #[test]
+    fn a_range_is_refused_as_a_range() {
+        for text in [
+            "5..8mbit",
+            "5mbit..8mbit",
+            "5-8 mbit",
+            "5mbit - 8mbit",
+            "5–8 mbit",
+            "5 mbit…8 mbit",
+            "5. .8mbit",
+        ] {
+            assert_eq!(problem::<Rate>(text), "is a range, and not a rate: one value is needed", "{text}");
+        }
+        assert_eq!(problem::<Duration>("40-120ms"), "is a range, and not a duration: one value is needed");
+        assert_eq!(problem::<Size>("1..2 MB"), "is a range, and not an amount of data: one value is needed");
+        assert_eq!(
+            problem::<Probability>("0.1-1 %"),
+            "is a range, and not a probability: one value is needed"
+        );
+        assert_eq!(problem::<Rate>("5 m-bit"), "is not a rate: unknown unit \"m-bit\"");
     }
 
     #[test]
