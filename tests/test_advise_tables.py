@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
 import tracemalloc
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import many, map, sources
+from fullpipe.advisor import atlas, many, map, sources
 from fullpipe.advisor.question import Range, parsed
 from fullpipe.advisor.sources import ss, table
 
@@ -354,11 +356,11 @@ def test_an_unclear_number_is_read_as_others_or_refused(
 @pytest.mark.parametrize(
     ("column", "cell", "said"),
     [
-        ("rate", "50", "write e.g. 50 Mbit/s, or name the column e.g. rate_mbps"),
+        ("rate", "50", "write 50 Mbit/s, or name the column e.g. rate_mbps"),
         ("rtt", "20", "name the column e.g. rtt_ms"),
         ("jitter", "2", "name the column e.g. jitter_ms"),
         ("loss", "1", "a fraction below 1, or a number with %"),
-        ("rate", "50 parsecs", "not 'parsecs'"),
+        ("rate", "50 parsecs", "'parsecs' is none"),
         ("rate", "1.2.3 Mbit/s", "a number such as 1234.5"),
         ("rate", "12 34 Mbit/s", "one number"),
         ("rate", "#DIV/0!", "a number from 0 with a unit"),
@@ -457,6 +459,20 @@ def test_a_loss_without_a_unit_is_noted(tmp_path: Path) -> None:
 )
 def test_a_table_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, said: str) -> None:
     assert said in refused(tmp_path, text)
+
+
+def test_a_workbook_is_to_be_saved_as_csv(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "paths.xlsx", "w") as book:
+        book.writestr("[Content_Types].xml", "<Types/>")
+    with pytest.raises(ScenarioError, match="workbooks of spreadsheets are; save the table as CSV"):
+        sources.read(tmp_path / "paths.xlsx")
+
+
+def test_the_page_of_answers_shows_what_is_not_used(tmp_path: Path) -> None:
+    found = read(tmp_path, "name,rate,rtt,<b>\nhome,5mbit,20 ms,1\noffice,5 Tbit/s,20 ms,2\n")
+    answers = many.answer(found, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
+    page = atlas.write(answers, tmp_path / "out").read_text(encoding="utf-8")
+    assert "columns not used: &lt;b&gt;" in page and "not answered: office: rate" in page
 
 
 def test_an_unanswerable_table_shows_its_unknown_columns(tmp_path: Path) -> None:
@@ -587,3 +603,17 @@ def test_a_long_table_takes_bounded_memory() -> None:
     tracemalloc.stop()
     # The text again, which is in four bytes for a character, and 10,000 rows.
     assert most_bytes < 5 * len(text) + 10e6
+
+
+def test_the_columns_of_a_table_are_documented() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "advisor.md").read_text(encoding="utf-8")
+    section = page.partition("### From a table")[2].partition("### From ss")[0]
+    for names in table._NAMES.values():
+        assert f"`{names[0]}`" in section
+    for line in section.splitlines():
+        cells = line.split("|")
+        if len(cells) != 5 or "`" not in line:
+            continue
+        fields = set(cells[1].replace("`", "").replace(" ", "").split(","))
+        for synonym in re.findall(r"`(\w+)`", cells[2]):
+            assert {table._FIELDS[synonym]} == fields

@@ -109,6 +109,9 @@ def read(path: File) -> Paths:
     kind = None if piped else _native.file_kind(file)
     if kind is not None and kind[0] == "Capture":
         return Paths(_printable(one) for one in capture.read(path))
+    if kind is not None and kind[0] == "Zip":
+        expected = "text; it is a zip archive, as workbooks of spreadsheets are"
+        raise mistake("from", file, expected, "save the table as CSV")
     text = _text(path, file)
     readers: tuple[Reader, ...] = (iperf3, prometheus, ss, rum, table)
     for reader in readers:

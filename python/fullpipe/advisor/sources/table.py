@@ -489,9 +489,12 @@ def _with_unit(column: _Column, text: str) -> tuple[str, float]:
         raise ValueError(f"a number from 0 with a unit, e.g. {_EXAMPLES[column.field]}")
     number, unit = found[1], found[2].strip() or column.unit or ""
     factor = _factor(column.field, unit)
+    if factor is None and not unit:
+        example = _EXAMPLES[column.field].partition(" ")[2]
+        fix = f"write {number} {example}, or name the column e.g. {_WITH_UNIT[column.field]}"
+        raise ValueError("a number with a unit", fix)
     if factor is None:
-        what = f"not {printable(unit, _SHOWN)!r}" if unit else "none is given"
-        raise ValueError(f"a number with a unit, e.g. {_EXAMPLES[column.field]}; {what}")
+        raise ValueError(f"a number with a unit; {printable(unit, _SHOWN)!r} is none")
     if not unit and column.field == "loss" and float(number) >= 1:
         raise ValueError("a fraction below 1, or a number with %")
     return f"{number} {unit}".strip(), float(number) * factor
