@@ -328,7 +328,7 @@ impl<T: Quantity + PartialOrd> Said<T> {
 /// Whether a text that is no quantity is two of them: `20..80 ms`, `40-120ms`.
 fn is_range(text: &str) -> bool {
     let begins = |part: &str| part.trim_start().starts_with(|first: char| first.is_ascii_digit());
-    ["..", "-", "\u{2013}", " to "].iter().any(|between| {
+    ["..", "\u{2026}", "-", "\u{2013}", "\u{2014}", "\u{2212}", " to "].iter().any(|between| {
         // A sign in an exponent is none between two values.
         let parts = text.split_once(between).filter(|(low, _)| !low.ends_with(['e', 'E']));
         parts.is_some_and(|(low, high)| begins(low) && begins(high))
@@ -494,8 +494,15 @@ mod tests {
 
     #[test]
     fn a_range_is_refused_as_a_range() {
-        for text in ["20..80 ms", "20ms..80ms", "40-120ms", "40 ms - 120 ms", "40\u{2013}120 ms", "1 to 2 s"]
-        {
+        for text in [
+            "20..80 ms",
+            "20ms..80ms",
+            "40-120ms",
+            "40 ms - 120 ms",
+            "40\u{2013}120 ms",
+            "40 ms\u{2026}120 ms",
+            "1 to 2 s",
+        ] {
             let error = Said::<Duration>::new(text).read("rtt").unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("rtt: {text:?} is a range, not one value; expected")),

@@ -133,6 +133,7 @@ def html(answers: Answers, drawn: dict[str, Any], svg: str) -> str:
         figure(0, "map", svg, _LOOK_AT),
         table(headings, rows),
         rest,
+        *(f'<p class="quiet">{text(note)}</p>' for note in answers.left_out),
         provenance(
             [
                 ("Made", text(made.now())),

@@ -9,11 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fullpipe._native import ScenarioError
 from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
-from fullpipe.advisor.sources import Path
-from fullpipe.errors import mistake
+from fullpipe.advisor.question import Question
+from fullpipe.advisor.sources import Path, Paths
+from fullpipe.errors import mistake, stated
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
+
+# Notes about paths that cannot be answered; further ones are a number.
+_MOST_REFUSED = 10
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Answers:
     answered: tuple[Answered, ...]
     # How many paths the source has; the time may not have been enough for all.
     paths: int
+    # What the source has besides its paths, and which paths cannot be answered, and why.
+    left_out: tuple[str, ...] = ()
 
     def share(self, candidate: str | None) -> float:
         """The share of the weight where a candidate is the clear winner; of None, where nobody is."""
@@ -60,6 +67,7 @@ class Answers:
         """Everything in plain values."""
         return {
             "answer": str(self),
+            "left_out": list(self.left_out),
             "paths": [
                 {"name": one.path.name, "weight": one.path.weight, "notes": list(one.path.notes)}
                 | one.advice.to_dict()
@@ -103,11 +111,13 @@ def answer(
     """Answers each path; `asked` are fields of a `Question` for what the source does not say.
 
     All answers together take about `budget_s` seconds for each path; what is left when the time is over has
-    no answer. Both limits are those of `advise`.
+    no answer. Both limits are those of `advise`. A path that cannot be simulated is a note; it is an error if
+    no path can.
     """
+    notes = paths.notes if isinstance(paths, Paths) else ()
+    paths, questions, refused = _possible(paths, asked, notes)
     if not sum(path.weight for path in paths) > 0:
         raise mistake("weight", 0, "a sum above zero", "give at least one path a weight")
-    questions = [path.question(asked) for path in paths]
     if budget_s is None and seeds is None:
         budget_s = BUDGET_S
     until_s = math.inf if budget_s is None else time.monotonic() + budget_s * len(paths)
@@ -120,7 +130,32 @@ def answer(
         watch(f"path {number + 1} of {len(paths)}", number / len(paths))
         found = advise(question, goal=goal, world=world, budget_s=own_s, seeds=seeds)
         answered.append(Answered(path, found))
-    return Answers(tuple(answered), len(paths))
+    return Answers(tuple(answered), len(paths), (*notes, *refused))
+
+
+def _possible(
+    paths: Sequence[Path], asked: Mapping[str, Any], notes: Sequence[str]
+) -> tuple[list[Path], list[Question], list[str]]:
+    """The paths that can be simulated, their questions, and notes about the others."""
+    possible, questions, refused = [], [], []
+    error = None
+    for path in paths:
+        try:
+            questions.append(path.question(asked))
+            possible.append(path)
+        except ScenarioError as wrong:
+            error = error or wrong
+            refused.append(f"not answered: {wrong}")
+    if error is not None and not possible:
+        if error.field not in ("from", "rate", "rtt"):
+            # It is about an option, which is wrong for all of them.
+            raise error
+        # The notes may show why, e.g. that a column is unknown.
+        raise stated(error.field, error.given, "; ".join([str(error), *notes]), error.expected, error.fix)
+    if len(refused) > _MOST_REFUSED:
+        more = counted(len(refused) - _MOST_REFUSED, "path")
+        refused = [*refused[:_MOST_REFUSED], f"not answered, for reasons of this kind: {more} more"]
+    return possible, questions, refused
 
 
 def _cell(text: str) -> str:

@@ -5,6 +5,7 @@ paths; `at` gives the one at a place in the unit cube, each range on a logarithm
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,6 +55,11 @@ _SHORT_FLOWS = 10
 _SHORT_IN_ALL_S, _LEAST_SHORT_FLOWS = 60.0, 2
 _MOST_ALONE_S, _MOST_SIZE_BYTES = 120.0, 1_000_000_000
 _RANGE = ".."
+# A number takes all of its digits and its exponent, so that the dash of 1e-3 is not the one of a range.
+_NUMBER = r"(?>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
+_UNIT = r"[^\d.…–—−-]*"
+# Two numbers with units, and dots or a dash between them, which spreadsheets turn into other characters.
+_ENDS = re.compile(rf"\s*({_NUMBER})({_UNIT})(?:\.\.(?!\.)|…|[–—−-])\s*({_NUMBER})({_UNIT})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -277,14 +283,20 @@ class Question:
 
 
 def parsed(name: str, given: Amount) -> Amount | Range:
-    """A quantity as it was given, or a range. The lower end may leave out the unit: `20..80 ms`."""
-    if not isinstance(given, str) or _RANGE not in given:
+    """A quantity as it was given, or a range: `20..80 ms`, `20-80 ms`, also with an en dash.
+
+    The lower end may omit the unit. A dash makes a range only between two numbers: `1e-3 s` and `-5 ms` are
+    values.
+    """
+    if not isinstance(given, str):
         return given
-    low, _, high = (part.strip() for part in given.partition(_RANGE))
-    unit = high.lstrip("0123456789.eE+-_ ")
-    if not low or not high or _RANGE in high:
-        raise mistake(name, given, "a value, or a range of two", "e.g. 20..80 ms")
-    return Range(low if low.lstrip("0123456789.eE+-_ ") else f"{low} {unit}", high)
+    found = _ENDS.fullmatch(given)
+    if found is None:
+        if _RANGE not in given and "…" not in given:
+            return given
+        raise mistake(name, given, "a value, or a range of two", f"e.g. {_EXAMPLES.get(name, '20..80ms')}")
+    low, low_unit, high, high_unit = (part.strip() for part in found.groups())
+    return Range(f"{low} {low_unit or high_unit}".strip(), f"{high} {high_unit}".strip())
 
 
 def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:

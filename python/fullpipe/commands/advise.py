@@ -93,7 +93,7 @@ def advise(
             "--from",
             metavar="FILE",
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; options fill its gaps.",
+            "capture; - is standard input. Options fill its gaps.",
             show_default="none",
             parser=path,
         ),
@@ -172,9 +172,10 @@ def _show_many(answers: "Answers") -> None:
     from fullpipe.show.fitting import Fitting
 
     out = console()
-    if len(answers.answered) == 1:
-        for note in answers.answered[0].path.notes:
-            out.print(f"Note: {note}", soft_wrap=True)
+    single = answers.paths == 1
+    for note in (*answers.left_out, *(answers.answered[0].path.notes if single else ())):
+        out.print(Text(f"Note: {note}"), soft_wrap=True)
+    if single:
         printed.show(answers.answered[0].advice, out)
         return
     out.print(Text(str(answers), style="bold"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 
@@ -40,6 +41,26 @@ def text(path: str | Path, most_bytes: int) -> str:
         raise Unreadable(f"a file that can be read ({error.strerror})") from None
     finally:
         os.close(file)
+    return _decoded(data)
+
+
+def standard_input(most_bytes: int) -> str:
+    """The text on standard input until its end, as of a file.
+
+    Raises:
+        Unreadable: It is closed, too large, or no text.
+    """
+    try:
+        # One byte more shows that there is more.
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read(most_bytes + 1)
+    except OSError as error:
+        raise Unreadable(f"an input that can be read ({error.strerror})", "pipe a text into it") from None
+    if len(data) > most_bytes:
+        raise Unreadable(f"at most {most_bytes >> 20} MiB", "take a part of it")
+    return _decoded(data)
+
+
+def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

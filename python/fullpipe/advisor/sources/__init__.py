@@ -5,14 +5,14 @@ What it does not say comes from the question that the user asked beside it.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any, Protocol
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError
-from fullpipe.advisor.question import Question, parsed
+from fullpipe.advisor.question import QUANTITIES, Question, parsed
 from fullpipe.errors import mistake, stated, typed
 from fullpipe.system import kinds, reading
 
@@ -24,6 +24,8 @@ MOST_PATHS = 10_000
 _MOST_PARTS = 1_500_000
 # Names and notes are printed.
 _MOST_NAME, _MOST_NOTE = 80, 200
+# As a file's name, it is standard input.
+_STANDARD_INPUT = "-"
 # Sums of weights stay numbers.
 _MOST_WEIGHT = 1e15
 
@@ -41,7 +43,10 @@ class Path:
 
     def question(self, asked: Mapping[str, Any]) -> Question:
         """The question about this path, from what the user gave; what the source says prevails."""
-        fields = {**asked, **{name: parsed(name, value) for name, value in self.says.items()}}
+        said = {
+            name: parsed(name, value) if name in QUANTITIES else value for name, value in self.says.items()
+        }
+        fields = {**asked, **said}
         for name, example in (("rate", "50mbit"), ("rtt", "40 ms")):
             if fields.get(name) is None:
                 raise stated(
@@ -65,6 +70,14 @@ class Path:
         return question
 
 
+class Paths(list[Path]):
+    """The paths of a source, and notes about the whole of it, e.g. what it has besides them."""
+
+    def __init__(self, paths: Iterable[Path] = (), notes: Iterable[str] = ()) -> None:
+        super().__init__(paths)
+        self.notes = tuple(notes)
+
+
 def _check(question: Question) -> None:
     """Raises `ScenarioError` for a path that cannot be, before others are answered."""
     path = question.at([0.5] * len(question.ranges))
@@ -84,34 +97,42 @@ class Reader(Protocol):
         ...
 
 
-def read(path: File) -> list[Path]:
-    """The paths of a file of any of these kinds.
+def read(path: File) -> Paths:
+    """The paths of a file of any of these kinds. `-` is standard input, for the kinds that are text.
 
     Raises:
         ScenarioError: It cannot be read, or is of no such kind, or is damaged.
     """
     from fullpipe.advisor.sources import capture, iperf3, prometheus, rum, ss, table
 
-    kind = _native.file_kind(str(path))
+    piped = str(path) == _STANDARD_INPUT
+    file = "standard input" if piped else str(path)
+    kind = None if piped else _native.file_kind(file)
     if kind is not None and kind[0] == "Capture":
-        return [_printable(one) for one in capture.read(path)]
+        return Paths(_printable(one) for one in capture.read(path))
     if kind is not None and kind[0] in kinds.CONVERTIBLE:
-        raise mistake("from", str(path), f"a file that can be read as it is; it is {kind[1]}", kind[2])
-    text = _text(path)
+        raise mistake("from", file, f"a file that can be read as it is; it is {kind[1]}", kind[2])
+    if kind is not None and kind[0] == "Zip":
+        expected = "text; it is a zip archive, as workbooks of spreadsheets are"
+        raise mistake("from", file, expected, "save the table as CSV")
+    text = _text(path, file)
     readers: tuple[Reader, ...] = (iperf3, prometheus, ss, rum, table)
     for reader in readers:
         if reader.is_one(text):
-            found = reader.read(text, str(path))
+            found = reader.read(text, file)
             if not found:
-                raise mistake("from", str(path), "at least one path", "there is none in it")
+                raise mistake("from", file, "at least one path", "there is none in it")
             if len(found) > MOST_PATHS:
-                raise too_many(str(path))
-            return [_printable(one) for one in found]
+                raise too_many(file)
+            notes = found.notes if isinstance(found, Paths) else ()
+            return Paths(map(_printable, found), (printable(note, _MOST_NOTE) for note in notes))
     expected = (
         "a CSV file of paths, the output of `ss -tin` or `iperf3 -J`, an export of Prometheus or of "
         "browsers' timings, or a packet capture"
     )
-    raise mistake("from", str(path), expected, "`fullpipe help advise` describes them")
+    if not text.strip():
+        raise mistake("from", file, f"{expected}; it is empty", "check the command that wrote it")
+    raise mistake("from", file, expected, "`fullpipe help advise` describes them")
 
 
 def too_many(file: str) -> ScenarioError:
@@ -145,23 +166,28 @@ def _printable(path: Path) -> Path:
     """The path with a name and notes that a terminal can print, and a weight that can be added up."""
     return replace(
         path,
-        name=_clean(path.name, _MOST_NAME) or "unnamed",
-        notes=tuple(_clean(note, _MOST_NOTE) for note in path.notes),
+        name=printable(path.name, _MOST_NAME) or "unnamed",
+        notes=tuple(printable(note, _MOST_NOTE) for note in path.notes),
         weight=min(path.weight, _MOST_WEIGHT),
     )
 
 
-def _clean(text: str, most: int) -> str:
+def printable(text: str, most: int) -> str:
+    """A text that a terminal can print, of at most so many characters."""
     kept = "".join(one if one.isprintable() else "\ufffd" for one in text[: most + 1]).strip()
     return kept if len(kept) <= most else f"{kept[: most - 1]}…"
 
 
-def _text(path: File) -> str:
-    """A regular file's text, of a bounded size."""
+def _text(path: File, file: str) -> str:
+    """The text of a regular file, or of standard input; of a bounded size."""
     try:
-        return reading.text(path, MOST_BYTES)
+        return (
+            reading.standard_input(MOST_BYTES)
+            if str(path) == _STANDARD_INPUT
+            else reading.text(path, MOST_BYTES)
+        )
     except FileNotFoundError as error:
         expected = f"a file that can be read ({error.strerror})"
-        raise mistake("from", str(path), expected, "name another file") from None
+        raise mistake("from", file, expected, "name another file") from None
     except reading.Unreadable as error:
-        raise mistake("from", str(path), error.expected, error.fix) from None
+        raise mistake("from", file, error.expected, error.fix) from None

@@ -1,71 +1,226 @@
-"""The output of `ss -tin`: what Linux knows of each connection's path.
+"""The output of `ss -ti`: what Linux reports of each connection's path.
+
+The forms of the options are read, too: `-n` or names instead of numbers, `-H` without a heading, `-O` on one
+line, `-e`, `-m`, `-o`, `-p` with more columns, `-u` with a first column `Netid`, a state as a filter without
+the column `State`; also several outputs one after the other.
 
 The round-trip time is `minrtt`. The rate is the highest of `delivery_rate` and, under BBR, of its estimate
-`bw`: a connection that had little to send saw less of the path than there is, and is left out. Losses are
-retransmitted over sent bytes; those that a full queue caused are among them, so they are noted and not
-taken for random loss.
+`bw`: it is too low if the connection had little to send, so connections with few segments are left out.
+Retransmitted bytes are a note and not random loss, because a full queue causes them, too.
 """
 
 import io
+import ipaddress
 import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from fullpipe.advisor.sources import Path
+from fullpipe.advisor.sources import Path, Paths
+from fullpipe.errors import mistake
+from fullpipe.system.words import joined
 
-# Below this many delivered segments the rate says little.
+# Below this many delivered segments the rate is not that of the path.
 _LEAST_DELIVERED = 100
-_RATE = re.compile(r"\bdelivery_rate (\d+)bps")
-_BBR = re.compile(r"\bbbr:\(bw:(\d+)bps")
-_MIN_RTT = re.compile(r"\bminrtt:(\d+(?:\.\d+)?)\b")
-_DELIVERED = re.compile(r"\bdelivered:(\d+)\b")
-_SENT = re.compile(r"\bbytes_sent:(\d+)\b")
-_RESENT = re.compile(r"\bbytes_retrans:(\d+)\b")
-_SCALED = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([KMG]?)bps")
-_ADDRESS = re.compile(r":\d+$")
+# Of a connection whose segment size is not shown: that of Ethernet.
+_MSS = 1460.0
 # Longer lines are not of `ss`.
 _LONGEST = 16_384
-_SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
+# They carry no data, or have none of the details.
+_IDLE = frozenset({"LISTEN", "UNCONN", "TIME-WAIT"})
+_BUSY = frozenset({"ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING"})
+_STATES = _IDLE | _BUSY | {"SYN-SENT", "SYN-RECV"}
+_OTHER_PROTOCOLS = frozenset(
+    {"udp", "raw", "icmp6", "sctp", "dccp", "mptcp", "v_str", "v_dgr", "tipc", "xdp"}
+)
+# The columns of a line stand in its first part. A time stamp may precede them.
+_COLUMNS_WITHIN = 1_024
+_HEADING = re.compile(r"Recv-Q[ \t]+Send-Q[ \t]+Local Address:Port")
+# Names of programs are anybody's, and may be any text.
+_USERS = re.compile(r'users:\(\(".*?"[^()]*\)(?:,\(".*?"[^()]*\))*\)')
+_NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_FACT = re.compile(
+    rf"(?<!\S)(minrtt|delivered|data_segs_out|segs_out|bytes_sent|bytes_acked|bytes_retrans|mss):{_NUMBER}(?!\S)"
+)
+_RATES = re.compile(rf"(?<!\S)(?:delivery_rate |bbr:\(bw:){_NUMBER}([KMGT]?)bps")
+_BBR_RTT = re.compile(rf"(?<!\S)bbr:\([^)]*?\bmrtt:{_NUMBER}")
+_APP_LIMITED = re.compile(r"(?<!\S)app_limited(?!\S)")
+_SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_MOST_BPS, _MOST_RTT_MS = 1e15, 1e9
+_FIX = "run `ss -tin` on the sending host while it sends"
+
+
+class _Head(NamedTuple):
+    """The columns of a line."""
+
+    is_tcp: bool
+    state: str
+    local: str
+    peer: str
+    rest: str
+
+
+@dataclass
+class _Connection:
+    """What `ss` reports of a connection, in one or more outputs."""
+
+    peer: str
+    here: bool  # Whether the peer is this host.
+    facts: dict[str, float] = field(default_factory=dict)
+    rate_bps: float = 0.0
+    app_limited: bool = False
+    detailed: bool = False
+
+    def add(self, line: str) -> None:
+        """Takes in a line with details."""
+        self.detailed = True
+        for name, text in _FACT.findall(line):
+            value = float(text)
+            # The least round trip is that of the emptiest queue; counters only grow.
+            keep = min if name == "minrtt" else max
+            self.facts[name] = keep(value, self.facts.get(name, value))
+        if "minrtt" not in self.facts and (found := _BBR_RTT.search(line)):
+            self.facts["minrtt"] = float(found[1])
+        rates = [float(number) * _SCALES[scale] for number, scale in _RATES.findall(line)]
+        rate_bps = max((rate for rate in rates if 0 < rate < _MOST_BPS), default=0.0)
+        if rate_bps > self.rate_bps:
+            self.rate_bps, self.app_limited = rate_bps, bool(_APP_LIMITED.search(line))
+
+    @property
+    def segments(self) -> float | None:
+        """How many segments with data it sent, as far as this version of `ss` shows it."""
+        mss = self.facts.get("mss", _MSS)
+        known = ("delivered", 1.0), ("data_segs_out", 1.0), ("bytes_acked", mss), ("bytes_sent", mss)
+        counts = [self.facts[name] / size for name, size in (*known, ("segs_out", 1.0)) if name in self.facts]
+        return counts[0] if counts else None
+
+    @property
+    def sent_bytes(self) -> float | None:
+        """How many bytes it sent, as far as this version of `ss` shows it."""
+        return self.facts.get("bytes_sent", self.facts.get("bytes_acked"))
+
+    @property
+    def unfit(self) -> str | None:
+        """Why it does not show the path; None if it does."""
+        if self.here:
+            return "with this host itself"
+        if not self.detailed:
+            return "without details, which option -i adds"
+        if self.segments is not None and self.segments < _LEAST_DELIVERED:
+            return f"with fewer than {_LEAST_DELIVERED} segments sent"
+        if not self.rate_bps:
+            return "without a delivery rate"
+        return None if 0 < self.facts.get("minrtt", 1.0) < _MOST_RTT_MS else "with an impossible minrtt"
+
+    def path(self) -> Path:
+        """The path to its peer."""
+        says, notes = {"rate": f"{self.rate_bps:.0f} bit/s"}, []
+        if "minrtt" in self.facts:
+            says["rtt"] = f"{self.facts['minrtt'] * 1e3:.0f} us"
+        else:
+            notes.append("this version of ss shows no least round-trip time: give --rtt")
+        sent = self.sent_bytes
+        if sent and "bytes_retrans" in self.facts:
+            notes.append(f"{100 * self.facts['bytes_retrans'] / sent:.2g} % of the bytes were sent again")
+        if self.app_limited:
+            notes.append("the application limited it: the path may be faster")
+        if self.segments is None:
+            notes.append("ss does not show how much was sent: the rate may be that of a few segments")
+        return Path(self.peer, says, sent or 1.0, tuple(notes))
 
 
 def is_one(text: str) -> bool:
-    """Whether it has what `ss -ti` prints."""
-    return "minrtt:" in text and "cwnd:" in text
+    """Whether it has what `ss` prints."""
+    if "cwnd:" in text and "rtt:" in text:
+        return True
+    lines = io.StringIO(text[:65_536])
+    return any(_HEADING.search(line) or _head(line) for line in lines if len(line) <= _LONGEST)
 
 
-def read(text: str, file: str) -> list[Path]:
-    """The paths of connections that sent enough: for each peer the one that saw the highest rate."""
-    del file
-    best: dict[str, tuple[float, Path]] = {}
-    peer = ""
-    for line in io.StringIO(text):
-        if len(line) > _LONGEST:
+def read(text: str, file: str) -> Paths:
+    """The paths of connections that sent enough: for each peer the one with the highest rate."""
+    connections, unread = _connections(text)
+    best: dict[str, _Connection] = {}
+    unfit: Counter[str] = Counter()
+    for one in connections:
+        if one.unfit is not None:
+            unfit[one.unfit] += 1
+        elif one.peer not in best or one.rate_bps > best[one.peer].rate_bps:
+            best[one.peer] = one
+    reasons = [f"{number} {reason}" for reason, number in unfit.items()]
+    if unread:
+        reasons.append(f"{unread} in lines of an unknown form")
+    if not best:
+        why = f"its connections: {joined(reasons)}" if reasons else "it lists no connections"
+        raise mistake("from", file, f"at least one path; {why}", _FIX)
+    notes = [f"connections not used: {joined(reasons)}"] if reasons else []
+    return Paths([one.path() for one in best.values()], notes)
+
+
+def _connections(text: str) -> tuple[list[_Connection], int]:
+    """The TCP connections of a text, and how many lines with details are of none of them."""
+    found: dict[tuple[str, str], _Connection] = {}
+    current: _Connection | None = None
+    # Whether the next line with details can be one of the last connection.
+    open_, skipped, unread = False, False, 0
+    for whole in io.StringIO(text, newline=None):
+        if len(whole) > _LONGEST:
             continue
-        if line[:1].strip():
-            # With -e, `uid:1000` and the like stand behind the two addresses.
-            addresses = [part for part in line.split() if _ADDRESS.search(part)][:2]
-            peer = addresses[-1] if addresses else ""
+        line = _USERS.sub("", whole)
+        head = _head(line)
+        if head is not None:
+            skipped = not head.is_tcp or head.state in _IDLE
+            current, open_ = None, True
+            if not skipped:
+                key = head.local, head.peer
+                current = found.get(key) or found.setdefault(key, _connection(*key))
+            line = head.rest
+        if "cwnd:" not in line:
+            # A terminal or `watch` may have wrapped the line.
+            if current is not None and current.detailed and line[:1].strip():
+                current.add(line)
             continue
-        found = _path(line, peer)
-        if found is not None and found[0] > best.get(found[1].name, (0.0,))[0]:
-            best[found[1].name] = found
-    return [path for _, path in best.values()]
+        if current is not None and open_:
+            current.add(line)
+        elif not skipped:
+            unread += 1
+        open_ = skipped = False
+    return list(found.values()), unread
 
 
-def _path(line: str, peer: str) -> tuple[float, Path] | None:
-    line = _SCALED.sub(lambda match: f"{float(match[1]) * _SCALES[match[2]]:.0f}bps", line)
-    rtt = _MIN_RTT.search(line)
-    delivered = _DELIVERED.search(line)
-    rates = [float(match[1]) for match in (_RATE.search(line), _BBR.search(line)) if match]
-    if rtt is None or not rates or delivered is None or int(delivered[1][:18]) < _LEAST_DELIVERED:
+def _head(line: str) -> _Head | None:
+    """The columns `[Netid] [State] Recv-Q Send-Q Local:Port Peer:Port` of a line, if it has them."""
+    words = line[:_COLUMNS_WITHIN].split()
+    at = next((at for at, word in enumerate(words) if word in _STATES), -1)
+    netid = words[at - 1] if at > 0 else ""
+    if at < 0 and words and words[0] in _OTHER_PROTOCOLS | {"tcp"}:
+        # A filter for one state omits its column.
+        at, netid = 0, words[0]
+    columns = words[at + 1 : at + 5]
+    if len(columns) < 4 or not (columns[0].isdigit() and columns[1].isdigit()):
         return None
-    rate, rtt_ms = max(rates), float(rtt[1])
-    if not (0 < rate < 1e15 and 0 < rtt_ms < 1e9):
+    local, peer = columns[2:]
+    if ":" not in local or ":" not in peer:
         return None
-    sent, resent = _SENT.search(line), _RESENT.search(line)
-    notes = []
-    if sent and resent and int(sent[1][:18]):
-        notes.append(f"{100 * int(resent[1][:18]) / int(sent[1][:18]):.2g} % of the bytes were sent again")
-    if "app_limited" in line:
-        notes.append("the application limited it: the path may be faster")
-    name = peer.rpartition(":")[0].strip("[]") or "a connection"
-    says = {"rate": f"{rate:.0f} bit/s", "rtt": f"{rtt_ms * 1e3:.0f} us"}
-    return rate, Path(name, says, float(sent[1][:18]) if sent else 1.0, tuple(notes))
+    state = words[at] if at >= 0 and words[at] in _STATES else ""
+    parts = line.split(maxsplit=at + 5)
+    rest = parts[at + 5] if len(parts) > at + 5 else ""
+    return _Head(netid not in _OTHER_PROTOCOLS, state, local, peer, rest)
+
+
+def _connection(local: str, peer: str) -> _Connection:
+    host = _host(peer)
+    return _Connection(host, host == _host(local) or _is_loopback(host))
+
+
+def _host(address: str) -> str:
+    """The host of an address with a port: `192.0.2.7` of `[::ffff:192.0.2.7]:https`."""
+    host = address.rpartition(":")[0].replace("[", "").replace("]", "")
+    return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost" or host.startswith(("localhost.", "ip6-localhost"))
