@@ -91,7 +91,7 @@ class Case:
     def name(self) -> str:
         """Its path and goal for people."""
         asked = self.question
-        said = [str(asked.rate), str(asked.rtt), str(asked.buffer)]
+        said = [str(asked.rate), str(asked.rtt), asked.buffer_text]
         said += [f"loss {asked.loss}"] if asked.loss else []
         said += [f"beside {count} {name}" for name, count in asked.competitors]
         said += [f"flows of {asked.flow_size}"] if asked.flow_size else []

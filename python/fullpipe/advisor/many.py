@@ -6,14 +6,20 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from fullpipe._native import ScenarioError
 from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
-from fullpipe.advisor.sources import Path
+from fullpipe.advisor.inputs import Inputs, given_of
+from fullpipe.advisor.question import Question
+from fullpipe.advisor.sources import Path, Paths
 from fullpipe.errors import mistake
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
+
+# Paths that cannot be answered are listed; further ones are a number.
+_MOST_REFUSED = 10
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,11 @@ class Answered:
     path: Path
     advice: Advice
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to know about the path: notes, and what the answer does not use."""
+        return (*self.path.notes, *(f"not used: {one}" for one in self.path.left_out))
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -31,12 +42,24 @@ class Answers:
     answered: tuple[Answered, ...]
     # How many paths the source has; the time may not have been enough for all.
     paths: int
+    # What the source has besides these paths, and which paths cannot be answered, and why.
+    left_out: tuple[str, ...] = ()
 
     def share(self, candidate: str | None) -> float:
         """The share of the weight where a candidate is the clear winner; of None, where nobody is."""
         weight = sum(one.path.weight for one in self.answered)
         won = sum(one.path.weight for one in self.answered if one.advice.winner == candidate)
         return won / weight if weight else 0.0
+
+    @property
+    def inputs(self) -> Inputs:
+        """What all answers have in common; a field that differs is `by path`."""
+        groups: dict[str, dict[str, str]] = {"given": {}, "measured": {}, "assumed": {}}
+        for one in self.answered:
+            for name, group in groups.items():
+                for key, value in getattr(one.advice.inputs, name).items():
+                    group[key] = value if group.get(key, value) == value else "by path"
+        return Inputs(**groups, left_out=self.left_out)
 
     @property
     def candidates(self) -> list[str]:
@@ -60,6 +83,7 @@ class Answers:
         """Everything in plain values."""
         return {
             "answer": str(self),
+            "left_out": list(self.left_out),
             "paths": [
                 {"name": one.path.name, "weight": one.path.weight, "notes": list(one.path.notes)}
                 | one.advice.to_dict()
@@ -72,10 +96,11 @@ class Answers:
         return json.dumps(self.to_dict(), indent=2)
 
     def to_csv(self) -> str:
-        """One row for each path: its name, the winner, the leaders, the sentence."""
+        """One row for each path: name, winner, leaders, sentence, and where its fields come from."""
         text = io.StringIO()
         out = csv.writer(text, lineterminator="\n")
-        out.writerow(["name", "weight", "winner", "leaders", "answer"])
+        groups = [one.name for one in fields(Inputs)]
+        out.writerow(["name", "weight", "winner", "leaders", "answer", "notes", *groups])
         for one in self.answered:
             leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
             out.writerow(
@@ -85,6 +110,8 @@ class Answers:
                     one.advice.winner or "",
                     leaders,
                     one.advice.answer,
+                    _cell("; ".join(one.path.notes)),
+                    *map(_cell, one.advice.inputs.texts().values()),
                 ]
             )
         return text.getvalue()
@@ -100,14 +127,15 @@ def answer(
     seeds: int | None = None,
     watch: Watcher = lambda _doing, _done: None,
 ) -> Answers:
-    """Answers each path; `asked` are fields of a `Question` for what the source does not say.
+    """Answers each path; `asked` are fields of a `Question`, which come before those of the source.
 
     All answers together take about `budget_s` seconds for each path; what is left when the time is over has
-    no answer. Both limits are those of `advise`.
+    no answer. Both limits are those of `advise`. A path for which the source lacks the rate or the round-trip
+    time is left out, if others have them.
     """
+    paths, questions, left_out = _complete(paths, asked)
     if not sum(path.weight for path in paths) > 0:
         raise mistake("weight", 0, "a sum above zero", "give at least one path a weight")
-    questions = [path.question(asked) for path in paths]
     if budget_s is None and seeds is None:
         budget_s = BUDGET_S
     until_s = math.inf if budget_s is None else time.monotonic() + budget_s * len(paths)
@@ -118,9 +146,47 @@ def answer(
             break
         own_s = None if budget_s is None else min(max(left_s / (len(paths) - number), 1e-3), MOST_BUDGET_S)
         watch(f"path {number + 1} of {len(paths)}", number / len(paths))
-        found = advise(question, goal=goal, world=world, budget_s=own_s, seeds=seeds)
+        found = advise(
+            question,
+            goal=goal,
+            world=world,
+            budget_s=own_s,
+            seeds=seeds,
+            given=given_of(asked),
+            measured=path.says,
+            left_out=(*path.left_out, *left_out),
+        )
         answered.append(Answered(path, found))
-    return Answers(tuple(answered), len(paths))
+    return Answers(tuple(answered), len(paths), left_out)
+
+
+def _complete(
+    paths: Sequence[Path], asked: Mapping[str, Any]
+) -> tuple[list[Path], list[Question], tuple[str, ...]]:
+    """The paths that have a rate and a round-trip time, their questions, and what is left out.
+
+    Raises `ScenarioError` if no path has both, or one is wrong.
+    """
+    complete, questions, refused = [], [], []
+    first = None
+    for path in paths:
+        try:
+            questions.append(path.question(asked))
+        except ScenarioError as error:
+            # A source knows that it lacks these; a table's cells are just empty.
+            if error.field not in path.caveats:
+                raise
+            first = first or error
+            refused.append(str(error))
+        else:
+            complete.append(path.beside(asked))
+    if first is not None and not complete:
+        raise first
+    if len(refused) > _MOST_REFUSED:
+        more = f"{counted(len(refused) - _MOST_REFUSED, 'path')} more, for reasons like these"
+        refused = [*refused[:_MOST_REFUSED], more]
+    notes = paths.notes if isinstance(paths, Paths) else ()
+    return complete, questions, (*notes, *refused)
 
 
 def _cell(text: str) -> str:

@@ -95,8 +95,8 @@ def shares(advice: Advice) -> Fitting:
 
 
 def notes(advice: Advice) -> list[str]:
-    """What the columns are, and how sure they are."""
-    return [*_columns(advice), *_doubts(advice)]
+    """What the columns are, how sure they are, and what the answer is based on."""
+    return [*_columns(advice), *_doubts(advice), *advice.inputs.lines()]
 
 
 def _doubts(advice: Advice) -> list[str]:
@@ -132,7 +132,7 @@ def _columns(advice: Advice) -> list[str]:
 def crossings(advice: Advice) -> list[str]:
     """What would change the answer: a title, and a line for each value. Empty where nobody looked."""
     asked = advice.question
-    fixed = f"; the buffer stays {asked.buffer}" if "bdp" in str(asked.buffer).lower() else ""
+    fixed = f"; the buffer stays {asked.buffer_text}" if "bdp" in asked.buffer_text.lower() else ""
     if advice.crossings:
         rest = "" if advice.looked else " (not all was tried: it would take too long)"
         title = f"What would change the answer, all else as it is{fixed}{rest}:"

@@ -52,6 +52,8 @@ _SHORT_FLOWS = 10
 _SHORT_IN_ALL_S, _LEAST_SHORT_FLOWS = 60.0, 2
 _MOST_ALONE_S, _MOST_SIZE_BYTES = 120.0, 1_000_000_000
 _RANGE = ".."
+# The buffer of a path of which nobody knows it, as of a scenario without `path.buffer`.
+ASSUMED_BUFFER = "1 bdp"
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class Question:
 
     rate: Amount | Range
     rtt: Amount | Range
-    buffer: Amount | Range = "1 bdp"
+    # Without one, it is `ASSUMED_BUFFER`.
+    buffer: Amount | Range | None = None
     loss: Amount | Range | None = None
     jitter: Amount | Range | None = None
     queue: str | None = None
@@ -117,6 +120,11 @@ class Question:
     def ranges(self) -> tuple[str, ...]:
         """The quantities that are ranges."""
         return tuple(name for name in QUANTITIES if isinstance(getattr(self, name), Range))
+
+    @property
+    def buffer_text(self) -> str:
+        """The buffer as it was given, else the one that is assumed."""
+        return ASSUMED_BUFFER if self.buffer is None else str(self.buffer)
 
     @property
     def neighbour(self) -> str:
@@ -239,11 +247,11 @@ class Question:
     def _scenario(
         self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
-        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt, "buffer": self.buffer}
+        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt}
         path |= {
             name: value
-            for name, value in (("loss", self.loss), ("jitter", self.jitter), ("queue", self.queue))
-            if value is not None
+            for name in ("buffer", "loss", "jitter", "queue")
+            if (value := getattr(self, name)) is not None
         }
         if self.policer is not None:
             path["before"] = [_policer(self.policer)]

@@ -40,8 +40,12 @@ def advise(
         ),
     ] = None,
     buffer: Annotated[
-        str, typer.Option(help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}")
-    ] = "1 bdp",
+        str | None,
+        typer.Option(
+            help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}",
+            show_default="1 bdp",
+        ),
+    ] = None,
     loss: Annotated[str | None, typer.Option(help="Random loss, or a range.", show_default="none")] = None,
     jitter: Annotated[
         str | None, typer.Option(help="Random extra delay up to this, or a range.", show_default="none")
@@ -89,7 +93,7 @@ def advise(
             "--from",
             metavar="FILE",
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; options fill its gaps.",
+            "capture. Options come before what it says.",
             show_default="none",
             parser=path,
         ),
@@ -170,7 +174,7 @@ def _show_many(answers: "Answers") -> None:
     out = console()
     if len(answers.answered) == 1:
         for note in answers.answered[0].path.notes:
-            out.print(f"Note: {note}", soft_wrap=True)
+            out.print(Text(f"Note: {note}"), soft_wrap=True)
         printed.show(answers.answered[0].advice, out)
         return
     out.print(Text(str(answers), style="bold"), soft_wrap=True)
@@ -180,5 +184,7 @@ def _show_many(answers: "Answers") -> None:
     table.add_text("Answer")
     table.add_text("Notes")
     for one in answers.answered:
-        table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.path.notes))
+        table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.notes))
     out.print(table)
+    for line in answers.inputs.lines():
+        out.print(Text(line), soft_wrap=True)

@@ -25,7 +25,10 @@ def map_(
     y: Annotated[str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Upwards, e.g. rtt=5ms..300ms.")],
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck, unless an axis has it.")] = "100 Mbit/s",
     rtt: Annotated[str, typer.Option(help="Round-trip time, unless an axis has it.")] = "40 ms",
-    buffer: Annotated[str, typer.Option(help="What fits into the queue, unless an axis has it.")] = "1 bdp",
+    buffer: Annotated[
+        str | None,
+        typer.Option(help="What fits into the queue, unless an axis has it.", show_default="1 bdp"),
+    ] = None,
     loss: Annotated[str | None, typer.Option(help="Random loss.", show_default="none")] = None,
     jitter: Annotated[
         str | None, typer.Option(help="Random extra delay up to this.", show_default="none")
@@ -71,7 +74,7 @@ def map_(
     asked = Question(
         rate=question.parsed("rate", rate),
         rtt=question.parsed("rtt", rtt),
-        buffer=question.parsed("buffer", buffer),
+        buffer=None if buffer is None else question.parsed("buffer", buffer),
         loss=None if loss is None else question.parsed("loss", loss),
         jitter=None if jitter is None else question.parsed("jitter", jitter),
         queue=queue,

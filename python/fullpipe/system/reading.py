@@ -15,7 +15,7 @@ class Unreadable(Exception):
 
 
 def text(path: str | Path, most_bytes: int) -> str:
-    """The text of a regular file of at most so many bytes: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
+    """The text of a regular file of at most so many bytes, in UTF-8 or, as PowerShell writes it, in UTF-16.
 
     Raises:
         FileNotFoundError: There is none.
