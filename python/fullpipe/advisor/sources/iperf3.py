@@ -67,7 +67,7 @@ class _Way:
 def is_one(text: str) -> bool:
     """Whether it has what iperf3 writes, as JSON or, to be refused, as a table."""
     head = text[: 4 * _HEAD]
-    begin = _FIRST.match(head) or _NEXT.search(head)
+    begin = _begin(head)
     if begin is None:
         return _TABLE.search(head) is not None
     head = head[begin.start() : begin.start() + _HEAD]
@@ -76,6 +76,8 @@ def is_one(text: str) -> bool:
 
 def read(text: str, file: str) -> Paths:
     """A path for each direction of each test over TCP. Raises `ScenarioError` if there is none."""
+    if _begin(text) is None:
+        raise mistake("from", file, f"{_EXPECTED}; it is a table", "run iperf3 with -J")
     check_size(text, file)
     notes: list[str] = []
     paths: list[Path] = []
@@ -90,11 +92,16 @@ def read(text: str, file: str) -> Paths:
             raise too_many(file)
     if not paths:
         if not unusable:
-            fix = "run it with -J" if _TABLE.search(text) else _AGAIN
-            raise mistake("from", file, f"{_EXPECTED}; there is no result in it", fix)
+            raise mistake("from", file, f"{_EXPECTED}; there is no result in it", _AGAIN)
         fix = "run `iperf3 -J` over TCP, without -u, to its end"
         raise mistake("from", file, f"a test of TCP; {unusable[0]}", fix)
     return Paths(_named(paths), [*notes, *unusable])
+
+
+def _begin(text: str) -> re.Match[str] | None:
+    """Where JSON begins; None if there is none. A table begins with a bracket, too."""
+    first = None if _TABLE.match(text) else _FIRST.match(text)
+    return first or _NEXT.search(text)
 
 
 def _results(text: str, file: str, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -129,7 +136,7 @@ def _documents(text: str, file: str, notes: list[str]) -> Iterator[Any]:
     decoder = json.JSONDecoder()
     at, whole, around = 0, 0, False
     damaged: list[int] = []
-    begin = _FIRST.match(text) or _NEXT.search(text)
+    begin = _begin(text)
     while begin is not None and len(damaged) < _MOST_DAMAGED:
         start = begin.end() - 1
         around = around or bool(text[at:start].strip())
