@@ -314,7 +314,7 @@ def _notes(result: Mapping[str, Any], way: _Way, rate: float) -> Iterator[str]:
         yield f"{resent:.0f} segments were sent again{by}"
     if rounds is not None and _LEAST_ROUNDS <= rounds < _FEW_ROUNDS:
         yield f"the test lasted only {rounds:.0f} round trips: the path may be faster"
-    if (target := _target(result)) and rate < _LIMITED * target[1] * flows:
+    if (target := _target(result)) and 0 < rate < _LIMITED * target[1] * flows:
         yield f"{target[0]} {shown('rate', target[1], 3)} was not reached, so that it did not limit the rate"
     if mss < _SMALL_MSS:
         part = 100 * _HEADERS / (mss + _HEADERS)
